@@ -1,0 +1,51 @@
+"""dpcalc: how private is this training run, what noise does it need, and what does that cost?
+
+The public names are loaded on first use, so that importing dpcalc imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dpcalc.version import __version__
+
+_PUBLIC = {
+    "rdp": "dpcalc.api",
+    "shifted": "dpcalc.api",
+    "Report": "dpcalc.report",
+    "Case": "dpcalc.report",
+    "Result": "dpcalc.report",
+    "DpcalcError": "dpcalc.errors",
+    "SpecError": "dpcalc.errors",
+    "NotApplicable": "dpcalc.errors",
+    "Infeasible": "dpcalc.errors",
+    "NotConverged": "dpcalc.errors",
+    "GateFailed": "dpcalc.errors",
+}
+
+__all__ = [*_PUBLIC, "__version__"]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from dpcalc.api import rdp as rdp
+    from dpcalc.api import shifted as shifted
+    from dpcalc.errors import DpcalcError as DpcalcError
+    from dpcalc.errors import GateFailed as GateFailed
+    from dpcalc.errors import Infeasible as Infeasible
+    from dpcalc.errors import NotApplicable as NotApplicable
+    from dpcalc.errors import NotConverged as NotConverged
+    from dpcalc.errors import SpecError as SpecError
+    from dpcalc.report import Case as Case
+    from dpcalc.report import Report as Report
+    from dpcalc.report import Result as Result
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'dpcalc' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

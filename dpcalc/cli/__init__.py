@@ -1,0 +1,1 @@
+"""The command line: options to parameters, and nothing else."""

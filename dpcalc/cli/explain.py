@@ -1,0 +1,49 @@
+"""``dpcalc explain``."""
+
+from __future__ import annotations
+
+import click
+
+from dpcalc.registry import Bound, lookup
+
+
+@click.command("explain")
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+def command(ids: tuple[str, ...]) -> None:
+    """Statement, assumptions, formula, reference and validity of one or more bounds.
+
+    \b
+      dpcalc explain iteration.pnsgd
+    """
+    click.echo("\n\n".join(describe(lookup(id)) for id in ids))
+
+
+def describe(bound: Bound) -> str:
+    """Return everything the record says of a bound, as plain text."""
+    gives = {"mu": "mu (Gaussian DP)", "rdp": "RDP at an order", "log_delta": "delta at epsilon",
+             "epsilon": "epsilon at delta"}  # fmt: skip
+    lines = [
+        f"{bound.id}: {bound.title}",
+        "",
+        _wrap(bound.statement),
+        "",
+        f"formula    {bound.formula}",
+        f"gives      {gives[bound.gives]}",
+        f"kind       {bound.kind}" + ("" if bound.guarantee else " (for comparison: never a guarantee)"),
+        f"source     {bound.reference}: {bound.locator}   (`dpcalc cite {bound.id}`)",
+        f"algorithm  {', '.join(bound.algorithms)}",
+        f"needs      {', '.join(bound.parameters)}",
+        "",
+        "assumes",
+        *(f"  - {text}" for text in bound.assumes),
+        *(f"  - {requirement.text} (checked)" for requirement in bound.requires),
+    ]
+    if bound.erratum:
+        lines += ["", _wrap(f"erratum: {bound.erratum}")]
+    return "\n".join(lines)
+
+
+def _wrap(text: str) -> str:
+    import textwrap
+
+    return textwrap.fill(text, 100)

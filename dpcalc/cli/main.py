@@ -1,0 +1,104 @@
+"""The entry point: lazily loaded subcommands, and every failure as one line, a hint and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from dpcalc.errors import DpcalcError
+from dpcalc.version import __version__
+
+_COMMANDS = {
+    "rdp": "One fixed-order pass whose iterates stay hidden (pnsgd, skip, stop, local).",
+    "shifted": "Any sequence of noisy Lipschitz steps, with the optimal allocation of shifts.",
+    "explain": "Statement, assumptions, formula and reference of a bound.",
+    "bounds": "List the bounds.",
+    "cite": "BibTeX of what the bounds rest on.",
+    "schema": "Print the JSON schema of a report.",
+}
+
+
+class _LazyGroup(click.Group):
+    """A group whose commands are imported when used, so that each query pays only for what it needs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"dpcalc.cli.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="dpcalc")
+def cli() -> None:
+    """How private is this training run, what noise does it need, and what does that cost?
+
+    Give two of --epsilon, --delta and the noise; the third is solved for. Every number reported as a guarantee is
+    rounded to the safe side. Start with: dpcalc rdp --help
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit: 0 ok, 1 a gate failed, 2 usage, 3 no valid bound, 4 internal, 130, 141."""
+    try:
+        code = cli.main(args=arguments, prog_name="dpcalc", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Nothing more can be written; keep the interpreter from trying on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    except Exception as error:  # the outermost frame: every failure becomes a line and a code
+        code = _failure(error)
+    except KeyboardInterrupt:
+        code = _failure(click.Abort())
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _failure(error: BaseException) -> int:
+    if os.environ.get("DPCALC_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exc()
+    if isinstance(error, DpcalcError):
+        return _say(error.message, error.hint, error.exit_code)
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, click.Abort):
+        return _say("interrupted", None, 130)
+    if isinstance(error, click.ClickException):
+        return _say(_first_line(error.format_message()), _help_hint(error), 2)
+    if isinstance(error, MemoryError):
+        return _say("not enough memory", "a shorter schedule, or fewer cases in the sweep", 3)
+    return _say(
+        f"internal error: {type(error).__name__}: {_first_line(str(error))}", "set DPCALC_DEBUG=1 and report it", 4
+    )
+
+
+def _help_hint(error: click.ClickException) -> str:
+    context: Any = getattr(error, "ctx", None)
+    return f"see {context.command_path} --help" if context else "see dpcalc --help"
+
+
+def _first_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _say(message: str, hint: str | None, code: int) -> int:
+    lines = f"error: {message}\n" + (f"  hint: {hint}\n" if hint else "")
+    try:
+        sys.stderr.write(lines)
+    except UnicodeEncodeError:
+        sys.stderr.write(lines.encode("ascii", "backslashreplace").decode())
+    return code

@@ -1,0 +1,163 @@
+"""Option stacks, built from the commands' and the parameters' records, and the one path from flags to output."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from dpcalc.cli.types import Choice, Delta, DeltaSweep, Sweep
+from dpcalc.commands import COMMANDS, ask, report
+from dpcalc.errors import SpecError
+from dpcalc.gate import parse
+from dpcalc.query import Question
+from dpcalc.render import FORMATS, render
+from dpcalc.report import Case
+from dpcalc.spec.symbols import SYMBOLS, Symbol
+
+MAX_CASES = 10_000
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def parameter_options(command: str) -> Decorator:
+    """Return the decorator that adds a command's parameters and the question's as options."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        question = ("epsilon", "delta", "order")
+        for name in reversed((*COMMANDS[command].parameters, *question)):
+            function = _option(_shown(command, SYMBOLS[name]))(function)
+        return _question_options(function)
+
+    return decorate
+
+
+def _shown(command: str, symbol: Symbol) -> Symbol:
+    if symbol.name == "algorithm":
+        return symbol._replace(choices=COMMANDS[command].algorithms)
+    return symbol
+
+
+def _option(symbol: Symbol) -> Decorator:
+    kind: click.ParamType[Any]
+    if symbol.choices:
+        kind = Choice(symbol)
+    elif symbol.name == "delta":
+        kind = DeltaSweep(symbol)
+    else:
+        kind = Sweep(symbol)
+    letter = f"{symbol.letter}: " if symbol.letter and symbol.letter != symbol.name else ""
+    return click.option(symbol.flag, *symbol.flags, symbol.name, type=kind, multiple=True, help=letter + symbol.help)
+
+
+def _question_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(
+        (
+            click.option("--schedule", metavar="FILE", help="Per-step values: CSV with a header, NPY, NPZ or YAML."),
+            click.option("--solve", metavar="NAME", help="Solve for this parameter; needs --epsilon and --delta."),
+            click.option(
+                "--assert", "gates", metavar="TEXT", multiple=True,
+                help="Gate on the best guarantee, e.g. 'epsilon<=1'; exit 1 if it fails.",
+            ),
+        )
+    ):  # fmt: skip
+        function = option(function)
+    return output_options(function)
+
+
+def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how and where to print."""
+    for option in reversed(
+        (
+            click.option("--format", "format", type=click.Choice(FORMATS), help="Default: table on a terminal."),
+            click.option("--json", "as_json", is_flag=True, help="Short for --format json."),
+            click.option("--output", "-o", metavar="FILE", help="Write to FILE, atomically, instead of stdout."),
+            click.option(
+                "--precision", type=click.IntRange(2, 17), default=6, show_default=True,
+                help="Significant digits in text; guarantees are rounded up.",
+            ),
+            click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto"),
+        )
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def run_query(command: str, flags: dict[str, Any]) -> None:
+    """Evaluate every case that the flags describe and print the report.
+
+    Raises:
+        SpecError: the flags are malformed.
+        click.exceptions.Exit: with 1 when a gate failed.
+    """
+    output = {name: flags.pop(name) for name in ("format", "as_json", "output", "precision", "color")}
+    gates = [parse(text, _limit) for text in flags.pop("gates")]
+    orders = tuple(order for part in flags.pop("order") for order in part)
+    solve, schedule = flags.pop("solve"), flags.pop("schedule")
+    sweeps = {name: [v for part in parts for v in part] for name, parts in flags.items() if parts}
+    cases = []
+    for chosen in _product(sweeps):
+        delta: Delta | None = chosen.pop("delta", None)
+        question = Question(
+            chosen.pop("epsilon", None), delta.value if delta else None, delta.log if delta else None, orders, solve
+        )
+        if schedule:
+            chosen["schedule"] = schedule
+        cases.append(ask(command, chosen, question, sources=dict.fromkeys(chosen, "flag"), gates=gates))
+    emit(command, cases, output)
+
+
+def _product(sweeps: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    count = 1
+    for values in sweeps.values():
+        count *= len(values)
+    if count > MAX_CASES:
+        raise SpecError(f"the sweep has {count} cases; at most {MAX_CASES} are run at once", "use fewer values")
+    return [dict(zip(sweeps, chosen, strict=True)) for chosen in itertools.product(*sweeps.values())]
+
+
+def _limit(text: str) -> float:
+    from dpcalc.spec.numbers import parse_number
+
+    return parse_number(text)
+
+
+def emit(command: str, cases: list[Case], output: dict[str, Any]) -> None:
+    """Print or write the report; warnings go to stderr."""
+    from dpcalc.output import write
+
+    result = report(command, cases)
+    for case in cases:
+        for warning in case.warnings:
+            click.echo(f"warning: {warning}", err=True)
+    write(render(result, format_of(output), output["precision"], color=color_of(output["color"])), output["output"])
+    if result.failed:
+        for case in cases:
+            for gate in case.assertions:
+                if not gate.passed:
+                    click.echo(f"error: gate failed: {gate.text} (value {gate.value}, slack {gate.slack})", err=True)
+        raise click.exceptions.Exit(1)
+
+
+def format_of(output: dict[str, Any]) -> str:
+    """Return the format asked for: a table on a terminal and plain text elsewhere, if none was."""
+    if output["as_json"]:
+        if output["format"] not in (None, "json"):
+            raise SpecError(f"--json and --format {output['format']} contradict each other", "leave one out")
+        return "json"
+    if output["format"]:
+        return str(output["format"])
+    return "table" if output["output"] is None and sys.stdout.isatty() else "plain"
+
+
+def color_of(choice: str) -> bool | None:
+    """Return whether to colour: the flag, then NO_COLOR, FORCE_COLOR and TERM, then whether stdout is a terminal."""
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return True if os.environ.get("FORCE_COLOR") else None

@@ -1,0 +1,81 @@
+"""Parameter types of the command line: numbers as people write them, and sweeps of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import click
+
+from dpcalc.errors import SpecError
+from dpcalc.spec.numbers import parse_integer, parse_log, parse_number, parse_sweep
+from dpcalc.spec.symbols import Symbol, check
+
+
+class Delta(NamedTuple):
+    """A delta as typed: its double (never 0) and its exact logarithm."""
+
+    value: float
+    log: float
+
+
+class Sweep(click.ParamType[Any]):
+    """One number, a list ``1,2,4``, a range ``1:10:0.5`` or a log range ``1:1000:log7``; converts to a list."""
+
+    def __init__(self, symbol: Symbol) -> None:
+        self.symbol = symbol
+        self.name = "int" if symbol.integer else "num"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the list of checked values."""
+        if isinstance(value, list):
+            return value
+        parse = parse_integer if self.symbol.integer else parse_number
+        try:
+            return [check(self.symbol.name, v) for v in parse_sweep(value, parse)]
+        except SpecError as error:
+            raise SpecError(f"{self.symbol.flag}: {error.message}", error.hint) from None
+
+
+class DeltaSweep(Sweep):
+    """As `Sweep`, for delta: values far below the smallest double keep their logarithm."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the list of `Delta`."""
+        if isinstance(value, list):
+            return value
+        try:
+            if "," in value or ":" in value:
+                values = parse_sweep(value, parse_number)
+                return [Delta(float(check("delta", v)), math.log(v)) for v in values]
+            log = parse_log(value)
+        except SpecError as error:
+            raise SpecError(f"--delta: {error.message}", error.hint) from None
+        if not log < 0.0:
+            raise SpecError(f"--delta: delta is {value}; it must be a number > 0 and < 1", "1e-6 is a usual choice")
+        return [Delta(parse_number(value) if log > -700.0 else max(math.exp(log), 5e-324), log)]
+
+
+class Choice(click.ParamType[Any]):
+    """One of a few words, or several separated by commas; converts to a list."""
+
+    name = "word"
+
+    def __init__(self, symbol: Symbol) -> None:
+        self.symbol = symbol
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the list of words."""
+        if isinstance(value, list):
+            return value
+        return [check(self.symbol.name, word.strip()) for word in value.split(",")]
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """Return the words, for --help."""
+        return "|".join(self.symbol.choices)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """Complete the words."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(word) for word in self.symbol.choices if word.startswith(incomplete)]

@@ -1,0 +1,148 @@
+"""The commands, as data and as functions from parameters to a case: shared by the shell, recipes and Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dpcalc.errors import DpcalcError, SpecError
+from dpcalc.gate import Gate, judge
+from dpcalc.query import Question, answer
+from dpcalc.report import Assertion, Case, Report
+from dpcalc.spec.run import Run, describe
+
+
+class Command(NamedTuple):
+    """A question-answering command: which algorithms it covers (default first) and which parameters it accepts."""
+
+    name: str
+    help: str
+    algorithms: tuple[str, ...]
+    parameters: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+COMMANDS: dict[str, Command] = {
+    c.name: c
+    for c in (
+        Command(
+            "rdp",
+            "One fixed-order pass of noisy SGD whose iterates stay hidden: epsilon, delta, mu, RDP, or the noise.",
+            ("pnsgd", "skip", "stop", "local"),
+            (
+                "algorithm", "records", "index", "batch_size", "lipschitz", "smoothness", "strong_convexity",
+                "step_size", "noise_std", "diameter", "adjacency",
+            ),
+            ("step_size", "noise_std", "contraction"),
+        ),
+        Command(
+            "shifted",
+            "Any sequence of noisy Lipschitz steps: the general theorem with the optimal allocation of shifts.",
+            ("chain",),
+            (
+                "steps", "index", "shift", "contraction", "step_size", "noise_std", "laplace_scale",
+                "start_distance", "diameter",
+            ),
+            ("shift", "contraction", "step_size", "noise_std", "laplace_scale", "spend"),
+        ),
+    )
+}  # fmt: skip
+
+
+def ask(
+    command: str,
+    given: Mapping[str, Any],
+    question: Question,
+    *,
+    sources: Mapping[str, str] | None = None,
+    gates: Sequence[Gate] = (),
+) -> Case:
+    """Return the case for one set of parameters.
+
+    Args:
+        command: a key of `COMMANDS`.
+        given: parameter name -> value, None where not given; ``schedule`` may hold a path.
+        question: what is sought.
+        sources: parameter name -> where it came from.
+        gates: parsed assertions.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: see `dpcalc.query.answer`.
+    """
+    described = COMMANDS[command]
+    unknown = sorted(set(given) - {*described.parameters, "schedule"})
+    if unknown:
+        raise SpecError(f"{command} does not take {', '.join(unknown)}", f"it takes {', '.join(described.parameters)}")
+    _check_question(question)
+    values = {name: value for name, value in given.items() if value is not None}
+    algorithm = values.pop("algorithm", described.algorithms[0])
+    if algorithm not in described.algorithms:
+        raise SpecError(f"algorithm is {algorithm!r}; it must be one of {', '.join(described.algorithms)}")
+    origin = dict(sources or {})
+    if command == "shifted" or "schedule" in values:
+        from dpcalc.spec.chain import resolve
+
+        values, origin = resolve(command, values, origin, described.columns)
+        if command == "rdp" and values.get("index") is None:
+            from dpcalc.bounds.scheduled import worst_index
+
+            values["index"], origin["index"] = worst_index(values["schedule"]), "worst case"
+    run = describe(algorithm, values, origin)
+    case = answer(run, question)
+    case = case._replace(notes=(*case.notes, *_notes(run, question, case)))
+    return case._replace(assertions=(*_implied(question, case), *(judge(gate, case) for gate in gates)))
+
+
+def report(command: str, cases: Sequence[Case]) -> Report:
+    """Return the report of a command's cases."""
+    return Report(command, tuple(cases))
+
+
+def _check_question(question: Question) -> None:
+    if question.log_delta is not None and not question.log_delta < 0.0:
+        raise SpecError(f"delta is {question.delta!r}; it must be a number > 0 and < 1", "1e-6 is a usual choice")
+    if question.epsilon is not None and not 0.0 <= question.epsilon < math.inf:
+        raise SpecError(f"epsilon is {question.epsilon!r}; it must be a number >= 0", "1 is a usual choice")
+    if any(not order >= 1.0 for order in question.orders):
+        raise SpecError(f"order is {min(question.orders)!r}; it must be a number >= 1", "2 to 64 are usual")
+
+
+def _implied(question: Question, case: Case) -> tuple[Assertion, ...]:
+    """Return the check that is implied by giving epsilon, delta and the noise together."""
+    best = case.best
+    if best is None or best.quantity != "epsilon" or question.epsilon is None:
+        return ()
+    slack = question.epsilon - best.value
+    return (Assertion(f"epsilon<={question.epsilon:g}", best.value <= question.epsilon, best.value, slack),)
+
+
+def _notes(run: Run, question: Question, case: Case) -> tuple[str, ...]:
+    """Return what a reader should know beside the worst case: how the answer depends on a record's position."""
+    if run.sources.get("index") != "worst case" or run.algorithm not in ("pnsgd", "skip"):
+        return ()
+    best = case.best
+    records = int(run.values["records"])
+    if best is None or best.quantity not in ("epsilon", "delta", "mu") or records < 2 or "schedule" in run.values:
+        return ()
+    parts = []
+    for index in sorted({1, (records + 1) // 2} - {records}):
+        try:
+            other = answer(run.replacing(index=index), question).best
+        except DpcalcError:
+            continue
+        if other is not None:
+            parts.append(f"{_brief(other.value)} for record {index}")
+    if not parts:
+        return ()
+    return (
+        f"{best.quantity} above is for the last record, whose step no noise follows; earlier ones are better hidden: "
+        + ", ".join(parts)
+        + " (use --index)",
+    )
+
+
+def _brief(value: float) -> str:
+    from dpcalc.render.text import number
+
+    return number(value, 4, "up")

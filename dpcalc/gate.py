@@ -1,0 +1,86 @@
+"""Gates: assertions such as ``epsilon<=1`` on the best guarantee of a case."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dpcalc.errors import SpecError
+from dpcalc.report import Assertion, Case, Result
+from dpcalc.spec.symbols import SYMBOLS
+
+_OPERATORS = ("<=", ">=", "==", "<", ">")
+_BOUNDED_ABOVE = ("epsilon", "delta", "log_delta", "mu", "rdp")
+_SOLVABLE = ("noise_std", "laplace_scale", "records", "index", "lipschitz", "diameter", "strong_convexity")
+
+
+class Gate(NamedTuple):
+    """A parsed assertion: ``name operator limit``."""
+
+    text: str
+    name: str
+    operator: str
+    limit: float | str
+
+
+def parse(text: str, number: Callable[[str], float]) -> Gate:
+    """Return the gate that ``text`` spells, e.g. ``epsilon<=1`` or ``bound==iteration.pnsgd``.
+
+    Raises:
+        SpecError: it does not parse, or asks an upper bound to be large.
+    """
+    operator = next((op for op in _OPERATORS if op in text), None)
+    if operator is None:
+        raise SpecError(f"{text!r} is not an assertion", "write, for example, 'epsilon<=1'")
+    name, _, limit = (part.strip() for part in text.partition(operator))
+    name = name.replace("-", "_")
+    if name == "bound":
+        if operator != "==":
+            raise SpecError(f"{text!r}: bound takes == only", "write, for example, 'bound==iteration.pnsgd'")
+        return Gate(text, name, operator, limit)
+    if name not in (*_BOUNDED_ABOVE, *_SOLVABLE):
+        known = ", ".join((*_BOUNDED_ABOVE, "bound", *_SOLVABLE))
+        raise SpecError(f"{text!r}: cannot assert on {name!r}", f"one of {known}")
+    if name in _BOUNDED_ABOVE and operator not in ("<=", "<"):
+        raise SpecError(
+            f"{text!r}: {name} is reported as an upper bound, so only <= and < can be promised", f"write {name}<=..."
+        )
+    return Gate(text, name, operator, number(limit))
+
+
+def judge(gate: Gate, case: Case) -> Assertion:
+    """Return the verdict of a gate on the best guarantee of a case; unrounded values are compared.
+
+    Raises:
+        SpecError: the case reports no such quantity.
+    """
+    best = case.best
+    if best is None:
+        return Assertion(gate.text, False, "no guarantee", None)
+    if isinstance(gate.limit, str):
+        return Assertion(gate.text, best.bound == gate.limit, best.bound, None)
+    value = _quantity(best, gate.name, gate.limit)
+    limit = math.log(gate.limit) if gate.name == "delta" and _tiny(best) and gate.limit > 0.0 else gate.limit
+    compared = best.log_delta if limit is not gate.limit and best.log_delta is not None else value
+    slack = limit - compared if gate.operator in ("<=", "<") else compared - limit
+    passed = {
+        "<=": compared <= limit,
+        "<": compared < limit,
+        ">=": compared >= limit,
+        ">": compared > limit,
+        "==": compared == limit,
+    }[gate.operator]
+    return Assertion(gate.text, passed, value, slack)
+
+
+def _tiny(result: Result) -> bool:
+    return result.log_delta is not None and result.log_delta < -690.0
+
+
+def _quantity(result: Result, name: str, limit: float) -> float:
+    value = result.value if result.quantity == name else getattr(result, name, None)
+    if value is None:
+        known = SYMBOLS[name].help if name in SYMBOLS else name
+        raise SpecError(f"this query reports no {name} ({known})", f"it reports {result.quantity}")
+    return float(value)

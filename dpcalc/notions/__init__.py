@@ -1,0 +1,1 @@
+"""Privacy notions and the conversions between them."""

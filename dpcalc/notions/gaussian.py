@@ -1,0 +1,125 @@
+"""mu-GDP and its exact conversions to and from (epsilon, delta).
+
+A mechanism is mu-GDP when telling the two neighbours apart is at least as hard as telling N(0, 1) from N(mu, 1).
+Its exact privacy profile is delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)
+(Balle and Wang 2018; Dong, Roth and Su 2022). Every function here ends on the safe side: delta, epsilon and sigma up,
+admissible mu down.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dpcalc.numerics.floats import MAX, UNIT, down, up
+from dpcalc.numerics.logspace import log_add_exp
+from dpcalc.numerics.roots import greatest, least
+from dpcalc.numerics.special import log_hockey_stick, log_hockey_stick_error
+
+
+def log_delta(*, mu: float, epsilon: float) -> float:
+    """Return an upper bound on ln delta at ``epsilon`` of a mu-GDP mechanism.
+
+    Args:
+        mu: GDP parameter, mu >= 0 (inf allowed: delta = 1).
+        epsilon: any finite real; below 0 by delta(e) = 1 - e^e + e^e delta(-e).
+
+    Returns:
+        ln delta in [-1.8e308, 0], at most about 30 units of roundoff above the exact value; -inf only for
+        mu = 0 and epsilon >= 0.
+
+    >>> round(log_delta(mu=1.0, epsilon=0.0), 12)
+    -0.959916333696
+    """
+    if epsilon < 0.0:
+        mixed = log_add_exp(math.log(-math.expm1(epsilon)), epsilon + log_delta(mu=mu, epsilon=-epsilon))
+        return min(0.0, mixed + 8.0 * UNIT)
+    if mu == 0.0:
+        return -math.inf
+    if mu > 1e100:
+        return 0.0
+    value = log_hockey_stick(epsilon, max(mu, 1e-300))
+    return min(0.0, value + log_hockey_stick_error(value))
+
+
+def delta(*, mu: float, epsilon: float) -> float:
+    """Return an upper bound on delta at ``epsilon`` of a mu-GDP mechanism (never 0 for mu > 0).
+
+    >>> round(delta(mu=1.0, epsilon=0.0), 13)
+    0.382924922548
+    """
+    return exp_up(log_delta(mu=mu, epsilon=epsilon))
+
+
+def epsilon(*, mu: float, log_delta_target: float) -> float:
+    """Return the least epsilon >= 0 at which a mu-GDP mechanism is (epsilon, delta)-DP, rounded up.
+
+    Args:
+        mu: GDP parameter, mu >= 0 (inf gives inf).
+        log_delta_target: ln delta, finite and <= 0.
+
+    >>> round(epsilon(mu=1.0, log_delta_target=math.log(1e-5)), 11)
+    4.37717809568
+    """
+    if mu > 1e100:
+        return math.inf
+    if mu == 0.0:
+        return 0.0
+
+    def excess(e: float) -> float:
+        return log_delta(mu=mu, epsilon=e) - log_delta_target
+
+    # delta <= exp(-x^2/2)/2 at epsilon = mu x + mu^2/2, x >= 0.
+    ceiling = up(mu * (0.5 * mu + math.sqrt(2.0 * -log_delta_target) + 1e-7), 8.0)
+    return least(excess, 0.0, ceiling)
+
+
+def largest_mu(*, epsilon: float, log_delta_target: float) -> float:
+    """Return the greatest mu for which mu-GDP implies (epsilon, delta)-DP, rounded down.
+
+    Args:
+        epsilon: finite and >= 0.
+        log_delta_target: ln delta, finite and < 0.
+
+    >>> round(largest_mu(epsilon=1.0, log_delta_target=math.log(1e-5)), 12)
+    0.268051123211
+    """
+
+    def excess(mu: float) -> float:
+        return log_delta(mu=mu, epsilon=epsilon) - log_delta_target
+
+    # delta <= exp(-x^2/2)/2 at mu = 2 epsilon/(sqrt(x^2 + 2 epsilon) + x); at epsilon = 0, delta ~ mu/sqrt(2 pi).
+    x = math.sqrt(-2.0 * log_delta_target)
+    guess = 2.0 * epsilon / (math.sqrt(x * x + 2.0 * epsilon) + x)
+    floor = 0.999 * max(guess, 2.5 * math.exp(log_delta_target))
+    if excess(floor) > 0.0:
+        floor = 0.0
+    ceiling = max(floor, 1e-290)
+    while excess(ceiling) <= 0.0:
+        ceiling *= 4.0
+        if ceiling > 1e100:
+            return down(1e100)
+    return greatest(excess, floor, ceiling)
+
+
+def noise_std(*, sensitivity: float, epsilon: float, log_delta_target: float) -> float:
+    """Return the least Gaussian sigma that makes an L2 sensitivity (epsilon, delta)-DP, rounded up.
+
+    The analytic Gaussian mechanism: sigma = sensitivity / largest_mu. inf when no sigma suffices.
+    """
+    mu = largest_mu(epsilon=epsilon, log_delta_target=log_delta_target)
+    return up(sensitivity / mu, 4.0) if mu > 0.0 and sensitivity / mu < MAX else math.inf
+
+
+def renyi(*, mu: float, order: float) -> float:
+    """Return the RDP of a mu-GDP mechanism at ``order`` >= 1: order mu^2/2, rounded up (inf at inf)."""
+    if mu == 0.0:
+        return 0.0
+    value = 0.5 * order * mu * mu
+    return up(value, 4.0) if value < MAX else math.inf
+
+
+def exp_up(log_value: float) -> float:
+    """Return exp of a log upper bound, rounded up; the least positive double where it would underflow."""
+    if log_value == -math.inf:
+        return 0.0
+    return min(1.0, up(math.exp(max(log_value, -745.0)), 4.0))

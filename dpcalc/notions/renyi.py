@@ -1,0 +1,264 @@
+"""Renyi differential privacy and its conversions to (epsilon, delta).
+
+Each conversion is one edge: it takes one order, the RDP at that order and ln delta, and returns an epsilon rounded up,
+*not* clamped at 0 (callers report max(0, .)). From a single order the exact conversion is the best possible; the others
+are cheaper, or needed where delta is below the smallest double.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.logspace import log_add_exp, log_expm1
+from dpcalc.numerics.roots import greatest, least
+
+
+class Conversion(NamedTuple):
+    """An epsilon with the order and the edge that gave it; ``at_edge`` if the best order is an end of the grid."""
+
+    epsilon: float
+    order: float
+    edge: str
+    at_edge: bool = False
+
+
+def gaussian(*, order: float, shift: float, scale: float) -> float:
+    """Return D_order(N(shift, scale^2) || N(0, scale^2)) = order shift^2/(2 scale^2), rounded up; order >= 1."""
+    if shift == 0.0:
+        return 0.0
+    ratio = shift / scale
+    return _round_up(0.5 * order * ratio * ratio)
+
+
+def laplace(*, order: float, shift: float, scale: float) -> float:
+    """Return D_order(Lap(shift, scale) || Lap(0, scale)) in one dimension, rounded up; order >= 1 (inf: pure DP).
+
+    With u = shift/scale: ln(a/(2a-1) e^((a-1)u) + (a-1)/(2a-1) e^(-a u))/(a-1) for a = order (Mironov 2017, Prop. 6).
+    """
+    u = shift / scale
+    if u == 0.0:
+        return 0.0
+    if math.isinf(order):
+        return _round_up(u)
+    if order == 1.0:
+        return up(_expm1_minus(-u), 12.0)
+    a1, w = order - 1.0, 2.0 * order - 1.0
+    if a1 * u < 1.0:
+        # a (e^((a-1)u) - 1) + (a-1)(e^(-au) - 1): the linear terms cancel exactly, the rest is positive.
+        inner = (order * _expm1_minus(a1 * u) + a1 * _expm1_minus(-order * u)) / w
+        return up(math.log1p(inner) / a1, 16.0)
+    return _round_up(u, math.log1p(a1 / w * math.expm1(-w * u)) / a1)
+
+
+def _expm1_minus(x: float) -> float:
+    """Return e^x - 1 - x >= 0 to full relative precision."""
+    if abs(x) > 0.5:
+        return math.expm1(x) - x
+    term, total, k = 0.5 * x * x, 0.0, 2
+    while abs(term) > 1e-18 * total:
+        total += term
+        k += 1
+        term *= x / k
+    return total
+
+
+def mironov(*, order: float, rdp: float, log_delta: float) -> float:
+    """Return epsilon = rdp + ln(1/delta)/(order - 1) (Mironov 2017, Prop. 3; Feldman et al. 2018, Lemma 14)."""
+    return _round_up(rdp, -log_delta / (order - 1.0))
+
+
+def canonne(*, order: float, rdp: float, log_delta: float) -> float:
+    """Return rdp + ln((a-1)/a) - (ln delta + ln a)/(a-1) (Canonne, Kamath and Steinke 2020, Prop. 12)."""
+    a1 = order - 1.0
+    return _round_up(rdp, -math.log1p(1.0 / a1), -log_delta / a1, -math.log(order) / a1)
+
+
+def canonne_log_delta(*, order: float, rdp: float, epsilon: float) -> float:
+    """Return ln delta = (a-1)(rdp - epsilon) - ln(a-1) + a ln(1 - 1/a), rounded up, at most 0."""
+    a1 = order - 1.0
+    return min(0.0, _round_up(a1 * rdp, -a1 * epsilon, -math.log(a1), -order * math.log1p(1.0 / a1)))
+
+
+def asoodeh(*, order: float, rdp: float, log_delta: float) -> float:
+    """Return ln(1 + (e^((a-1) rdp) - 1)/(a delta))/(a-1) (Asoodeh et al. 2021, eq. 20)."""
+    if rdp == 0.0:
+        return 0.0
+    a1 = order - 1.0
+    exponent = _round_up(log_expm1(_round_up(a1 * rdp)), -math.log(order), -log_delta)
+    return _round_up(log_add_exp(0.0, exponent) / a1)
+
+
+def exact_one_order(*, order: float, rdp: float, log_delta: float) -> float:
+    """Return the least epsilon that a single order implies: no better conversion from one order exists.
+
+    The least epsilon >= 0 with min_q p^a q^(1-a) + (1-p)^a (1-q)^(1-a) >= e^((a-1) rdp) over Bernoulli pairs with
+    p = delta + e^epsilon q (data processing to the two-point test; attained). The minimum is certified by a tangent.
+
+    Raises:
+        ValueError: ln delta < -700 (use `canonne`).
+    """
+    if log_delta < -700.0:
+        raise ValueError("exact_one_order needs ln delta >= -700")
+    if rdp == 0.0:
+        return 0.0
+    ceiling = min(edge(order=order, rdp=rdp, log_delta=log_delta) for edge in (mironov, canonne, asoodeh))
+    if ceiling <= 0.0:
+        return 0.0
+
+    def shortfall(epsilon: float) -> float:
+        return -_log_divergence_margin(order, rdp, log_delta, epsilon)
+
+    return least(shortfall, 0.0, ceiling, ulps=4) if shortfall(ceiling) <= 0.0 else ceiling
+
+
+def _log_divergence_margin(order: float, rdp: float, log_delta: float, epsilon: float) -> float:
+    """Return a lower bound on ln(min_q F(q)) - (order-1) rdp, F as in `exact_one_order`.
+
+    q = (1 - delta) e^-epsilon t with t in (0, 1), so that p = delta + (1-delta) t and 1 - p = (1-delta)(1-t); F is
+    convex in t. The sign of F' is bisected; from the left end t of the final bracket the tangent bounds F from below.
+    """
+    a1 = order - 1.0
+    delta = math.exp(log_delta)
+    rest = -math.expm1(log_delta)
+    scale = rest * math.exp(-epsilon)
+    log_rest = math.log(rest)
+
+    def parts(t: float) -> tuple[float, float, float, float]:
+        p = delta + rest * t
+        log_q = log_rest - epsilon + math.log(t)
+        log_p = math.log(p)
+        log_not_p = log_rest + math.log1p(-t)
+        log_not_q = math.log1p(-scale * t)
+        first = order * log_p - a1 * log_q - a1 * rdp
+        second = order * log_not_p - a1 * log_not_q - a1 * rdp
+        slope = math.exp(min(first, 700.0)) * (order * rest / p - a1 / t)
+        slope += math.exp(min(second, 700.0)) * (a1 * scale / (1.0 - scale * t) - order / (1.0 - t))
+        size = order * (abs(log_p) + abs(log_not_p)) + a1 * (abs(log_q) + abs(log_not_q) + rdp)
+        return first, second, slope, size
+
+    left = greatest(lambda t: parts(t)[2], 1e-305, 1.0 - 2.0**-52, ulps=64)
+    first, second, slope, size = parts(left)
+    value = log_add_exp(first, second)
+    drop = abs(slope) * left * 2.0**-45
+    if drop > 0.5 * math.exp(min(value, 700.0)):
+        return -math.inf
+    return value - 2.0 * drop * math.exp(-value) - 16.0 * UNIT * (size + 1.0)
+
+
+def best_edge(*, order: float, rdp: float, log_delta: float) -> Conversion:
+    """Return the smallest epsilon of all edges at one order, clamped at 0, and the edge's name."""
+    if math.isinf(rdp):
+        return Conversion(math.inf, order, "mironov")
+    if math.isinf(order):
+        return Conversion(rdp, order, "pure")
+    edges = {"mironov": mironov, "canonne": canonne, "asoodeh": asoodeh}
+    if log_delta >= -700.0 and order < 1e8:
+        edges["exact"] = exact_one_order
+    found = [(max(0.0, f(order=order, rdp=rdp, log_delta=log_delta)), name) for name, f in edges.items()]
+    epsilon, name = min(found, key=lambda pair: pair[0])
+    return Conversion(epsilon, order, name)
+
+
+def zcdp_order(*, rho: float, log_delta: float) -> float:
+    """Return the order a > 1 that is best for `canonne` on the line rdp = rho a: rho (a-1)^2 + ln a = ln(1/delta)."""
+    target = -log_delta
+
+    def excess(b: float) -> float:
+        return rho * b * b + math.log1p(b) - target
+
+    ceiling = max(math.sqrt(target / rho), 1e-300)
+    return 1.0 + greatest(excess, 0.0, ceiling)
+
+
+def zcdp_epsilon(*, rho: float, log_delta: float) -> float:
+    """Return the epsilon of the curve rdp = rho a at the best order of `canonne`, rounded up, not clamped.
+
+    At the optimum it equals rho (2a - 1) + ln(1 - 1/a). Any order is valid; this one is the stationary point.
+    """
+    order = zcdp_order(rho=rho, log_delta=log_delta)
+    if order == 1.0:
+        return math.inf
+    return _round_up(2.0 * rho * (order - 1.0), rho, -math.log1p(1.0 / (order - 1.0)))
+
+
+def zcdp_epsilon_mironov(*, rho: float, log_delta: float) -> float:
+    """Return rho + 2 sqrt(rho ln(1/delta)), rounded up (Mironov's conversion at its best order)."""
+    return _round_up(rho, 2.0 * math.sqrt(-rho * log_delta))
+
+
+ORDER_FLOOR, ORDER_CEILING = 1.0 + 2.0**-30, 2.0**60
+
+
+def optimise(curve: Callable[[float], float], log_delta: float, highest: float = ORDER_CEILING) -> Conversion:
+    """Return the best conversion of an RDP curve over all orders in (1, highest].
+
+    A geometric scan in order - 1 finds the valley by `canonne`, golden sections refine it, and every edge is tried at
+    the order found. The scan spans 2^-30 to 2^60; an optimum at its end is marked ``at_edge``.
+    """
+
+    def at(s: float) -> float:
+        order = 1.0 + math.exp(s)
+        rdp = curve(order)
+        return canonne(order=order, rdp=rdp, log_delta=log_delta) if rdp < math.inf else math.inf
+
+    low, high = math.log(2.0**-30), math.log(highest - 1.0)
+    count = max(2, math.ceil((high - low) / 1.0))
+    step = (high - low) / count
+    grid = [low + i * step for i in range(count + 1)]
+    values = [at(s) for s in grid]
+    k = min(range(count + 1), key=values.__getitem__)
+    if math.isinf(values[k]):
+        return Conversion(math.inf, ORDER_FLOOR, "canonne", at_edge=True)
+    s = _golden(at, grid[max(k - 1, 0)], grid[min(k + 1, count)])
+    order = 1.0 + math.exp(s)
+    found = best_edge(order=order, rdp=curve(order), log_delta=log_delta)
+    return found._replace(at_edge=k in (0, count) and found.epsilon > 0.0)
+
+
+def from_orders(curve: Callable[[float], float], orders: Sequence[float], log_delta: float) -> Conversion:
+    """Return the best conversion among the given orders only; ``at_edge`` if it is the first or last of several."""
+    ranked = sorted(orders)
+    found = [best_edge(order=a, rdp=curve(a), log_delta=log_delta) for a in ranked]
+    best = min(found, key=lambda c: c.epsilon)
+    return best._replace(at_edge=len(ranked) > 1 and best.order in (ranked[0], ranked[-1]) and best.epsilon > 0.0)
+
+
+def least_log_delta(curve: Callable[[float], float], epsilon: float, highest: float = ORDER_CEILING) -> float:
+    """Return an upper bound on ln delta at ``epsilon`` of an RDP curve: `canonne_log_delta` at its best order."""
+
+    def at(s: float) -> float:
+        order = 1.0 + math.exp(s)
+        rdp = curve(order)
+        return canonne_log_delta(order=order, rdp=rdp, epsilon=epsilon) if rdp < math.inf else 0.0
+
+    low, high = math.log(2.0**-30), math.log(highest - 1.0)
+    count = max(2, math.ceil(high - low))
+    grid = [low + i * (high - low) / count for i in range(count + 1)]
+    k = min(range(count + 1), key=lambda i: at(grid[i]))
+    return at(_golden(at, grid[max(k - 1, 0)], grid[min(k + 1, count)]))
+
+
+def _golden(function: Callable[[float], float], low: float, high: float, steps: int = 40) -> float:
+    """Return a near-minimiser of a unimodal function: every point is valid, so precision is only tightness."""
+    ratio = 0.6180339887498949
+    a, b = low, high
+    c, d = b - ratio * (b - a), a + ratio * (b - a)
+    at_c, at_d = function(c), function(d)
+    for _ in range(steps):
+        if at_c <= at_d:
+            b, d, at_d = d, c, at_c
+            c = b - ratio * (b - a)
+            at_c = function(c)
+        else:
+            a, c, at_c = c, d, at_d
+            d = a + ratio * (b - a)
+            at_d = function(d)
+    return c if at_c <= at_d else d
+
+
+def _round_up(*terms: float) -> float:
+    """Return an upper bound on the sum of terms that are each good to 4 units of roundoff."""
+    return math.fsum(terms) + 6.0 * UNIT * math.fsum(map(abs, terms))

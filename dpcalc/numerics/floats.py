@@ -1,0 +1,75 @@
+"""Floating-point building blocks: error-free transformations and outward rounding."""
+
+from __future__ import annotations
+
+import math
+import struct
+
+UNIT = 2.0**-53
+"""Unit roundoff of a double: one correctly rounded operation errs by at most this, relatively."""
+
+MAX = 1.7976931348623157e308
+
+_SPLITTER = 134217729.0  # 2^27 + 1
+
+
+def up(value: float, ulps: float = 1.0) -> float:
+    """Return a double that exceeds ``value`` by at least ``ulps`` units of roundoff, relatively."""
+    return math.nextafter(value + abs(value) * (ulps * UNIT), math.inf)
+
+
+def down(value: float, ulps: float = 1.0) -> float:
+    """Return a double below ``value`` by at least ``ulps`` units of roundoff, relatively."""
+    return -up(-value, ulps)
+
+
+def ratio_up(numerator: float, denominator: float, steps: int = 1) -> float:
+    """Return numerator/(denominator sqrt(steps)), rounded up; exact where operands and value are short.
+
+    Elsewhere 8 units of roundoff are added: three operations, and half a unit for each operand that was typed as a
+    decimal.
+    """
+    value = numerator / denominator / math.sqrt(steps)
+    if _is_short(numerator) and _is_short(denominator) and _is_short(value):
+        n, d, v = (int(x * _SHORT) for x in (numerator, denominator, value))
+        if v * v * d * d * steps == n * n * int(_SHORT) ** 2:
+            return value
+    return up(value, 8.0)
+
+
+_SHORT = 1048576.0  # 2^20
+
+
+def _is_short(x: float) -> bool:
+    return abs(x) < _SHORT and (x * _SHORT).is_integer()
+
+
+def two_sum(a: float, b: float) -> tuple[float, float]:
+    """Return (s, e) with s = fl(a + b) and s + e = a + b exactly (Knuth)."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+def two_product(a: float, b: float) -> tuple[float, float]:
+    """Return (p, e) with p = fl(a b) and p + e = a b exactly (Dekker), for 1e-140 < |a|, |b|, |ab| < 1e290."""
+    p = a * b
+    t = _SPLITTER * a
+    ah = t - (t - a)
+    al = a - ah
+    t = _SPLITTER * b
+    bh = t - (t - b)
+    bl = b - bh
+    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
+
+
+def ordinal(value: float) -> int:
+    """Return the rank of a non-negative double among all of them (0.0 -> 0)."""
+    rank: int = struct.unpack("<q", struct.pack("<d", value))[0]
+    return rank
+
+
+def from_ordinal(rank: int) -> float:
+    """Return the non-negative double of this rank: the inverse of `ordinal`."""
+    value: float = struct.unpack("<d", struct.pack("<q", rank))[0]
+    return value

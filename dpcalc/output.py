@@ -1,0 +1,56 @@
+"""Writing results: to stdout, or to a file that is either the old one or the complete new one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+
+from dpcalc.errors import SpecError
+
+
+def write(text: str, path: str | None) -> None:
+    """Write ``text`` to ``path`` atomically, or to stdout where path is None or ``-``.
+
+    Raises:
+        SpecError: the file cannot be written; nothing of it was changed.
+    """
+    if path in (None, "-"):
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    assert path is not None
+    try:
+        _replace(os.path.realpath(path), text.encode())
+    except OSError as error:
+        raise SpecError(f"cannot write {path}: {error.strerror}", "choose another file for -o") from None
+
+
+def _replace(target: str, data: bytes) -> None:
+    """Write beside the target, then rename over it. A target that is no regular file is refused."""
+    import tempfile
+
+    if os.path.exists(target) and not os.path.isfile(target):
+        with open(target, "wb") as device:  # /dev/stdout, /dev/null, a pipe: nothing to replace
+            device.write(data)
+        return
+    folder = os.path.dirname(target) or "."
+    handle, draft = tempfile.mkstemp(prefix=".dpcalc-", dir=folder)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        mode = os.stat(target).st_mode & 0o777 if os.path.exists(target) else 0o666 & ~_umask()
+        os.chmod(draft, mode)
+        os.replace(draft, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,300 @@
+"""From a described run and a question to a case: select the bounds that apply, evaluate each, order them.
+
+The one way through the house. Commands differ only in which algorithms and parameters they accept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from dpcalc.errors import DpcalcError, NotApplicable, SpecError
+from dpcalc.notions.gaussian import exp_up
+from dpcalc.notions.guarantee import Answer, Gdp, Guarantee, Point, Profile, Rdp
+from dpcalc.numerics.floats import UNIT
+from dpcalc.references import SHORT
+from dpcalc.registry import Bound, for_algorithm
+from dpcalc.report import Case, Obstacle, Result
+from dpcalc.solve import DIRECTIONS, extreme, extreme_integer
+from dpcalc.spec.run import Run
+
+_NOISE = ("noise_std", "laplace_scale")
+_WIDE = 1 << 22  # comparison rows that cost a search per evaluation are solved to 1e-9
+
+
+class Question(NamedTuple):
+    """What is asked: of epsilon, delta and the run's noise, what is None is sought.
+
+    ``log_delta`` is ln delta as typed (so that 1e-5000 is a number), ``delta`` its double. ``solve`` names another
+    parameter to solve for instead. ``orders`` restricts Renyi bounds to a list.
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+    log_delta: float | None = None
+    orders: tuple[float, ...] = ()
+    solve: str | None = None
+
+
+def answer(run: Run, question: Question, bounds: list[Bound] | None = None) -> Case:
+    """Return the case: every applicable bound's answer, best first, and why the others do not apply.
+
+    Raises:
+        SpecError: the question is incomplete or over-determined.
+        NotApplicable: no bound applies; the message and hint are those of the first.
+        Infeasible: bounds apply but none meets the budget.
+    """
+    unknown = _unknown(run, question)
+    results, obstacles, failures = [], [], []
+    for bound in bounds if bounds is not None else for_algorithm(run.algorithm):
+        try:
+            results.extend(_ANSWERS.get(unknown, _solved)(bound, run, question, unknown))
+        except DpcalcError as error:
+            if isinstance(error, SpecError):
+                raise
+            obstacles.append(Obstacle(bound.id, error.message, error.hint or ""))
+            failures.append(error)
+    if not any(result.guarantee for result in results):
+        raise _first(failures, obstacles)
+    inputs = {name: (_plain(value), run.sources[name]) for name, value in run.values.items()}
+    for name in ("epsilon", "delta"):
+        if getattr(question, name) is not None:
+            inputs[name] = (getattr(question, name), "flag")
+    return Case(run.algorithm, inputs, _ranked(results, unknown), tuple(obstacles), (), _warnings(results), ())
+
+
+def _first(failures: list[DpcalcError], obstacles: list[Obstacle]) -> DpcalcError:
+    """Return the failure to show where no bound gives a guarantee: the first, naming its bound."""
+    if not failures:
+        return NotApplicable("no bound speaks of this run")
+    first = failures[0]
+    return type(first)(f"{first.message} (needed by {obstacles[0].bound})", first.hint)
+
+
+def guarantee_of(bound: Bound, values: Mapping[str, Any], orders: tuple[float, ...] = ()) -> Guarantee:
+    """Return what the bound proves for these values, as an object that answers questions.
+
+    Raises:
+        NotApplicable: a requirement fails.
+    """
+    function = bound.function_of(values)
+    if bound.gives == "mu":
+        return Gdp(function())
+    if bound.gives == "rdp":
+        return Rdp(lambda order: function(order=order), orders)
+    if bound.gives == "log_delta":
+        return Profile(lambda epsilon: function(epsilon=epsilon))
+    return Point(lambda log_delta: function(log_delta=log_delta))
+
+
+def _unknown(run: Run, question: Question) -> str:
+    has_epsilon, has_delta = question.epsilon is not None, question.log_delta is not None
+    noisy = next((name for name in _NOISE if run.values.get(name) is not None), None) or (
+        "schedule" if run.values.get("schedule") is not None else None
+    )
+    if question.solve:
+        return _explicit(run, question)
+    if noisy and has_epsilon and has_delta:
+        return "epsilon"  # checked by the caller against what was given
+    if noisy and has_delta:
+        return "epsilon"
+    if noisy and has_epsilon:
+        return "delta"
+    if has_epsilon and has_delta:
+        return "noise_std"
+    if noisy:
+        return "rdp" if question.orders else "mu"
+    raise SpecError(
+        "two of epsilon, delta and the noise must be given; the third is solved for",
+        "for example --noise-std 2 --delta 1e-6, or --epsilon 1 --delta 1e-6",
+    )
+
+
+def _explicit(run: Run, question: Question) -> str:
+    name = str(question.solve).replace("-", "_")
+    if name in ("epsilon", "delta"):
+        if getattr(question, name) is not None:
+            raise SpecError(f"{name} is given and also to be solved for", f"leave out --{name} or --solve")
+        return name
+    if name not in DIRECTIONS:
+        raise SpecError(f"cannot solve for {question.solve!r}", "one of epsilon, delta, " + ", ".join(DIRECTIONS))
+    if question.epsilon is None or question.log_delta is None:
+        raise SpecError(f"solving for {name} needs both epsilon and delta", "give --epsilon and --delta")
+    if run.sources.get(name) in ("flag", "argument"):
+        raise SpecError(f"{name} is given and also to be solved for", "leave out one of the two")
+    return name
+
+
+def _result(bound: Bound, run: Run, quantity: str, value: float, **more: Any) -> Result:
+    if math.isnan(value):
+        raise NotApplicable(f"{bound.id} evaluated to nan")
+    adjacency = str(run.values["adjacency"]).replace("-", "_")
+    reference = f"{SHORT[bound.reference]}, {bound.locator}"
+    return Result(
+        bound.id,
+        bound.title,
+        quantity,
+        value,
+        bound.kind,
+        adjacency=adjacency,
+        assumes=bound.assumes,
+        reference=reference,
+        **more,
+    )
+
+
+def _mu(guarantee: Guarantee) -> float | None:
+    return guarantee.mu if isinstance(guarantee, Gdp) else None
+
+
+def _how(guarantee: Guarantee, found: Answer) -> dict[str, Any]:
+    how: dict[str, Any] = {"conversion": found.conversion}
+    if found.order is not None:
+        how["order"] = found.order
+    if isinstance(guarantee, Gdp):
+        how["mu"] = guarantee.mu
+    if found.at_edge:
+        how["details"] = {"order_at_edge": True}
+    return how
+
+
+def _epsilon(bound: Bound, run: Run, question: Question, unknown: str) -> list[Result]:
+    guarantee = guarantee_of(bound, run.values, question.orders)
+    target = safe_log_delta(question)
+    found = guarantee.epsilon(target)
+    if isinstance(guarantee, Point) and math.isinf(found.value):
+        raise NotApplicable("is false at this epsilon (see `explain`)", "use the exact conversion")
+    if math.isinf(found.value):
+        raise NotApplicable("gives no finite epsilon here", "more noise, or a larger delta")
+    how = _how(guarantee, found)
+    return [
+        _result(
+            bound, run, "epsilon", found.value, epsilon=found.value, delta=question.delta,
+            log_delta=question.log_delta, **how,
+        )
+    ]  # fmt: skip
+
+
+def _delta(bound: Bound, run: Run, question: Question, unknown: str) -> list[Result]:
+    guarantee = guarantee_of(bound, run.values, question.orders)
+    found = guarantee.log_delta(_below(question.epsilon))
+    how = _how(guarantee, found)
+    delta = exp_up(found.value)
+    return [_result(bound, run, "delta", delta, epsilon=question.epsilon, delta=delta, log_delta=found.value, **how)]
+
+
+def _mu_only(bound: Bound, run: Run, question: Question, unknown: str) -> list[Result]:
+    guarantee = guarantee_of(bound, run.values)
+    if not isinstance(guarantee, Gdp):
+        raise NotApplicable("has no mu-GDP form", "give --delta, --epsilon or --order")
+    if math.isinf(guarantee.mu):
+        raise NotApplicable("gives no finite mu here", "more noise")
+    return [_result(bound, run, "mu", guarantee.mu, mu=guarantee.mu)]
+
+
+def _rdp(bound: Bound, run: Run, question: Question, unknown: str) -> list[Result]:
+    guarantee = guarantee_of(bound, run.values)
+    rows = []
+    for order in question.orders:
+        value = guarantee.rdp(order)
+        if math.isinf(value):
+            raise NotApplicable(f"gives no finite RDP at order {order:g}", "a lower order, or more noise")
+        rows.append(_result(bound, run, "rdp", value, order=order, mu=_mu(guarantee)))
+    return rows
+
+
+def _solved(bound: Bound, run: Run, question: Question, unknown: str) -> list[Result]:
+    """Solve for a parameter of the run, bound by bound."""
+    target, epsilon = safe_log_delta(question), _below(question.epsilon)
+    direction = DIRECTIONS[unknown]
+
+    def excess(value: float) -> float:
+        changed = run.replacing(**{unknown: int(value) if direction.integer else value})
+        return _excess(guarantee_of(bound, changed.values, question.orders), epsilon, target)
+
+    if unknown not in bound.parameters and not (unknown == "lipschitz" and "sensitivity" in bound.parameters):
+        raise NotApplicable(f"does not depend on {unknown}", f"solve for another parameter than {unknown}")
+    value = _search(bound, run, unknown, excess)
+    achieved = guarantee_of(bound, run.replacing(**{unknown: value}).values, question.orders)
+    more: dict[str, Any] = {"epsilon": question.epsilon, "delta": question.delta, "log_delta": question.log_delta}
+    reached = achieved.epsilon(target)
+    more.update(_how(achieved, reached))
+    more["details"] = {**(more.get("details") or {}), "achieved": {"epsilon": reached.value}}
+    return [_result(bound, run, unknown, value, **more)]
+
+
+def _search(bound: Bound, run: Run, unknown: str, excess: Callable[[float], float]) -> float:
+    direction = DIRECTIONS[unknown]
+    if direction.integer:
+        low, high = int(direction.low), int(direction.high)
+        if unknown == "index":
+            high = run.values["records"]
+        elif run.sources.get("index") in ("flag", "argument"):
+            low = run.values["index"]
+        return extreme_integer(excess, direction, low, high)
+    start = float(run.values.get("sensitivity") or 1.0)
+    if unknown == "strong_convexity":
+        beta = float(run.values.get("smoothness") or 1.0)
+        return extreme(excess, direction._replace(high=beta), beta)
+    return extreme(excess, direction, start, 4 if bound.gives in ("mu", "log_delta") else _WIDE)
+
+
+def _excess(guarantee: Guarantee, epsilon: float, log_delta: float) -> float:
+    """Return a number that is <= 0 exactly when the guarantee implies (epsilon, delta)."""
+    if isinstance(guarantee, (Gdp, Profile)):
+        return guarantee.log_delta(epsilon).value - log_delta
+    found = guarantee.epsilon(log_delta).value - epsilon
+    return found if math.isfinite(found) else 1e300
+
+
+def safe_log_delta(question: Question) -> float:
+    """Return ln delta a hair below what was asked, so that the rounding of a typed decimal cannot help."""
+    if question.log_delta is None:
+        raise SpecError("delta is needed here", "give --delta")
+    return question.log_delta - 2.0 * UNIT * (1.0 + abs(question.log_delta))
+
+
+def _below(epsilon: float | None) -> float:
+    if epsilon is None:
+        raise SpecError("epsilon is needed here", "give --epsilon")
+    return math.nextafter(epsilon, 0.0)
+
+
+_ANSWERS: dict[str, Callable[[Bound, Run, Question, str], list[Result]]] = {
+    "epsilon": _epsilon,
+    "delta": _delta,
+    "mu": _mu_only,
+    "rdp": _rdp,
+}
+
+
+def _ranked(results: list[Result], unknown: str) -> tuple[Result, ...]:
+    """Return the results best first; the best guarantee of each order (or overall) is marked."""
+    largest = unknown in DIRECTIONS and not DIRECTIONS[unknown].more_is_private
+    key = _value_or_log_delta
+    ordered = sorted(results, key=key, reverse=largest)
+    marked: set[float | None] = set()
+    ranked = []
+    for result in ordered:
+        group = result.order if unknown == "rdp" else None
+        best = result.guarantee and group not in marked
+        if best:
+            marked.add(group)
+        ranked.append(result._replace(best=best))
+    return tuple(sorted(ranked, key=lambda r: (not r.guarantee, not r.best)))
+
+
+def _value_or_log_delta(result: Result) -> float:
+    return result.log_delta if result.quantity == "delta" and result.log_delta is not None else result.value
+
+
+def _warnings(results: list[Result]) -> tuple[str, ...]:
+    edges = [r.bound for r in results if r.details and r.details.get("order_at_edge")]
+    if not edges:
+        return ()
+    return (f"the best order lies at the edge of those tried for {', '.join(edges)}: more orders would tighten it",)
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (int, float, str)) else str(value)

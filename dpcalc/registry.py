@@ -1,0 +1,157 @@
+"""The Bound record and the registry: what is known about each theorem, as data.
+
+A bound is a pure function with keyword-only parameters named as in `dpcalc.spec.symbols`, registered once with
+`bound`. The registry reads which parameters it needs from its signature; the command line, ``explain``, ``bounds``, the
+documentation's table and the registry-wide tests all read the record.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from dpcalc.errors import NotApplicable, SpecError
+
+FAMILIES = ("iteration", "scheduled", "shifted", "multi_epoch")
+
+GIVES = ("mu", "rdp", "log_delta", "epsilon")
+"""What a bound's function returns: a GDP parameter; the RDP at ``order``; ln delta at ``epsilon``; epsilon at
+``log_delta``."""
+
+KINDS = ("upper", "exact", "lower", "asymptotic", "published")
+"""``upper`` and ``exact`` are guarantees. ``published`` is what a paper prints, kept for comparison where it is wrong
+or superseded; like ``asymptotic`` and ``lower`` it never gates, never solves and is never best."""
+
+QUESTIONS = {"order", "epsilon", "log_delta"}
+
+
+class Requirement(NamedTuple):
+    """A precondition as data: ``failure`` returns None or what was found and what to do about it."""
+
+    text: str
+    failure: Callable[[Mapping[str, Any]], tuple[str, str] | None]
+
+
+class Bound(NamedTuple):
+    """A registered theorem."""
+
+    id: str
+    title: str
+    gives: str
+    kind: str
+    algorithms: tuple[str, ...]
+    function: Callable[..., float]
+    requires: tuple[Requirement, ...]
+    assumes: tuple[str, ...]
+    reference: str
+    locator: str
+    formula: str
+    erratum: str
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names the function takes, without the question's own (order, epsilon, log_delta)."""
+        code = self.function.__code__
+        first = code.co_argcount
+        names = code.co_varnames[first : first + code.co_kwonlyargcount]
+        return tuple(name for name in names if name not in QUESTIONS)
+
+    @property
+    def statement(self) -> str:
+        """The first paragraph of the function's docstring."""
+        text = (self.function.__doc__ or "").strip().split("\n\n")[0]
+        return " ".join(text.split())
+
+    @property
+    def guarantee(self) -> bool:
+        """Whether the value may be promised, gated and solved with."""
+        return self.kind in ("upper", "exact")
+
+    def obstacle(self, values: Mapping[str, Any]) -> tuple[str, str] | None:
+        """Return why the bound does not apply to these values and what would make it, or None."""
+        missing = [name for name in self.parameters if values.get(name) is None]
+        if missing:
+            flags = ", ".join("--" + name.replace("_", "-") for name in missing)
+            return f"needs {', '.join(missing)}", f"give {flags}"
+        for requirement in self.requires:
+            found = requirement.failure(values)
+            if found:
+                return found
+        return None
+
+    def function_of(self, values: Mapping[str, Any]) -> Callable[..., float]:
+        """Return the function with the run's parameters filled in; it still takes the question's own.
+
+        Raises:
+            NotApplicable: a requirement fails.
+        """
+        found = self.obstacle(values)
+        if found:
+            raise NotApplicable(found[0], found[1])
+        return functools.partial(self.function, **{name: values[name] for name in self.parameters})
+
+
+_BOUNDS: dict[str, Bound] = {}
+
+
+def bound(
+    id: str,
+    *,
+    title: str,
+    gives: str,
+    algorithms: tuple[str, ...],
+    reference: str,
+    locator: str,
+    formula: str,
+    kind: str = "upper",
+    requires: tuple[Requirement, ...] = (),
+    assumes: tuple[str, ...] = (),
+    erratum: str = "",
+) -> Callable[[Callable[..., float]], Callable[..., float]]:
+    """Register the decorated pure function as the bound ``id`` and return it unchanged."""
+
+    def register(function: Callable[..., float]) -> Callable[..., float]:
+        if id in _BOUNDS or gives not in GIVES or kind not in KINDS:
+            raise ValueError(f"bad or repeated registration of {id}")
+        _BOUNDS[id] = Bound(
+            id, title, gives, kind, algorithms, function, requires, assumes, reference, locator, formula, erratum
+        )
+        return function
+
+    return register
+
+
+def all_bounds() -> dict[str, Bound]:
+    """Return every registered bound by id, importing the families on first use."""
+    for family in FAMILIES:
+        importlib.import_module(f"dpcalc.bounds.{family}")
+    return _BOUNDS
+
+
+def lookup(id: str) -> Bound:
+    """Return the bound of this id.
+
+    Raises:
+        SpecError: there is none; the hint names the nearest.
+    """
+    known = all_bounds()
+    if id not in known:
+        import difflib
+
+        near = difflib.get_close_matches(id, known, n=3, cutoff=0.4)
+        hint = f"did you mean {', '.join(near)}?" if near else "`dpcalc bounds` lists them all"
+        raise SpecError(f"no bound is called {id!r}", hint)
+    return known[id]
+
+
+def for_algorithm(algorithm: str) -> list[Bound]:
+    """Return the bounds that speak of this algorithm, in order of registration."""
+    return [b for b in all_bounds().values() if algorithm in b.algorithms]
+
+
+def finite(value: float) -> bool:
+    """Return whether a bound's value says anything at all."""
+    return not (math.isinf(value) or math.isnan(value))

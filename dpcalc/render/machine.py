@@ -1,0 +1,47 @@
+"""Formats for programs: JSON, JSON lines, CSV. Full precision, strict, deterministic."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+from dpcalc.report import Report
+
+_CSV_COLUMNS = ("case", "bound", "quantity", "value", "kind", "epsilon", "delta", "log_delta", "mu", "order")
+
+
+def render_json(report: Report) -> str:
+    """Return the envelope as indented JSON."""
+    return json.dumps(report.to_dict(), indent=2, allow_nan=False) + "\n"
+
+
+def render_jsonl(report: Report) -> str:
+    """Return one line of JSON per case, each with the schema and command."""
+    envelope = report.to_dict()
+    head = {key: envelope[key] for key in ("schema", "dpcalc", "command")}
+    return "".join(json.dumps({**head, **case}, allow_nan=False) + "\n" for case in envelope["cases"])
+
+
+def render_csv(report: Report) -> str:
+    """Return one row per result; the inputs of its case follow as columns of their own (prefixed ``input_``)."""
+    names = sorted({name for case in report.cases for name in case.inputs})
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow([*_CSV_COLUMNS, "adjacency", "best", "reference", *(f"input_{name}" for name in names)])
+    for number, case in enumerate(report.cases, start=1):
+        inputs = [_cell(case.inputs[name][0]) if name in case.inputs else "" for name in names]
+        for result in case.results:
+            fields = result._asdict()
+            cells = [number, *(_cell(fields[name]) for name in _CSV_COLUMNS[1:])]
+            writer.writerow([*cells, result.adjacency, str(result.best).lower(), result.reference, *inputs])
+    return buffer.getvalue()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = repr(value) if isinstance(value, float) else str(value)
+    # A cell that a spreadsheet would run as a formula is quoted as text.
+    return "'" + text if isinstance(value, str) and text[:1] in ("=", "+", "-", "@") else text

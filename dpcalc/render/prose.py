@@ -1,0 +1,75 @@
+"""Formats for documents: Markdown, and a paragraph for a paper's appendix or a model card."""
+
+from __future__ import annotations
+
+from dpcalc.render.text import (
+    COLUMNS,
+    delta_text,
+    grounds,
+    headline,
+    inputs_text,
+    number,
+    promise,
+    released,
+    rows,
+    symbol_of,
+    value_text,
+)
+from dpcalc.report import Case, Report, Result
+
+
+def render_markdown(report: Report, precision: int = 6) -> str:
+    """Return the report as GitHub-flavoured Markdown."""
+    return "\n".join(_markdown(case, precision) for case in report.cases)
+
+
+def _markdown(case: Case, precision: int) -> str:
+    lines = [f"**{line}**  " for line in headline(case, precision)]
+    lines += ["", _escape(released(case)) + "  ", f"given: {_escape(inputs_text(case))}", ""]
+    table = [COLUMNS, tuple("---" for _ in COLUMNS), *rows(case, precision)]
+    lines += ["| " + " | ".join(_escape(cell) for cell in row) + " |" for row in table]
+    lines += ["", *map(_escape, grounds(case)), ""]
+    lines += [f"- {'pass' if a.passed else '**FAIL**'}: `{a.text}` (slack {a.slack})" for a in case.assertions]
+    lines += [f"- note: {_escape(note)}" for note in case.notes]
+    return "\n".join(lines) + "\n"
+
+
+def _escape(text: str) -> str:
+    return text.replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;").replace("_", "\\_")
+
+
+def render_statement(report: Report, precision: int = 6) -> str:
+    """Return one paragraph per case that names adjacency, what is released and every assumption."""
+    return "\n".join(_statement(case, precision) + "\n" for case in report.cases)
+
+
+def _statement(case: Case, precision: int) -> str:
+    best = case.best
+    if best is None:
+        return "No guarantee applies."
+    parameters = ", ".join(
+        f"{symbol_of(name)} = {number(value, side='as given')}"
+        for name, (value, source) in case.inputs.items()
+        if source != "derived" and name not in ("epsilon", "delta", "algorithm", "adjacency")
+    )
+    adjacency = best.adjacency.replace("_", "-")
+    assumptions = "; ".join(best.assumes)
+    return (
+        f"We run {released(case).partition(': ')[2]} ({parameters}). {_claim(best, precision)}, under {adjacency} "
+        f"adjacency. {promise(case)} The guarantee assumes: {assumptions}. It follows from {best.reference} "
+        f"(`{best.bound}`), evaluated with dpcalc and rounded to the safe side."
+    )
+
+
+def _claim(best: Result, precision: int) -> str:
+    value = value_text(best, precision)
+    delta = delta_text(best.delta, best.log_delta, precision, "up")
+    if best.quantity in ("epsilon", "delta"):
+        epsilon = value if best.quantity == "epsilon" else number(best.epsilon or 0.0, precision, "up")
+        return f"The result is ({epsilon}, {value if best.quantity == 'delta' else delta})-differentially private"
+    if best.quantity == "mu":
+        return f"The result is {value}-Gaussian differentially private"
+    if best.quantity == "rdp":
+        return f"The result satisfies ({number(best.order or 0.0)}, {value})-Renyi differential privacy"
+    epsilon = number(best.epsilon or 0.0, precision, "up")
+    return f"With {best.quantity} = {value} the result is ({epsilon}, {delta})-differentially private"

@@ -1,0 +1,127 @@
+"""What was asked and what was found: Report -> Case -> Result. Renderers read these and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from dpcalc.version import __version__
+
+SCHEMA = "dpcalc.report/1"
+
+
+class Result(NamedTuple):
+    """One bound's answer.
+
+    ``quantity`` names what ``value`` is: epsilon, log_delta, mu, rdp, or the name of the parameter solved for. A
+    number of kind ``upper`` or ``exact`` is a guarantee and has been rounded to the safe side.
+    """
+
+    bound: str
+    title: str
+    quantity: str
+    value: float
+    kind: str
+    epsilon: float | None = None
+    delta: float | None = None
+    log_delta: float | None = None
+    mu: float | None = None
+    order: float | None = None
+    conversion: str | None = None
+    adjacency: str = "replace_one"
+    assumes: tuple[str, ...] = ()
+    reference: str = ""
+    best: bool = False
+    details: Mapping[str, Any] | None = None
+
+    @property
+    def guarantee(self) -> bool:
+        """Whether this number may be promised."""
+        return self.kind in ("upper", "exact")
+
+
+class Obstacle(NamedTuple):
+    """Why a bound does not apply, and what would make it."""
+
+    bound: str
+    because: str
+    hint: str
+
+
+class Assertion(NamedTuple):
+    """A gate: its text, whether it held, the value compared and the room left (negative when failed)."""
+
+    text: str
+    passed: bool
+    value: float | str
+    slack: float | None
+
+
+class Case(NamedTuple):
+    """One described run and one question about it."""
+
+    algorithm: str
+    inputs: Mapping[str, tuple[Any, str]]
+    results: tuple[Result, ...]
+    obstacles: tuple[Obstacle, ...] = ()
+    assertions: tuple[Assertion, ...] = ()
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def best(self) -> Result | None:
+        """The result to quote, if any bound gave a guarantee."""
+        return next((r for r in self.results if r.best), None)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a gate failed."""
+        return any(not a.passed for a in self.assertions)
+
+
+class Report(NamedTuple):
+    """The answer to one command."""
+
+    command: str
+    cases: tuple[Case, ...]
+
+    @property
+    def failed(self) -> int:
+        """How many cases failed a gate."""
+        return sum(case.failed for case in self.cases)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as the ``dpcalc.report/1`` envelope: JSON types only, no NaN or infinity."""
+        return {
+            "schema": SCHEMA,
+            "dpcalc": __version__,
+            "command": self.command,
+            "cases": [_case(case) for case in self.cases],
+            "summary": {"cases": len(self.cases), "failed": self.failed},
+        }
+
+
+def _case(case: Case) -> dict[str, Any]:
+    return {
+        "algorithm": case.algorithm,
+        "inputs": {name: {"value": value, "source": source} for name, (value, source) in case.inputs.items()},
+        "results": [_result(result) for result in case.results],
+        "not_applicable": [o._asdict() for o in case.obstacles],
+        "assertions": [a._asdict() for a in case.assertions],
+        "warnings": list(case.warnings),
+        "notes": list(case.notes),
+    }
+
+
+_ALWAYS = ("bound", "quantity", "value", "kind", "adjacency", "assumes", "reference", "best")
+
+
+def _result(result: Result) -> dict[str, Any]:
+    fields = result._asdict()
+    del fields["title"]
+    fields["assumes"] = list(result.assumes)
+    details = fields.pop("details") or {}
+    kept = {k: v for k, v in fields.items() if v is not None or k in _ALWAYS}
+    if kept["value"] in (float("inf"), float("-inf")):
+        kept["value"], kept["reason"] = None, "no finite value"
+    return {**kept, **details}

@@ -1,0 +1,80 @@
+"""Inverse queries over a run's parameters: monotone, bracketed, always ending on the safe side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dpcalc.errors import Infeasible
+from dpcalc.numerics.roots import greatest, least
+
+_LOWEST, _HIGHEST = 1e-150, 1e150
+
+
+class Direction(NamedTuple):
+    """How privacy moves with a parameter, and the range searched."""
+
+    more_is_private: bool
+    integer: bool = False
+    low: float = _LOWEST
+    high: float = _HIGHEST
+
+
+DIRECTIONS: dict[str, Direction] = {
+    "noise_std": Direction(True),
+    "laplace_scale": Direction(True),
+    "lipschitz": Direction(False),
+    "diameter": Direction(False),
+    "strong_convexity": Direction(True),
+    "records": Direction(True, integer=True, low=1, high=10**15),
+    "index": Direction(False, integer=True, low=1, high=10**15),
+}
+"""Parameters that can be solved for. Of index the largest that meets the budget is returned, of records the least."""
+
+
+def extreme(excess: Callable[[float], float], direction: Direction, start: float, ulps: int = 4) -> float:
+    """Return the cheapest value of a continuous parameter with excess(value) <= 0.
+
+    Args:
+        excess: monotone in the parameter; <= 0 where the budget is met. Evaluated at the returned value.
+        direction: the least value is sought where more is private, else the greatest.
+        start: a value to start bracketing from.
+        ulps: width of the final bracket, in representable numbers.
+
+    Raises:
+        Infeasible: no value in the range meets the budget.
+    """
+    toward = 16.0 if direction.more_is_private else 1.0 / 16.0
+    good = start
+    while excess(good) > 0.0:
+        good *= toward
+        if not direction.low <= good <= direction.high:
+            raise Infeasible("no value in range meets the budget")
+    bad = good / toward
+    while excess(bad) <= 0.0:
+        good, bad = bad, bad / toward
+        if not direction.low <= bad <= direction.high:
+            return good
+    if direction.more_is_private:
+        return least(excess, bad, good, ulps=ulps)
+    return greatest(excess, good, bad, ulps=ulps)
+
+
+def extreme_integer(excess: Callable[[int], float], direction: Direction, low: int, high: int) -> int:
+    """Return the cheapest whole value in [low, high] with excess(value) <= 0, by bisection.
+
+    Raises:
+        Infeasible: not even the most private end meets the budget.
+    """
+    safe, cheap = (high, low) if direction.more_is_private else (low, high)
+    if excess(safe) > 0.0:
+        raise Infeasible(f"not even {safe} meets the budget")
+    if excess(cheap) <= 0.0:
+        return cheap
+    while abs(safe - cheap) > 1:
+        middle = (safe + cheap) // 2
+        if excess(middle) <= 0.0:
+            safe = middle
+        else:
+            cheap = middle
+    return safe

@@ -1,0 +1,1 @@
+"""What is run and asked, validated, without formulas."""

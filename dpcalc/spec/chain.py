@@ -1,0 +1,189 @@
+"""A chain of noisy Lipschitz steps, described step by step: what the general shifted-divergence theorem speaks of."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dpcalc.errors import SpecError
+from dpcalc.spec.symbols import check
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MAX_STEPS = 20_000_000
+
+
+class Chain:
+    """Arrays over the steps t = 1..T, all of shape (T,).
+
+    Attributes:
+        step_size: eta_t > 0.
+        noise: scale of Z_t relative to the run's ``noise_std`` or ``laplace_scale``, > 0 (1 where that is the scale).
+        contraction: Lipschitz factor c_t >= 0 of the step's map.
+        shift: how far apart the two maps can be, s_t >= 0; None where a sensitivity and an index say it.
+        spend: the user's own allocation a_t >= 0, or None.
+        path: the file this came from, or "".
+    """
+
+    def __init__(
+        self,
+        *,
+        step_size: NDArray[np.float64],
+        noise: NDArray[np.float64],
+        contraction: NDArray[np.float64],
+        shift: NDArray[np.float64] | None,
+        spend: NDArray[np.float64] | None,
+        path: str,
+    ) -> None:
+        self.step_size, self.noise, self.contraction = step_size, noise, contraction
+        self.shift, self.spend, self.path = shift, spend, path
+
+    def __len__(self) -> int:
+        return len(self.step_size)
+
+    def __str__(self) -> str:
+        return self.path or f"{len(self)} equal steps"
+
+    @functools.cached_property
+    def scale(self) -> NDArray[np.float64]:
+        """Parameter-space noise eta_t noise_t of each step, rounded down."""
+        scaled: NDArray[np.float64] = self.step_size * self.noise * (1.0 - 2.0**-51)
+        return scaled
+
+    @functools.cached_property
+    def variance(self) -> NDArray[np.float64]:
+        """Square of `scale`, rounded down."""
+        squared: NDArray[np.float64] = self.scale * self.scale * (1.0 - 2.0**-52)
+        return squared
+
+
+def resolve(
+    command: str, given: dict[str, Any], sources: Mapping[str, str], columns: tuple[str, ...]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the parameters with ``schedule`` (a path, or flags that describe equal steps) replaced by a `Chain`.
+
+    Raises:
+        SpecError: a column is missing, given twice (in the file and as a flag), or outside its domain.
+    """
+    values, origin = dict(given), dict(sources)
+    path = values.pop("schedule", None)
+    table = _read(path, columns, values) if path else {}
+    for name in columns:
+        if name in table and values.get(name) is not None:
+            raise SpecError(f"{name} is a column of {path} and also given", "keep one of the two")
+    length = len(next(iter(table.values()))) if table else _steps(values)
+    if command == "rdp":
+        values["records"], origin["records"] = _records(values, length, path), "file"
+    chain = _assemble(command, values, table, length, str(path or ""))
+    for noise in ("noise_std", "laplace_scale"):
+        if noise in table:
+            values[noise], origin[noise] = 1.0, "file"
+    if command == "rdp":
+        values["step_size"] = values.get("step_size", float(chain.step_size.max()))
+        origin.setdefault("step_size", "file")
+    values["schedule"], origin["schedule"] = chain, "file" if path else "derived"
+    return values, origin
+
+
+def _read(path: str, columns: tuple[str, ...], values: Mapping[str, Any]) -> dict[str, Any]:
+    from dpcalc.spec.schedule import read_schedule
+
+    table: dict[str, Any] = dict(read_schedule(path, columns=columns))
+    for name, array in table.items():
+        symbol = "shift" if name == "spend" else name
+        for end in (array.min(), array.max()):
+            try:
+                check(symbol, float(end))
+            except SpecError as error:
+                row = int((array == end).argmax()) + 1
+                raise SpecError(f"{path}: step {row}: {error.message}", error.hint) from None
+    return table
+
+
+def _steps(values: Mapping[str, Any]) -> int:
+    steps = values.get("steps")
+    if steps is None:
+        raise SpecError("the number of steps is not known", "give --steps, or --schedule FILE")
+    steps = int(check("steps", steps))
+    if steps > MAX_STEPS:
+        raise SpecError(f"steps is {steps}; at most {MAX_STEPS} can be described one by one", "use fewer steps")
+    return steps
+
+
+def _records(values: Mapping[str, Any], length: int, path: str | None) -> int:
+    batch = values.get("batch_size")
+    if batch not in (None, 1):
+        raise SpecError("a schedule is per record; batches of several records are not combined with it",
+                        "use `dpcalc shifted` with a shift column")  # fmt: skip
+    records = values.get("records")
+    if records is not None and records != length:
+        raise SpecError(f"{path} has {length} steps for {records} records", "one step per record, or leave out -n")
+    return length
+
+
+def _assemble(command: str, values: Mapping[str, Any], table: Mapping[str, Any], length: int, path: str) -> Chain:
+    import numpy as np
+
+    def column(name: str, default: float | None = None) -> NDArray[np.float64]:
+        if name in table:
+            found: NDArray[np.float64] = table[name]
+            return found
+        value = values.get(name, default)
+        if value is None:
+            raise SpecError(f"{name} is needed for every step", f"give --{name.replace('_', '-')}, or a column {name}")
+        return np.broadcast_to(np.float64(check(name, value)), (length,))
+
+    step_size = column("step_size")
+    noise = next((table[name] for name in ("noise_std", "laplace_scale") if name in table), None)
+    if "noise_std" in table and "laplace_scale" in table:
+        raise SpecError(f"{path} has both noise_std and laplace_scale", "keep one of the two columns")
+    if noise is None:
+        noise = np.broadcast_to(np.float64(1.0), (length,))
+    shift = None
+    if command == "shifted":
+        shift = _shift(column("shift"), values.get("index"), "shift" in table)
+        contraction = column("contraction", 1.0 if not path else None)
+    else:
+        contraction = table["contraction"] if "contraction" in table else _contractions(step_size, values)
+    return Chain(
+        step_size=step_size, noise=noise, contraction=contraction, shift=shift, spend=table.get("spend"), path=path
+    )
+
+
+def _shift(shift: NDArray[np.float64], index: Any, from_file: bool) -> NDArray[np.float64]:
+    """Return the shifts, all but that of step ``index`` set to 0 where an index is given."""
+    import numpy as np
+
+    if index is None:
+        return shift
+    index = int(check("index", index))
+    if index > len(shift):
+        raise SpecError(f"index {index} is past the last step {len(shift)}", f"use --index between 1 and {len(shift)}")
+    single = np.zeros(len(shift))
+    single[index - 1] = shift[index - 1]
+    return single
+
+
+def _contractions(step_size: NDArray[np.float64], values: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Return max(|1 - eta_t m|, |1 - eta_t beta|), rounded up; 1 where only smoothness is known."""
+    import numpy as np
+
+    beta, m = values.get("smoothness"), values.get("strong_convexity") or 0.0
+    if beta is None:
+        raise SpecError("smoothness is needed for the contraction of each step",
+                        "give --smoothness, or a column contraction")  # fmt: skip
+    largest = float(step_size.max())
+    if beta > 0.0 and largest * beta > 2.0:
+        from dpcalc.errors import NotApplicable
+
+        raise NotApplicable(
+            f"step size {largest:g} of step {int(step_size.argmax()) + 1} exceeds 2/smoothness = {2.0 / beta:g}",
+            f"keep every step size <= {2.0 / beta:g}",
+        )
+    factor = np.maximum(np.abs(1.0 - step_size * m), np.abs(1.0 - step_size * beta))
+    exact_one = m == 0.0
+    result: NDArray[np.float64] = np.ones_like(factor) if exact_one else np.minimum(1.0, factor + 2.0**-51)
+    return result

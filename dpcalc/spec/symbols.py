@@ -1,0 +1,103 @@
+"""One vocabulary: every parameter's name, symbol, flags, domain and help, read by the CLI, the API and the reports."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from dpcalc.errors import SpecError
+
+MAX_RECORDS = 10**15
+
+
+class Symbol(NamedTuple):
+    """A parameter a user can set.
+
+    ``low`` and ``high`` bound its domain; they are themselves allowed unless named in ``open_ends``.
+    """
+
+    name: str
+    letter: str
+    help: str
+    flags: tuple[str, ...] = ()
+    integer: bool = False
+    choices: tuple[str, ...] = ()
+    low: float = 0.0
+    high: float = math.inf
+    open_ends: str = "both"
+
+    @property
+    def flag(self) -> str:
+        """The long flag, for messages."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def domain(self) -> str:
+        """The allowed values in words, for messages."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        if self.integer:
+            return f"a whole number from {self.low:.0f} to {self.high:g}"
+        left = ">" if self.open_ends in ("both", "low") else ">="
+        if math.isinf(self.high):
+            return f"a number {left} {self.low:g}"
+        right = "<" if self.open_ends in ("both", "high") else "<="
+        return f"a number {left} {self.low:g} and {right} {self.high:g}"
+
+
+def _whole(name: str, letter: str, help: str, *flags: str) -> Symbol:
+    return Symbol(name, letter, help, flags, integer=True, low=1, high=MAX_RECORDS, open_ends="none")
+
+
+SYMBOLS: dict[str, Symbol] = {
+    s.name: s
+    for s in (
+        Symbol("algorithm", "", "what is run and released", choices=("pnsgd", "skip", "stop", "local")),
+        Symbol(
+            "adjacency",
+            "",
+            "what neighbouring data sets differ in: one record replaced by another, or by a null record "
+            "(zero gradient)",
+            choices=("replace-one", "null-record"),
+        ),
+        _whole("records", "n", "number of records; one pass uses each once", "-n"),
+        _whole("index", "i", "1-based position of the differing record (default: the worst one)", "-i"),
+        _whole("batch_size", "b", "records per step; their mean gradient is used"),
+        _whole("steps", "T", "number of steps"),
+        Symbol("lipschitz", "L", "Lipschitz constant of the loss in the parameter", ("-L",)),
+        Symbol("smoothness", "beta", "Lipschitz constant of the gradient of the loss", open_ends="high"),
+        Symbol("strong_convexity", "m", "strong convexity of the loss; 0 when merely convex", open_ends="high"),
+        Symbol("step_size", "eta", "step size of w - eta (gradient + Z)", ("--eta",)),
+        Symbol("noise_std", "sigma", "standard deviation per coordinate of the Gaussian Z", ("--sigma",)),
+        Symbol("laplace_scale", "v", "scale of the Laplace Z (one dimension)"),
+        Symbol("diameter", "D", "diameter of the constraint set", ("-D",)),
+        Symbol("epsilon", "epsilon", "privacy loss bound", ("-e",), open_ends="high"),
+        Symbol("delta", "delta", "probability of exceeding epsilon", ("-d",), high=1.0),
+        Symbol("order", "alpha", "order of Renyi divergence", low=1.0, open_ends="none"),
+        Symbol("shift", "s", "distance the two runs' maps can be apart in a step", open_ends="high"),
+        Symbol("contraction", "c", "Lipschitz factor of a step's map", open_ends="high"),
+        Symbol("start_distance", "z0", "distance of the two starting points", open_ends="high"),
+    )
+}
+
+
+def check(name: str, value: float | int | str) -> float | int | str:
+    """Return ``value`` if it lies in the domain of the parameter ``name``.
+
+    Raises:
+        SpecError: it does not, or is not a number where one is needed.
+    """
+    symbol = SYMBOLS[name]
+    if symbol.choices:
+        if value not in symbol.choices:
+            raise SpecError(f"{name} is {value!r}; it must be {symbol.domain}")
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise SpecError(f"{name} is {value!r}; it must be {symbol.domain}", f"write {symbol.flag} as a plain number")
+    if symbol.integer and value != int(value if math.isfinite(value) else 0):
+        raise SpecError(f"{name} is {value!r}; it must be {symbol.domain}")
+    low_ok = value > symbol.low if symbol.open_ends in ("both", "low") else value >= symbol.low
+    high_ok = value < symbol.high if symbol.open_ends in ("both", "high") else value <= symbol.high
+    if not (low_ok and high_ok):
+        raise SpecError(f"{name} is {value!r}; it must be {symbol.domain}", f"see {symbol.flag}")
+    return int(value) if symbol.integer else float(value)
