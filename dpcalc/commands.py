@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.gate import Gate, judge
 from dpcalc.query import Question, answer
+from dpcalc.registry import Bound, for_algorithm
 from dpcalc.report import Assertion, Case, Report
 from dpcalc.spec.run import Run, describe
 
@@ -128,7 +129,7 @@ def _notes(run: Run, question: Question, case: Case) -> tuple[str, ...]:
     parts = []
     for index in sorted({1, (records + 1) // 2} - {records}):
         try:
-            other = answer(run.replacing(index=index), question).best
+            other = answer(run.replacing(index=index), question, _fast_bounds(run)).best
         except DpcalcError:
             continue
         if other is not None:
@@ -136,10 +137,15 @@ def _notes(run: Run, question: Question, case: Case) -> tuple[str, ...]:
     if not parts:
         return ()
     return (
-        f"{best.quantity} above is for the last record, whose step no noise follows; earlier ones are better hidden: "
+        f"{best.quantity} above is for the last record, which no noise follows; earlier ones are better hidden: "
         + ", ".join(parts)
         + " (use --index)",
     )
+
+
+def _fast_bounds(run: Run) -> list[Bound]:
+    """Return the bounds whose answer costs one conversion: for a note the Renyi rows, never better, are not worth it."""
+    return [bound for bound in for_algorithm(run.algorithm) if bound.gives != "rdp"]
 
 
 def _brief(value: float) -> str:

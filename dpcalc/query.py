@@ -57,7 +57,11 @@ def answer(run: Run, question: Question, bounds: list[Bound] | None = None) -> C
             failures.append(error)
     if not any(result.guarantee for result in results):
         raise _first(failures, obstacles)
-    inputs = {name: (_plain(value), run.sources[name]) for name, value in run.values.items()}
+    inputs = {
+        name: (_plain(value), run.sources[name])
+        for name, value in run.values.items()
+        if run.sources[name] != "file" or name == "schedule"
+    }
     for name in ("epsilon", "delta"):
         if getattr(question, name) is not None:
             inputs[name] = (getattr(question, name), "flag")
@@ -129,7 +133,7 @@ def _explicit(run: Run, question: Question) -> str:
 def _result(bound: Bound, run: Run, quantity: str, value: float, **more: Any) -> Result:
     if math.isnan(value):
         raise NotApplicable(f"{bound.id} evaluated to nan")
-    adjacency = str(run.values["adjacency"]).replace("-", "_")
+    adjacency = str(run.values.get("adjacency", "by-shift")).replace("-", "_")
     reference = f"{SHORT[bound.reference]}, {bound.locator}"
     return Result(
         bound.id,
@@ -150,7 +154,7 @@ def _mu(guarantee: Guarantee) -> float | None:
 
 def _how(guarantee: Guarantee, found: Answer) -> dict[str, Any]:
     how: dict[str, Any] = {"conversion": found.conversion}
-    if found.order is not None:
+    if found.order is not None and math.isfinite(found.order):
         how["order"] = found.order
     if isinstance(guarantee, Gdp):
         how["mu"] = guarantee.mu

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 SHORT = {
     "feldman2018": "Feldman, Mironov, Talwar and Thakurta 2018",
@@ -10,12 +10,17 @@ SHORT = {
 }
 """How a source is named in a sentence, by its BibTeX key."""
 
-DATA = Path(__file__).parent / "data"
+_DATA = os.path.join(os.path.dirname(__file__), "data")
+
+
+def read(name: str) -> str:
+    """Return the text of a file shipped in the package's data folder."""
+    with open(os.path.join(_DATA, name), encoding="utf-8") as stream:
+        return stream.read()
 
 
 def entries() -> dict[str, str]:
     """Return the BibTeX entries by key."""
-    text = (DATA / "references.bib").read_text(encoding="utf-8")
-    blocks = [block.strip() for block in text.split("\n@") if block.strip()]
+    blocks = [block.strip() for block in read("references.bib").split("\n@") if block.strip()]
     found = ("@" + block.removeprefix("@") for block in blocks)
     return {entry[entry.index("{") + 1 : entry.index(",")]: entry for entry in found}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from dpcalc.references import DATA
+from dpcalc.references import read
 
 
 @click.command("schema")
 @click.argument("name", type=click.Choice(["report"]), default="report")
 def command(name: str) -> None:
     """Print a JSON schema."""
-    click.echo((DATA / f"{name}-1.schema.json").read_text(encoding="utf-8"), nl=False)
+    click.echo(read(f"{name}-1.schema.json"), nl=False)

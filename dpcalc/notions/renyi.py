@@ -196,7 +196,8 @@ def optimise(curve: Callable[[float], float], log_delta: float, highest: float =
     """Return the best conversion of an RDP curve over all orders in (1, highest].
 
     A geometric scan in order - 1 finds the valley by `canonne`, golden sections refine it, and every edge is tried at
-    the order found. The scan spans 2^-30 to 2^60; an optimum at its end is marked ``at_edge``.
+    the order found. The scan spans 2^-30 to 2^60; an optimum at its end is marked ``at_edge``. A curve that is finite
+    at infinity is pure privacy, and tried as such.
     """
 
     def at(s: float) -> float:
@@ -210,11 +211,14 @@ def optimise(curve: Callable[[float], float], log_delta: float, highest: float =
     grid = [low + i * step for i in range(count + 1)]
     values = [at(s) for s in grid]
     k = min(range(count + 1), key=values.__getitem__)
+    pure = Conversion(curve(math.inf), math.inf, "pure")
     if math.isinf(values[k]):
-        return Conversion(math.inf, ORDER_FLOOR, "canonne", at_edge=True)
+        return pure
     s = _golden(at, grid[max(k - 1, 0)], grid[min(k + 1, count)])
     order = 1.0 + math.exp(s)
     found = best_edge(order=order, rdp=curve(order), log_delta=log_delta)
+    if pure.epsilon <= found.epsilon:
+        return pure
     return found._replace(at_edge=k in (0, count) and found.epsilon > 0.0)
 
 

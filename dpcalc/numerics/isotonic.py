@@ -390,9 +390,7 @@ def _best_restart(s: Floats, v: Floats, c: Floats, start: float, cap: float) -> 
     if floor is None:
         wide = _backwards(s, v, c, lo, hi, _Wide)
         return _search(wide, useful, lo, _Wide(first), _Wide(cap), _Wide(0.0), _Wide, list)
-    return _search(
-        _backwards(s, v, c, lo, hi, None), useful, lo, first, cap, floor, float, lambda: array("d")
-    )
+    return _search(_backwards(s, v, c, lo, hi, None), useful, lo, first, cap, floor, float, lambda: array("d"))
 
 
 def _useful_restarts(s: Floats, c: Floats, lo: int, hi: int, start: float, cap: float) -> bytearray:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from typing import Any
 
@@ -26,6 +24,9 @@ def render_jsonl(report: Report) -> str:
 
 def render_csv(report: Report) -> str:
     """Return one row per result; the inputs of its case follow as columns of their own (prefixed ``input_``)."""
+    import csv
+    import io
+
     names = sorted({name for case in report.cases for name in case.inputs})
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")

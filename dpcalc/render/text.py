@@ -144,6 +144,11 @@ def promise(case: Case) -> str:
     best = case.best
     if best is None:
         return ""
+    if best.adjacency == "by_shift":
+        return (
+            "Two data sets whose maps are within the given shifts of each other, step by step, give outputs whose "
+            "probabilities differ by a factor of at most e^epsilon, up to an additive delta."
+        )
     index = case.inputs.get("index", (None, ""))[0]
     who = f"the record at position {index}" if index is not None else "the differing record"
     what = "another record" if best.adjacency == "replace_one" else "a null record (zero gradient)"

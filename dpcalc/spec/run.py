@@ -20,8 +20,8 @@ ALGORITHMS: dict[str, str] = {
 
 _WORST_IS_FIRST = ("stop",)
 _DEFAULTS: dict[str, Any] = {"batch_size": 1, "adjacency": "replace-one"}
-_MORE_DEFAULTS: dict[str, dict[str, Any]] = {
-    "pnsgd": {"strong_convexity": 0.0},
+_OWN_DEFAULTS: dict[str, dict[str, Any]] = {
+    "pnsgd": {**_DEFAULTS, "strong_convexity": 0.0},
     "chain": {"start_distance": 0.0},
 }
 
@@ -63,7 +63,7 @@ def describe(algorithm: str, given: Mapping[str, Any], sources: Mapping[str, str
             continue
         values[name] = check(name, value) if name in SYMBOLS else value
         origin[name] = (sources or {}).get(name, "argument")
-    for name, value in {**_DEFAULTS, **_MORE_DEFAULTS.get(algorithm, {})}.items():
+    for name, value in _OWN_DEFAULTS.get(algorithm, _DEFAULTS).items():
         if name not in values:
             values[name], origin[name] = value, "default"
     _fill_index(algorithm, values, origin)
