@@ -10,7 +10,7 @@ from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.gate import Gate, judge
 from dpcalc.query import Question, answer
 from dpcalc.registry import Bound, for_algorithm
-from dpcalc.report import Assertion, Case, Report
+from dpcalc.report import Assertion, Case, Report, Result
 from dpcalc.spec.run import Run, describe
 
 
@@ -92,6 +92,8 @@ def ask(
     run = describe(algorithm, values, origin)
     case = answer(run, question)
     case = case._replace(notes=(*case.notes, *_notes(run, question, case)))
+    if command == "shifted":
+        case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
     return case._replace(assertions=(*_implied(question, case), *(judge(gate, case) for gate in gates)))
 
 
@@ -138,13 +140,24 @@ def _notes(run: Run, question: Question, case: Case) -> tuple[str, ...]:
         return ()
     return (
         f"{best.quantity} above is for the last record, which no noise follows; earlier ones are better hidden: "
-        + ", ".join(parts)
-        + " (use --index)",
+        f"{', '.join(parts)} (use --index)",
     )
 
 
+def _with_allocation(run: Run, result: Result) -> Result:
+    """Return the best result with where its shifts are spent."""
+    if not result.best:
+        return result
+    from dpcalc.bounds.shifted import describe_allocation
+
+    diameter = run.values.get("diameter") if result.bound.endswith("_domain") else None
+    own = result.bound == "shifted.given_spend"
+    found = describe_allocation(run.values["schedule"], run.values["start_distance"], diameter, own)
+    return result._replace(details={**(result.details or {}), "allocation": found})
+
+
 def _fast_bounds(run: Run) -> list[Bound]:
-    """Return the bounds whose answer costs one conversion: for a note the Renyi rows, never better, are not worth it."""
+    """Return the bounds whose answer costs one conversion; the Renyi rows, never better, are not worth it in a note."""
     return [bound for bound in for_algorithm(run.algorithm) if bound.gives != "rdp"]
 
 

@@ -222,6 +222,62 @@ def settled(spent: Any, shift: Any, carry: Any, start: float) -> Any:
     return result
 
 
+_SHOWN_BLOCKS = 50
+_SHOWN_STEPS = 10_000
+
+
+def describe_allocation(schedule: Chain, start: float, cap: float | None, own: bool) -> dict[str, Any]:
+    """Return where the shifts are spent, as JSON types: for the Gaussian allocation, or the user's ``own``.
+
+    ``restart`` (steps forgotten), ``blocks`` (first and last step, share of mu^2; at most 50, the costliest),
+    ``quarters`` (share of mu^2 in each quarter of the steps), and up to 10000 steps ``a`` and ``z`` themselves.
+    """
+    import numpy as np
+
+    from dpcalc.numerics.isotonic import remaining, spend
+
+    allocation = None if own else _allocation(schedule, start, cap)
+    tau = allocation.start if allocation is not None else 0
+    spent: Any = schedule.spend
+    if allocation is not None:
+        spent = spend(allocation, _shift(schedule), schedule.variance, schedule.contraction)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        cost = np.where(spent > 0.0, np.square(spent / schedule.scale), 0.0)
+        share = cost / cost.sum()
+    quarters = [float(part.sum()) for part in np.array_split(share, 4)]
+    found: dict[str, Any] = {"restart": tau, "quarters": quarters}
+    summary = []
+    if tau:
+        summary.append(f"steps 1 to {tau} are forgotten: the runs are then at most the diameter apart")
+    if allocation is not None:
+        blocks = _blocks(allocation)
+        found["block_count"], found["blocks"] = len(allocation.block_ends), blocks
+        summary.append(f"{len(allocation.block_ends)} block(s) of constant slope; the costliest:")
+        summary += [f"  steps {b['first']} to {b['last']}: {b['share']:.1%} of mu^2" for b in blocks[:5]]
+    words = ", ".join(f"{q:.1%}" for q in quarters)
+    summary.append(f"shares of mu^2 in the four quarters of the run: {words}")
+    if len(schedule) <= _SHOWN_STEPS and np.isfinite(spent).all():
+        level = allocation.start_value if allocation is not None else start
+        left = remaining(spent, _shift(schedule), schedule.contraction, start=level, skip=tau)
+        found["a"], found["z"] = spent.tolist(), np.maximum(left, 0.0).tolist()
+    found["summary"] = summary
+    return found if all(math.isfinite(q) for q in quarters) else {"restart": tau, "summary": summary[:1]}
+
+
+def _blocks(allocation: Any) -> list[dict[str, Any]]:
+    """Return the costliest blocks: first and last step, share of the cost."""
+    import numpy as np
+
+    costs = allocation.block_costs
+    total = float(costs.sum()) or 1.0
+    chosen = np.argsort(-costs, kind="stable")[:_SHOWN_BLOCKS]
+    firsts = np.concatenate(([allocation.start + 1], allocation.block_ends[:-1] + 1))
+    return [
+        {"first": int(firsts[k]), "last": int(allocation.block_ends[k]), "share": float(costs[k]) / total}
+        for k in chosen
+    ]
+
+
 def _mu(cost: float, noise_std: float) -> float:
     return up(math.sqrt(cost) / noise_std, 4.0) if cost < math.inf else math.inf
 

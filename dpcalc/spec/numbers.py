@@ -17,7 +17,7 @@ _MAX_EXPONENT = 100_000
 _MAX_INTEGER = 10**18
 _PLAIN = frozenset("0123456789.eE+-_")
 
-Number = TypeVar("Number", int, float)
+Number = TypeVar("Number", bound=float)
 
 
 def parse_number(text: str, *, allow_inf: bool = False) -> float:
@@ -115,16 +115,14 @@ def _log_range(text: str, ends: list[str], parse: Callable[[str], Number]) -> li
     count = int(points) if points.isdecimal() and len(points) < 6 else 0
     if not 2 <= count <= MAX_SWEEP:
         raise SpecError(f"{text!r}: a log range needs 2 to {MAX_SWEEP} points", "for example 1:1000:log7")
-    first: Number = parse(ends[0])
-    last: Number = parse(ends[1])
+    first, last = parse(ends[0]), parse(ends[1])
     if not (first > 0 and last > 0):
         raise SpecError(f"{text!r}: the ends of a log range must be positive")
     low, high = math.log(first), math.log(last)
-    exponents = (low + (high - low) * k / (count - 1) for k in range(1, count - 1))
-    inner = [float(f"{math.exp(x):.12g}") for x in exponents]
-    if isinstance(first, int):
-        return list(dict.fromkeys([first, *(type(first)(round(x)) for x in inner), last]))
-    return [first, *map(type(first), inner), last]
+    inner = (math.exp(low + (high - low) * k / (count - 1)) for k in range(1, count - 1))
+    whole = isinstance(first, int)
+    values = [parse(str(round(x)) if whole else f"{x:.12g}") for x in inner]
+    return list(dict.fromkeys([first, *values, last]))
 
 
 def _checked(text: str) -> str:
