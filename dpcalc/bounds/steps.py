@@ -25,12 +25,12 @@ def batch_of(records: int, index: int, batch_size: int) -> tuple[int, int]:
 
 def decay_rate(step_size: float, smoothness: float, strong_convexity: float) -> float:
     """Return -ln c, rounded down, for c = max(|1 - eta m|, |1 - eta beta|); 0 when c = 1, inf when c = 0."""
-    from_convexity = step_size * strong_convexity
-    from_smoothness = step_size * smoothness
-    if from_smoothness <= 1.0 or 1.0 - from_convexity >= from_smoothness - 1.0:
-        return max(0.0, down(-math.log1p(-from_convexity), 4.0)) if from_convexity < 1.0 else math.inf
-    c = up(from_smoothness - 1.0, 4.0)
-    return max(0.0, down(-math.log(c), 4.0))
+    # Each product is moved to its unsafe side before 1 is subtracted, where its rounding would be magnified.
+    shrunk = down(step_size * strong_convexity, 4.0)
+    from_convexity = -math.log1p(-shrunk) if shrunk < 1.0 else math.inf
+    overshoot = up(step_size * smoothness, 4.0) - 1.0
+    from_smoothness = -math.log(overshoot) if overshoot > 0.0 else math.inf
+    return max(0.0, down(min(from_convexity, from_smoothness), 4.0))
 
 
 def faded(ratio: float, rate: float, lag: int, steps: int) -> float:

@@ -20,7 +20,7 @@ def up(value: float, ulps: float = 1.0) -> float:
 
 def down(value: float, ulps: float = 1.0) -> float:
     """Return a double below ``value`` by at least ``ulps`` units of roundoff, relatively."""
-    return -up(-value, ulps)
+    return -up(-value, ulps) if math.isfinite(value) else value
 
 
 def ratio_up(numerator: float, denominator: float, steps: int = 1) -> float:

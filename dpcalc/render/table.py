@@ -41,6 +41,7 @@ def _case(console: object, case: Case, precision: int) -> None:
     for row, result in zip(rows(case, precision), case.results, strict=True):
         style = "bold" if result.best else ("" if result.guarantee else "dim")
         table.add_row(*map(Text, row), style=style)
+    console.print()
     console.print(table)
     for line in tail_lines(case, precision):
         console.print(Text(line, style="bold red" if line.startswith("FAIL") else ""))

@@ -147,7 +147,7 @@ def promise(case: Case) -> str:
     if best.adjacency == "by_shift":
         return (
             "Two data sets whose maps are within the given shifts of each other, step by step, give outputs whose "
-            "probabilities differ by a factor of at most e^epsilon, up to an additive delta."
+            f"probabilities differ by a factor of at most {_factor(best)}, up to an additive delta."
         )
     index = case.inputs.get("index", (None, ""))[0]
     who = f"the record at position {index}" if index is not None else "the differing record"
@@ -158,8 +158,14 @@ def promise(case: Case) -> str:
         return f"The released output satisfies {kind} differential privacy for {who} against {what}, {scope}."
     return (
         f"Replacing {who} by {what} changes the probability of anything seen in the output by a factor of at most "
-        f"e^epsilon, up to an additive delta, {scope}."
+        f"{_factor(best)}, up to an additive delta, {scope}."
     )
+
+
+def _factor(best: Result) -> str:
+    """Return e^epsilon, with its value where that can be read."""
+    epsilon = best.epsilon or 0.0
+    return f"e^epsilon = {number(math.exp(epsilon), 4, 'up')}" if epsilon < 30.0 else "e^epsilon"
 
 
 def released(case: Case) -> str:

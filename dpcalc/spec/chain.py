@@ -185,5 +185,5 @@ def _contractions(step_size: NDArray[np.float64], values: Mapping[str, Any]) -> 
         )
     factor = np.maximum(np.abs(1.0 - step_size * m), np.abs(1.0 - step_size * beta))
     exact_one = m == 0.0
-    result: NDArray[np.float64] = np.ones_like(factor) if exact_one else np.minimum(1.0, factor + 2.0**-51)
+    result: NDArray[np.float64] = np.ones_like(factor) if exact_one else np.minimum(1.0, factor + 2.0**-50)
     return result

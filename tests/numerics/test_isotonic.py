@@ -420,9 +420,7 @@ def test_a_million_equal_steps(lost: float) -> None:
     size = 1_000_000
     s, v, c = np.full(size, 3.0), np.full(size, 2.0), np.full(size, 1 - lost)
     h = -mpmath.log1p(-mpmath.mpf(lost))
-    assert_just_above(
-        allocate(s, v, c).cost, mpmath.mpf("4.5") * mpmath.tanh(size * h / 2) / mpmath.tanh(h / 2)
-    )
+    assert_just_above(allocate(s, v, c).cost, mpmath.mpf("4.5") * mpmath.tanh(size * h / 2) / mpmath.tanh(h / 2))
 
 
 def test_a_million_random_steps() -> None:
