@@ -32,9 +32,13 @@ class NotApplicable(DpcalcError):
 
 
 class Infeasible(DpcalcError):
-    """No value of the unknown reaches the target (exit 3)."""
+    """No value of the unknown reaches the target (exit 3); ``reached`` is the most private value tried."""
 
     exit_code = 3
+
+    def __init__(self, message: str, hint: str | None = None, *, reached: float | None = None) -> None:
+        super().__init__(message, hint)
+        self.reached = reached
 
 
 class NotConverged(DpcalcError):

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from dpcalc.errors import DpcalcError, NotApplicable, SpecError
+from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.notions.gaussian import exp_up
 from dpcalc.notions.guarantee import Answer, Gdp, Guarantee, Point, Profile, Rdp
 from dpcalc.numerics.floats import UNIT
@@ -60,12 +60,20 @@ def answer(run: Run, question: Question, bounds: list[Bound] | None = None) -> C
     inputs = {
         name: (_plain(value), run.sources[name])
         for name, value in run.values.items()
-        if run.sources[name] != "file" or name == "schedule"
+        if (run.sources[name] != "file" or name == "schedule") and name != unknown
     }
-    for name in ("epsilon", "delta"):
-        if getattr(question, name) is not None:
-            inputs[name] = (getattr(question, name), "flag")
+    if question.epsilon is not None:
+        inputs["epsilon"] = (question.epsilon, "flag")
+    if question.log_delta is not None:
+        inputs["delta"] = (_typed_delta(question), "flag")
     return Case(run.algorithm, inputs, _ranked(results, unknown), tuple(obstacles), (), _warnings(results), ())
+
+
+def _typed_delta(question: Question) -> float | str | None:
+    """Return delta for the record of inputs: as a power of ten where no double can hold it."""
+    if question.log_delta is not None and question.log_delta < -700.0:
+        return f"10^{question.log_delta / math.log(10.0):.12g}"
+    return question.delta
 
 
 def _first(failures: list[DpcalcError], obstacles: list[Obstacle]) -> DpcalcError:
@@ -73,7 +81,8 @@ def _first(failures: list[DpcalcError], obstacles: list[Obstacle]) -> DpcalcErro
     if not failures:
         return NotApplicable("no bound speaks of this run")
     first = failures[0]
-    return type(first)(f"{first.message} (needed by {obstacles[0].bound})", first.hint)
+    role = "needed by" if isinstance(first, NotApplicable) else "by"
+    return type(first)(f"{first.message} ({role} {obstacles[0].bound})", first.hint)
 
 
 def guarantee_of(bound: Bound, values: Mapping[str, Any], orders: tuple[float, ...] = ()) -> Guarantee:
@@ -219,13 +228,29 @@ def _solved(bound: Bound, run: Run, question: Question, unknown: str) -> list[Re
 
     if unknown not in bound.parameters and not (unknown == "lipschitz" and "sensitivity" in bound.parameters):
         raise NotApplicable(f"does not depend on {unknown}", f"solve for another parameter than {unknown}")
-    value = _search(bound, run, unknown, excess)
+    try:
+        value = _search(bound, run, unknown, excess)
+    except Infeasible as error:
+        raise _unreachable(bound, run, question, unknown, error) from None
     achieved = guarantee_of(bound, run.replacing(**{unknown: value}).values, question.orders)
     more: dict[str, Any] = {"epsilon": question.epsilon, "delta": question.delta, "log_delta": question.log_delta}
     reached = achieved.epsilon(target)
     more.update(_how(achieved, reached))
     more["details"] = {**(more.get("details") or {}), "achieved": {"epsilon": reached.value}}
     return [_result(bound, run, unknown, value, **more)]
+
+
+def _unreachable(bound: Bound, run: Run, question: Question, unknown: str, error: Infeasible) -> Infeasible:
+    """Return the refusal with the best epsilon that the parameter can reach."""
+    if error.reached is None:
+        return error
+    best = guarantee_of(bound, run.replacing(**{unknown: error.reached}).values, question.orders)
+    reached = best.epsilon(safe_log_delta(question)).value
+    return Infeasible(
+        f"no {unknown} meets epsilon = {question.epsilon:g} at this delta: at {unknown} = {error.reached:g} epsilon is "
+        f"{reached:.6g}",
+        "allow a larger epsilon or delta, or more noise",
+    )
 
 
 def _search(bound: Bound, run: Run, unknown: str, excess: Callable[[float], float]) -> float:

@@ -47,9 +47,9 @@ def extreme(excess: Callable[[float], float], direction: Direction, start: float
     toward = 16.0 if direction.more_is_private else 1.0 / 16.0
     good = start
     while excess(good) > 0.0:
+        if not direction.low <= good * toward <= direction.high:
+            raise Infeasible("no value in range meets the budget", reached=good)
         good *= toward
-        if not direction.low <= good <= direction.high:
-            raise Infeasible("no value in range meets the budget")
     bad = good / toward
     while excess(bad) <= 0.0:
         good, bad = bad, bad / toward
@@ -68,7 +68,7 @@ def extreme_integer(excess: Callable[[int], float], direction: Direction, low: i
     """
     safe, cheap = (high, low) if direction.more_is_private else (low, high)
     if excess(safe) > 0.0:
-        raise Infeasible(f"not even {safe} meets the budget")
+        raise Infeasible(f"not even {safe} meets the budget", reached=safe)
     if excess(cheap) <= 0.0:
         return cheap
     while abs(safe - cheap) > 1:

@@ -119,8 +119,12 @@ def divided_rdp(*, divisor: int, steps: int, sensitivity: float, noise_std: floa
     For a mean over a short last batch the divisor is that batch's own size; code that divides it by the nominal batch
     size makes the record's share smaller, and the divisor is then the nominal size.
     """
-    single = renyi.gaussian(order=order, shift=up(sensitivity / divisor), scale=noise_std)
-    return up(single / steps, 2.0)
+    return ratio_up(_single_rdp(divisor, sensitivity, noise_std, order), float(steps))
+
+
+def _single_rdp(divisor: int, sensitivity: float, noise_std: float, order: float) -> float:
+    """Return the RDP of one Gaussian step whose gradient sum is divided by ``divisor``."""
+    return renyi.gaussian(order=order, shift=sensitivity, scale=divisor * noise_std)
 
 
 @bound(
@@ -537,7 +541,7 @@ def local_rdp(
     4.0
     """
     size, _ = batch_of(records, index, batch_size)
-    return renyi.gaussian(order=order, shift=up(sensitivity / size), scale=noise_std)
+    return _single_rdp(size, sensitivity, noise_std, order)
 
 
 @bound(

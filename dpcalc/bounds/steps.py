@@ -54,7 +54,7 @@ def _index_in_range(values: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _step_within(values: Mapping[str, Any]) -> tuple[str, str] | None:
-    eta, beta = values["step_size"], values["smoothness"]
+    eta, beta = values.get("step_size"), values.get("smoothness")
     if eta is None or beta is None:
         return "needs step_size and smoothness", "give --step-size and --smoothness"
     if beta > 0.0 and eta * beta > 2.0:
@@ -67,7 +67,7 @@ def _step_within(values: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _convexity_within(values: Mapping[str, Any]) -> tuple[str, str] | None:
-    m, beta = values["strong_convexity"], values["smoothness"]
+    m, beta = values.get("strong_convexity"), values.get("smoothness")
     if m is not None and beta is not None and m > beta:
         return f"strong convexity {m:g} exceeds smoothness {beta:g}", "a loss cannot curve more than its smoothness"
     return None

@@ -58,11 +58,12 @@ class Rdp(NamedTuple):
     def log_delta(self, epsilon: float) -> Answer:
         """Return the least ln delta over orders by Canonne et al., rounded up."""
         if self.orders:
-            value, order = min(
+            found = [
                 (renyi.canonne_log_delta(order=a, rdp=self.curve(a), epsilon=epsilon), a)
                 for a in self.orders
                 if a > 1.0
-            )
+            ]
+            value, order = min(found, default=(0.0, max(self.orders)))
             return Answer(value, order, "canonne")
         return Answer(renyi.least_log_delta(self.curve, epsilon), None, "canonne")
 

@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from dpcalc.numerics.floats import UNIT, up
+from dpcalc.errors import SpecError
+from dpcalc.numerics.floats import UNIT, product_up, ratio_up, up
 from dpcalc.numerics.logspace import log_add_exp, log_expm1
 from dpcalc.numerics.roots import greatest, least
 
@@ -29,8 +30,8 @@ def gaussian(*, order: float, shift: float, scale: float) -> float:
     """Return D_order(N(shift, scale^2) || N(0, scale^2)) = order shift^2/(2 scale^2), rounded up; order >= 1."""
     if shift == 0.0:
         return 0.0
-    ratio = shift / scale
-    return _round_up(0.5 * order * ratio * ratio)
+    ratio = ratio_up(shift, scale)
+    return product_up(0.5, order, ratio, ratio)
 
 
 def laplace(*, order: float, shift: float, scale: float) -> float:
@@ -224,7 +225,11 @@ def optimise(curve: Callable[[float], float], log_delta: float, highest: float =
 
 def from_orders(curve: Callable[[float], float], orders: Sequence[float], log_delta: float) -> Conversion:
     """Return the best conversion among the given orders only; ``at_edge`` if it is the first or last of several."""
-    ranked = sorted(orders)
+    ranked = sorted(order for order in orders if order > 1.0)
+    if not ranked:
+        raise SpecError(
+            "no order above 1 is given: only those convert to epsilon", "give --order 2,4,8, or leave it out"
+        )
     found = [best_edge(order=a, rdp=curve(a), log_delta=log_delta) for a in ranked]
     best = min(found, key=lambda c: c.epsilon)
     return best._replace(at_edge=len(ranked) > 1 and best.order in (ranked[0], ranked[-1]) and best.epsilon > 0.0)

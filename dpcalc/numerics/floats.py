@@ -37,6 +37,16 @@ def ratio_up(numerator: float, denominator: float, steps: int = 1) -> float:
     return up(value, 8.0)
 
 
+def product_up(*factors: float) -> float:
+    """Return the product of non-negative factors, rounded up; exact where factors and value are short."""
+    value = math.prod(factors)
+    if _is_short(value) and all(map(_is_short, factors)):
+        exact = math.prod(int(x * _SHORT) for x in factors)
+        if exact == int(value * _SHORT) * int(_SHORT) ** (len(factors) - 1):
+            return value
+    return up(value, 4.0 * len(factors)) if value < MAX else math.inf
+
+
 _SHORT = 1048576.0  # 2^20
 
 

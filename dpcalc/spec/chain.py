@@ -75,6 +75,8 @@ def resolve(
         if name in table and values.get(name) is not None:
             raise SpecError(f"{name} is a column of {path} and also given", "keep one of the two")
     length = len(next(iter(table.values()))) if table else _steps(values)
+    if command == "shifted" and not table and values.get("contraction") is None:
+        values["contraction"], origin["contraction"] = 1.0, "default"
     if command == "rdp":
         values["records"], origin["records"] = _records(values, length, path), "file"
     chain = _assemble(command, values, table, length, str(path or ""))
@@ -145,7 +147,7 @@ def _assemble(command: str, values: Mapping[str, Any], table: Mapping[str, Any],
     shift = None
     if command == "shifted":
         shift = _shift(column("shift"), values.get("index"), "shift" in table)
-        contraction = column("contraction", 1.0 if not path else None)
+        contraction = column("contraction")
     else:
         contraction = table["contraction"] if "contraction" in table else _contractions(step_size, values)
     return Chain(
