@@ -77,6 +77,9 @@ def _failure(error: BaseException) -> int:
         return error.exit_code
     if isinstance(error, click.Abort):
         return _say("interrupted", None, 130)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)
+        return 2
     if isinstance(error, click.ClickException):
         return _say(_first_line(error.format_message()), _help_hint(error), 2)
     if isinstance(error, MemoryError):

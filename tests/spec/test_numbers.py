@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -57,10 +58,8 @@ def test_quotients_are_correctly_rounded(a: int, b: int) -> None:
 @settings(max_examples=500)
 def test_any_text_is_a_number_or_refused(text: str) -> None:
     for parse in (parse_number, parse_log, parse_integer):
-        try:
+        with contextlib.suppress(SpecError):
             parse(text)
-        except SpecError:
-            pass
 
 
 @pytest.mark.parametrize("text", ["1e-5", "1e-5000", "2^-20000", "1/3", "1%", "5e-324", "1e-300", "0.999999", "1e999"])
