@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.notions.gaussian import exp_up
 from dpcalc.notions.guarantee import Answer, Gdp, Guarantee, Point, Profile, Rdp
-from dpcalc.numerics.floats import UNIT
+from dpcalc.numerics.floats import UNIT, is_short
 from dpcalc.references import SHORT
 from dpcalc.registry import Bound, for_algorithm
 from dpcalc.report import Case, Obstacle, Result
@@ -210,7 +210,8 @@ def _rdp(bound: Bound, run: Run, question: Question, unknown: str) -> list[Resul
     guarantee = guarantee_of(bound, run.values)
     rows = []
     for order in question.orders:
-        value = guarantee.rdp(order)
+        # A typed order such as 1.000000001 is off by a unit in order - 1; the divergence increases with the order.
+        value = guarantee.rdp(order if is_short(order) else math.nextafter(order, math.inf))
         if math.isinf(value):
             raise NotApplicable(f"gives no finite RDP at order {order:g}", "a lower order, or more noise")
         rows.append(_result(bound, run, "rdp", value, order=order, mu=_mu(guarantee)))

@@ -27,7 +27,7 @@ from dpcalc.bounds.steps import (
 )
 from dpcalc.notions import gaussian, renyi
 from dpcalc.notions.guarantee import Profile
-from dpcalc.numerics.floats import ratio_up, up
+from dpcalc.numerics.floats import down, ratio_up, up
 from dpcalc.numerics.logspace import log_add_exp, log_exp1p, log_expm1
 from dpcalc.numerics.roots import greatest
 from dpcalc.numerics.sums import harmonic, log_sum_expm1_reciprocals, log_sum_hockey_sticks
@@ -236,7 +236,7 @@ def skip_log_delta(*, records: int, index: int, sensitivity: float, noise_std: f
     -5.401634433
     """
     mu = pnsgd_mu(records=records, index=index, batch_size=1, sensitivity=sensitivity, noise_std=noise_std)
-    return min(0.0, up(gaussian.log_delta(mu=mu, epsilon=epsilon) + up(math.log(_used(records, index)), 4.0), 2.0))
+    return min(0.0, up(gaussian.log_delta(mu=mu, epsilon=epsilon) + _log_used(records, index), 2.0))
 
 
 @bound(
@@ -271,13 +271,15 @@ def skip_rdp(*, records: int, index: int, sensitivity: float, noise_std: float, 
         return up(used * full, 4.0)
     a1 = order - 1.0
     inner = log_expm1(a1 * full) + math.log(used)
+    if inner == -math.inf:
+        return up(used * full, 4.0)
     return up(log_exp1p(inner + 2.0**-50 * (1.0 + abs(inner))) / a1, 8.0)
 
 
 def skip_epsilon(*, records: int, index: int, sensitivity: float, noise_std: float, log_delta: float) -> float:
     """Return the least epsilon of `skip_log_delta` at ln delta, rounded up: that of mu_t at delta/p."""
     mu = pnsgd_mu(records=records, index=index, batch_size=1, sensitivity=sensitivity, noise_std=noise_std)
-    target = log_delta - up(math.log(_used(records, index)), 4.0)
+    target = down(log_delta - _log_used(records, index), 2.0)
     return gaussian.epsilon(mu=mu, log_delta_target=target) if target < 0.0 else 0.0
 
 
@@ -285,6 +287,14 @@ def _used(records: int, index: int) -> float:
     """Return the probability that the skipped prefix leaves the record in."""
     h = records // 2
     return min(index, h + 1) / (h + 1)
+
+
+def _log_used(records: int, index: int) -> float:
+    """Return ln of `_used`, rounded up; from the complement where it is near 0."""
+    h = records // 2
+    skipped = max(0, h + 1 - index)
+    exact = math.log1p(-skipped / (h + 1)) if 2 * skipped < h else math.log(_used(records, index))
+    return min(0.0, up(exact, 6.0))
 
 
 _STOP = (*_PASS, "the pass stops after a uniformly random number of steps, which stays hidden")

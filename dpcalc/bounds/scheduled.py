@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from dpcalc.bounds.steps import CONVEX_SMOOTH, FIXED_ORDER, GAUSSIAN, INDEX_IN_RANGE, NO_CLIPPING, ONE_RELEASE
-from dpcalc.numerics.floats import MAX, UNIT, up
+from dpcalc.numerics.floats import MAX, UNIT, product_up, up
 from dpcalc.registry import bound
 from dpcalc.spec.chain import Chain
 
@@ -34,26 +34,26 @@ def one_use_mu(*, schedule: Chain, index: int, sensitivity: float, noise_std: fl
     Returns:
         mu, rounded up.
     """
-    squared = one_use_mu_squared(
-        step_size=schedule.step_size,
-        noise_std=schedule.noise,
-        contraction=schedule.contraction,
-        index=index,
-        sensitivity=sensitivity,
-    )
-    return up(math.sqrt(squared) / noise_std, 4.0) if squared < MAX else math.inf
+    mu = _one_use(schedule.step_size, schedule.noise, schedule.contraction, index, sensitivity)
+    return up(mu / noise_std, 4.0) if mu / noise_std < MAX else math.inf
 
 
 def one_use_mu_squared(*, step_size: Any, noise_std: Any, contraction: Any, index: int, sensitivity: float) -> float:
     """Return mu^2 of one use at step ``index``, rounded up; arrays of shape (T,), contractions >= 0 of any size."""
-    spread = remaining_variance(step_size[index - 1 :], noise_std[index - 1 :], contraction[index - 1 :])[0]
+    mu = _one_use(step_size, noise_std, contraction, index, sensitivity)
+    return product_up(mu, mu)
+
+
+def _one_use(step_size: Any, noise_std: Any, contraction: Any, index: int, sensitivity: float) -> float:
+    later = slice(index - 1, None)
+    spread = float(remaining_variance(step_size[later], noise_std[later], contraction[later])[0])
     shift = float(step_size[index - 1]) * sensitivity
-    if spread == 0.0:
+    if spread == 0.0 or math.isinf(shift):
         return math.inf
-    # Per step of the recursion: two roundings each for the variance, the square and the quotient, one for the sum.
-    slack = 8.0 * (len(step_size) - index + 1) + 16.0 if (contraction[index:] != 1.0).any() else 32.0
-    value = shift * shift / spread
-    return up(max(value, 1e-300), slack) if value < MAX else math.inf
+    # Per step of the recursion: two roundings each for the variance and the quotients, one for the sum; mu has half.
+    slack = 4.0 * (len(step_size) - index + 1) + 16.0 if (contraction[index:] != 1.0).any() else 24.0
+    value = max(shift, 5e-324) / math.sqrt(spread)
+    return up(value, slack) if value < MAX else math.inf
 
 
 def worst_index(schedule: Chain) -> int:
@@ -62,28 +62,31 @@ def worst_index(schedule: Chain) -> int:
 
     spread = remaining_variance(schedule.step_size, schedule.noise, schedule.contraction)
     with np.errstate(over="ignore", divide="ignore"):
-        squared = np.square(schedule.step_size) / spread
-    return len(squared) - int(np.argmax(squared[::-1]))
+        ratio = schedule.step_size / np.sqrt(spread)
+    return len(ratio) - int(np.argmax(ratio[::-1]))
 
 
 def remaining_variance(step_size: Any, noise_std: Any, contraction: Any) -> Any:
     """Return R_t = sum_{j>=t} (P_j/P_t)^2 eta_j^2 sigma_j^2 for every t, shape (T,), within 8 (T - t + 2) units.
 
-    Where every later contraction is 1 the sums are exact to one rounding; inf where a step forgets everything.
+    Where every later contraction is 1 the sums are exact to one rounding. A step that forgets everything leaves so much
+    that mu is nearly 0.
     """
     import numpy as np
 
-    variance = np.square(step_size * noise_std)
+    with np.errstate(over="ignore", under="ignore"):
+        # Too small is the safe side: what underflows is lost, what overflows is cut.
+        variance = np.minimum(np.square(step_size * noise_std), MAX / (4.0 * len(step_size)))
     if (contraction[1:] == 1.0).all():
         return _exact_suffix_sums(variance)
-    squares = np.square(contraction).tolist()
+    factors = contraction.tolist()
     result = np.empty(len(variance))
     later = 0.0
     for t in range(len(variance) - 1, -1, -1):
-        here = float(variance[t])
         if t + 1 < len(variance):
-            here += later / squares[t + 1] if squares[t + 1] > 0.0 else math.inf
-        later = min(here, MAX)
+            c = factors[t + 1]
+            later = min(later / c / c, MAX / 4.0) if c > 0.0 else MAX / 4.0
+        later += float(variance[t])
         result[t] = later
     return result
 

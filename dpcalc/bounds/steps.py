@@ -57,7 +57,7 @@ def _step_within(values: Mapping[str, Any]) -> tuple[str, str] | None:
     eta, beta = values.get("step_size"), values.get("smoothness")
     if eta is None or beta is None:
         return "needs step_size and smoothness", "give --step-size and --smoothness"
-    if beta > 0.0 and eta * beta > 2.0:
+    if beta > 0.0 and exceeds_two(eta, beta):
         return (
             f"step size {eta:g} exceeds 2/smoothness = {2.0 / beta:g}",
             f"use --step-size <= {2.0 / beta:g}, or --algorithm local, which asks nothing of the loss "
@@ -85,6 +85,18 @@ def _strongly_convex(values: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 STRONGLY_CONVEX = Requirement("0 < strong_convexity <= smoothness", _strongly_convex)
+
+
+def exceeds_two(eta: float, beta: float) -> bool:
+    """Return whether eta beta > 2, exactly, for the decimals that the two doubles print as (0.2 times 10 does not)."""
+    product = eta * beta
+    if abs(product - 2.0) > 1e-14:
+        return product > 2.0
+    from decimal import Context, Decimal
+
+    return Context(prec=60).multiply(Decimal(repr(eta)), Decimal(repr(beta))) > 2
+
+
 INDEX_IN_RANGE = Requirement("1 <= index <= records", _index_in_range)
 STEP_WITHIN = Requirement("step_size <= 2/smoothness", _step_within)
 CONVEXITY_WITHIN = Requirement("strong_convexity <= smoothness", _convexity_within)

@@ -66,7 +66,7 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _failure(error: BaseException) -> int:
+def _failure(error: BaseException) -> int:  # noqa: PLR0911 (one return a kind of failure)
     if os.environ.get("DPCALC_DEBUG") == "1":
         import traceback
 

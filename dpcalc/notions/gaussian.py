@@ -69,7 +69,7 @@ def epsilon(*, mu: float, log_delta_target: float) -> float:
         return log_delta(mu=mu, epsilon=e) - log_delta_target
 
     # delta <= exp(-x^2/2)/2 at epsilon = mu x + mu^2/2, x >= 0.
-    ceiling = up(mu * (0.5 * mu + math.sqrt(2.0 * -log_delta_target) + 1e-7), 8.0)
+    ceiling = up(max(mu, 1e-300) * (0.5 * mu + math.sqrt(2.0 * -log_delta_target) + 1e-7), 8.0)
     return least(excess, 0.0, ceiling)
 
 

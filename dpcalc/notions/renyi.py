@@ -39,18 +39,18 @@ def laplace(*, order: float, shift: float, scale: float) -> float:
 
     With u = shift/scale: ln(a/(2a-1) e^((a-1)u) + (a-1)/(2a-1) e^(-a u))/(a-1) for a = order (Mironov 2017, Prop. 6).
     """
-    u = shift / scale
-    if u == 0.0:
+    if shift == 0.0:
         return 0.0
+    u = max(shift / scale, 5e-324)
     if math.isinf(order):
         return _round_up(u)
     if order == 1.0:
-        return up(_expm1_minus(-u), 12.0)
+        return max(5e-324, up(_expm1_minus(-u), 12.0))
     a1, w = order - 1.0, 2.0 * order - 1.0
     if a1 * u < 1.0:
         # a (e^((a-1)u) - 1) + (a-1)(e^(-au) - 1): the linear terms cancel exactly, the rest is positive.
         inner = (order * _expm1_minus(a1 * u) + a1 * _expm1_minus(-order * u)) / w
-        return up(math.log1p(inner) / a1, 16.0)
+        return max(5e-324, up(math.log1p(inner) / a1, 16.0))
     return _round_up(u, math.log1p(a1 / w * math.expm1(-w * u)) / a1)
 
 
@@ -143,6 +143,8 @@ def _log_divergence_margin(order: float, rdp: float, log_delta: float, epsilon: 
     left = greatest(lambda t: parts(t)[2], 1e-305, 1.0 - 2.0**-52, ulps=64)
     first, second, slope, size = parts(left)
     value = log_add_exp(first, second)
+    if value < 0.0:  # not enough as it is; the rest only lowers it
+        return value
     drop = abs(slope) * left * 2.0**-45
     if drop > 0.5 * math.exp(min(value, 700.0)):
         return -math.inf
@@ -196,15 +198,17 @@ ORDER_FLOOR, ORDER_CEILING = 1.0 + 2.0**-30, 2.0**60
 def optimise(curve: Callable[[float], float], log_delta: float, highest: float = ORDER_CEILING) -> Conversion:
     """Return the best conversion of an RDP curve over all orders in (1, highest].
 
-    A geometric scan in order - 1 finds the valley by `canonne`, golden sections refine it, and every edge is tried at
-    the order found. The scan spans 2^-30 to 2^60; an optimum at its end is marked ``at_edge``. A curve that is finite
-    at infinity is pure privacy, and tried as such.
+    A geometric scan in order - 1 finds the valley of the two cheap edges, golden sections refine it, and every edge is
+    tried at the order found. The scan spans 2^-30 to 2^60; an optimum at its end is marked ``at_edge``. A curve that is
+    finite at infinity is pure privacy, and tried as such.
     """
 
     def at(s: float) -> float:
         order = 1.0 + math.exp(s)
         rdp = curve(order)
-        return canonne(order=order, rdp=rdp, log_delta=log_delta) if rdp < math.inf else math.inf
+        if math.isinf(rdp):
+            return rdp
+        return min(edge(order=order, rdp=rdp, log_delta=log_delta) for edge in (canonne, asoodeh))
 
     low, high = math.log(2.0**-30), math.log(highest - 1.0)
     count = max(2, math.ceil((high - low) / 1.0))

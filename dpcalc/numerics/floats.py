@@ -24,13 +24,13 @@ def down(value: float, ulps: float = 1.0) -> float:
 
 
 def ratio_up(numerator: float, denominator: float, steps: int = 1) -> float:
-    """Return numerator/(denominator sqrt(steps)), rounded up; exact where operands and value are short.
+    """Return numerator/(denominator sqrt(steps)), rounded up; exact where operands and value are short (`is_short`).
 
     Elsewhere 8 units of roundoff are added: three operations, and half a unit for each operand that was typed as a
     decimal.
     """
     value = numerator / denominator / math.sqrt(steps)
-    if _is_short(numerator) and _is_short(denominator) and _is_short(value):
+    if is_short(numerator) and is_short(denominator) and is_short(value):
         n, d, v = (int(x * _SHORT) for x in (numerator, denominator, value))
         if v * v * d * d * steps == n * n * int(_SHORT) ** 2:
             return value
@@ -40,18 +40,19 @@ def ratio_up(numerator: float, denominator: float, steps: int = 1) -> float:
 def product_up(*factors: float) -> float:
     """Return the product of non-negative factors, rounded up; exact where factors and value are short."""
     value = math.prod(factors)
-    if _is_short(value) and all(map(_is_short, factors)):
+    if is_short(value) and all(map(is_short, factors)):
         exact = math.prod(int(x * _SHORT) for x in factors)
         if exact == int(value * _SHORT) * int(_SHORT) ** (len(factors) - 1):
             return value
     return up(value, 4.0 * len(factors)) if value < MAX else math.inf
 
 
-_SHORT = 1048576.0  # 2^20
+_SHORT = 1024.0  # 2^10
 
 
-def _is_short(x: float) -> bool:
-    return abs(x) < _SHORT and (x * _SHORT).is_integer()
+def is_short(x: float) -> bool:
+    """Return whether x is a multiple of 2^-10 below 1e5: such a number is the decimal it prints as."""
+    return abs(x) < 1e5 and (x * _SHORT).is_integer()
 
 
 def two_sum(a: float, b: float) -> tuple[float, float]:

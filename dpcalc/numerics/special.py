@@ -100,6 +100,11 @@ def log_phi(hi: float, lo: float = 0.0) -> float:
     return -head - (_HALF_LN_2PI + tail)
 
 
+def _density(head: float, tail: float) -> float:
+    """Return the normal density where x^2/2 = head + tail, to full relative precision."""
+    return _INV_SQRT_2PI * math.exp(-head) * math.exp(-tail) if head < 1e4 else 0.0
+
+
 def _half_square(hi: float, lo: float) -> tuple[float, float]:
     """Return x^2/2 in two doubles, x = hi + lo."""
     if abs(hi) < 1e-100:
@@ -112,9 +117,9 @@ def _half_square(hi: float, lo: float) -> tuple[float, float]:
 
 def log_ndtr(x: float) -> float:
     """Return ln Phi(x), the log of the standard normal distribution function, within 6 ulps."""
-    if x <= 1.0:
+    if x <= 0.0:
         return log_phi(x) + math.log(mills(-x))
-    return math.log1p(-math.exp(log_phi(x)) * mills(x))
+    return math.log1p(-_density(*_half_square(x, 0.0)) * mills(x))
 
 
 def log_hockey_stick(e: float, r: float) -> float:
@@ -135,8 +140,7 @@ def log_hockey_stick(e: float, r: float) -> float:
     y = x + r
     head, tail = _half_square(x, x_lo)
     if x < -1.0:
-        density = _INV_SQRT_2PI * math.exp(-head) * math.exp(-tail)
-        return math.log1p(-density * (mills(-x) + mills(y)))
+        return math.log1p(-_density(head, tail) * (mills(-x) + mills(y)))
     return _log_mills_difference(x, r, y) - head - (_HALF_LN_2PI + tail)
 
 
@@ -148,7 +152,8 @@ def log_hockey_stick_error(value: float) -> float:
     the log of the integral and three additions each err by at most one unit of their result; the integral itself is
     good to 16 units. Measured errors stay below 0.6 of this bound.
     """
-    return UNIT * (24.0 * -value if value > -0.15 else 4.0 * -value + 24.0)
+    # The last term is for values among the subnormal numbers, where relative errors mean nothing.
+    return UNIT * (24.0 * -value if value > -0.15 else 4.0 * -value + 24.0) + 1e-323
 
 
 def _threshold(e: float, r: float, q: float) -> tuple[float, float]:

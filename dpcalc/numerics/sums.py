@@ -9,6 +9,7 @@ Every function here returns an upper bound: the value plus a stated slack that c
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from dpcalc.numerics.floats import UNIT, up
@@ -77,18 +78,20 @@ def log_sum_hockey_sticks(e: float, r: float, terms: int) -> float:
     """Return an upper bound on ln sum_{k=1}^{terms} H(e, r/sqrt(k)), for e >= 0 and r > 0.
 
     H is that of `dpcalc.numerics.special`. As a function of a real k, f(k) = H(e, r/sqrt(k)) is the tail of an
-    inverse Gaussian measure:
+    inverse Gaussian measure,
 
         -f'(k) = r/(2 sqrt(2 pi)) exp(e/2) k^(-3/2) exp(-A k - B/k),   A = e^2/(2 r^2), B = r^2/8,
 
-    analytic for Re k > 0. Beyond the cut either A k or B/k has made f' negligible, or f changes slowly on the scale
-    of one step; Cauchy's estimate puts R below 1e-15 of the sum. The integral, in ln k, uses panels of ratio 4.
+    analytic for Re k > 0. For large e it falls from 1 to 0 around the bend k* = r^2/(2e), within some w = k* sqrt(2/e).
+    Euler-Maclaurin starts at a cut below which f' is negligible, or past the bend, or where f' changes on a scale of at
+    least 64 terms; Cauchy's estimate then puts R below 1e-15 of the sum. Terms far before the bend count as 1, which
+    is above them. The integral, in ln k, uses panels of ratio 4, and of 3 w/k* near the bend.
     """
     peak = log_hockey_stick(e, r)
-    cut = min(terms, _CUT)
-    total = 0.0
-    for k in range(1, cut + 1):
-        term = math.exp(log_hockey_stick(e, r / math.sqrt(k)) - peak)
+    first, cut = _direct_range(e, r, terms)
+    total = (first - 1) * math.exp(-peak) if first > 1 else 0.0
+    for k in range(first, cut + 1):
+        term = math.exp(min(0.0, log_hockey_stick(e, r / math.sqrt(k)) - peak))
         total += term
         if term * terms <= _NEGLIGIBLE * total:
             total += term * terms
@@ -100,30 +103,52 @@ def log_sum_hockey_sticks(e: float, r: float, terms: int) -> float:
     return value + log_hockey_stick_error(min(value, peak)) + _SUM_SLACK
 
 
+def _direct_range(e: float, r: float, terms: int) -> tuple[int, int]:
+    """Return (first, cut): terms before first count as 1, those up to cut are added one by one, at most some 8000."""
+    bend = r * (r / (2.0 * e)) if e > 0.0 else math.inf
+    if terms <= _CUT or bend >= _CUT * math.sqrt(1.0 + e):
+        return 1, min(terms, _CUT)
+    if e < _SHARP:
+        return 1, min(terms, math.ceil(_CUT * math.sqrt(1.0 + e)))
+    reach = 40.0 * bend * math.sqrt(2.0 / e)
+    return max(1, min(terms, math.floor(bend - reach))), min(terms, _CUT + math.ceil(bend + reach))
+
+
+_SHARP = 3200.0  # from here on the bend, 40 w to either side, stays clear of 0
+
+
 def _hockey_stick_tail(e: float, r: float, cut: int, terms: int, peak: float) -> float:
     """Return exp(-peak) sum_{cut < k <= terms} H(e, r/sqrt(k))."""
 
     def in_log(s: float) -> float:
-        return math.exp(log_hockey_stick(e, r * math.exp(-0.5 * s)) - peak + s)
+        return math.exp(min(0.0, log_hockey_stick(e, r * math.exp(-0.5 * s)) - peak) + s)
 
-    a, b = math.log(cut + 0.5), math.log(terms + 0.5)
-    panels = max(1, math.ceil((b - a) / math.log(4.0)))
-    width = (b - a) / panels
+    edges = _panel_edges(e, r, math.log(cut + 0.5), math.log(terms + 0.5))
     total = 0.0
-    for panel in range(panels):
-        part = integrate(in_log, a + panel * width, a + (panel + 1) * width, 20)
+    for left, right in itertools.pairwise(edges):
+        part = integrate(in_log, left, right, 20)
         total += part
-        end = a + (panel + 1) * width
         # f decreases, and past its bend so does k f(k); what is left is then below its value here times ln k.
-        past_bend = e * e * math.exp(end) > 16.0 * r * r
-        if past_bend and part <= _NEGLIGIBLE * total and in_log(end) * (b - a) <= _NEGLIGIBLE * total:
+        past_bend = e * e * math.exp(right) > 16.0 * r * r
+        if past_bend and part <= _NEGLIGIBLE * total and in_log(right) * (edges[-1] - right) <= _NEGLIGIBLE * total:
             break
     return total + _hockey_stick_ends(e, r, cut + 0.5, peak) - _hockey_stick_ends(e, r, terms + 0.5, peak)
 
 
+def _panel_edges(e: float, r: float, a: float, b: float) -> list[float]:
+    """Return the panel ends over [a, b] in ln k: at most ln 4 wide, and 3 sqrt(2/e) within 12 of these of the bend."""
+    count = max(1, math.ceil((b - a) / math.log(4.0)))
+    edges = {a + (b - a) * i / count for i in range(count + 1)} | {a, b}
+    if e > 8.0:
+        bend, width = 2.0 * math.log(r) - math.log(2.0 * e), 3.0 * math.sqrt(2.0 / e)
+        edges |= {s for s in (bend + j * width for j in range(-4, 5)) if a < s < b}
+    return sorted(edges)
+
+
 def _hockey_stick_ends(e: float, r: float, k: float, peak: float) -> float:
     """Return exp(-peak) (f'/24 - 7 f'''/5760 + 31 f^(5)/967680) at k."""
-    a, b = 0.5 * (e / r) ** 2, 0.125 * r * r
+    q = e / r
+    a, b = 0.5 * q * q, 0.125 * r * r
     exponent = 0.5 * e - a * k - b / k - peak
     if exponent < -700.0:
         return 0.0

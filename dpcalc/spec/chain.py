@@ -178,7 +178,7 @@ def _contractions(step_size: NDArray[np.float64], values: Mapping[str, Any]) -> 
         raise SpecError("smoothness is needed for the contraction of each step",
                         "give --smoothness, or a column contraction")  # fmt: skip
     largest = float(step_size.max())
-    if beta > 0.0 and largest * beta > 2.0:
+    if beta > 0.0 and largest * beta > 2.0 + 4e-16:
         from dpcalc.errors import NotApplicable
 
         raise NotApplicable(
@@ -186,6 +186,8 @@ def _contractions(step_size: NDArray[np.float64], values: Mapping[str, Any]) -> 
             f"keep every step size <= {2.0 / beta:g}",
         )
     factor = np.maximum(np.abs(1.0 - step_size * m), np.abs(1.0 - step_size * beta))
-    exact_one = m == 0.0
-    result: NDArray[np.float64] = np.ones_like(factor) if exact_one else np.minimum(1.0, factor + 2.0**-50)
+    # Where |1 - eta beta| is 1 to rounding it may be above; elsewhere a merely convex loss has exactly 1.
+    at_edge = step_size * beta > 2.0 - 4e-15
+    raised = np.where(at_edge, factor + 2.0**-50, np.minimum(1.0, factor + 2.0**-50))
+    result: NDArray[np.float64] = np.where(~at_edge, 1.0, raised) if m == 0.0 else raised
     return result

@@ -1,0 +1,436 @@
+"""What must hold of every registered bound, driven by its record."""
+
+# ruff: noqa: PT017 (a refusal is one of two good outcomes)
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpcalc import references
+from dpcalc.bounds import iteration, multi_epoch
+from dpcalc.errors import DpcalcError, NotApplicable
+from dpcalc.notions import gaussian
+from dpcalc.query import Question, answer, guarantee_of
+from dpcalc.registry import FAMILIES, GIVES, KINDS, QUESTIONS, Bound, all_bounds, for_algorithm, lookup
+from dpcalc.report import Case
+from dpcalc.spec.chain import Chain
+from dpcalc.spec.run import ALGORITHMS, describe
+from tests.oracles import draws, log_uniform, whole
+
+BOUNDS = {name: bound for name, bound in all_bounds().items() if not name.startswith("shifted.")}
+EVERY = pytest.mark.parametrize("bound", BOUNDS.values(), ids=BOUNDS.keys())
+SIGNS = {
+    "noise_std": -1,
+    "laplace_scale": -1,
+    "sensitivity": 1,
+    "index": 1,
+    "epochs": 1,
+    "diameter": 1,
+    "strong_convexity": -1,
+}
+"""How the promised loss moves when a parameter grows (and all else stays)."""
+FALLS_WITH_INDEX = ("stop",)
+
+
+def chain_of(r: random.Random, steps: int) -> Chain:
+    draw = lambda low, high: np.array([r.uniform(low, high) for _ in range(steps)])  # noqa: E731
+    return Chain(
+        step_size=draw(0.1, 1.0),
+        noise=draw(0.5, 2.0),
+        contraction=draw(0.5, 1.0),
+        shift=draw(0.0, 1.0),
+        spend=None,
+        path="",
+    )
+
+
+def parameters(bound: Bound, r: random.Random) -> dict[str, Any]:
+    """Parameters that meet every requirement of the bound."""
+    n = whole(r, 1, r.choice((5, 100, 10**6)))
+    beta = log_uniform(r, 0.1, 10.0)
+    values: dict[str, Any] = {
+        "records": n,
+        "index": whole(r, 1, n),
+        "batch_size": 1 if bound.algorithms[0] in ("skip", "stop") else r.choice((1, whole(r, 1, n))),
+        "epochs": whole(r, 1, 1000),
+        "sensitivity": log_uniform(r, 0.1, 10.0),
+        "noise_std": log_uniform(r, 0.1, 100.0),
+        "laplace_scale": log_uniform(r, 0.1, 100.0),
+        "smoothness": beta,
+        "step_size": r.uniform(0.1, 1.99) / beta,
+        "strong_convexity": beta * r.uniform(0.01, 0.99),
+        "diameter": log_uniform(r, 0.1, 100.0),
+        "start_distance": 0.0,
+    }
+    if "schedule" in bound.parameters:
+        steps = r.randint(1, 12)
+        values.update(schedule=chain_of(r, steps), records=steps, index=r.randint(1, steps))
+    return values
+
+
+def losses(bound: Bound, values: dict[str, Any]) -> list[float]:
+    """The bound's number at a few of its own questions: larger is less private."""
+    function = bound.function_of(values)
+    if bound.gives == "mu":
+        return [function()]
+    if bound.gives == "rdp":
+        return [function(order=a) for a in (1.0, 1.5, 4.0)]
+    if bound.gives == "log_delta":
+        return [function(epsilon=e) for e in (0.0, 0.3, 3.0)]
+    return [function(log_delta=d) for d in (-1.0, -11.0, -300.0)]
+
+
+def larger(values: dict[str, Any], name: str, r: random.Random) -> dict[str, Any] | None:
+    """The values with one parameter grown, or None where it cannot grow."""
+    value = values[name]
+    if name == "index":
+        top = len(values["schedule"]) if "schedule" in values else values["records"]
+        return {**values, name: r.randint(value + 1, top)} if value < top else None
+    if name == "strong_convexity":
+        return {**values, name: value + (values["smoothness"] - value) * r.random()}
+    return {**values, name: value * r.randint(2, 9) if isinstance(value, int) else value * (1.0 + r.random() ** 4)}
+
+
+def sign(bound: Bound, name: str, values: dict[str, Any]) -> int:
+    if name == "index" and bound.algorithms[0] in FALLS_WITH_INDEX:
+        return -1
+    return SIGNS[name]
+
+
+def moves(bound: Bound, name: str, values: dict[str, Any]) -> bool:
+    """Whether the theorem says that the bound is monotone in this parameter here."""
+    if name == "index":
+        # A short last batch, a schedule and contraction-free restarts break the order of positions.
+        return values["batch_size"] == 1 and "schedule" not in bound.parameters
+    return True
+
+
+def runs(bound: Bound, default: int = 25, cost: int = 400) -> Iterator[tuple[random.Random, dict[str, Any]]]:
+    for r in draws(bound.id, default, cost):
+        yield r, parameters(bound, r)
+
+
+def note(bound: Bound, before: Any, after: Any) -> str:
+    return f"{bound.id}: {before!r} -> {after!r}"
+
+
+# --- monotone ------------------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_monotone_in_every_parameter(bound: Bound) -> None:
+    for r, values in runs(bound):
+        for name in bound.parameters:
+            grown = larger(values, name, r) if name in SIGNS and moves(bound, name, values) else None
+            if grown is None:
+                continue
+            for before, after in zip(losses(bound, values), losses(bound, grown), strict=True):
+                assert not math.isnan(before), note(bound, values, grown)
+                if math.isinf(before) or math.isinf(after):
+                    continue
+                room = 1e-12 * max(abs(before), abs(after)) + 1e-13
+                change = (after - before) * sign(bound, name, values)
+                assert change >= -room, note(bound, (values, before), (name, grown[name], after))
+
+
+@EVERY
+def test_monotone_in_records(bound: Bound) -> None:
+    """More records after the record's own help; the worst record is no better off with fewer."""
+    if "records" not in bound.parameters or bound.id.endswith("published"):
+        pytest.skip("does not depend on records")
+    for r, values in runs(bound):
+        if values["batch_size"] != 1:
+            continue
+        more = {**values, "records": values["records"] * r.randint(2, 5)}
+        if "index" not in bound.parameters or bound.algorithms[0] == "stop":
+            values, more = {**values, "index": 1}, {**more, "index": 1}
+        if bound.algorithms[0] == "skip":
+            continue  # more records also make it likelier that a late one is used
+        for before, after in zip(losses(bound, values), losses(bound, more), strict=True):
+            if math.isfinite(before) and math.isfinite(after):
+                assert after <= before + 1e-12 * abs(before) + 1e-13, note(bound, (values, before), (more, after))
+
+
+@EVERY
+def test_monotone_in_the_question(bound: Bound) -> None:
+    for _, values in runs(bound):
+        found = losses(bound, values)
+        down = bound.gives == "log_delta"
+        ordered = sorted(found, reverse=down)
+        assert found == ordered or all(
+            math.isinf(a) or abs(a - b) <= 1e-12 * abs(b) for a, b in zip(found, ordered, strict=True)
+        ), note(bound, values, found)
+
+
+# --- there and back -------------------------------------------------------------------------------------------
+
+
+def asked(bound: Bound, values: dict[str, Any], question: Question) -> Case:
+    algorithm = bound.algorithms[0]
+    given = {k: v for k, v in values.items() if k in bound.parameters and k not in ("sensitivity", "noise_std")}
+    given.update({k: values[k] for k in ("records", "index", "batch_size", "step_size", "smoothness")})
+    if "strong_convexity" not in bound.parameters:
+        given.pop("strong_convexity", None)
+    given["lipschitz"] = values["sensitivity"] / 2.0
+    if "noise_std" in values:
+        given["noise_std"] = values["noise_std"]
+    return answer(describe(algorithm, given), question, [bound])
+
+
+@EVERY
+def test_solved_noise_meets_the_budget(bound: Bound) -> None:
+    if not bound.guarantee or "schedule" in bound.parameters or bound.algorithms[0] == "cyclic":
+        pytest.skip("not solved here")
+    solved = 0
+    for r, values in runs(bound, default=4, cost=5000):
+        del values["noise_std"]
+        epsilon, delta = log_uniform(r, 0.05, 20.0), log_uniform(r, 1e-12, 0.1)
+        question = Question(epsilon, delta, math.log(delta))
+        try:
+            best = asked(bound, values, question).best
+        except DpcalcError as error:
+            assert error.message
+            continue
+        assert best is not None
+        solved += 1
+        back = asked(bound, {**values, "noise_std": best.value}, Question(None, delta, math.log(delta))).best
+        assert back is not None
+        assert back.value <= epsilon, note(bound, values, (question, best.value, back.value))
+        # ... and not needlessly large.
+        if bound.gives == "mu":
+            less = {**values, "noise_std": best.value * (1.0 - 1e-9)}
+            tighter = asked(bound, less, Question(None, delta, math.log(delta))).best
+            assert tighter is None or tighter.value > epsilon * (1.0 - 1e-8), note(bound, values, question)
+    assert solved or bound.gives != "mu"
+
+
+# --- never below what is true ---------------------------------------------------------------------------------
+
+
+def test_cyclic_is_never_below_linear_losses() -> None:
+    bound = BOUNDS["multi_epoch.cyclic"]
+    for _, values in runs(bound, default=200, cost=40):
+        accumulated = values["sensitivity"] / values["noise_std"] * math.sqrt(values["epochs"] / values["records"])
+        assert losses(bound, values)[0] >= accumulated * (1.0 - 1e-14)
+
+
+def test_order_of_the_bounds_of_one_pass() -> None:
+    for r in draws("order of bounds", 200, cost=40):
+        values = parameters(BOUNDS["iteration.pnsgd_contraction"], r)
+        found = {
+            name: losses(BOUNDS[f"iteration.{name}"], values)[0]
+            for name in ("local", "pnsgd", "pnsgd_contraction", "pnsgd_domain")
+        }
+        assert found["pnsgd_contraction"] <= found["pnsgd"] * (1.0 + 1e-13) <= found["local"] * (1.0 + 2e-13)
+        linear = values["sensitivity"] / (values["noise_std"] * values["batch_size"])
+        size, steps = iteration.batch_of(values["records"], values["index"], values["batch_size"])
+        if size == values["batch_size"]:
+            assert found["pnsgd"] >= linear / math.sqrt(steps) * (1.0 - 1e-14)
+        assert found["pnsgd_domain"] > 0.0
+
+
+def test_skip_and_stop_are_never_above_one_pass_nor_below_their_share() -> None:
+    for r in draws("skip and stop", 100, cost=100):
+        values = parameters(BOUNDS["iteration.skip"], r)
+        for e, skipped, stopped in zip(
+            (0.0, 0.3, 3.0),
+            losses(BOUNDS["iteration.skip"], values),
+            losses(BOUNDS["iteration.stop"], values),
+            strict=True,
+        ):
+            mu = losses(BOUNDS["iteration.pnsgd"], values)[0]
+            whole_pass = gaussian.log_delta(mu=mu, epsilon=e)
+            assert skipped <= whole_pass + 1e-12 * (1.0 + abs(whole_pass))
+            first = gaussian.log_delta(mu=values["sensitivity"] / values["noise_std"], epsilon=e)
+            assert stopped >= first - math.log(values["records"]) - 1e-11 * (1.0 + abs(first))
+
+
+def test_gdp_form_is_never_worse_than_the_renyi_form() -> None:
+    for pair in (("iteration.pnsgd", "iteration.pnsgd_rdp"), ("multi_epoch.cyclic", "multi_epoch.cyclic_rdp")):
+        for r, values in runs(BOUNDS[pair[0]], default=10, cost=2000):
+            log_delta = -log_uniform(r, 0.7, 300.0)
+            sharp, loose = (guarantee_of(BOUNDS[name], values).epsilon(log_delta).value for name in pair)
+            assert sharp <= loose * (1.0 + 1e-12) + 1e-300, (pair, values, log_delta)
+
+
+# --- the record -----------------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_record_is_well_formed(bound: Bound) -> None:
+    family, _, rest = bound.id.partition(".")
+    assert family in FAMILIES
+    assert re.fullmatch(r"[a-z][a-z0-9_]*", rest)
+    assert bound.gives in GIVES
+    assert bound.kind in KINDS
+    assert bound.guarantee == (bound.kind in ("upper", "exact"))
+    assert bound.algorithms
+    assert set(bound.algorithms) <= set(ALGORITHMS)
+    assert all(bound in for_algorithm(algorithm) for algorithm in bound.algorithms)
+    assert lookup(bound.id) is bound
+    for text in (bound.title, bound.locator, bound.formula, bound.statement, *bound.assumes):
+        assert text.strip() == text
+        assert text
+    assert bound.title[0].isupper()
+    assert not bound.title.endswith(".")
+    assert bound.statement.endswith(".")
+    assert bound.kind in ("upper", "exact") or bound.function.__doc__
+    doc = bound.function.__doc__ or ""
+    assert "Returns:" in doc
+    code = bound.function.__code__
+    names = code.co_varnames[: code.co_kwonlyargcount]
+    assert code.co_argcount == 0, "parameters are keyword-only"
+    for name in set(names) - QUESTIONS:
+        assert name in doc or "as in `" in doc, f"{name} is not documented"
+    assert {"rdp": "order", "log_delta": "epsilon", "epsilon": "log_delta"}.get(bound.gives, "") in (*names, "")
+
+
+@EVERY
+def test_reference_is_in_the_bibliography(bound: Bound) -> None:
+    assert bound.reference in references.entries()
+    assert bound.reference in references.SHORT
+
+
+def test_every_family_registers_and_unknown_ids_get_a_hint() -> None:
+    assert {name.partition(".")[0] for name in all_bounds()} == set(FAMILIES)
+    with pytest.raises(DpcalcError) as caught:
+        lookup("iteration.pnsg")
+    assert "iteration.pnsgd" in (caught.value.hint or "")
+
+
+@EVERY
+def test_missing_parameters_are_named(bound: Bound) -> None:
+    values = parameters(bound, random.Random(1))
+    assert bound.obstacle(values) is None
+    for name in bound.parameters:
+        found = bound.obstacle({k: v for k, v in values.items() if k != name})
+        assert found is not None
+        assert name in found[0]
+        assert "--" + name.replace("_", "-") in found[1]
+    with pytest.raises(NotApplicable):
+        bound.function_of({})
+
+
+BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
+    lambda v: {"index": v["records"] + 1},
+    lambda v: {"index": len(v["schedule"]) + 1 if "schedule" in v else v["records"] + 1, "records": v["records"]},
+    lambda v: {"step_size": 3.0 / v["smoothness"]},
+    lambda v: {"step_size": None},
+    lambda v: {"smoothness": None},
+    lambda v: {"batch_size": 2},
+    lambda v: {"strong_convexity": v["smoothness"] * 1.5},
+    lambda v: {"strong_convexity": 0.0},
+    lambda v: {"laplace_scale": 1.0, "noise_std": 1.0},
+)
+
+
+@EVERY
+def test_every_requirement_fails_with_a_message_and_a_hint(bound: Bound) -> None:
+    values = parameters(bound, random.Random(2))
+    for requirement in bound.requires:
+        assert requirement.text
+        assert requirement.failure(values) is None, requirement.text
+        failures = [requirement.failure({**values, **change(values)}) for change in BREAKS]
+        failures = [found for found in failures if found is not None]
+        assert failures, f"{requirement.text} never fails"
+        for message, hint in failures:
+            assert message
+            assert hint
+            assert "nan" not in message
+
+
+@pytest.mark.parametrize("algorithm", ["pnsgd", "skip", "stop", "local"])
+@pytest.mark.parametrize("asks", ["epsilon", "delta", "noise", "rdp"])
+def test_only_guarantees_are_best(algorithm: str, asks: str) -> None:
+    given = {"records": 50, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.5}
+    question = {
+        "epsilon": Question(None, 1e-5, math.log(1e-5)),
+        "delta": Question(0.5),
+        "noise": Question(1.0, 1e-5, math.log(1e-5)),
+        "rdp": Question(orders=(2.0, 4.0)),
+    }[asks]
+    if asks != "noise":
+        given["noise_std"] = 8.0
+    case = answer(describe(algorithm, given), question)
+    marked = [result for result in case.results if result.best]
+    assert marked
+    for result in marked:
+        assert all_bounds()[result.bound].guarantee
+        rivals = [x for x in case.results if x.guarantee and (asks != "rdp" or x.order == result.order)]
+        assert result.value <= min(x.value for x in rivals)
+    for result in case.results:
+        assert result.kind == all_bounds()[result.bound].kind
+        assert not (result.best and result.kind in ("published", "asymptotic", "lower"))
+
+
+# --- extremes through the front door ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ["pnsgd", "skip", "stop", "local"])
+@pytest.mark.parametrize("lipschitz", [1e-300, 1e-100, 1.0, 1e100, 1e300])
+@pytest.mark.parametrize("noise_std", [1e-300, 1e-12, 1.0, 1e12, 1e300])
+@pytest.mark.parametrize("records", [1, 10**15])
+def test_extreme_runs_are_answered_or_refused(algorithm: str, lipschitz: float, noise_std: float, records: int) -> None:
+    given = {
+        "records": records,
+        "lipschitz": lipschitz,
+        "noise_std": noise_std,
+        "smoothness": 1.0,
+        "step_size": 0.5,
+    }
+    bounds = [
+        bound for bound in for_algorithm(algorithm) if bound.gives != "rdp" and "schedule" not in bound.parameters
+    ]
+    for question in (
+        Question(None, 5e-324, math.log(5e-324)),
+        Question(None, 0.5, math.log(0.5)),
+        Question(None, 5e-324, -1e6),
+        Question(0.0),
+        Question(1e-300),
+        Question(1e300),
+    ):
+        try:
+            case = answer(describe(algorithm, given), question, bounds)
+        except DpcalcError as error:
+            assert error.message
+            assert error.hint
+            continue
+        for result in case.results:
+            assert not math.isnan(result.value)
+            assert result.value >= 0.0
+
+
+@pytest.mark.parametrize("algorithm", ["pnsgd", "skip", "stop", "local"])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-300, 1e-6, 1e4])
+@pytest.mark.parametrize("log_delta", [-0.01, -11.0, -744.0, -1e6])
+@pytest.mark.parametrize("records", [1, 10**15])
+def test_extreme_budgets_are_solved_or_refused(algorithm: str, epsilon: float, log_delta: float, records: int) -> None:
+    given = {"records": records, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.5}
+    delta = max(math.exp(log_delta), 5e-324)
+    bounds = [
+        bound for bound in for_algorithm(algorithm) if bound.gives != "rdp" and "schedule" not in bound.parameters
+    ]
+    try:
+        case = answer(describe(algorithm, given), Question(epsilon, delta, log_delta), bounds)
+    except DpcalcError as error:
+        assert error.message
+        return
+    assert case.best is not None
+    assert 0.0 < case.best.value < math.inf
+    back = answer(
+        describe(algorithm, {**given, "noise_std": case.best.value}), Question(None, delta, log_delta), bounds
+    )
+    assert back.best is not None
+    assert back.best.value <= epsilon
+
+
+def test_cyclic_extremes() -> None:
+    for ratio in (5e-324, 1e-300, 1e300):
+        found = multi_epoch.cyclic_mu(records=10**15, index=1, epochs=1, sensitivity=ratio, noise_std=1.0)
+        assert found > 0.0

@@ -1,0 +1,109 @@
+"""Guarantees and their composition."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dpcalc.errors import DpcalcError, Infeasible, NotApplicable
+from dpcalc.notions.guarantee import Gdp, Point, Profile, Rdp, compose
+from tests.oracles import adaptive, ball, draws, exact, log_uniform, not_below, tight
+from tests.oracles import gaussian as oracle
+
+
+def laplace_like(order: float) -> float:
+    return 0.1 * order / (order + 3.0)
+
+
+def test_gdp_composes_by_hypotenuse() -> None:
+    for r in draws("compose", 300, cost=10):
+        parts = [(Gdp(log_uniform(r, 1e-6, 1e6)), r.randint(1, 10**6)) for _ in range(r.randint(1, 5))]
+        found = compose(parts)
+        assert isinstance(found, Gdp)
+        total = sum(count * exact(part.mu) ** 2 for part, count in parts)
+        value = adaptive(lambda total=total: ball(total).sqrt())
+        not_below(found.mu, value, repr(parts))
+        tight(found.mu, value, repr(parts), 1e-14)
+
+
+def test_k_fold_equals_one_part_with_count_k() -> None:
+    for r in draws("k-fold", 50, cost=100):
+        mu, k = log_uniform(r, 1e-3, 10.0), r.randint(1, 40)
+        whole, listed = compose([(Gdp(mu), k)]), compose([(Gdp(mu), 1)] * k)
+        assert whole.mu == pytest.approx(listed.mu, rel=1e-14)
+        curve = Rdp(laplace_like)
+        whole, listed = compose([(curve, k)]), compose([(curve, 1)] * k)
+        for order in (1.0, 1.5, 2.0, 100.0, math.inf):
+            if order < math.inf:
+                assert whole.rdp(order) == pytest.approx(listed.rdp(order), rel=1e-14)
+
+
+def test_mixed_composition_adds_renyi_curves() -> None:
+    mixed = compose([(Gdp(0.5), 3), (Rdp(laplace_like), 2)])
+    assert isinstance(mixed, Rdp)
+    for order in (1.0, 1.5, 2.0, 64.0):
+        exactly = 3 * exact(order) * exact(0.5) ** 2 / 2 + 2 * exact(laplace_like(order))
+        not_below(mixed.rdp(order), ball(exactly), f"order {order}")
+        tight(mixed.rdp(order), ball(exactly), f"order {order}", 1e-14)
+    alone = compose([(Gdp(math.sqrt(3.0) * 0.5), 1)])
+    assert mixed.epsilon(-10.0).value > alone.epsilon(-10.0).value
+
+
+def test_composition_of_gdp_is_exact_and_below_its_renyi_form() -> None:
+    gdp, rdp = Gdp(0.8), Rdp(Gdp(0.8).rdp)
+    for k in (1, 2, 10):
+        sharp, loose = compose([(gdp, k)]).epsilon(-12.0).value, compose([(rdp, k)]).epsilon(-12.0).value
+        assert sharp < loose
+        low, high = oracle.epsilon(exact(compose([(gdp, k)]).mu), exact(-12.0))
+        assert low <= exact(sharp) <= high * (1 + exact(1e-12))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [],
+        [(Gdp(1.0), 0)],
+        [(Gdp(1.0), -1)],
+        [(Gdp(1.0), 1.5)],
+        [(Profile(lambda e: -1.0), 1)],
+        [(Gdp(1.0), 1), (Point(lambda d: 1.0), 1)],
+        [(Rdp(laplace_like), 2), (Profile(lambda e: -1.0), 2)],
+    ],
+)
+def test_what_cannot_be_composed(parts: list) -> None:
+    with pytest.raises(Infeasible):
+        compose(parts)
+
+
+def test_profiles_invert_on_the_safe_side() -> None:
+    for r in draws("profile", 60, cost=100):
+        mu, wanted = log_uniform(r, 1e-2, 10.0), -log_uniform(r, 0.5, 300.0)
+        profile = Profile(lambda e, mu=mu: Gdp(mu).log_delta(e).value)
+        found = profile.epsilon(wanted)
+        assert profile.log_delta(found.value).value <= wanted
+        assert found.value == pytest.approx(Gdp(mu).epsilon(wanted).value, rel=1e-12)
+    assert Profile(lambda e: 0.0).epsilon(-1.0).value == math.inf
+    assert Profile(lambda e: -5.0).epsilon(-1.0).value == 0.0
+
+
+def test_questions_that_have_no_answer() -> None:
+    for ask in (
+        lambda: Profile(lambda e: 0.0).rdp(2.0),
+        lambda: Point(lambda d: 1.0).log_delta(1.0),
+        lambda: Point(lambda d: 1.0).rdp(2.0),
+    ):
+        with pytest.raises(NotApplicable) as caught:
+            ask()
+        assert isinstance(caught.value, DpcalcError)
+        assert caught.value.hint
+    assert Point(lambda d: -d).epsilon(-3.0).value == 3.0
+
+
+def test_listed_orders_only() -> None:
+    curve = Rdp(lambda a: 0.5 * a, (2.0, 4.0, 8.0))
+    found = curve.epsilon(-10.0)
+    assert found.order in curve.orders
+    assert curve.log_delta(5.0).order in curve.orders
+    assert curve.log_delta(5.0).value >= Rdp(lambda a: 0.5 * a).log_delta(5.0).value - 1e-9
+    assert found.value >= Rdp(lambda a: 0.5 * a).epsilon(-10.0).value - 1e-9

@@ -1,0 +1,82 @@
+"""Sums over up to 1e15 terms: never below the enclosed value, and close to it."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from flint import arb
+
+from dpcalc.numerics import sums
+from tests.oracles import adaptive, ball, call, draws, exact, log_uniform, not_below, tight, whole
+from tests.oracles import iteration as oracle
+
+
+def test_harmonic() -> None:
+    for n in [*range(1, 300), 999, 1000, 10**6, 10**9, 10**15]:
+        value, what = oracle.harmonic(n), call(sums.harmonic, n=n)
+        not_below(sums.harmonic(n), value, what)
+        tight(sums.harmonic(n), value, what, 1e-14)
+    for r in draws("harmonic", 300, cost=10):
+        n = whole(r, 1, 10**15)
+        value, what = oracle.harmonic(n), call(sums.harmonic, n=n)
+        not_below(sums.harmonic(n), value, what)
+        tight(sums.harmonic(n), value, what, 1e-14)
+
+
+def check_expm1(x: float, n: int) -> None:
+    value = adaptive(oracle.sum_expm1_reciprocals(exact(x), n).log, bits=40)
+    found, what = sums.log_sum_expm1_reciprocals(x, n), call(sums.log_sum_expm1_reciprocals, x=x, terms=n)
+    not_below(found, value, what)
+    tight(found, value, what, 1e-12, 2e-14)
+
+
+@pytest.mark.parametrize("x", [1e-300, 1e-9, 0.3, 1.0, 31.9, 32.0, 33.0, 64.0, 500.0, 2499.0, 1e6, 1e12])
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 66, 1000, 5000, 10**15])
+def test_expm1_sum_at_its_switches(x: float, n: int) -> None:
+    check_expm1(x, n)
+
+
+def test_expm1_sum() -> None:
+    for r in draws("expm1", 300, cost=25):
+        check_expm1(log_uniform(r, *r.choice(((1e-12, 1e3), (1e-300, 1e12), (1.0, 100.0)))), whole(r, 1, 10**15))
+
+
+def check_sticks(e: float, r: float, n: int) -> None:
+    value = oracle.log_sum_hockey_sticks(exact(e), exact(r), n)
+    found, what = sums.log_sum_hockey_sticks(e, r, n), call(sums.log_sum_hockey_sticks, e=e, r=r, terms=n)
+    not_below(found, value, what)
+    tight(found, value, what, 1e-12, 3e-14)
+
+
+@pytest.mark.parametrize("e", [0.0, 1e-12, 1e-3, 0.1, 1.0, 5.0, 30.0])
+@pytest.mark.parametrize("r", [1e-6, 1e-2, 0.5, 3.0, 40.0, 1e4, 1e8])
+@pytest.mark.parametrize("n", [1, 2, 64, 65, 66, 200, 3000])
+def test_hockey_stick_sum_at_its_switches(e: float, r: float, n: int) -> None:
+    check_sticks(e, r, n)
+
+
+@pytest.mark.parametrize("k", [10, 63, 64, 65, 66, 90, 300, 1500])
+@pytest.mark.parametrize("e", [20.0, 100.0, 300.0, 1e3, 3e3, 1e4, 1e5])
+def test_hockey_stick_sum_with_a_sharp_transition(e: float, k: int) -> None:
+    """At k = r^2/(2 e) the terms drop from 1 to 0 within about k/sqrt(e/2) steps."""
+    check_sticks(e, math.sqrt(2.0 * e * k), 4 * k)
+
+
+def test_hockey_stick_sum() -> None:
+    for r in draws("sticks", 150, cost=200):
+        e = r.choice((0.0, log_uniform(r, 1e-6, 1e4), log_uniform(r, 1e-2, 50.0)))
+        ratio = log_uniform(r, 1e-3, 1e4)
+        if r.random() < 0.4 and e > 0.0:
+            ratio = math.sqrt(2.0 * e * whole(r, 1, 3000))
+        check_sticks(e, ratio, whole(r, 1, 2000) if r.random() < 0.8 else whole(r, 2000, 10**12))
+
+
+def test_the_oracle_of_long_sums() -> None:
+    """Euler-Maclaurin with the closed-form integral equals direct summation."""
+    for e, r, n in ((0.0, 3.0, 4000), (1.0, 20.0, 5000), (0.1, 0.5, 3000), (200.0, 250.0, 3000), (30.0, 300.0, 4000)):
+        direct = adaptive(lambda e=e, r=r, n=n: oracle._direct(exact(e), exact(r), 1, n))
+        assert abs(oracle.sum_hockey_sticks(exact(e), exact(r), n) / direct - 1) < ball(Fraction(1, 10**25))
+    terms = sum(((ball(3) / k).expm1() for k in range(1, 3001)), arb(0))
+    assert abs(oracle.sum_expm1_reciprocals(Fraction(3), 3000) / terms - 1) < ball(Fraction(1, 10**25))
