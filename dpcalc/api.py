@@ -112,12 +112,10 @@ def _one(
     solve: str | None,
     gates: Sequence[str],
 ) -> Report:
-    from dpcalc.spec.numbers import parse_number
-
     orders = (float(order),) if isinstance(order, (int, float)) else tuple(float(a) for a in order)
     value, log_delta = _delta(delta)
     question = Question(epsilon, value, log_delta, orders, solve)
-    return report(command, [ask(command, given, question, gates=[parse(text, parse_number) for text in gates])])
+    return report(command, [ask(command, given, question, gates=[parse(text) for text in gates])])
 
 
 def _delta(delta: float | str | None) -> tuple[float | None, float | None]:

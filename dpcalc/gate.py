@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 from dpcalc.errors import SpecError
@@ -22,14 +21,18 @@ class Gate(NamedTuple):
     name: str
     operator: str
     limit: float | str
+    log_limit: float | None = None
 
 
-def parse(text: str, number: Callable[[str], float]) -> Gate:
+def parse(text: str) -> Gate:
     """Return the gate that ``text`` spells, e.g. ``epsilon<=1`` or ``bound==iteration.pnsgd``.
 
     Raises:
         SpecError: it does not parse, or asks an upper bound to be large.
     """
+    from dpcalc.spec.numbers import parse_log as logarithm
+    from dpcalc.spec.numbers import parse_number as number
+
     operator = next((op for op in _OPERATORS if op in text), None)
     if operator is None:
         raise SpecError(f"{text!r} is not an assertion", "write, for example, 'epsilon<=1'")
@@ -46,11 +49,14 @@ def parse(text: str, number: Callable[[str], float]) -> Gate:
         raise SpecError(
             f"{text!r}: {name} is reported as an upper bound, so only <= and < can be promised", f"write {name}<=..."
         )
+    if name == "delta":
+        log_limit = logarithm(limit)
+        return Gate(text, name, operator, math.exp(log_limit) if log_limit < -700.0 else number(limit), log_limit)
     return Gate(text, name, operator, number(limit))
 
 
 def judge(gate: Gate, case: Case) -> Assertion:
-    """Return the verdict of a gate on the best guarantee of a case; unrounded values are compared.
+    """Return the verdict of a gate on the best guarantee of a case (of every order); unrounded values are compared.
 
     Raises:
         SpecError: the case reports no such quantity.
@@ -60,9 +66,11 @@ def judge(gate: Gate, case: Case) -> Assertion:
         return Assertion(gate.text, False, "no guarantee", None)
     if isinstance(gate.limit, str):
         return Assertion(gate.text, best.bound == gate.limit, best.bound, None)
-    value = _quantity(best, gate.name, gate.limit)
-    limit = math.log(gate.limit) if gate.name == "delta" and _tiny(best) and gate.limit > 0.0 else gate.limit
-    compared = best.log_delta if limit is not gate.limit and best.log_delta is not None else value
+    chosen = [result for result in case.results if result.best]
+    value = max(_quantity(result, gate.name) for result in chosen)
+    limit, compared = gate.limit, value
+    if gate.log_limit is not None and best.log_delta is not None and min(gate.log_limit, best.log_delta) < -690.0:
+        limit, compared = gate.log_limit, best.log_delta
     slack = limit - compared if gate.operator in ("<=", "<") else compared - limit
     passed = {
         "<=": compared <= limit,
@@ -74,11 +82,7 @@ def judge(gate: Gate, case: Case) -> Assertion:
     return Assertion(gate.text, passed, value, slack)
 
 
-def _tiny(result: Result) -> bool:
-    return result.log_delta is not None and result.log_delta < -690.0
-
-
-def _quantity(result: Result, name: str, limit: float) -> float:
+def _quantity(result: Result, name: str) -> float:
     value = result.value if result.quantity == name else getattr(result, name, None)
     if value is None:
         known = SYMBOLS[name].help if name in SYMBOLS else name

@@ -66,7 +66,9 @@ def answer(run: Run, question: Question, bounds: list[Bound] | None = None) -> C
         inputs["epsilon"] = (question.epsilon, "flag")
     if question.log_delta is not None:
         inputs["delta"] = (_typed_delta(question), "flag")
-    return Case(run.algorithm, inputs, _ranked(results, unknown), tuple(obstacles), (), _warnings(results), ())
+    return Case(
+        run.algorithm, inputs, _ranked(results, unknown), tuple(obstacles), (), _warnings(results, question), ()
+    )
 
 
 def _typed_delta(question: Question) -> float | str | None:
@@ -103,9 +105,7 @@ def guarantee_of(bound: Bound, values: Mapping[str, Any], orders: tuple[float, .
 
 def _unknown(run: Run, question: Question) -> str:
     has_epsilon, has_delta = question.epsilon is not None, question.log_delta is not None
-    noisy = next((name for name in _NOISE if run.values.get(name) is not None), None) or (
-        "schedule" if run.values.get("schedule") is not None else None
-    )
+    noisy = any(run.values.get(name) is not None for name in _NOISE)
     if question.solve:
         return _explicit(run, question)
     if noisy and has_epsilon and has_delta:
@@ -319,7 +319,9 @@ def _value_or_log_delta(result: Result) -> float:
     return result.log_delta if result.quantity == "delta" and result.log_delta is not None else result.value
 
 
-def _warnings(results: list[Result]) -> tuple[str, ...]:
+def _warnings(results: list[Result], question: Question) -> tuple[str, ...]:
+    if not question.orders:  # the free search spans all orders that matter; its ends are limits, not a choice
+        return ()
     edges = [r.bound for r in results if r.details and r.details.get("order_at_edge")]
     if not edges:
         return ()

@@ -72,7 +72,8 @@ class Bound(NamedTuple):
 
     def obstacle(self, values: Mapping[str, Any]) -> tuple[str, str] | None:
         """Return why the bound does not apply to these values and what would make it, or None."""
-        missing = [name for name in self.parameters if values.get(name) is None]
+        given_as = {"sensitivity": "lipschitz"}
+        missing = [given_as.get(name, name) for name in self.parameters if values.get(name) is None]
         if missing:
             flags = ", ".join("--" + name.replace("_", "-") for name in missing)
             return f"needs {', '.join(missing)}", f"give {flags}"

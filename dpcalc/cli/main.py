@@ -53,7 +53,9 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 ok, 1 a gate failed, 2 usage, 3 no valid bound, 4 internal, 130, 141."""
     try:
-        code = cli.main(args=arguments, prog_name="dpcalc", standalone_mode=False)
+        # Not cli.main, which turns a closed pipe into exit code 1.
+        with cli.make_context("dpcalc", list(sys.argv[1:] if arguments is None else arguments)) as context:
+            code = cli.invoke(context)
         sys.stdout.flush()
     except BrokenPipeError:
         # Nothing more can be written; keep the interpreter from trying on its way out.
@@ -82,6 +84,8 @@ def _failure(error: BaseException) -> int:  # noqa: PLR0911 (one return a kind o
         return 2
     if isinstance(error, click.ClickException):
         return _say(_first_line(error.format_message()), _help_hint(error), 2)
+    if isinstance(error, OSError):
+        return _say(f"cannot write the output: {error.strerror or error}", "write elsewhere with -o FILE", 2)
     if isinstance(error, MemoryError):
         return _say("not enough memory", "a shorter schedule, or fewer cases in the sweep", 3)
     return _say(
@@ -98,8 +102,13 @@ def _first_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def _printable(text: str) -> str:
+    """Return the text on one line, without characters that would steer a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def _say(message: str, hint: str | None, code: int) -> int:
-    lines = f"error: {message}\n" + (f"  hint: {hint}\n" if hint else "")
+    lines = f"error: {_printable(message)}\n" + (f"  hint: {_printable(hint)}\n" if hint else "")
     try:
         sys.stderr.write(lines)
     except UnicodeEncodeError:

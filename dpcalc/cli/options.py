@@ -95,7 +95,7 @@ def run_query(command: str, flags: dict[str, Any]) -> None:
         click.exceptions.Exit: with 1 when a gate failed.
     """
     output = {name: flags.pop(name) for name in ("format", "as_json", "output", "precision", "color")}
-    gates = [parse(text, _limit) for text in flags.pop("gates")]
+    gates = [parse(text) for text in flags.pop("gates")]
     orders = tuple(order for part in flags.pop("order") for order in part)
     solve, schedule = flags.pop("solve"), flags.pop("schedule")
     sweeps = {name: [v for part in parts for v in part] for name, parts in flags.items() if parts}
@@ -118,12 +118,6 @@ def _product(sweeps: dict[str, list[Any]]) -> list[dict[str, Any]]:
     if count > MAX_CASES:
         raise SpecError(f"the sweep has {count} cases; at most {MAX_CASES} are run at once", "use fewer values")
     return [dict(zip(sweeps, chosen, strict=True)) for chosen in itertools.product(*sweeps.values())]
-
-
-def _limit(text: str) -> float:
-    from dpcalc.spec.numbers import parse_number
-
-    return parse_number(text)
 
 
 def emit(command: str, cases: list[Case], output: dict[str, Any]) -> None:

@@ -43,6 +43,6 @@ def render_csv(report: Report) -> str:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    text = repr(value) if isinstance(value, float) else str(value)
+    text = repr(value) if isinstance(value, float) else str(value).replace("\r", " ")
     # A cell that a spreadsheet would run as a formula is quoted as text.
-    return "'" + text if isinstance(value, str) and text[:1] in ("=", "+", "-", "@") else text
+    return "'" + text if isinstance(value, str) and text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

@@ -63,13 +63,15 @@ def _statement(case: Case, precision: int) -> str:
 
 def _claim(best: Result, precision: int) -> str:
     value = value_text(best, precision)
-    delta = delta_text(best.delta, best.log_delta, precision, "up")
+    delta = delta_text(best.delta, best.log_delta, precision, "echo")
     if best.quantity in ("epsilon", "delta"):
-        epsilon = value if best.quantity == "epsilon" else number(best.epsilon or 0.0, precision, "up")
+        epsilon = value if best.quantity == "epsilon" else number(best.epsilon or 0.0, precision, "echo")
         return f"The result is ({epsilon}, {value if best.quantity == 'delta' else delta})-differentially private"
     if best.quantity == "mu":
         return f"The result is {value}-Gaussian differentially private"
     if best.quantity == "rdp":
-        return f"The result satisfies ({number(best.order or 0.0)}, {value})-Renyi differential privacy"
-    epsilon = number(best.epsilon or 0.0, precision, "up")
+        return (
+            f"The result satisfies ({number(best.order or 0.0, precision, 'down')}, {value})-Renyi differential privacy"
+        )
+    epsilon = number(best.epsilon or 0.0, precision, "echo")
     return f"With {best.quantity} = {value} the result is ({epsilon}, {delta})-differentially private"

@@ -14,7 +14,12 @@ MAXIMISED = ("index", "lipschitz", "diameter")
 
 
 def number(value: float | int | str, precision: int = 6, side: str = "nearest") -> str:
-    """Return ``value`` with ``precision`` significant digits, rounded ``up``, ``down`` or to ``nearest``."""
+    """Return ``value`` with ``precision`` significant digits.
+
+    Args:
+        side: ``up`` or ``down`` (never on the other side of the exact double), ``nearest``, ``as given`` (all digits),
+            or ``echo`` (a typed budget: as it was typed where that fits, else up).
+    """
     if isinstance(value, (str, int)):
         return str(value)
     if side == "as given":
@@ -22,22 +27,37 @@ def number(value: float | int | str, precision: int = 6, side: str = "nearest") 
     if math.isinf(value) or value == 0.0:
         return f"{value:g}"
     text = f"{value:.{precision}g}"
-    if side == "nearest":
+    if side == "nearest" or (side == "echo" and float(text) == value):
         return text
-    from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-
-    context = Context(prec=precision, rounding=ROUND_CEILING if side == "up" else ROUND_FLOOR)
-    rounded = context.plus(Decimal(value))
-    digits = f"{rounded:e}" if not -5 <= rounded.adjusted() < max(precision, 6) else f"{rounded:f}"
-    return _tidy(digits)
+    return _directed(value, precision, up=side != "down")
 
 
-def _tidy(digits: str) -> str:
-    """Return a decimal literal without trailing zeros, exponents in two digits at least."""
-    mantissa, mark, exponent = digits.lower().partition("e")
-    if "." in mantissa:
-        mantissa = mantissa.rstrip("0").rstrip(".")
-    return mantissa + (f"e{int(exponent):+03d}" if mark else "")
+def _directed(value: float, precision: int, *, up: bool) -> str:
+    """Return ``value`` to ``precision`` digits, not below (above) the exact double: compared in whole numbers."""
+    mantissa, _, exponent = f"{value:.{precision - 1}e}".partition("e")
+    digits, power = int(mantissa.replace(".", "")), int(exponent) - precision + 1
+    numerator, denominator = value.as_integer_ratio()
+    excess = digits * denominator * 10 ** max(power, 0) - numerator * 10 ** max(-power, 0)
+    if up and excess < 0:
+        digits += 1
+    if not up and excess > 0:
+        # Below a power of ten the digits are a tenth as coarse.
+        digits, power = (digits - 1, power) if digits > 10 ** (precision - 1) else (10 * digits - 1, power - 1)
+    return _literal(digits, power, precision)
+
+
+def _literal(mantissa: int, power: int, precision: int) -> str:
+    """Return mantissa 10^power as ``%g`` would write it, exactly."""
+    sign, digits = "-" if mantissa < 0 else "", str(abs(mantissa))
+    exponent = power + len(digits) - 1
+    digits = digits.rstrip("0") or "0"
+    if -5 <= exponent < precision:
+        if exponent < 0:
+            return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
+        whole, rest = digits[: exponent + 1].ljust(exponent + 1, "0"), digits[exponent + 1 :]
+        return sign + whole + (f".{rest}" if rest else "")
+    rest = f".{digits[1:]}" if digits[1:] else ""
+    return f"{sign}{digits[0]}{rest}e{exponent:+03d}"
 
 
 def side_of(result: Result) -> str:
@@ -50,9 +70,9 @@ def side_of(result: Result) -> str:
 def delta_text(delta: float | None, log_delta: float | None, precision: int, side: str = "nearest") -> str:
     """Return delta as a decimal, as a power of ten where it is below the range of a double."""
     if log_delta is not None and log_delta < -690.0:
-        ten = log_delta / math.log(10.0) * (1.0 - 2.0**-50)
+        ten = log_delta / math.log(10.0) * (1.0 - 2.0**-50 if side == "up" else 1.0)
         return "10^" + number(ten, max(precision, 6), "up" if side == "up" else "nearest")
-    return number(delta if delta is not None else math.nan, precision, side)
+    return number(delta, precision, side) if delta is not None else ""
 
 
 def symbol_of(name: str) -> str:
@@ -75,17 +95,17 @@ def headline(case: Case, precision: int) -> list[str]:
 
 def _headline(result: Result, precision: int) -> str:
     value = value_text(result, precision)
-    delta = delta_text(result.delta, result.log_delta, precision)
+    delta = delta_text(result.delta, result.log_delta, precision, "echo")
     if result.quantity == "epsilon":
         return f"epsilon <= {value} at delta = {delta}"
     if result.quantity == "delta":
-        return f"delta <= {value} at epsilon = {number(result.epsilon or 0.0, precision)}"
+        return f"delta <= {value} at epsilon = {number(result.epsilon or 0.0, precision, 'echo')}"
     if result.quantity == "mu":
         return f"mu <= {value} (Gaussian DP)"
     if result.quantity == "rdp":
-        return f"RDP <= {value} at order {number(result.order or 0.0, precision)}"
+        return f"RDP <= {value} at order {number(result.order or 0.0, precision, 'down')}"
     relation = "<=" if result.quantity in MAXIMISED else ">="
-    target = f"epsilon = {number(result.epsilon or 0.0, precision)} and delta = {delta}"
+    target = f"epsilon = {number(result.epsilon or 0.0, precision, 'echo')} and delta = {delta}"
     return f"{result.quantity} {relation} {value} gives {target}"
 
 
@@ -128,7 +148,8 @@ def rows(case: Case, precision: int) -> list[tuple[str, ...]]:
         (
             "*" if r.best else "",
             r.bound,
-            value_text(r, precision) + (f" (order {number(r.order or 0.0)})" if r.quantity == "rdp" else ""),
+            value_text(r, precision)
+            + (f" (order {number(r.order or 0.0, precision, 'down')})" if r.quantity == "rdp" else ""),
             r.kind,
             how(r, precision),
         )

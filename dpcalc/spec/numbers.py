@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 MAX_LENGTH = 100
 MAX_SWEEP = 10_000
 _MAX_EXPONENT = 100_000
+_MAX_BITS = 400_000  # of a power; 10^100000 has 332193
 _MAX_INTEGER = 10**18
 _PLAIN = frozenset("0123456789.eE+-_")
 
@@ -31,13 +32,13 @@ def parse_number(text: str, *, allow_inf: bool = False) -> float:
         SpecError: it is none, is nan, or does not fit a double (too large, or not 0 but rounded to 0).
     """
     text = _checked(text)
-    if text.lstrip("+").lower() in ("inf", "infinity"):
+    if text.removeprefix("+").lower() in ("inf", "infinity"):
         if allow_inf:
             return math.inf
-        raise SpecError(f"{text!r} is not allowed here: a finite number is needed")
+        raise SpecError(f"{text!r} is not allowed here: a finite number is needed", "write a finite number")
     if _PLAIN.issuperset(text):  # the usual case, without importing fractions
         value = _literal(text)
-        if value != 0.0 and math.isfinite(value):
+        if (value != 0.0 and math.isfinite(value)) or _is_zero(text):
             return value
     return _to_double(_rational(text), text)
 
@@ -51,11 +52,11 @@ def parse_log(text: str) -> float:
     text = _checked(text)
     if _PLAIN.issuperset(text):
         value = _literal(text)
-        if 1e-300 < value < 1e300:
+        if 1e-300 < value < 1.0 / 64 or 64.0 < value < 1e300:  # nearer to 1 the rounding of value would show
             return math.log(value)
     rational = _rational(text)
     if rational <= 0:
-        raise SpecError(f"{text!r} must be a positive number")
+        raise SpecError(f"{text!r} is not a positive number", "write a number > 0, such as 1e-6")
     return _log_of(rational)
 
 
@@ -70,9 +71,9 @@ def parse_integer(text: str) -> int:
         return int(text)
     rational = _rational(text)
     if rational.denominator != 1:
-        raise SpecError(f"{text!r} is not a whole number")
+        raise SpecError(f"{text!r} is not a whole number", "write, for example, 60000, 1e6 or 2^20")
     if abs(rational) > _MAX_INTEGER:
-        raise SpecError(f"{text!r} is too large: at most 1e18")
+        raise SpecError(f"{text!r} is too large for a whole number", "at most 1e18")
     return rational.numerator
 
 
@@ -80,7 +81,7 @@ def parse_sweep(text: str, parse: Callable[[str], Number]) -> list[Number]:
     """Return the values of a sweep: one number, ``1,2,4``, ``start:stop:step`` or ``start:stop:log7``.
 
     Args:
-        text: the sweep; ranges include their end.
+        text: the sweep. A range ends at the last value that is not past its stop; a log range at its stop.
         parse: `parse_number` or `parse_integer`, for each value.
 
     Raises:
@@ -88,58 +89,85 @@ def parse_sweep(text: str, parse: Callable[[str], Number]) -> list[Number]:
     """
     if len(text) > MAX_SWEEP * 20:
         raise SpecError(f"a sweep of {len(text)} characters is too long", f"at most {MAX_SWEEP} values")
-    parts = text.split(",")
-    if len(parts) > MAX_SWEEP:
-        raise SpecError(f"a sweep of {len(parts)} values is too long", f"at most {MAX_SWEEP}")
-    return [value for part in parts for value in (_range(part, parse) if ":" in part else [parse(part)])]
+    values: list[Number] = []
+    for part in text.split(",", MAX_SWEEP):
+        room = MAX_SWEEP - len(values)
+        if room == 0:
+            raise _too_many(text, MAX_SWEEP + 1)
+        values += _range(part, parse, room) if ":" in part else [parse(part)]
+    return values
 
 
-def _range(text: str, parse: Callable[[str], Number]) -> list[Number]:
+def _range(text: str, parse: Callable[[str], Number], room: int) -> list[Number]:
     ends = text.split(":")
     if len(ends) != 3:
-        raise SpecError(f"{text!r} is not a range", "write start:stop:step, for example 1:10:0.5, or 1:1000:log7")
-    if ends[2].startswith("log"):
-        return _log_range(text, ends, parse)
+        raise SpecError(
+            f"{_clipped(text)} is not a range", "write start:stop:step, for example 1:10:0.5, or 1:1000:log7"
+        )
+    if ends[2].strip(" ").startswith("log"):
+        return _log_range(text, ends, parse, room)
+    for end in ends:
+        parse(end)  # the limits of a number hold for each of the three
     start, stop, step = (_rational(_checked(end)) for end in ends)
     if step == 0 or (stop - start) / step < 0:
-        raise SpecError(f"{text!r} never reaches its end", "the step must lead from start to stop, and not be 0")
+        raise SpecError(
+            f"{_clipped(text)} never reaches its end", "the step must lead from start to stop, and not be 0"
+        )
     count = math.floor((stop - start) / step) + 1
-    if count > MAX_SWEEP:
-        raise SpecError(f"{text!r} has {count} values", f"at most {MAX_SWEEP}")
-    values = (start + k * step for k in range(count))
-    return [parse(f"{value.numerator}/{value.denominator}") for value in values]
+    if count > room:
+        raise _too_many(text, MAX_SWEEP - room + count)
+    return [parse(_shortest(start + k * step, text)) for k in range(count)]
 
 
-def _log_range(text: str, ends: list[str], parse: Callable[[str], Number]) -> list[Number]:
-    points = ends[2].removeprefix("log")
-    count = int(points) if points.isdecimal() and len(points) < 6 else 0
-    if not 2 <= count <= MAX_SWEEP:
-        raise SpecError(f"{text!r}: a log range needs 2 to {MAX_SWEEP} points", "for example 1:1000:log7")
+def _log_range(text: str, ends: list[str], parse: Callable[[str], Number], room: int) -> list[Number]:
+    points = ends[2].strip(" ").removeprefix("log")
+    count = int(points) if points.isascii() and points.isdecimal() and len(points) < 10 else 0
+    if count < 2:
+        raise SpecError(
+            f"{_clipped(text)}: a log range needs 2 to {MAX_SWEEP} points",
+            "for example 1:1000:log7",
+        )
+    if count > room:
+        raise _too_many(text, MAX_SWEEP - room + count)
     first, last = parse(ends[0]), parse(ends[1])
-    if not (first > 0 and last > 0):
-        raise SpecError(f"{text!r}: the ends of a log range must be positive")
-    low, high = math.log(first), math.log(last)
-    inner = (math.exp(low + (high - low) * k / (count - 1)) for k in range(1, count - 1))
-    whole = isinstance(first, int)
-    values = [parse(str(round(x)) if whole else f"{x:.12g}") for x in inner]
-    return list(dict.fromkeys([first, *values, last]))
+    low, high = sorted((first, last))
+    if not (low > 0 and math.isfinite(high)):
+        raise SpecError(f"{_clipped(text)}: the ends of a log range must be positive", "such as 1:1000:log7")
+    start = math.log(first)
+    rate = (math.log(last) - start) / (count - 1)
+    # Twelve digits hide the rounding of log and exp, so that decades come out as typed.
+    inner = [float(f"{math.exp(start + rate * k):.12g}") for k in range(1, count - 1)]
+    values = [min(max(x, low), high) for x in (map(round, inner) if isinstance(first, int) else inner)]
+    return list(dict.fromkeys([first, *(parse(repr(x)) for x in values), last]))
+
+
+def _too_many(text: str, count: int) -> SpecError:
+    shown = f"{count} values" if count < _MAX_INTEGER else "far too many values"
+    return SpecError(f"{_clipped(text)} makes {shown}; a sweep has at most {MAX_SWEEP}", "use a larger step")
+
+
+def _clipped(text: str) -> str:
+    return repr(text) if len(text) <= MAX_LENGTH else repr(text[:40] + "...")
 
 
 def _checked(text: str) -> str:
     if not isinstance(text, str):
-        raise SpecError(f"{text!r} is not a number")
+        raise SpecError(f"{text!r} is not a number typed as text", "write it as text, for example '1e-5'")
     text = text.strip(" ")
     if not text:
-        raise SpecError("an empty value is not a number")
+        raise SpecError("an empty value is not a number", "write a number, for example 1e-5")
     if len(text) > MAX_LENGTH:
         raise SpecError(f"a number of {len(text)} characters is too long", f"at most {MAX_LENGTH}")
     return text
 
 
 def _not_a_number(text: str) -> SpecError:
-    hint = (
-        "write 1.5 (a comma separates the values of a sweep)" if "," in text else "for example 1e-5, 1/60000, 2^-20, 1%"
-    )
+    whole, comma, rest = text.partition(",")
+    hint = "for example 1e-5, 1/60000, 2^-20, 1%"
+    if comma:
+        hint = "a comma separates the values of a sweep"
+        if _PLAIN.issuperset(whole + rest):
+            hint = f"write {whole}.{rest} ({hint})"
     return SpecError(f"{text!r} is not a number", hint)
 
 
@@ -151,29 +179,39 @@ def _literal(text: str) -> float:
         raise _not_a_number(text) from None
 
 
+def _is_zero(text: str) -> bool:
+    """Return whether every digit of a decimal literal before its exponent is 0."""
+    return not any(digit in "123456789" for digit in text.lower().partition("e")[0])
+
+
 def _rational(text: str) -> Fraction:
     """Return the exact value of what was typed."""
     from fractions import Fraction
 
     if text.endswith("%"):
-        return _rational_power(text, text[:-1]) / 100
+        return _power(text, text[:-1]) / 100
     numerator, slash, denominator = text.partition("/")
     if not slash:
-        return _rational_power(text, text)
-    below = _rational_power(text, denominator)
+        return _power(text, text)
+    below = _power(text, denominator)
     if below == 0:
-        raise SpecError(f"{text!r} divides by zero")
-    return Fraction(_rational_power(text, numerator) / below)
+        raise SpecError(f"{text!r} divides by zero", "write a quotient with another denominator")
+    return Fraction(_power(text, numerator) / below)
 
 
-def _rational_power(whole: str, text: str) -> Fraction:
+def _power(whole: str, text: str) -> Fraction:
     base, mark, exponent = text.replace("**", "^").partition("^")
-    if not mark:
-        return _decimal(whole, base)
-    power = _decimal(whole, exponent)
     number = _decimal(whole, base)
-    if power.denominator != 1 or abs(power) > _MAX_EXPONENT or (number == 0 and power < 0) or len(base) > 20:
-        raise SpecError(f"{whole!r}: the exponent must be a whole number up to {_MAX_EXPONENT}")
+    if not mark:
+        return number
+    power = _decimal(whole, exponent)
+    if power.denominator != 1 or abs(power) > _MAX_EXPONENT:
+        raise _bad_exponent(whole)
+    if number == 0 and power < 0:
+        raise SpecError(f"{whole!r} divides by zero", "write a power of a number other than 0")
+    bits = max(number.numerator.bit_length(), number.denominator.bit_length())
+    if bits > 1 and bits * abs(power) > _MAX_BITS:
+        raise SpecError(f"{whole!r} is beyond 1e{_MAX_EXPONENT} or too long", "write a decimal, like 1e-5000")
     result: Fraction = number**power.numerator
     return result
 
@@ -183,11 +221,21 @@ def _decimal(whole: str, text: str) -> Fraction:
 
     if not _PLAIN.issuperset(text):
         raise _not_a_number(whole)
-    _literal(text)  # refuses what Fraction would take and a number must not be
+    try:
+        float(text)  # refuses what Fraction would take and a number must not be
+    except ValueError:
+        raise _not_a_number(whole) from None
     exponent = text.lower().partition("e")[2].lstrip("+-").replace("_", "")
     if len(exponent) > 6 or int(exponent or 0) > _MAX_EXPONENT:
-        raise SpecError(f"{whole!r}: the exponent is beyond {_MAX_EXPONENT}")
+        raise _bad_exponent(whole)
     return Fraction(text)
+
+
+def _bad_exponent(whole: str) -> SpecError:
+    return SpecError(
+        f"{whole!r}: an exponent must be a whole number from -{_MAX_EXPONENT} to {_MAX_EXPONENT}",
+        "for example 1e-5000 or 2^-20",
+    )
 
 
 def _to_double(value: Fraction, text: str) -> float:
@@ -196,14 +244,21 @@ def _to_double(value: Fraction, text: str) -> float:
     except OverflowError:
         raise SpecError(f"{text!r} is too large for a number", "at most 1.7e308") from None
     if result == 0.0 and value != 0:
-        raise SpecError(f"{text!r} is too small for a number", "at least 5e-324")
+        raise SpecError(f"{text!r} is too small for a number: it would round to 0", "at least 5e-324")
     return result
+
+
+def _shortest(value: Fraction, text: str) -> str:
+    """Return the shortest text of the number or whole number nearest to a value of the range ``text``."""
+    whole = value.denominator == 1 and abs(value) <= _MAX_INTEGER
+    return str(value.numerator) if whole else repr(_to_double(value, text))
 
 
 def _log_of(value: Fraction) -> float:
     """Return ln of a positive rational of any size, to the last digit."""
     from decimal import Context, Decimal
 
-    context = Context(prec=60, Emin=-999999, Emax=999999)
+    # Twice the digits that can be typed: a number may differ from 1 in its last digit alone.
+    context = Context(prec=2 * MAX_LENGTH + 20, Emin=-999_999, Emax=999_999)
     quotient = context.divide(Decimal(value.numerator), Decimal(value.denominator))
     return float(context.ln(quotient))

@@ -36,7 +36,8 @@ class Run(NamedTuple):
 
     def replacing(self, **changes: Any) -> Run:
         """Return the run with some given values changed, checked and derived anew."""
-        given = {k: v for k, v in self.values.items() if self.sources[k] in ("flag", "argument", "file")}
+        kept = ("flag", "argument", "file")
+        given = {k: v for k, v in self.values.items() if self.sources[k] in kept or k == "schedule"}
         sources = {k: v for k, v in self.sources.items() if k in given}
         given.update(changes)
         sources.update(dict.fromkeys(changes, "argument"))

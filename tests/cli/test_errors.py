@@ -1,0 +1,440 @@
+"""Wrong input: the exit code, one line that says what is wrong, an optional hint, and nothing on stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpcalc.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+PASS = "rdp -n 100 -L 1 --smoothness 1 --eta 0.1"
+NOISY = f"{PASS} --sigma 2"
+FULL = f"{NOISY} -d 1e-6"
+CHAIN = "shifted --steps 10 --shift 0.1 --eta 1"
+
+USAGE = [
+    # numbers
+    ("rdp -n 100 -L nan --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "'nan' is not a number"),
+    (f"{PASS} --sigma inf -d 1e-6", "finite"),
+    (f"{PASS} --sigma=-1 -d 1e-6", "--noise-std"),
+    (f"{PASS} --sigma 0 -d 1e-6", "--noise-std"),
+    (f"{PASS} --sigma '' -d 1e-6", "empty"),
+    (f"{PASS} --sigma two -d 1e-6", "'two' is not a number"),
+    (f"{PASS} --sigma 1,,5 -d 1e-6", "empty"),
+    (f"{PASS} --sigma 1,5, -d 1e-6", "empty"),
+    (f"{PASS} --sigma '1, 5 x' -d 1e-6", "not a number"),
+    (f"{PASS} --sigma 1/0 -d 1e-6", "zero"),
+    (f"{PASS} --sigma 1e999 -d 1e-6", "too large"),
+    (f"{PASS} --sigma 0x10 -d 1e-6", "not a number"),
+    (f"{PASS} --sigma {'9' * 200} -d 1e-6", "too long"),
+    ("rdp -n 0 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "--records"),
+    ("rdp -n=-5 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "not a number"),
+    ("rdp -n -5 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "--records"),
+    ("rdp -n 1.5 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "whole number"),
+    ("rdp -n 1e16 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "1e+15"),
+    (f"{FULL} -i 0", "--index"),
+    (f"{FULL} -i 101", "past the last record 100"),
+    (f"{FULL} --batch-size 0", "--batch-size"),
+    (f"{FULL} --strong-convexity=-1", "--strong-convexity"),
+    (f"{FULL} --diameter 0", "--diameter"),
+    (f"{NOISY} -d 0", "positive"),
+    (f"{NOISY} -d 1", "< 1"),
+    (f"{NOISY} -d 2", "< 1"),
+    (f"{NOISY} -d 100%", "< 1"),
+    (f"{NOISY} -d=-1e-6", "not a number"),
+    (f"{NOISY} --delta=-1e-6", "positive"),
+    (f"{NOISY} -d nan", "not a number"),
+    (f"{NOISY} -d 0,1e-6", "delta"),
+    (f"{NOISY} -d 1e-100001", "exponent"),
+    (f"{NOISY} --epsilon=-1", "--epsilon"),
+    (f"{NOISY} --epsilon inf", "finite"),
+    (f"{NOISY} --order 0.5", "--order"),
+    (f"{NOISY} --order inf", "finite"),
+    (f"{FULL} --order 1", "no order above 1"),
+    # sweeps
+    (f"{PASS} -d 1e-6 --sigma 1:4", "not a range"),
+    (f"{PASS} -d 1e-6 --sigma 1:4:0", "never reaches"),
+    (f"{PASS} -d 1e-6 --sigma 4:1:1", "never reaches"),
+    (f"{PASS} -d 1e-6 --sigma 1:2:3:4", "not a range"),
+    (f"{PASS} -d 1e-6 --sigma 1:4:log1", "a log range needs 2"),
+    (f"{PASS} -d 1e-6 --sigma 0:4:log3", "log range"),
+    (f"{PASS} -d 1e-6 --sigma 1:20000:1", "values"),
+    (f"{PASS} -d 1e-6 --sigma 1:9000:1 -L 1,2", "27000 cases"),
+    # words
+    (f"{FULL} --algorithm sgd", "one of pnsgd, skip, stop, local"),
+    (f"{FULL} --algorithm ''", "one of pnsgd"),
+    (f"{FULL} --adjacency add-remove", "one of replace-one, null-record"),
+    (f"{FULL} --format xml", "'xml' is not one of"),
+    (f"{FULL} --json --format csv", "contradict"),
+    (f"{FULL} --precision 1", "2<=x<=17"),
+    (f"{FULL} --precision 18", "2<=x<=17"),
+    (f"{FULL} --color blue", "'blue' is not one of"),
+    (f"{FULL} --nose-std 1", "--noise-std"),
+    (f"{FULL} surplus", "surplus"),
+    ("frobnicate", "frobnicate"),
+    ("--frobnicate", "--frobnicate"),
+    ("rdp -n", "requires an argument"),
+    # the question
+    ("rdp", "two of epsilon, delta and the noise"),
+    (f"{PASS} -e 1", "two of epsilon, delta and the noise"),
+    (f"{PASS} -d 1e-6", "two of epsilon, delta and the noise"),
+    (f"{FULL} -e 1 --solve colour", "cannot solve for 'colour'"),
+    (f"{FULL} -e 1 --solve records", "given and also to be solved for"),
+    (f"{FULL} --solve delta", "given and also to be solved for"),
+    (f"{FULL} --solve index", "needs both epsilon and delta"),
+    # gates
+    (f"{FULL} --assert 'epsilon'", "not an assertion"),
+    (f"{FULL} --assert ''", "not an assertion"),
+    (f"{FULL} --assert 'epsilon<='", "empty"),
+    (f"{FULL} --assert 'epsilon<=one'", "'one' is not a number"),
+    (f"{FULL} --assert 'epsilon<=nan'", "not a number"),
+    (f"{FULL} --assert 'epsilon>=1'", "upper bound"),
+    (f"{FULL} --assert 'speed<=1'", "cannot assert on 'speed'"),
+    (f"{FULL} --assert 'bound<=iteration.pnsgd'", "== only"),
+    (f"{FULL} --assert 'noise_std<=1'", "reports no noise_std"),
+    # the other commands
+    ("explain", "Missing argument"),
+    ("explain iteration.pnsg", "no bound is called 'iteration.pnsg'"),
+    ("cite iteration.pnsg", "did you mean iteration.pnsgd"),
+    ("explain zzz", "`dpcalc bounds` lists them all"),
+    ("bounds --algorithm zzz", "one of chain"),
+    ("schema recipe", "recipe"),
+    # chains
+    ("shifted -d 1e-6", "give --steps, or --schedule"),
+    (f"{CHAIN} --sigma 1 --steps 0 -d 1e-6", "--steps"),
+    ("shifted --steps 3e7 --shift 0.1 --eta 1 --sigma 1 -d 1e-6", "at most 20000000"),
+    (f"{CHAIN} --sigma 1 -d 1e-6 --index 11", "past the last step 10"),
+    ("shifted --steps 10 --eta 1 --sigma 1 -d 1e-6", "--shift"),
+    ("shifted --steps 10 --shift 1 --sigma 1 -d 1e-6", "--step-size"),
+    (f"{CHAIN} --sigma 1 -d 1e-6 --contraction=-1", "--contraction"),
+    (f"{CHAIN} --sigma 1 -d 1e-6 --schedule /nonexistent/steps.csv", "cannot read /nonexistent/steps.csv"),
+    (f"{CHAIN} --sigma 1 -d 1e-6 --schedule steps.txt", "unknown kind of schedule file"),
+]
+
+INFEASIBLE = [
+    ("rdp -n 100 -L 1 --smoothness 1 --eta 2.5 --sigma 2 -d 1e-6", "step size 2.5 exceeds 2/smoothness = 2"),
+    ("rdp -n 100 -L 1 --smoothness 1 --eta 2.0000001 -e 1 -d 1e-6", "exceeds 2/smoothness"),
+    ("rdp -n 100 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "needed by iteration.pnsgd"),
+    ("rdp -n 100 -L 1 --eta 0.1 --sigma 2 -d 1e-6", "give --step-size and --smoothness"),
+    ("rdp -n 100 -L 1 --smoothness 1 --sigma 2 -d 1e-6", "give --step-size and --smoothness"),
+    ("rdp -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "--records"),
+    (f"{PASS} --sigma 1e-300 -L 1e300 -d 1e-6", "no finite epsilon"),
+    (f"{FULL} --algorithm stop --batch-size 7", "batch size is 7"),
+    ("rdp -L 1 --smoothness 1 --eta 0.1 --sigma 2 -e 1 -d 1e-6 --solve records", "epsilon is 4.88655"),
+    (f"{NOISY} -i 100 -e 0.1 -d 1e-6 --solve strong-convexity", "strong_convexity"),
+]
+
+
+def run(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(line))
+    captured = capsys.readouterr()
+    assert isinstance(stop.value.code, int)
+    return stop.value.code, captured.out, captured.err
+
+
+def check_refusal(code: int, out: str, err: str, expected: int) -> None:
+    """One line, an optional hint, and nothing else."""
+    assert code == expected, err
+    assert out == ""
+    lines = err.splitlines()
+    assert lines[0].startswith("error: ")
+    assert len(lines) == 1 or (len(lines) == 2 and lines[1].startswith("  hint: ")), err
+    assert "Traceback" not in err
+    assert err.endswith("\n")
+
+
+@pytest.mark.parametrize(("line", "text"), USAGE, ids=[line[:70] for line, _ in USAGE])
+def test_usage(capsys: pytest.CaptureFixture[str], line: str, text: str) -> None:
+    code, out, err = run(capsys, line)
+    check_refusal(code, out, err, 2)
+    assert text in err
+
+
+@pytest.mark.parametrize(("line", "text"), INFEASIBLE, ids=[line[:70] for line, _ in INFEASIBLE])
+def test_no_valid_bound(capsys: pytest.CaptureFixture[str], line: str, text: str) -> None:
+    code, out, err = run(capsys, line)
+    check_refusal(code, out, err, 3)
+    assert text in err
+
+
+def test_no_arguments_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "")
+    assert (code, out) == (2, "")
+    assert "Usage: dpcalc" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("line", ["--help", "-h", "--version", "rdp --help", "shifted -h", "explain --help"])
+def test_help_succeeds(capsys: pytest.CaptureFixture[str], line: str) -> None:
+    code, out, err = run(capsys, line)
+    assert code == 0
+    assert out
+    assert err == ""
+
+
+def test_strong_convexity_beyond_smoothness(capsys: pytest.CaptureFixture[str]) -> None:
+    """No loss is like that; whatever else is said, strong convexity may not help."""
+    code, out, err = run(capsys, f"{FULL} --strong-convexity 2 -i 50 --json")
+    if code == 0:
+        found = json.loads(out)["cases"][0]
+        assert all(result["bound"] != "iteration.pnsgd_contraction" for result in found["results"])
+        assert any("exceeds smoothness" in obstacle["because"] for obstacle in found["not_applicable"])
+    else:
+        check_refusal(code, out, err, code)
+
+
+def test_a_missing_lipschitz_constant_is_called_by_its_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    _, _, err = run(capsys, "rdp -n 100 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6")
+    assert "--lipschitz" in err
+    assert "--sensitivity" not in err
+
+
+@pytest.mark.parametrize("line", [f"{PASS} -e 1e300 -d 0.99", f"{PASS} -e 1e308 -d 0.5"])
+def test_huge_budgets_are_no_internal_error(capsys: pytest.CaptureFixture[str], line: str) -> None:
+    code, _, err = run(capsys, line)
+    assert code != 4, err
+
+
+# Schedule files.
+
+FILES = [
+    ("header.csv", b"shift,step_size,noise_std\n", "header but no steps"),
+    ("empty.csv", b"", "is empty"),
+    ("blank.csv", b"\n\n  \n# only a comment\n", "is empty"),
+    ("ragged.csv", b"shift,step_size,noise_std\n1,1,1\n1,1\n", "ragged.csv:3: 2 values for 3 columns"),
+    ("wide.csv", b"shift,step_size,noise_std\n1,1,1,1\n", "wide.csv:2: 4 values for 3 columns"),
+    ("word.csv", b"shift,step_size,noise_std\n1,one,1\n", "word.csv:2:2: step_size: 'one' is not a number"),
+    ("nan.csv", b"shift,step_size,noise_std\n1,nan,1\n", "nan.csv:2:2"),
+    ("inf.csv", b"shift,step_size,noise_std\n1,inf,1\n", "inf.csv:2:2"),
+    ("gap.csv", b"shift,step_size,noise_std\n1,,1\n", "gap.csv:2:2"),
+    ("latin.csv", b"shift,step_size,noise_std\n1,1,\xff\n", "not UTF-8"),
+    ("nul.csv", b"shift,step_size,noise_std\n1,1,\x00\n", "NUL"),
+    ("long.csv", b"shift,step_size,noise_std\n1,1," + b"1" * (1 << 20) + b"\n", "longer than"),
+    ("unknown.csv", b"shift,step_sise,noise_std\n1,1,1\n", "did you mean step_size?"),
+    ("odd.csv", b"shift,temperature,noise_std\n1,1,1\n", "columns may be"),
+    ("twice.csv", b"shift,step_size,eta,noise_std\n1,1,1,1\n", "step_size is there twice"),
+    ("negative.csv", b"shift,step_size,noise_std\n1,1,1\n1,-1,1\n", "step 2"),
+    ("zero.csv", b"shift,step_size,noise_std\n1,1,0\n", "step 1"),
+    ("lacking.csv", b"shift,noise_std\n1,1\n", "step_size is needed"),
+    ("both.csv", b"shift,step_size,noise_std,laplace_scale\n1,1,1,1\n", "both noise_std and laplace_scale"),
+    ("more.csv", b"shift,contraction,step_size,noise_std,spend\n1,1,1,1,2\n", "more than is left"),
+    ("less.csv", b"shift,contraction,step_size,noise_std,spend\n1,1,1,1,0.5\n", "left unspent"),
+    ("text.npy", b"shift,step_size\n1,1\n", "not a readable numpy file"),
+    ("text.npz", b"shift,step_size\n1,1\n", "not an NPZ file"),
+    ("list.yaml", b"- 1\n- 2\n", "a list where a name is expected"),
+    ("tag.yaml", b"shift: !!python/object/apply:os.system ['true']\n", "tags are not read"),
+    ("broken.yaml", b"shift: [1, 2\n", "not valid YAML"),
+    ("nothing.yaml", b"# nothing\n", "needs columns"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "text"), FILES, ids=[name for name, _, _ in FILES])
+def test_schedule_files(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, content: bytes, text: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    code, out, err = run(capsys, f"shifted --schedule {path} -d 1e-6")
+    check_refusal(code, out, err, 2)
+    assert text in err
+    assert name in err or name in ("lacking.csv",)
+
+
+def test_missing_directory_and_special_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = tmp_path / "folder.csv"
+    folder.mkdir()
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    endless = tmp_path / "endless.csv"
+    endless.symlink_to("/dev/zero")
+    for path, text in (
+        (tmp_path / "none.csv", "No such file"),
+        (folder, "not a regular file"),
+        (pipe, "not a regular file"),
+        (endless, "not a regular file"),
+    ):
+        code, out, err = run(capsys, f"shifted --schedule {path} -d 1e-6")
+        check_refusal(code, out, err, 2)
+        assert text in err
+
+
+def test_numpy_files_of_the_wrong_kind(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    np.save(tmp_path / "plain.npy", np.ones(3))
+    np.save(tmp_path / "object.npy", np.array([{}], dtype=object), allow_pickle=True)
+    np.savez(tmp_path / "matrix.npz", shift=np.ones((2, 2)))
+    np.savez(tmp_path / "lengths.npz", shift=np.ones(2), step_size=np.ones(3))
+    for name, text in (
+        ("plain.npy", "no named fields"),
+        ("object.npy", "not a readable numpy file"),
+        ("matrix.npz", "one-dimensional"),
+        ("lengths.npz", "differ in length"),
+    ):
+        code, out, err = run(capsys, f"shifted --schedule {tmp_path / name} -d 1e-6")
+        check_refusal(code, out, err, 2)
+        assert text in err
+
+
+def test_a_column_in_the_file_and_as_a_flag(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "steps.csv"
+    path.write_text("shift,step_size,noise_std\n1,1,1\n")
+    code, out, err = run(capsys, f"shifted --schedule {path} --sigma 1 -d 1e-6")
+    check_refusal(code, out, err, 2)
+    assert "noise_std is a column of" in err
+    for line in (f"rdp --schedule {path} -L 1 -d 1e-6", f"rdp --schedule {path} -n 7 -L 1 --smoothness 1 -d 1e-6"):
+        code, out, err = run(capsys, line)
+        check_refusal(code, out, err, 2)
+
+
+def test_a_schedule_of_another_length_than_the_records(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "steps.csv"
+    path.write_text("step_size,noise_std\n1,1\n")
+    code, out, err = run(capsys, f"rdp --schedule {path} -n 7 -L 1 --smoothness 1 -d 1e-6")
+    check_refusal(code, out, err, 2)
+    assert "1 steps for 7 records" in err
+
+
+def test_a_chain_without_noise(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, f"{CHAIN} -d 1e-6")
+    assert code in (2, 3)
+    check_refusal(code, out, err, code)
+    assert "--noise-std" in err
+
+
+def test_both_noises(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, f"{CHAIN} --sigma 1 --laplace-scale 1 -d 1e-6")
+    assert code in (2, 3)
+    check_refusal(code, out, err, code)
+    assert "both noise_std and laplace_scale" in err
+
+
+@pytest.mark.parametrize("name", ["a\nb.csv", "a\x1b[31mb.csv"])
+def test_control_characters_in_names_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    with pytest.raises(SystemExit):
+        main(["shifted", "--schedule", f"/nonexistent/{name}", "-d", "1e-6"])
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) <= 2, err
+    assert "\x1b" not in err
+
+
+# Processes.
+
+
+def environment(**more: str) -> dict[str, str]:
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path, **more}
+
+
+def test_interrupt() -> None:
+    line = "rdp --algorithm stop -n 1001:10000:1 -L 1 --smoothness 1 --eta 0.1 -e 1 -d 1e-6 --json"
+    # The announcement tells that the interpreter has come as far as the evaluation of cases.
+    program = (
+        "import sys, dpcalc.cli.options as options\n"
+        "from dpcalc.cli.main import main\n"
+        "ask = options.ask\n"
+        "def announced(*args, **more):\n"
+        "    if not seen: seen.append(1); sys.stdout.write('ready\\n'); sys.stdout.flush()\n"
+        "    return ask(*args, **more)\n"
+        "seen = []\n"
+        "options.ask = announced\n"
+        "main(sys.argv[1:])\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *shlex.split(line)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert err.strip() == "error: interrupted"
+
+
+@pytest.mark.parametrize("line", [FULL, f"{FULL} --json", "bounds", "cite", "schema", "explain iteration.stop"])
+def test_closed_pipe(line: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "dpcalc", *shlex.split(line)],
+            stdout=writing, stderr=subprocess.PIPE, env=environment(), text=True, timeout=60, check=False,
+        )  # fmt: skip
+    finally:
+        os.close(writing)
+    assert done.stderr == ""
+    assert done.returncode in (0, 141)
+
+
+def test_debug_shows_the_traceback() -> None:
+    command = [sys.executable, "-m", "dpcalc", "rdp", "-n", "0"]
+    plain = subprocess.run(command, capture_output=True, env=environment(DPCALC_DEBUG=""), text=True, check=False)
+    debug = subprocess.run(command, capture_output=True, env=environment(DPCALC_DEBUG="1"), text=True, check=False)
+    assert (plain.returncode, debug.returncode) == (2, 2)
+    assert "Traceback" not in plain.stderr
+    assert "Traceback" in debug.stderr
+    assert plain.stderr in debug.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_full_disk_is_no_internal_error() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "dpcalc", *shlex.split(FULL)],
+            stdout=full, stderr=subprocess.PIPE, env=environment(), text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode not in (0, 1)
+    assert "internal error" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def outcome(line: str, redirection: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = f"{shlex.quote(sys.executable)} -m dpcalc {line} {redirection}"
+    return subprocess.run(
+        ["bash", "-c", command], capture_output=True, env=environment(**variables), text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.xfail(reason="a usage error without stderr exits 1, which says that a gate failed", strict=True)
+def test_closed_standard_error_keeps_the_exit_code() -> None:
+    assert outcome("rdp -n 0", "2>&-").returncode == 2
+
+
+@pytest.mark.xfail(reason="a closed stdout or stdin is an internal error", strict=True)
+@pytest.mark.parametrize(
+    ("line", "redirection"),
+    [(FULL, ">&-"), ("bounds", ">&-"), ("shifted --schedule - --contraction 1 -d 1e-6", "<&-")],
+)
+def test_closed_streams_are_no_internal_error(line: str, redirection: str) -> None:
+    done = outcome(line, redirection)
+    assert done.returncode not in (1, 4)
+    assert "internal error" not in done.stderr
+
+
+@pytest.mark.xfail(reason="a path that stdout cannot encode is an internal error", strict=True)
+@pytest.mark.parametrize("format", ["plain", "csv", "markdown", "statement"])
+def test_a_path_that_stdout_cannot_encode(tmp_path: Path, format: str) -> None:
+    path = tmp_path / "\u00e9.csv"
+    path.write_text("shift,contraction,step_size,noise_std\n0.1,1,1,1\n")
+    line = f"shifted --schedule {shlex.quote(str(path))} -d 1e-6 --format {format}"
+    done = outcome(line, "", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.xfail(reason="numpy's overflow warning reaches stderr", strict=True)
+def test_no_library_warning_reaches_the_user() -> None:
+    done = outcome("shifted --steps 5 --shift 1 --eta 1 --laplace-scale 1e-300 -d 1e-6", "")
+    assert done.returncode in (0, 3)
+    assert "RuntimeWarning" not in done.stderr

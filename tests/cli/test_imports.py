@@ -1,0 +1,59 @@
+"""What each invocation imports: a query pays only for what it needs."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAVY = {"numpy", "scipy", "rich", "yaml", "matplotlib", "jsonschema", "asyncio", "unittest"}
+EXACT = {"decimal", "fractions"}
+QUERY = "rdp -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6"
+
+
+def imported(*command: str) -> set[str]:
+    """Return the top-level names of every module that ``python command`` imports."""
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *command],
+        env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    rows = [row for row in done.stderr.splitlines() if row.startswith("import time:") and row.count("|") == 2]
+    assert len(rows) > 10
+    return {row.rsplit("|", 1)[1].strip().partition(".")[0] for row in rows}
+
+
+BARE = imported("-c", "pass")
+"""What the interpreter of this environment imports on its own, by .pth files for instance."""
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["--help", "--version", "rdp --help", f"{QUERY} --json", f"{QUERY} --format csv", "bounds", "cite", "schema",
+     "explain iteration.pnsgd"],
+)  # fmt: skip
+def test_no_heavy_module(line: str) -> None:
+    found = imported("-m", "dpcalc", *shlex.split(line)) - BARE
+    assert "click" in found
+    assert not found & (HEAVY | EXACT)
+
+
+@pytest.mark.parametrize("line", [f"{QUERY} --format plain", f"{QUERY} --algorithm stop", f"{QUERY} --format markdown"])
+def test_text_needs_decimal_at_most(line: str) -> None:
+    assert not (imported("-m", "dpcalc", *shlex.split(line)) - BARE) & (HEAVY | {"fractions"})
+
+
+def test_the_package_alone_imports_nothing() -> None:
+    assert not (imported("-c", "import dpcalc") - BARE) & (HEAVY | EXACT | {"click", "json", "dataclasses"})
+
+
+def test_the_python_interface_needs_no_command_line() -> None:
+    program = (
+        "import dpcalc; dpcalc.rdp(records=60000, lipschitz=1, smoothness=1, step_size=0.1, noise_std=2, delta=1e-6)"
+    )
+    assert not (imported("-c", program) - BARE) & (HEAVY | EXACT | {"click"})

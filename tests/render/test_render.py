@@ -1,0 +1,271 @@
+"""Every renderer on reports built by hand: empty, failed, published, tiny and hostile ones."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import random
+import re
+from decimal import Decimal
+from typing import Any
+
+import jsonschema
+import pytest
+
+from dpcalc.references import read
+from dpcalc.render import FORMATS, render
+from dpcalc.render.text import delta_text, number
+from dpcalc.report import Assertion, Case, Obstacle, Report, Result
+
+GOOD = Result(
+    "iteration.stop", "Random stop", "epsilon", 0.123456789, "upper", epsilon=0.123456789, delta=1e-6,
+    log_delta=math.log(1e-6), conversion="profile", assumes=("one pass", "w - step_size (gradient + Z)"),
+    reference="Somebody 2018, Theorem 1", best=True,
+)  # fmt: skip
+PRINTED = GOOD._replace(
+    bound="iteration.stop_published", value=0.01, epsilon=0.01, kind="published", best=False, mu=0.5, conversion="exact"
+)
+BY_ORDER = GOOD._replace(
+    bound="iteration.stop_rdp", value=0.2, epsilon=0.2, best=False, order=7.5, conversion="canonne"
+)
+INPUTS: dict[str, tuple[Any, str]] = {
+    "records": (1000, "flag"),
+    "noise_std": (2.0, "flag"),
+    "index": (1, "worst case"),
+    "sensitivity": (2.0, "derived"),
+    "delta": (1e-6, "flag"),
+}
+
+
+def report(*cases: Case, command: str = "rdp") -> Report:
+    return Report(command, cases)
+
+
+def case(*results: Result, **more: Any) -> Case:
+    return Case("stop", more.pop("inputs", INPUTS), results, **more)
+
+
+PASSED = case(GOOD)
+FAILED = case(
+    GOOD,
+    BY_ORDER,
+    PRINTED,
+    obstacles=(Obstacle("iteration.pnsgd_domain", "needs diameter", "give --diameter"),),
+    assertions=(Assertion("epsilon<=0.1", False, 0.123456789, -0.023456789), Assertion("delta<=1", True, 1e-6, 1.0)),
+    warnings=("more orders would tighten it",),
+    notes=("earlier records are better hidden",),
+)
+TINY = case(
+    GOOD._replace(quantity="delta", value=5e-324, epsilon=1.0, delta=5e-324, log_delta=-11513.0, mu=0.01),
+    inputs={"records": (1000, "flag"), "epsilon": (1.0, "flag")},
+)
+MU = case(GOOD._replace(quantity="mu", value=0.25, epsilon=None, delta=None, log_delta=None, mu=0.25, conversion=None))
+ORDERS = case(
+    *(
+        GOOD._replace(quantity="rdp", value=v, epsilon=None, delta=None, log_delta=None, order=a, conversion=None)
+        for v, a in ((0.5, 2.0), (1.0, 4.0))
+    )
+)
+NOISE = case(GOOD._replace(quantity="noise_std", value=1.23456789, epsilon=1.0, mu=0.3, conversion="exact"))
+INDEX = case(GOOD._replace(quantity="index", value=123, epsilon=1.0, mu=0.3, conversion="exact"))
+NO_BEST = case(PRINTED, obstacles=(Obstacle("iteration.stop", "needs records", "give --records"),))
+NOTHING = case()
+CASES = {
+    "passed": PASSED, "failed": FAILED, "tiny": TINY, "mu": MU, "orders": ORDERS, "noise": NOISE, "index": INDEX,
+    "no best": NO_BEST, "nothing": NOTHING,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("name", CASES)
+def test_every_renderer_takes_every_case(format: str, name: str) -> None:
+    text = render(report(CASES[name]), format, color=False)
+    assert text.endswith("\n")
+    assert "nan" not in text.lower().replace("nanci", "")
+    assert "\x1b" not in text
+    assert render(report(CASES[name]), format, color=False) == text
+    for line in text.splitlines():
+        assert line == line.rstrip() or format in ("markdown", "table")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_renderer_takes_a_report_without_cases(format: str) -> None:
+    assert isinstance(render(report(), format, color=False), str)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("format", ["plain", "json", "jsonl", "csv", "markdown", "statement"])
+def test_all_but_the_table_is_ascii(format: str, name: str) -> None:
+    assert render(report(CASES[name]), format).isascii()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_json_keeps_to_the_schema(name: str) -> None:
+    found = json.loads(render(report(CASES[name]), "json"))
+    jsonschema.validate(found, json.loads(read("report-1.schema.json")))
+    assert found["summary"] == {"cases": 1, "failed": int(name == "failed")}
+
+
+def test_json_has_no_infinity() -> None:
+    text = render(report(case(PRINTED._replace(value=math.inf, epsilon=None))), "json")
+    [result] = json.loads(text)["cases"][0]["results"]
+    assert result["value"] is None
+    assert result["reason"]
+    assert "Infinity" not in text
+
+
+def test_json_says_why_a_bound_does_not_apply() -> None:
+    [found] = json.loads(render(report(FAILED), "json"))["cases"]
+    assert found["not_applicable"] == [
+        {"bound": "iteration.pnsgd_domain", "because": "needs diameter", "hint": "give --diameter"}
+    ]
+    assert found["warnings"] == ["more orders would tighten it"]
+    assert [check["passed"] for check in found["assertions"]] == [False, True]
+
+
+def test_plain_shows_everything() -> None:
+    text = render(report(FAILED), "plain")
+    for part in (
+        "epsilon <= 0.123457 at delta = 1e-06",
+        "index i = 1 (worst case)",
+        "*  iteration.stop ",
+        "   iteration.stop_published",
+        "published",
+        "RDP at order 7.5, Canonne et al.'s conversion",
+        "mu = 0.5, exact conversion",
+        "by Somebody 2018, Theorem 1 (iteration.stop), assuming:",
+        "  - w - step_size (gradient + Z)",
+        "note: earlier records are better hidden",
+        "not applicable: iteration.pnsgd_domain: needs diameter",
+        "FAIL: epsilon<=0.1",
+        "pass: delta<=1",
+    ):
+        assert part in text
+    assert "sensitivity" not in text
+
+
+def test_the_table_has_the_content_of_the_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    table = re.sub(r"[│┃━╇┼─|]", " ", render(report(FAILED), "table", color=False))
+    plain = render(report(FAILED), "plain")
+    assert [word for word in plain.split() if word not in table.split()] == []
+
+
+def test_the_table_fits_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for width in (80, 60):
+        monkeypatch.setenv("COLUMNS", str(width))
+        assert max(map(len, render(report(FAILED), "table", color=False).splitlines())) <= width
+
+
+def test_colour_is_only_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[" in render(report(FAILED), "table", color=True)
+    assert "\x1b" not in render(report(FAILED), "table", color=False)
+
+
+def test_what_is_published_is_never_the_headline() -> None:
+    for format in ("plain", "markdown", "table"):
+        assert "epsilon <= 0.01" not in render(report(NO_BEST), format, color=False)
+    assert render(report(NO_BEST), "statement") == "No guarantee applies.\n"
+
+
+def test_a_tiny_delta_is_a_power_of_ten() -> None:
+    for format in ("plain", "statement", "markdown"):
+        text = render(report(TINY), format)
+        assert "10^-5000.03" in text
+        assert "e-324" not in text
+    row = next(csv.DictReader(io.StringIO(render(report(TINY), "csv"))))
+    assert float(row["log_delta"]) == -11513.0
+
+
+def test_solved_parameters() -> None:
+    assert "noise_std >= 1.23457 gives epsilon = 1 and delta = 1e-06" in render(report(NOISE), "plain")
+    assert "index <= 123 gives epsilon = 1" in render(report(INDEX), "plain")
+    assert "any record at positions 1 to 123" in render(report(INDEX), "statement")
+
+
+def test_the_statement_names_what_a_reader_needs() -> None:
+    text = render(report(PASSED), "statement")
+    for part in ("(0.123457, 1e-06)-differentially private", "replace-one", "one pass", "Somebody 2018, Theorem 1"):
+        assert part in text
+    assert text.count("\n") == 1
+
+
+def test_markdown_escapes() -> None:
+    hostile = case(
+        GOOD._replace(assumes=("a|b *bold* <b>x</b> under_score",), reference="A|B <i>2018</i>"),
+        inputs={"records": (1000, "flag"), "schedule": ("<img src=x>|*a*_b_.csv", "file")},
+        notes=("a|b <script>",),
+    )
+    text = render(report(hostile), "markdown")
+    for raw in ("<b>", "<i>", "<img", "<script>", "*bold*", " a|b "):
+        assert raw not in text.replace("\\*", "").replace("\\|", "")
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    columns = {len(re.findall(r"(?<!\\)\|", row)) for row in rows}
+    assert columns == {6}
+
+
+@pytest.mark.parametrize("path", ["=cmd()", "+1", "-1", "@x", "\t=1", "\r=1"])
+def test_csv_cells_are_never_formulas(path: str) -> None:
+    hostile = case(GOOD, inputs={"schedule": (path, "file"), "records": (5, "flag"), "epsilon": (-0.5, "flag")})
+    [row] = csv.DictReader(io.StringIO(render(report(hostile), "csv"), newline=""))
+    assert row["input_schedule"][:1] not in ("=", "+", "-", "@", "\t", "\r")
+    assert row["input_schedule"].endswith(path.replace("\r", " "))
+    assert row["input_epsilon"] == "-0.5"
+
+
+def test_csv_quotes_and_keeps_full_precision() -> None:
+    value = 0.1 + 0.2
+    tricky = case(GOOD._replace(value=value, reference='A "B", C'), inputs={"schedule": ('a,"b"\n.csv', "file")})
+    [row] = csv.DictReader(io.StringIO(render(report(tricky), "csv"), newline=""))
+    assert float(row["value"]) == value
+    assert row["reference"] == 'A "B", C'
+    assert row["input_schedule"] == 'a,"b"\n.csv'
+
+
+def test_csv_cases_with_different_inputs_share_columns() -> None:
+    text = render(report(PASSED, TINY), "csv")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["case"] for row in rows] == ["1", "2"]
+    assert [row["input_noise_std"] for row in rows] == ["2.0", ""]
+    assert None not in rows[0]
+
+
+def test_numbers_round_to_their_side() -> None:
+    assert [number(1.00001, 3, side) for side in ("up", "down", "nearest")] == ["1.01", "1", "1"]
+    assert number(0.1, 17, "up") == "0.10000000000000001"
+    assert number(0.1, 2, "up") == "0.11"
+    assert number(0.5, 2, "up") == "0.5"
+    assert number(9.99999, 3, "up") == "10"
+    assert number(1.001e-7, 3, "up") == "1.01e-07"
+    assert number(123456789.0, 3, "up") == "1.24e+08"
+    assert number(math.inf, 3, "up") == "inf"
+    assert number(0.0, 3, "up") == "0"
+    assert number(60000, 2, "up") == "60000"
+    assert float(number(5e-324, 3, "up")) == 5e-324
+    assert float(number(5e-324, 3, "down")) in (0.0, 5e-324)
+
+
+def test_rounding_down_keeps_its_digits_below_a_power_of_ten() -> None:
+    assert number(0.99999, 3, "down") == "0.999"
+
+
+@pytest.mark.parametrize("precision", range(2, 18))
+def test_random_numbers_round_to_their_side(precision: int) -> None:
+    rng = random.Random(precision)
+    for _ in range(500):
+        value = rng.uniform(1, 10) * 10.0 ** rng.randrange(-320, 308)
+        assert Decimal(number(value, precision, "down")) <= Decimal(value) <= Decimal(number(value, precision, "up"))
+        assert (
+            float(number(value, precision, "up"))
+            <= value * (1 + 2 * 10.0 ** (1 - precision)) + math.ulp(value) + 1e-307
+        )
+
+
+def test_deltas_beyond_doubles_round_up() -> None:
+    for log in (-691.0, -1000.0, -11513.0, -1e5, -1e12):
+        text = delta_text(0.0, log, 6, "up")
+        assert text.startswith("10^-")
+        assert float(text[3:]) >= log / math.log(10.0)

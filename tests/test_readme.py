@@ -1,0 +1,96 @@
+"""The README: every command in it runs, and what it says of the tests is what CI runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+
+pytestmark = pytest.mark.skipif(not README.exists(), reason="the README is not part of this distribution")
+
+
+def blocks(language: str) -> list[str]:
+    """Return the fenced blocks of one language."""
+    if not README.exists():
+        return []
+    found = re.findall(r"^```(\w*)\n(.*?)^```", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return [textwrap.dedent(body) for name, body in found if name == language]
+
+
+CONSOLE = [line[2:] for block in blocks("console") for line in block.splitlines() if line.startswith("$ ")]
+SHELL = [line for block in blocks("sh") for line in block.splitlines() if line.strip()]
+QUERIES = [part.strip() for line in SHELL for part in line.split("&&") if part.strip().startswith("dpcalc ")]
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command line of the README, with this interpreter's dpcalc, failing if any part of a pipeline does."""
+    python = shlex.quote(sys.executable)
+    command = re.sub(r"(^|\|\s*|&&\s*)dpcalc ", rf"\1{python} -m dpcalc ", command)
+    command = re.sub(r"(^|\|\s*|&&\s*)python ", rf"\1{python} ", command)
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def test_there_is_something_to_check() -> None:
+    assert len(CONSOLE) >= 5
+    assert len(QUERIES) >= 1
+    assert blocks("python")
+
+
+@pytest.mark.parametrize("command", [*QUERIES, *CONSOLE])
+def test_commands(command: str, tmp_path: Path) -> None:
+    assert command.startswith("dpcalc ")
+    done = shell(command, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    assert done.stderr == ""
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("program", blocks("python"))
+def test_programs(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(program, "README.md", "exec"), {"__name__": "readme"})
+    assert "iteration.pnsgd" in capsys.readouterr().out
+
+
+def test_the_test_command_is_what_ci_runs() -> None:
+    gate = ROOT / ".ci" / "run"
+    if not gate.exists():
+        pytest.skip(".ci/run is not part of this distribution")
+    script = gate.read_text(encoding="utf-8")
+    commands = [part.strip() for line in SHELL for part in line.split("&&")]
+    tests = [part for part in commands if "pytest" in part]
+    installs = [part for part in commands if part.startswith("pip install") and "test" in part]
+    assert len(tests) == len(installs) == 1
+    lines = [line.strip() for line in script.splitlines() if not line.lstrip().startswith("#")]
+    assert any(line.endswith(tests[0]) for line in lines), f"{tests[0]!r} is not a line of .ci/run"
+    extras = installs[0].split()[-1]
+    assert any(line.startswith("pip install") and extras in line for line in lines)
+
+
+def test_exit_codes_and_options_are_those_there_are() -> None:
+    """Every long option that the README names is one of some command."""
+    import click
+
+    from dpcalc.cli.main import cli
+
+    group = click.Context(cli)
+    known = {"--help", "--version"}
+    for name in cli.list_commands(group):
+        command = cli.get_command(group, name)
+        assert command is not None
+        known |= {option for parameter in command.params for option in parameter.opts}
+    text = re.sub(r"^```sh\n.*?^```", "", README.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) <= known
