@@ -117,7 +117,7 @@ def _implied(question: Question, case: Case) -> tuple[Assertion, ...]:
     if best is None or best.quantity != "epsilon" or question.epsilon is None:
         return ()
     slack = question.epsilon - best.value
-    return (Assertion(f"epsilon<={question.epsilon:g}", best.value <= question.epsilon, best.value, slack),)
+    return (Assertion(f"epsilon<={question.epsilon!r}", best.value <= question.epsilon, best.value, slack),)
 
 
 def _notes(run: Run, question: Question, case: Case) -> tuple[str, ...]:

@@ -16,14 +16,24 @@ def write(text: str, path: str | None) -> None:
         SpecError: the file cannot be written; nothing of it was changed.
     """
     if path in (None, "-"):
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        _print(text)
         return
     assert path is not None
     try:
-        _replace(os.path.realpath(path), text.encode())
+        _replace(os.path.realpath(path), text.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise SpecError(f"cannot write {path}: {error.strerror}", "choose another file for -o") from None
+
+
+def _print(text: str) -> None:
+    if sys.stdout is None:
+        raise SpecError("standard output is closed", "write to a file with -o FILE")
+    try:
+        sys.stdout.write(text)
+    except UnicodeEncodeError:
+        encoding = sys.stdout.encoding
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.flush()
 
 
 def _replace(target: str, data: bytes) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.notions.gaussian import exp_up
 from dpcalc.notions.guarantee import Answer, Gdp, Guarantee, Point, Profile, Rdp
+from dpcalc.notions.renyi import optimise
 from dpcalc.numerics.floats import UNIT, is_short
 from dpcalc.references import SHORT
 from dpcalc.registry import Bound, for_algorithm
@@ -274,7 +275,10 @@ def _excess(guarantee: Guarantee, epsilon: float, log_delta: float) -> float:
     """Return a number that is <= 0 exactly when the guarantee implies (epsilon, delta)."""
     if isinstance(guarantee, (Gdp, Profile)):
         return guarantee.log_delta(epsilon).value - log_delta
-    found = guarantee.epsilon(log_delta).value - epsilon
+    if isinstance(guarantee, Rdp) and not guarantee.orders:
+        found = optimise(guarantee.curve, log_delta, rough=True).epsilon - epsilon
+    else:
+        found = guarantee.epsilon(log_delta).value - epsilon
     return found if math.isfinite(found) else 1e300
 
 

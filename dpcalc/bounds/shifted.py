@@ -407,8 +407,8 @@ def laplace_array(u: Any, order: float) -> Any:
     a1, w = order - 1.0, 2.0 * order - 1.0
     if order == 1.0:
         return _expm1_minus(-u)
-    small = a1 * u < 1.0
     with np.errstate(over="ignore", invalid="ignore"):
+        small = a1 * u < 1.0
         inner = (order * _expm1_minus(a1 * u) + a1 * _expm1_minus(-order * u)) / w
         near = np.log1p(inner) / a1
         far = u + np.log1p(a1 / w * np.expm1(-w * u)) / a1

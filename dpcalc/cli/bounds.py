@@ -6,6 +6,7 @@ import json
 
 import click
 
+from dpcalc.output import write
 from dpcalc.registry import Bound, all_bounds
 from dpcalc.render.plain import aligned
 
@@ -22,11 +23,11 @@ def command(algorithm: str | None, as_json: bool) -> None:
         known = sorted({name for b in all_bounds().values() for name in b.algorithms})
         raise SpecError(f"no bound speaks of {algorithm!r}", f"one of {', '.join(known)}")
     if as_json:
-        click.echo(json.dumps([_record(bound) for bound in found], indent=2))
+        write(json.dumps([_record(bound) for bound in found], indent=2) + "\n", None)
         return
     table = [("id", "kind", "gives", "algorithm", "title")]
     table += [(b.id, b.kind, b.gives, ", ".join(b.algorithms), b.title) for b in found]
-    click.echo("\n".join(line.rstrip() for line in aligned(table)))
+    write("\n".join(line.rstrip() for line in aligned(table)) + "\n", None)
 
 
 def _record(bound: Bound) -> dict[str, object]:

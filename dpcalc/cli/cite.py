@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from dpcalc.output import write
 from dpcalc.references import entries
 from dpcalc.registry import all_bounds, lookup
 
@@ -15,4 +16,4 @@ def command(ids: tuple[str, ...]) -> None:
     chosen = [lookup(id) for id in ids] or list(all_bounds().values())
     known = entries()
     keys = dict.fromkeys(bound.reference for bound in chosen)
-    click.echo("\n\n".join(known[key] for key in keys))
+    write("\n\n".join(known[key] for key in keys) + "\n", None)

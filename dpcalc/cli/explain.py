@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from dpcalc.output import write
 from dpcalc.registry import Bound, lookup
 
 
@@ -15,7 +16,7 @@ def command(ids: tuple[str, ...]) -> None:
     \b
       dpcalc explain iteration.pnsgd
     """
-    click.echo("\n\n".join(describe(lookup(id)) for id in ids))
+    write("\n\n".join(describe(lookup(id)) for id in ids) + "\n", None)
 
 
 def describe(bound: Bound) -> str:

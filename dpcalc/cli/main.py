@@ -56,7 +56,8 @@ def main(arguments: list[str] | None = None) -> None:
         # Not cli.main, which turns a closed pipe into exit code 1.
         with cli.make_context("dpcalc", list(sys.argv[1:] if arguments is None else arguments)) as context:
             code = cli.invoke(context)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
         # Nothing more can be written; keep the interpreter from trying on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -109,6 +110,8 @@ def _printable(text: str) -> str:
 
 def _say(message: str, hint: str | None, code: int) -> int:
     lines = f"error: {_printable(message)}\n" + (f"  hint: {_printable(hint)}\n" if hint else "")
+    if sys.stderr is None:
+        return code
     try:
         sys.stderr.write(lines)
     except UnicodeEncodeError:

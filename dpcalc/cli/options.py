@@ -98,6 +98,8 @@ def run_query(command: str, flags: dict[str, Any]) -> None:
     gates = [parse(text) for text in flags.pop("gates")]
     orders = tuple(order for part in flags.pop("order") for order in part)
     solve, schedule = flags.pop("solve"), flags.pop("schedule")
+    if solve == "":
+        raise SpecError("--solve: an empty name", "for example --solve index")
     sweeps = {name: [v for part in parts for v in part] for name, parts in flags.items() if parts}
     cases = []
     for chosen in _product(sweeps):
@@ -105,7 +107,7 @@ def run_query(command: str, flags: dict[str, Any]) -> None:
         question = Question(
             chosen.pop("epsilon", None), delta.value if delta else None, delta.log if delta else None, orders, solve
         )
-        if schedule:
+        if schedule is not None:
             chosen["schedule"] = schedule
         cases.append(ask(command, chosen, question, sources=dict.fromkeys(chosen, "flag"), gates=gates))
     emit(command, cases, output)
@@ -127,14 +129,21 @@ def emit(command: str, cases: list[Case], output: dict[str, Any]) -> None:
     result = report(command, cases)
     for case in cases:
         for warning in case.warnings:
-            click.echo(f"warning: {warning}", err=True)
+            say(f"warning: {warning}")
     write(render(result, format_of(output), output["precision"], color=color_of(output["color"])), output["output"])
     if result.failed:
-        for case in cases:
+        for number, case in enumerate(cases, start=1):
+            where = f" in case {number} of {len(cases)}" if len(cases) > 1 else ""
             for gate in case.assertions:
                 if not gate.passed:
-                    click.echo(f"error: gate failed: {gate.text} (value {gate.value}, slack {gate.slack})", err=True)
+                    say(f"error: gate failed{where}: {gate.text} (value {gate.value}, slack {gate.slack})")
         raise click.exceptions.Exit(1)
+
+
+def say(text: str) -> None:
+    """Write a line to stderr, if there is one."""
+    if sys.stderr is not None:
+        click.echo(text, err=True)
 
 
 def format_of(output: dict[str, Any]) -> str:
@@ -145,7 +154,8 @@ def format_of(output: dict[str, Any]) -> str:
         return "json"
     if output["format"]:
         return str(output["format"])
-    return "table" if output["output"] is None and sys.stdout.isatty() else "plain"
+    on_terminal = output["output"] is None and sys.stdout is not None and sys.stdout.isatty()
+    return "table" if on_terminal else "plain"
 
 
 def color_of(choice: str) -> bool | None:

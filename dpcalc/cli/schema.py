@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from dpcalc.output import write
 from dpcalc.references import read
 
 
@@ -11,4 +12,4 @@ from dpcalc.references import read
 @click.argument("name", type=click.Choice(["report"]), default="report")
 def command(name: str) -> None:
     """Print a JSON schema."""
-    click.echo(read(f"{name}-1.schema.json"), nl=False)
+    write(read(f"{name}-1.schema.json"), None)

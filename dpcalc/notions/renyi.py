@@ -196,12 +196,15 @@ def zcdp_epsilon_mironov(*, rho: float, log_delta: float) -> float:
 ORDER_FLOOR, ORDER_CEILING = 1.0 + 2.0**-30, 2.0**60
 
 
-def optimise(curve: Callable[[float], float], log_delta: float, highest: float = ORDER_CEILING) -> Conversion:
+def optimise(
+    curve: Callable[[float], float], log_delta: float, highest: float = ORDER_CEILING, *, rough: bool = False
+) -> Conversion:
     """Return the best conversion of an RDP curve over all orders in (1, highest].
 
     A geometric scan in order - 1 finds the valley of the two cheap edges, golden sections refine it, and every edge is
     tried around the order found. The scan spans 2^-30 to 2^60; an optimum at its end is marked ``at_edge``. A curve
-    that is finite at infinity is pure privacy, and tried as such.
+    that is finite at infinity is pure privacy, and tried as such. With ``rough`` the cheap edges alone are used, which
+    is valid, quick, and at most a little looser: for searches.
     """
 
     def at(s: float) -> float:
@@ -221,6 +224,8 @@ def optimise(curve: Callable[[float], float], log_delta: float, highest: float =
     if math.isinf(values[k]):
         return pure
     s = _golden(at, grid[max(k - 1, 0)], grid[min(k + 1, count)])
+    if rough:
+        return min(pure, Conversion(max(0.0, at(s)), 1.0 + math.exp(s), "canonne"))
     found = _polished(curve, log_delta, s)
     if pure.epsilon <= found.epsilon:
         return pure

@@ -75,6 +75,8 @@ def resolve(
         if name in table and values.get(name) is not None:
             raise SpecError(f"{name} is a column of {path} and also given", "keep one of the two")
     length = len(next(iter(table.values()))) if table else _steps(values)
+    if table and values.get("steps") not in (None, length):
+        raise SpecError(f"{path} has {length} steps and --steps says {values['steps']}", "leave out --steps")
     if command == "shifted" and not table and values.get("contraction") is None:
         values["contraction"], origin["contraction"] = 1.0, "default"
     if command == "rdp":

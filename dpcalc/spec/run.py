@@ -67,6 +67,13 @@ def describe(algorithm: str, given: Mapping[str, Any], sources: Mapping[str, str
     for name, value in _OWN_DEFAULTS.get(algorithm, _DEFAULTS).items():
         if name not in values:
             values[name], origin[name] = value, "default"
+    if values.get("strong_convexity", 0.0) > values.get("smoothness", float("inf")):
+        raise SpecError(
+            f"strong convexity {values['strong_convexity']:g} exceeds smoothness {values['smoothness']:g}",
+            "a loss cannot curve more than its smoothness",
+        )
+    if algorithm == "local" and "records" not in values:
+        values["records"], origin["records"] = 1, "default"  # a message depends on no other record
     _fill_index(algorithm, values, origin)
     if "lipschitz" in values:
         twice = values["adjacency"] == "replace-one"

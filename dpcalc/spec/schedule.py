@@ -1,4 +1,7 @@
-"""Per-step schedules from files: CSV with a header, NPY, NPZ or YAML. Files are untrusted: bounded, never evaluated."""
+"""Per-step schedules from files: CSV with a header, NPY, NPZ or YAML.
+
+Files are untrusted: what is read is bounded, and nothing is evaluated.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from dpcalc.errors import SpecError
 from dpcalc.spec.numbers import parse_integer, parse_number
 
 if TYPE_CHECKING:
+    from zipfile import ZipFile, ZipInfo
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -41,7 +46,12 @@ class _Wanted(NamedTuple):
     required: Sequence[str]
 
 
-def read_schedule(path: str, *, columns: Sequence[str], required: Sequence[str] = ()) -> dict[str, NDArray[np.float64]]:
+def read_schedule(
+    path: str,
+    *,
+    columns: Sequence[str],
+    required: Sequence[str] = (),
+) -> dict[str, NDArray[np.float64]]:
     """Return the columns of a schedule file, name -> finite values of shape (T,), T >= 1, read-only.
 
     Args:
@@ -66,7 +76,8 @@ def read_schedule(path: str, *, columns: Sequence[str], required: Sequence[str] 
             return _finished(shown, reader(shown, stream, wanted), wanted)
     except OSError as error:
         raise SpecError(
-            f"cannot read {shown}: {error.strerror or error}", "check the path and its permissions"
+            f"cannot read {shown}: {error.strerror or error}",
+            "check the path and its permissions",
         ) from None
 
 
@@ -87,29 +98,45 @@ def _check_regular(shown: str, path: str) -> None:
     try:
         status = os.stat(path)
     except ValueError:
-        raise SpecError(f"{shown} is not a path", "give the path of a file, or - for standard input") from None
+        raise SpecError(
+            f"{shown} is not a path",
+            "give the path of a file, or - for standard input",
+        ) from None
     if not stat.S_ISREG(status.st_mode):
         raise SpecError(f"{shown} is not a regular file", "give the path of a file, or - for standard input")
     if status.st_size == 0:
         raise SpecError(f"{shown} is empty", "a schedule needs a header and at least one step")
     if status.st_size > MAX_BYTES:
-        raise SpecError(f"{shown} has {status.st_size} bytes; at most {MAX_BYTES} are read", "use a shorter schedule")
+        raise SpecError(
+            f"{shown} has {status.st_size} bytes; at most {MAX_BYTES} are read",
+            "use a shorter schedule",
+        )
 
 
-def _finished(shown: str, table: dict[str, NDArray[np.float64]], wanted: _Wanted) -> dict[str, NDArray[np.float64]]:
+def _finished(
+    shown: str,
+    table: dict[str, NDArray[np.float64]],
+    wanted: _Wanted,
+) -> dict[str, NDArray[np.float64]]:
     """Return the columns checked for presence, length and finiteness, and made read-only."""
     import numpy as np
 
     lengths = {name: len(column) for name, column in table.items()}
     if len(set(lengths.values())) > 1:
-        raise SpecError(f"{shown}: columns differ in length: {lengths}", "every column needs one value per step")
+        raise SpecError(
+            f"{shown}: columns differ in length: {lengths}",
+            "every column needs one value per step",
+        )
     if 0 in lengths.values():
         raise SpecError(f"{shown} has no steps", "add at least one row")
     for name, column in table.items():
         array = np.ascontiguousarray(column)
         if not np.isfinite(array).all():
             step = int(np.isfinite(array).argmin())
-            raise SpecError(f"{shown}: {name} of step {step + 1} is {array[step]}", "every value must be finite")
+            raise SpecError(
+                f"{shown}: {name} of step {step + 1} is {array[step]}",
+                "every value must be finite",
+            )
         array.setflags(write=False)
         table[name] = array
     return table
@@ -133,7 +160,10 @@ def _canonical(where: str, names: Sequence[str], wanted: _Wanted, extra: tuple[s
         result.append(name)
     for name in wanted.required:
         if name not in result:
-            raise SpecError(f"{where}: column {name} is missing", "columns found: " + (", ".join(result) or "none"))
+            raise SpecError(
+                f"{where}: column {name} is missing",
+                "columns found: " + (", ".join(result) or "none"),
+            )
     if not set(result).difference(extra):
         raise SpecError(f"{where}: there are no columns", "columns may be " + ", ".join(wanted.columns))
     return result
@@ -234,7 +264,7 @@ def _too_long(shown: str, number: int) -> SpecError:
 
 
 def _values(shown: str, names: list[str], rows: list[tuple[int, str]]) -> NDArray[np.float64]:
-    """Return the numbers of some rows: by numpy's parser, or cell by cell where it would accept too much or too little."""
+    """Return the numbers of some rows: by numpy's parser, or cell by cell where the two would differ."""
     import numpy as np
 
     lines = [line for _, line in rows]
@@ -269,7 +299,8 @@ def _row(where: str, names: list[str], line: str) -> list[float]:
     cells = line.split(",")
     if len(cells) != len(names):
         raise SpecError(
-            f"{where}: {len(cells)} values for {len(names)} columns", "every row needs one value per column"
+            f"{where}: {len(cells)} values for {len(names)} columns",
+            "every row needs one value per column",
         )
     return [
         _cell(f"{where}:{place}: {name}", cell, name)
@@ -285,12 +316,18 @@ def _cell(where: str, cell: str, name: str) -> float:
     except SpecError as error:
         raise SpecError(f"{where}: {error.message}", error.hint or "write a finite number") from None
     if not 1 <= count <= MAX_ROWS:
-        raise SpecError(f"{where} must be a whole number from 1 to {MAX_ROWS}", "leave it out for single steps")
+        raise SpecError(
+            f"{where} must be a whole number from 1 to {MAX_ROWS}",
+            "leave it out for single steps",
+        )
     return float(count)
 
 
 def _expanded(
-    shown: str, names: list[str], values: NDArray[np.float64], total: int
+    shown: str,
+    names: list[str],
+    values: NDArray[np.float64],
+    total: int,
 ) -> tuple[list[NDArray[np.float64]], int]:
     """Return the columns with each row written out ``repeat`` times, and how many rows there are by now."""
     import numpy as np
@@ -299,7 +336,10 @@ def _expanded(
     total += len(values) if counts is None else int(counts.sum())
     if total > MAX_ROWS:
         what = "steps" if counts is None else "steps, with repeat"
-        raise SpecError(f"{shown} makes {total} {what}; at most {MAX_ROWS} are read", "use a shorter schedule")
+        raise SpecError(
+            f"{shown} makes {total} {what}; at most {MAX_ROWS} are read",
+            "use a shorter schedule",
+        )
     columns = [values[:, place] for place, name in enumerate(names) if name != "repeat"]
     return [column.copy() if counts is None else np.repeat(column, counts) for column in columns], total
 
@@ -319,29 +359,43 @@ def _read_npy(shown: str, stream: IO[bytes], wanted: _Wanted) -> dict[str, NDArr
         return {name: _numeric(shown, name, array[field]) for name, field in zip(names, fields, strict=True)}
     if array.ndim == 1 and len(wanted.required) == 1:
         return {wanted.required[0]: _numeric(shown, wanted.required[0], array)}
-    raise SpecError(f"{shown} has no named fields", "save a structured array, or name the columns in an .npz file")
+    raise SpecError(
+        f"{shown} has no named fields",
+        "save a structured array, or name the columns in an .npz file",
+    )
 
 
 def _read_npz(shown: str, stream: IO[bytes], wanted: _Wanted) -> dict[str, NDArray[np.float64]]:
     import zipfile
-
-    import numpy as np
+    from functools import partial
 
     _check_directory(shown, stream)
     archive = _loaded(shown, lambda: zipfile.ZipFile(stream))
     members = archive.infolist()
     sizes = [info.file_size for info in members]
     if sum(sizes) > MAX_BYTES:
-        raise SpecError(f"{shown} would unpack to {sum(sizes)} bytes; at most {MAX_BYTES}", "use a shorter schedule")
+        raise SpecError(
+            f"{shown} would unpack to {sum(sizes)} bytes; at most {MAX_BYTES}",
+            "use a shorter schedule",
+        )
     names = _canonical(shown, [info.filename.removesuffix(".npy") for info in members], wanted)
     table = {}
     for name, info in zip(names, members, strict=True):
         if info.file_size > MAX_ROWS * _WIDEST + MAX_LINE:
-            raise SpecError(f"{shown}: {name} would unpack to {info.file_size} bytes", f"at most {MAX_ROWS} steps")
-        with _loaded(shown, lambda info=info: archive.open(info)) as member:  # type: ignore[misc]
-            array = _loaded(shown, lambda member=member: np.lib.format.read_array(member, allow_pickle=False))
-        table[name] = _numeric(shown, name, array)
+            raise SpecError(
+                f"{shown}: {name} would unpack to {info.file_size} bytes",
+                f"at most {MAX_ROWS} steps",
+            )
+        table[name] = _numeric(shown, name, _loaded(shown, partial(_read_member, archive, info)))
     return table
+
+
+def _read_member(archive: ZipFile, info: ZipInfo) -> NDArray[Any]:
+    import numpy as np
+
+    with archive.open(info) as member:
+        array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
+        return array
 
 
 def _check_directory(shown: str, stream: IO[bytes]) -> None:
@@ -367,7 +421,8 @@ def _loaded(shown: str, load: Callable[[], Any]) -> Any:
         raise
     except Exception:
         raise SpecError(
-            f"{shown} is not a readable numpy file of plain numbers", "save it with numpy.save or savez"
+            f"{shown} is not a readable numpy file of plain numbers",
+            "save it with numpy.save or savez",
         ) from None
 
 
@@ -380,7 +435,10 @@ def _numeric(shown: str, name: str, column: NDArray[Any]) -> NDArray[np.float64]
             "a column must be one-dimensional and of real numbers",
         )
     if column.size > MAX_ROWS:
-        raise SpecError(f"{shown} has {column.size} steps; at most {MAX_ROWS} are read", "use a shorter schedule")
+        raise SpecError(
+            f"{shown} has {column.size} steps; at most {MAX_ROWS} are read",
+            "use a shorter schedule",
+        )
     with np.errstate(over="ignore"):  # a wider float may become inf, which is refused later
         return np.array(column, dtype=np.float64, ndmin=1, order="C")
 
@@ -435,7 +493,7 @@ def _steps(entry: _Entry | None) -> int | None:
 def _yaml_entries(shown: str, raw: bytes) -> Iterator[_Entry]:
     """Yield the entries of a flat mapping.
 
-    Read from the parser's events, so that nothing is resolved or constructed: no tags, aliases, or surprising types.
+    Read from the parser's events, so that nothing is resolved or constructed: no tags, aliases, surprising types.
     """
     import yaml
 
@@ -454,11 +512,13 @@ def _yaml_entries(shown: str, raw: bytes) -> Iterator[_Entry]:
     try:
         events = yaml.parse(raw.decode("utf-8-sig"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         next(events)
-        if isinstance(take(yaml.DocumentStartEvent, yaml.StreamEndEvent, instead="not YAML"), yaml.StreamEndEvent):
+        start = take(yaml.DocumentStartEvent, yaml.StreamEndEvent, instead="not YAML")
+        if isinstance(start, yaml.StreamEndEvent):
             return
         take(yaml.MappingStartEvent, instead="a list where a name is expected, or a lone value")
         while isinstance(
-            key := take(yaml.ScalarEvent, yaml.MappingEndEvent, instead="a name is not plain text"), yaml.ScalarEvent
+            key := take(yaml.ScalarEvent, yaml.MappingEndEvent, instead="a name is not plain text"),
+            yaml.ScalarEvent,
         ):
             value = take(yaml.ScalarEvent, yaml.SequenceStartEvent, instead="a mapping inside a mapping")
             scalars = []
@@ -469,7 +529,7 @@ def _yaml_entries(shown: str, raw: bytes) -> Iterator[_Entry]:
                 scalars.append((where(value), value.value))
                 if not is_list:
                     break
-                value = take(yaml.ScalarEvent, yaml.SequenceEndEvent, instead="a list of other things than numbers")
+                value = take(yaml.ScalarEvent, yaml.SequenceEndEvent, instead="a list inside a list")
             yield _Entry(where(key), key.value, scalars, is_list)
         take(yaml.DocumentEndEvent, instead="more than one mapping")
         take(yaml.StreamEndEvent, instead="a second document")
