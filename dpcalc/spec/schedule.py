@@ -402,7 +402,7 @@ def _check_directory(shown: str, stream: IO[bytes]) -> None:
     """Refuse a file that does not end as numpy's archives do, or whose directory would not fit in memory."""
     stream.seek(max(0, os.fstat(stream.fileno()).st_size - 42))
     tail = stream.read(42)
-    end = tail[-22:]  # signature, four numbers of 2 bytes, size and place of the directory, length of a comment
+    end = tail[-22:]  # signature, four short numbers, size and place of the directory, length of a comment
     if not end.startswith(b"PK\x05\x06") or end[-2:] != b"\0\0" or tail.startswith(b"PK\x06\x07"):
         raise SpecError(f"{shown} is not an NPZ file", "save it with numpy.savez")
     if int.from_bytes(end[12:16], "little") > MAX_LINE:
@@ -502,7 +502,8 @@ def _yaml_entries(shown: str, raw: bytes) -> Iterator[_Entry]:
 
     def take(*kinds: type[yaml.Event], instead: str) -> Any:
         event = next(events)
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) or getattr(event, "tag", None):
+        marked = getattr(event, "anchor", None) or getattr(event, "tag", None)
+        if marked or isinstance(event, yaml.AliasEvent):
             raise SpecError(f"{where(event)}: anchors, aliases and tags are not read", hint)
         if not isinstance(event, kinds):
             raise SpecError(f"{where(event)}: {instead}", hint)
