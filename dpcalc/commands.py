@@ -58,6 +58,7 @@ def ask(
     *,
     sources: Mapping[str, str] | None = None,
     gates: Sequence[Gate] = (),
+    notes: bool = True,
 ) -> Case:
     """Return the case for one set of parameters.
 
@@ -67,6 +68,7 @@ def ask(
         question: what is sought.
         sources: parameter name -> where it came from.
         gates: parsed assertions.
+        notes: whether to say how the answer depends on the position (two more answers).
 
     Raises:
         SpecError, NotApplicable, Infeasible: see `dpcalc.query.answer`.
@@ -91,7 +93,8 @@ def ask(
             values["index"], origin["index"] = worst_index(values["schedule"]), "worst case"
     run = describe(algorithm, values, origin)
     case = answer(run, question)
-    case = case._replace(notes=(*case.notes, *_notes(run, question, case)))
+    if notes:
+        case = case._replace(notes=(*case.notes, *_notes(run, question, case)))
     if command == "shifted":
         case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
     return case._replace(assertions=(*_implied(question, case), *(judge(gate, case) for gate in gates)))

@@ -31,6 +31,12 @@ class NotApplicable(DpcalcError):
     exit_code = 3
 
 
+class MissingParameter(NotApplicable):
+    """A theorem needs a parameter that was not given (exit 2)."""
+
+    exit_code = 2
+
+
 class Infeasible(DpcalcError):
     """No value of the unknown reaches the target (exit 3); ``reached`` is the most private value tried."""
 

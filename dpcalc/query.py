@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
+from dpcalc.errors import DpcalcError, Infeasible, MissingParameter, NotApplicable, SpecError
 from dpcalc.notions.gaussian import exp_up
 from dpcalc.notions.guarantee import Answer, Gdp, Guarantee, Point, Profile, Rdp
 from dpcalc.notions.renyi import optimise
@@ -80,12 +80,17 @@ def _typed_delta(question: Question) -> float | str | None:
 
 
 def _first(failures: list[DpcalcError], obstacles: list[Obstacle]) -> DpcalcError:
-    """Return the failure to show where no bound gives a guarantee: the first, naming its bound."""
+    """Return the failure to show where no bound gives a guarantee, naming its bound.
+
+    A budget out of reach says more than a theorem that does not hold, and that more than one that was not asked.
+    """
     if not failures:
         return NotApplicable("no bound speaks of this run")
-    first = failures[0]
-    role = "needed by" if isinstance(first, NotApplicable) else "by"
-    return type(first)(f"{first.message} ({role} {obstacles[0].bound})", first.hint)
+    rank = {Infeasible: 0, NotApplicable: 1, MissingParameter: 2}
+    place = min(range(len(failures)), key=lambda k: rank.get(type(failures[k]), 1))
+    first = failures[place]
+    role = "needed by " if isinstance(first, MissingParameter) else ""
+    return type(first)(f"{first.message} ({role}{obstacles[place].bound})", first.hint)
 
 
 def guarantee_of(bound: Bound, values: Mapping[str, Any], orders: tuple[float, ...] = ()) -> Guarantee:

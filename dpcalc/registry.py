@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from dpcalc.errors import NotApplicable, SpecError
+from dpcalc.errors import MissingParameter, NotApplicable, SpecError
 
 FAMILIES = ("iteration", "scheduled", "shifted", "multi_epoch")
 
@@ -91,7 +91,7 @@ class Bound(NamedTuple):
         """
         found = self.obstacle(values)
         if found:
-            raise NotApplicable(found[0], found[1])
+            raise (MissingParameter if found[0].startswith("needs ") else NotApplicable)(*found)
         return functools.partial(self.function, **{name: values[name] for name in self.parameters})
 
 

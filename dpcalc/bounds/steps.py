@@ -59,7 +59,7 @@ def _step_within(values: Mapping[str, Any]) -> tuple[str, str] | None:
         return "needs step_size and smoothness", "give --step-size and --smoothness"
     if beta > 0.0 and exceeds_two(eta, beta):
         return (
-            f"step size {eta:g} exceeds 2/smoothness = {2.0 / beta:g}",
+            f"step size {eta:g} exceeds 2/smoothness = {2.0 / beta:g}, which the theorem needs",
             f"use --step-size <= {2.0 / beta:g}, or --algorithm local, which asks nothing of the loss "
             "but promises no amplification",
         )

@@ -29,9 +29,10 @@ def parameter_options(command: str) -> Decorator:
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         question = ("epsilon", "delta", "order")
+        function = _question_options(function)
         for name in reversed((*COMMANDS[command].parameters, *question)):
             function = _option(_shown(command, SYMBOLS[name]))(function)
-        return _question_options(function)
+        return function
 
     return decorate
 
@@ -102,14 +103,16 @@ def run_query(command: str, flags: dict[str, Any]) -> None:
         raise SpecError("--solve: an empty name", "for example --solve index")
     sweeps = {name: [v for part in parts for v in part] for name, parts in flags.items() if parts}
     cases = []
-    for chosen in _product(sweeps):
+    combinations = _product(sweeps)
+    for chosen in combinations:
         delta: Delta | None = chosen.pop("delta", None)
         question = Question(
             chosen.pop("epsilon", None), delta.value if delta else None, delta.log if delta else None, orders, solve
         )
         if schedule is not None:
             chosen["schedule"] = schedule
-        cases.append(ask(command, chosen, question, sources=dict.fromkeys(chosen, "flag"), gates=gates))
+        sources = dict.fromkeys(chosen, "flag")
+        cases.append(ask(command, chosen, question, sources=sources, gates=gates, notes=len(combinations) == 1))
     emit(command, cases, output)
 
 

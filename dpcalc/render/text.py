@@ -51,7 +51,7 @@ def _literal(mantissa: int, power: int, precision: int) -> str:
     sign, digits = "-" if mantissa < 0 else "", str(abs(mantissa))
     exponent = power + len(digits) - 1
     digits = digits.rstrip("0") or "0"
-    if -5 <= exponent < precision:
+    if -4 <= exponent < precision:
         if exponent < 0:
             return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
         whole, rest = digits[: exponent + 1].ljust(exponent + 1, "0"), digits[exponent + 1 :]
@@ -106,7 +106,7 @@ def _headline(result: Result, precision: int) -> str:
         return f"RDP <= {value} at order {number(result.order or 0.0, precision, 'down')}"
     relation = "<=" if result.quantity in MAXIMISED else ">="
     target = f"epsilon = {number(result.epsilon or 0.0, precision, 'echo')} and delta = {delta}"
-    return f"{result.quantity} {relation} {value} gives {target}"
+    return f"{result.quantity} {relation} {value} is enough for {target}"
 
 
 def inputs_text(case: Case) -> str:

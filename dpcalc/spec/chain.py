@@ -74,6 +74,8 @@ def resolve(
     for name in columns:
         if name in table and values.get(name) is not None:
             raise SpecError(f"{name} is a column of {path} and also given", "keep one of the two")
+    if values.get("noise_std") is not None and values.get("laplace_scale") is not None:
+        raise SpecError("both noise_std and laplace_scale are given", "give one of the two")
     length = len(next(iter(table.values()))) if table else _steps(values)
     if table and values.get("steps") not in (None, length):
         raise SpecError(f"{path} has {length} steps and --steps says {values['steps']}", "leave out --steps")

@@ -456,7 +456,7 @@ class _Entry(NamedTuple):
 
 
 def _read_yaml(shown: str, stream: IO[bytes], wanted: _Wanted) -> dict[str, NDArray[np.float64]]:
-    """Return the columns of a mapping from names to numbers or lists; ``steps`` is the length of single ones."""
+    """Return the columns of a mapping from names to lists, or to one number for all of ``steps`` steps."""
     import numpy as np
 
     raw = stream.read(MAX_YAML + 1)
@@ -493,7 +493,7 @@ def _steps(entry: _Entry | None) -> int | None:
 def _yaml_entries(shown: str, raw: bytes) -> Iterator[_Entry]:
     """Yield the entries of a flat mapping.
 
-    Read from the parser's events, so that nothing is resolved or constructed: no tags, aliases, surprising types.
+    Read from the parser's events, so that nothing is resolved or constructed: no tags, no aliases.
     """
     import yaml
 

@@ -119,15 +119,15 @@ USAGE = [
     (f"{CHAIN} --sigma 1 -d 1e-6 --contraction=-1", "--contraction"),
     (f"{CHAIN} --sigma 1 -d 1e-6 --schedule /nonexistent/steps.csv", "cannot read /nonexistent/steps.csv"),
     (f"{CHAIN} --sigma 1 -d 1e-6 --schedule steps.txt", "unknown kind of schedule file"),
+    ("rdp -n 100 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "needed by iteration.pnsgd"),
+    ("rdp -n 100 -L 1 --eta 0.1 --sigma 2 -d 1e-6", "give --step-size and --smoothness"),
+    ("rdp -n 100 -L 1 --smoothness 1 --sigma 2 -d 1e-6", "give --step-size and --smoothness"),
+    ("rdp -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "--records"),
 ]
 
 INFEASIBLE = [
     ("rdp -n 100 -L 1 --smoothness 1 --eta 2.5 --sigma 2 -d 1e-6", "step size 2.5 exceeds 2/smoothness = 2"),
     ("rdp -n 100 -L 1 --smoothness 1 --eta 2.0000001 -e 1 -d 1e-6", "exceeds 2/smoothness"),
-    ("rdp -n 100 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "needed by iteration.pnsgd"),
-    ("rdp -n 100 -L 1 --eta 0.1 --sigma 2 -d 1e-6", "give --step-size and --smoothness"),
-    ("rdp -n 100 -L 1 --smoothness 1 --sigma 2 -d 1e-6", "give --step-size and --smoothness"),
-    ("rdp -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "--records"),
     (f"{PASS} --sigma 1e-300 -L 1e300 -d 1e-6", "no finite epsilon"),
     (f"{FULL} --algorithm stop --batch-size 7", "batch size is 7"),
     ("rdp -L 1 --smoothness 1 --eta 0.1 --sigma 2 -e 1 -d 1e-6 --solve records", "epsilon is 4.88655"),

@@ -480,7 +480,7 @@ def test_guarantees_are_printed_no_smaller(ask: Any, ask_json: Any, precision: i
             (f"--sigma {sigma!r} -d {delta!r}", rf"epsilon <= {NUMBER} at"),
             (f"--sigma {sigma!r}", rf"mu <= {NUMBER} \("),
             (f"--sigma {sigma!r} --order {1 + epsilon!r}", rf"RDP <= {NUMBER} at"),
-            (f"-e {epsilon!r} -d {delta!r}", rf"noise_std >= {NUMBER} gives"),
+            (f"-e {epsilon!r} -d {delta!r}", rf"noise_std >= {NUMBER} is enough for"),
         ]
         for question, pattern in questions:
             line = f"{run} {question}"
@@ -506,7 +506,7 @@ def test_a_printed_delta_is_no_smaller(ask: Any, ask_json: Any, precision: int) 
     [
         ("--sigma 2 -d 1.24e-6", rf"at delta = {NUMBER}", "1.24e-6"),
         ("--sigma 2 -e 1.24", rf"at epsilon = {NUMBER}", "1.24"),
-        ("-e 1.24 -d 1e-6", rf"gives epsilon = {NUMBER}", "1.24"),
+        ("-e 1.24 -d 1e-6", rf"is enough for epsilon = {NUMBER}", "1.24"),
         ("-e 1 -d 1.24e-6", rf"and delta = {NUMBER}", "1.24e-6"),
     ],
 )
@@ -535,4 +535,4 @@ def test_the_largest_value_that_will_do_is_printed_no_larger(
         epsilon = rng.uniform(0.3, 1.5)
         line = f"rdp {fixed} --smoothness 1 --eta 0.1 --sigma 2 -e {epsilon!r} -d 1e-5 --solve {name}"
         found = best(ask_json(line)[0])["value"]
-        assert shown(rf"{name} <= {NUMBER} gives", ask(f"{line} --precision {precision}")) <= Decimal(found)
+        assert shown(rf"{name} <= {NUMBER} is enough for", ask(f"{line} --precision {precision}")) <= Decimal(found)

@@ -181,8 +181,8 @@ def test_a_tiny_delta_is_a_power_of_ten() -> None:
 
 
 def test_solved_parameters() -> None:
-    assert "noise_std >= 1.23457 gives epsilon = 1 and delta = 1e-06" in render(report(NOISE), "plain")
-    assert "index <= 123 gives epsilon = 1" in render(report(INDEX), "plain")
+    assert "noise_std >= 1.23457 is enough for epsilon = 1 and delta = 1e-06" in render(report(NOISE), "plain")
+    assert "index <= 123 is enough for epsilon = 1" in render(report(INDEX), "plain")
     assert "any record at positions 1 to 123" in render(report(INDEX), "statement")
 
 
