@@ -95,7 +95,10 @@ def test_any_text_is_a_number_or_refused(text: str) -> None:
             assert len(parse_sweep(text, parse)) <= MAX_SWEEP
 
 
-@pytest.mark.parametrize("text", ["1e-5", "1e-5000", "2^-20000", "1/3", "1%", "5e-324", "1e-300", "0.999999", "1e999"])
+@pytest.mark.parametrize(
+    "text",
+    ["1e-5", "1e-5000", "2^-20000", "1/3", "1%", "5e-324", "1e-300", "0.999999", "1e999"],
+)
 def test_logarithms(text: str) -> None:
     exact = {"2^-20000": -20000 * Decimal(2).ln(), "1/3": -Decimal(3).ln(), "1%": -Decimal(100).ln()}
     expected = exact.get(text) or Decimal(text).ln()
@@ -103,7 +106,8 @@ def test_logarithms(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["0.9999999999", "1.0000001", "0.99", "1.5", "0." + "9" * 98, "1." + "0" * 97 + "1", "64.5", "0.015", "3"]
+    "text",
+    ["0.9999999999", "1.0000001", "0.99", "1.5", "0." + "9" * 98, "1." + "0" * 97 + "1", "64.5", "0.015"],
 )
 def test_logarithms_near_one_are_of_the_number_typed(text: str) -> None:
     with localcontext(prec=250):

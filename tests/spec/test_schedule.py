@@ -194,7 +194,8 @@ def test_bad_numpy_files(tmp_path: Path) -> None:
     np.save(tmp_path / "none.npy", np.zeros(3, dtype=[]))
     _write(tmp_path, (tmp_path / "none.npz").read_bytes(), "archive.npy")
     _write(tmp_path, b"\x93NUMPY\x01\x00\x20\x00" + b"(" * 32, "nest.npy")
-    _write(tmp_path, b"\x93NUMPY\x01\x00\x46\x00{'descr': '<f8', 'fortran_order': 0, 'shape': (9" + b"9" * 20, "h.npy")
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (" + b"9" * 30 + b",)}\n"
+    _write(tmp_path, b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header, "huge.npy")
     with zipfile.ZipFile(tmp_path / "raw.npz", "w") as archive:
         archive.writestr("shift", b"1,2,3")
     (tmp_path / "broken.npz").write_bytes(b"PK\x03\x04 not really")
