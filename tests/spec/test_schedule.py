@@ -234,9 +234,10 @@ def test_an_archive_of_very_many_members_is_refused_unread(tmp_path: Path) -> No
 @given(st.integers(0, 400), st.integers(0, 255), st.sampled_from(["a.npy", "a.npz", "b.npz"]))
 @settings(max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_numpy_files_are_read_or_refused(tmp_path: Path, place: int, byte: int, name: str) -> None:
-    save = {"a.npy": np.save, "a.npz": np.savez, "b.npz": np.savez_compressed}[name]
-    array = np.ones(3, dtype=[("shift", float)])
-    save(tmp_path / name, **{"arr" if name == "a.npy" else "shift": array if name == "a.npy" else np.ones(3)})
+    if name == "a.npy":
+        np.save(tmp_path / name, np.ones(3, dtype=[("shift", float)]))
+    else:
+        (np.savez if name == "a.npz" else np.savez_compressed)(tmp_path / name, shift=np.ones(3))
     data = bytearray((tmp_path / name).read_bytes())
     data[place % len(data)] = byte
     with contextlib.suppress(SpecError):
