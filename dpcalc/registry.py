@@ -72,6 +72,8 @@ class Bound(NamedTuple):
 
     def obstacle(self, values: Mapping[str, Any]) -> tuple[str, str] | None:
         """Return why the bound does not apply to these values and what would make it, or None."""
+        if values.get("schedule") is not None and "schedule" not in self.parameters:
+            return "speaks of equal steps, and a schedule is given", "leave out --schedule if all steps are alike"
         given_as = {"sensitivity": "lipschitz"}
         missing = [given_as.get(name, name) for name in self.parameters if values.get(name) is None]
         if missing:

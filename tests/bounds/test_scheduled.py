@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dpcalc.bounds import iteration, scheduled
+from dpcalc.commands import ask
+from dpcalc.errors import DpcalcError
+from dpcalc.query import Question
 from dpcalc.spec.chain import Chain
 from tests.oracles import READINGS, ball, draws, excess, log_uniform, not_below, tight
 from tests.oracles import iteration as oracle
@@ -103,6 +107,22 @@ def test_extreme_schedules_never_give_nan(eta: float, noise: float, c: float) ->
             exactly = sensitivity / noise if index == 5 and 1e-300 < sensitivity / noise < 1e300 else 0.0
             assert found >= exactly * (1.0 - 1e-15)
     assert 1 <= scheduled.worst_index(schedule) <= 5
+
+
+def test_no_bound_for_equal_steps_answers_for_a_schedule(tmp_path: Path) -> None:
+    """The file's noise is far below 1: a bound that read it as constant 1 would claim mu = 2 for mu = 200."""
+    path = tmp_path / "steps.csv"
+    path.write_text("step_size,noise_std\n0.1,0.01\n0.1,0.01\n")
+    for algorithm in ("pnsgd", "local"):
+        given = {"schedule": str(path), "lipschitz": 1.0, "smoothness": 1.0, "diameter": 1.0, "algorithm": algorithm}
+        if algorithm == "local":
+            with pytest.raises(DpcalcError):
+                ask("rdp", given, Question(delta=1e-6, log_delta=math.log(1e-6)))
+            continue
+        case = ask("rdp", given, Question(delta=1e-6, log_delta=math.log(1e-6)))
+        assert {result.bound for result in case.results} == {"scheduled.pnsgd"}
+        assert case.best is not None
+        assert case.best.mu == pytest.approx(200.0)
 
 
 def test_long_sums_stay_tight() -> None:
