@@ -138,6 +138,10 @@ def _explicit(run: Run, question: Question) -> str:
         return name
     if name not in DIRECTIONS:
         raise SpecError(f"cannot solve for {question.solve!r}", "one of epsilon, delta, " + ", ".join(DIRECTIONS))
+    if name in ("index", "records") and run.values.get("schedule") is not None:
+        raise SpecError(
+            f"cannot solve for {name} with a schedule: privacy need not be monotone in it", "try values with --index"
+        )
     if question.epsilon is None or question.log_delta is None:
         raise SpecError(f"solving for {name} needs both epsilon and delta", "give --epsilon and --delta")
     if run.sources.get(name) in ("flag", "argument"):

@@ -125,6 +125,14 @@ def test_no_bound_for_equal_steps_answers_for_a_schedule(tmp_path: Path) -> None
         assert case.best.mu == pytest.approx(200.0)
 
 
+def test_the_index_is_not_solved_for_where_it_is_not_monotone(tmp_path: Path) -> None:
+    path = tmp_path / "steps.csv"
+    path.write_text("step_size\n0.1\n0.2\n0.05\n")
+    given = {"schedule": str(path), "lipschitz": 1.0, "smoothness": 1.0, "noise_std": 2.0}
+    with pytest.raises(DpcalcError, match="monotone"):
+        ask("rdp", given, Question(epsilon=10.0, delta=1e-6, log_delta=math.log(1e-6), solve="index"))
+
+
 def test_long_sums_stay_tight() -> None:
     steps = 200_000
     schedule = chain(np.full(steps, 0.1), np.full(steps, 0.3), np.ones(steps))
