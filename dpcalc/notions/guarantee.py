@@ -73,9 +73,10 @@ class Rdp(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """A privacy profile: epsilon >= 0 -> an upper bound on ln delta, non-increasing."""
+    """A privacy profile: epsilon >= 0 -> an upper bound on ln delta, non-increasing; searches end ``ulps`` apart."""
 
     profile: Callable[[float], float]
+    ulps: int = 2
 
     def epsilon(self, log_delta: float) -> Answer:
         """Return the least epsilon at ln delta, rounded up (inf if none below 1e300)."""
@@ -88,7 +89,7 @@ class Profile(NamedTuple):
             ceiling *= 16.0
             if ceiling > 1e300:
                 return Answer(math.inf)
-        return Answer(least(excess, 0.0, ceiling, ulps=2), None, "profile")
+        return Answer(least(excess, 0.0, ceiling, ulps=self.ulps), None, "profile")
 
     def log_delta(self, epsilon: float) -> Answer:
         """Return ln delta at epsilon, rounded up."""

@@ -103,6 +103,32 @@ def log_sum_hockey_sticks(e: float, r: float, terms: int) -> float:
     return value + log_hockey_stick_error(min(value, peak)) + _SUM_SLACK
 
 
+def log_integral_hockey_sticks(e: float, r: float, upper: float) -> float:
+    """Return an upper bound on ln of the integral of H(e, r/sqrt(g)) over 0 < g < upper, for e >= 0 and r > 0.
+
+    H counts as 1 below a point that adds less than 1e-17 of the whole; the rest as in `log_sum_hockey_sticks`.
+    """
+    log_upper = math.log(upper)
+    bend = math.log(r) + math.log(r) - math.log(8.0 * e + 16.0)
+    peak = log_hockey_stick(e, r / math.exp(0.5 * min(log_upper, bend)))
+    low = min(log_upper, bend) - 42.0
+
+    def in_log(s: float) -> float:
+        return math.exp(min(0.0, log_hockey_stick(e, r * math.exp(-0.5 * s))) - peak + s - log_upper)
+
+    total = math.exp(low - log_upper - peak)
+    edges = _panel_edges(e, r, low, log_upper)
+    for left, right in itertools.pairwise(edges):
+        part = integrate(in_log, left, right, 20)
+        total += part
+        past_bend = e * e * math.exp(right) > 16.0 * r * r
+        if past_bend and part <= _NEGLIGIBLE * total and in_log(right) * (edges[-1] - right) <= _NEGLIGIBLE * total:
+            total += in_log(right) * (edges[-1] - right)
+            break
+    value = peak + log_upper + math.log(total)
+    return value + log_hockey_stick_error(min(value - log_upper, peak)) + _SUM_SLACK + UNIT * 4.0 * abs(log_upper)
+
+
 def _direct_range(e: float, r: float, terms: int) -> tuple[int, int]:
     """Return (first, cut): terms before first count as 1, those up to cut are added one by one, at most some 8000."""
     bend = r * (r / (2.0 * e)) if e > 0.0 else math.inf
