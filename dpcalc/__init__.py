@@ -12,6 +12,9 @@ from dpcalc.version import __version__
 _PUBLIC = {
     "rdp": "dpcalc.api",
     "shifted": "dpcalc.api",
+    "hockey_stick": "dpcalc.api",
+    "shuffle": "dpcalc.api",
+    "online": "dpcalc.api",
     "Report": "dpcalc.report",
     "Case": "dpcalc.report",
     "Result": "dpcalc.report",
@@ -26,8 +29,11 @@ _PUBLIC = {
 __all__ = [*_PUBLIC, "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from dpcalc.api import hockey_stick as hockey_stick
+    from dpcalc.api import online as online
     from dpcalc.api import rdp as rdp
     from dpcalc.api import shifted as shifted
+    from dpcalc.api import shuffle as shuffle
     from dpcalc.errors import DpcalcError as DpcalcError
     from dpcalc.errors import GateFailed as GateFailed
     from dpcalc.errors import Infeasible as Infeasible

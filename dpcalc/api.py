@@ -103,6 +103,157 @@ def shifted(
     return _one("shifted", given, epsilon, delta, order, solve, gates)
 
 
+def hockey_stick(
+    *,
+    algorithm: str = "pnsgd",
+    records: int | None = None,
+    index: int | None = None,
+    batch_size: int | None = None,
+    lipschitz: float | None = None,
+    loss_class: str | None = None,
+    smoothness: float | None = None,
+    strong_convexity: float | None = None,
+    displacement: float | None = None,
+    diameter: float | None = None,
+    step_size: float | None = None,
+    noise_std: float | None = None,
+    laplace_scale: float | None = None,
+    noise: str | None = None,
+    dimension: int | None = None,
+    adjacency: str | None = None,
+    schedule: str | None = None,
+    epsilon: float | None = None,
+    delta: float | str | None = None,
+    solve: str | None = None,
+    gates: Sequence[str] = (),
+) -> Report:
+    """Return one record's delta(epsilon) along a fixed-order pass, by contraction, shift and mixture bounds.
+
+    Args:
+        algorithm: ``pnsgd``, or ``stop`` for a pass that stops after a uniformly random number of steps.
+        records, index, batch_size: n, the 1-based position of the differing record (None: the worst), records a step.
+        lipschitz, smoothness, strong_convexity: constants of every loss.
+        loss_class: ``convex-smooth``, ``convex``, ``smooth`` or ``lipschitz`` (None: from what is given).
+        displacement: how far a step leaves two points of the domain, over its diameter (None: from the loss class).
+        diameter: of the constraint set.
+        step_size: of w - step_size (gradient + Z).
+        noise_std, laplace_scale: of a Gaussian, or of a Laplace Z; give one, or neither to solve for it.
+        noise: ``gaussian`` or ``laplace``, where its scale is solved for.
+        dimension: of the parameter, for Laplace noise.
+        adjacency: ``replace-one`` (default) or ``null-record``.
+        schedule: path of per-step values (CSV, NPY, NPZ, YAML).
+        epsilon, delta, solve, gates: as in `rdp`.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+
+    >>> round(hockey_stick(records=100, index=50, lipschitz=1, smoothness=1, step_size=0.1, noise_std=2,
+    ...                    epsilon=1).cases[0].best.log_delta, 9)
+    -31.874272984
+    """
+    given = {k: v for k, v in locals().items() if k not in ("epsilon", "delta", "solve", "gates")}
+    return _one("hockey-stick", given, epsilon, delta, (), solve, gates)
+
+
+def shuffle(
+    *,
+    algorithm: str = "shuffled",
+    records: int | None = None,
+    batch_size: int | None = None,
+    last_batch: str | None = None,
+    permutation: str | None = None,
+    lipschitz: float | None = None,
+    loss_class: str | None = None,
+    smoothness: float | None = None,
+    strong_convexity: float | None = None,
+    displacement: float | None = None,
+    diameter: float | None = None,
+    step_size: float | None = None,
+    noise_std: float | None = None,
+    laplace_scale: float | None = None,
+    noise: str | None = None,
+    dimension: int | None = None,
+    c1: float | None = None,
+    c2: float | None = None,
+    adjacency: str | None = None,
+    schedule: str | None = None,
+    epsilon: float | None = None,
+    delta: float | str | None = None,
+    solve: str | None = None,
+    gates: Sequence[str] = (),
+) -> Report:
+    """Return what is true of one pass in a random order.
+
+    Args:
+        algorithm: ``shuffled``, ``rotation`` (a random cyclic shift), or ``shuffled-stop``.
+        records, batch_size: n, and records a step.
+        last_batch: a short last batch is divided by its ``own`` size (default), by the ``nominal`` one, or dropped
+            (``drop``).
+        permutation: ``public`` (default), or ``secret`` if the order and its seed stay so for ever.
+        lipschitz, loss_class, smoothness, strong_convexity, displacement, diameter, step_size, noise_std, laplace_scale,
+            noise, dimension, adjacency: as in `hockey_stick`.
+        c1, c2: constants of the noise schedule that is tuned to the number of records, in place of a scale.
+        schedule: path of per-step values; its column ``probability`` is the law of the record's position.
+        epsilon, delta, solve, gates: as in `rdp`.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+
+    >>> round(shuffle(records=10**5, lipschitz=1, smoothness=1, step_size=0.1, noise_std=2, delta=1e-6
+    ...               ).cases[0].best.value, 7)
+    1.3153396
+    """
+    given = {k: v for k, v in locals().items() if k not in ("epsilon", "delta", "solve", "gates")}
+    return _one("shuffle", given, epsilon, delta, (), solve, gates)
+
+
+def online(
+    *,
+    records: int | None = None,
+    index: int | None = None,
+    window: int | None = None,
+    lipschitz: float | None = None,
+    loss_class: str | None = None,
+    smoothness: float | None = None,
+    strong_convexity: float | None = None,
+    displacement: float | None = None,
+    diameter: float | None = None,
+    step_size: float | None = None,
+    noise: str | None = None,
+    dimension: int | None = None,
+    c1: float | None = None,
+    c2: float | None = None,
+    decay_exponent: float | None = None,
+    noise_multiplier: float | None = None,
+    adjacency: str | None = None,
+    epsilon: float | None = None,
+    delta: float | str | None = None,
+    solve: str | None = None,
+    gates: Sequence[str] = (),
+) -> Report:
+    """Return what is true of a growing stream whose noise decays from record to record.
+
+    Args:
+        records: n so far.
+        index, window: the 1-based position of the differing record, or: every record that so many others follow.
+        lipschitz, loss_class, smoothness, strong_convexity, displacement, diameter, step_size, dimension, adjacency: as
+            in `hockey_stick`.
+        noise: ``gaussian`` (default) or ``laplace``.
+        c1, c2, decay_exponent: constants of the noise schedule.
+        noise_multiplier: factor on every scale of the schedule.
+        epsilon, delta, solve, gates: as in `rdp`.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+
+    >>> round(online(records=100, lipschitz=10, smoothness=1, step_size=0.01, diameter=1, c1=100, c2=100,
+    ...              decay_exponent=1.5, epsilon=1).cases[0].best.value, 8)
+    0.04950353
+    """
+    given = {k: v for k, v in locals().items() if k not in ("epsilon", "delta", "solve", "gates")}
+    return _one("online", given, epsilon, delta, (), solve, gates)
+
+
 def _one(
     command: str,
     given: dict[str, Any],

@@ -15,14 +15,21 @@ from dpcalc.spec.run import Run, describe
 
 
 class Command(NamedTuple):
-    """A question-answering command: which algorithms it covers (default first) and which parameters it accepts."""
+    """A question-answering command: which algorithms it covers (default first), which parameters it accepts, which
+    columns of a schedule, and from which families its bounds come.
+    """
 
     name: str
     help: str
     algorithms: tuple[str, ...]
     parameters: tuple[str, ...]
     columns: tuple[str, ...]
+    families: tuple[str, ...]
 
+
+_LOSS = ("lipschitz", "loss_class", "smoothness", "strong_convexity", "displacement", "diameter")
+_NOISE = ("noise_std", "laplace_scale", "noise", "dimension")
+_COLUMNS = ("step_size", "noise_std", "laplace_scale", "contraction", "displacement", "probability")
 
 COMMANDS: dict[str, Command] = {
     c.name: c
@@ -36,6 +43,7 @@ COMMANDS: dict[str, Command] = {
                 "step_size", "noise_std", "diameter", "adjacency",
             ),
             ("step_size", "noise_std", "contraction"),
+            ("iteration", "scheduled"),
         ),
         Command(
             "shifted",
@@ -46,6 +54,37 @@ COMMANDS: dict[str, Command] = {
                 "start_distance", "diameter",
             ),
             ("shift", "contraction", "step_size", "noise_std", "laplace_scale", "spend"),
+            ("shifted",),
+        ),
+        Command(
+            "hockey-stick",
+            "One record's delta(epsilon) along a fixed-order pass, Gaussian or Laplace, or stopped at random.",
+            ("pnsgd", "stop"),
+            ("algorithm", "records", "index", "batch_size", *_LOSS, "step_size", *_NOISE, "adjacency"),
+            _COLUMNS,
+            ("contraction", "stepwise"),
+        ),
+        Command(
+            "shuffle",
+            "One pass in a random order, with fixed noise or noise tuned to the number of records.",
+            ("shuffled", "rotation", "shuffled-stop"),
+            (
+                "algorithm", "records", "batch_size", "last_batch", "permutation", *_LOSS, "step_size", *_NOISE, "c1",
+                "c2", "adjacency",
+            ),
+            _COLUMNS,
+            ("shuffle", "hidden_position", "stepwise"),
+        ),
+        Command(
+            "online",
+            "A growing stream with noise that decays from record to record: what holds now, and the limit.",
+            ("online",),
+            (
+                "records", "index", "window", *_LOSS, "step_size", "noise", "dimension", "c1", "c2", "decay_exponent",
+                "noise_multiplier", "adjacency",
+            ),
+            (),
+            ("online",),
         ),
     )
 }  # fmt: skip
@@ -86,18 +125,27 @@ def ask(
     if command == "shifted" or "schedule" in values:
         from dpcalc.spec.chain import resolve
 
+        if not described.columns:
+            raise SpecError(f"{command} takes no --schedule", "the noise follows from --c1, --c2 and --decay-exponent")
+
         values, origin = resolve(command, values, origin, described.columns)
         if command == "rdp" and values.get("index") is None:
             from dpcalc.bounds.scheduled import worst_index
 
             values["index"], origin["index"] = worst_index(values["schedule"]), "worst case"
     run = describe(algorithm, values, origin)
-    case = answer(run, question)
+    case = answer(run, question, _bounds_of(described, run))
     if notes:
-        case = case._replace(notes=(*case.notes, *_notes(run, question, case)))
+        from dpcalc.remarks import remarks
+
+        case = case._replace(notes=(*case.notes, *remarks(run, question, case, _bounds_of(described, run))))
     if command == "shifted":
         case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
     return case._replace(assertions=(*_implied(question, case), *(judge(gate, case) for gate in gates)))
+
+
+def _bounds_of(command: Command, run: Run) -> list[Bound]:
+    return [bound for bound in for_algorithm(run.algorithm) if bound.id.partition(".")[0] in command.families]
 
 
 def report(command: str, cases: Sequence[Case]) -> Report:
@@ -123,30 +171,6 @@ def _implied(question: Question, case: Case) -> tuple[Assertion, ...]:
     return (Assertion(f"epsilon<={question.epsilon!r}", best.value <= question.epsilon, best.value, slack),)
 
 
-def _notes(run: Run, question: Question, case: Case) -> tuple[str, ...]:
-    """Return what a reader should know beside the worst case: how the answer depends on a record's position."""
-    if run.sources.get("index") != "worst case" or run.algorithm not in ("pnsgd", "skip"):
-        return ()
-    best = case.best
-    records = int(run.values["records"])
-    if best is None or best.quantity not in ("epsilon", "delta", "mu") or records < 2 or "schedule" in run.values:
-        return ()
-    parts = []
-    for index in sorted({1, (records + 1) // 2} - {records}):
-        try:
-            other = answer(run.replacing(index=index), question, _fast_bounds(run)).best
-        except DpcalcError:
-            continue
-        if other is not None:
-            parts.append(f"{_brief(other.value)} for record {index}")
-    if not parts:
-        return ()
-    return (
-        f"{best.quantity} above is for the last record, which no noise follows; earlier ones are better hidden: "
-        f"{', '.join(parts)} (use --index)",
-    )
-
-
 def _with_allocation(run: Run, result: Result) -> Result:
     """Return the best result with where its shifts are spent."""
     if not result.best:
@@ -157,14 +181,3 @@ def _with_allocation(run: Run, result: Result) -> Result:
     own = result.bound == "shifted.given_spend"
     found = describe_allocation(run.values["schedule"], run.values["start_distance"], diameter, own)
     return result._replace(details={**(result.details or {}), "allocation": found})
-
-
-def _fast_bounds(run: Run) -> list[Bound]:
-    """Return the bounds whose answer costs one conversion; the Renyi rows, never better, are not worth it in a note."""
-    return [bound for bound in for_algorithm(run.algorithm) if bound.gives != "rdp"]
-
-
-def _brief(value: float) -> str:
-    from dpcalc.render.text import number
-
-    return number(value, 4, "up")

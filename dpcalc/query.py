@@ -15,13 +15,13 @@ from dpcalc.notions.guarantee import Answer, Gdp, Guarantee, Point, Profile, Rdp
 from dpcalc.notions.renyi import optimise
 from dpcalc.numerics.floats import UNIT, is_short
 from dpcalc.references import SHORT
-from dpcalc.registry import Bound, for_algorithm
+from dpcalc.registry import CONDITIONAL, Bound, for_algorithm
 from dpcalc.report import Case, Obstacle, Result
 from dpcalc.solve import DIRECTIONS, extreme, extreme_integer
-from dpcalc.spec.run import Run
+from dpcalc.spec.run import NOISE_SCALES, Run
 
-_NOISE = ("noise_std", "laplace_scale")
 _WIDE = 1 << 22  # comparison rows that cost a search per evaluation are solved to 1e-9
+_COARSE = 1 << 30  # and those that cost tens of milliseconds to 2e-7
 
 
 class Question(NamedTuple):
@@ -105,23 +105,21 @@ def guarantee_of(bound: Bound, values: Mapping[str, Any], orders: tuple[float, .
     if bound.gives == "rdp":
         return Rdp(lambda order: function(order=order), orders)
     if bound.gives == "log_delta":
-        return Profile(lambda epsilon: function(epsilon=epsilon))
+        return Profile(lambda epsilon: function(epsilon=epsilon), _COARSE if bound.coarse else 2)
     return Point(lambda log_delta: function(log_delta=log_delta))
 
 
 def _unknown(run: Run, question: Question) -> str:
     has_epsilon, has_delta = question.epsilon is not None, question.log_delta is not None
-    noisy = any(run.values.get(name) is not None for name in _NOISE)
+    noisy = run.algorithm == "online" or any(run.values.get(name) is not None for name in (*NOISE_SCALES, "scale"))
     if question.solve:
         return _explicit(run, question)
-    if noisy and has_epsilon and has_delta:
-        return "epsilon"  # checked by the caller against what was given
     if noisy and has_delta:
-        return "epsilon"
+        return "epsilon"  # where epsilon is given too, the caller checks it against what is found
     if noisy and has_epsilon:
         return "delta"
     if has_epsilon and has_delta:
-        return "noise_std"
+        return _free_noise(run)
     if noisy:
         return "rdp" if question.orders else "mu"
     raise SpecError(
@@ -130,8 +128,14 @@ def _unknown(run: Run, question: Question) -> str:
     )
 
 
+def _free_noise(run: Run) -> str:
+    """Return the name of the noise parameter that is left to be solved for."""
+    return "laplace_scale" if run.values.get("noise") == "laplace" else "noise_std"
+
+
 def _explicit(run: Run, question: Question) -> str:
     name = str(question.solve).replace("-", "_")
+    _refuse_unordered(run, name)
     if name in ("epsilon", "delta"):
         if getattr(question, name) is not None:
             raise SpecError(f"{name} is given and also to be solved for", f"leave out --{name} or --solve")
@@ -149,17 +153,38 @@ def _explicit(run: Run, question: Question) -> str:
     return name
 
 
+def _refuse_unordered(run: Run, name: str) -> None:
+    """Raise SpecError where privacy is not monotone in the parameter."""
+    scheduled, why = "c1" in run.values, None
+    if scheduled and name in ("diameter", "strong_convexity"):
+        why = "the schedule's noise moves with it"
+    elif scheduled and name == "records" and run.algorithm != "online":
+        why = "the noise is tuned to them, and delta is not monotone in them"
+    elif name == "records" and run.values.get("batch_size", 1) != 1 and run.algorithm != "pnsgd":
+        why = "a short last batch breaks the order"
+    elif name == "records" and run.algorithm == "online" and run.sources.get("index") not in ("flag", "argument"):
+        why = "the record spoken of moves with them (give --index)"
+    elif name == "index" and run.algorithm == "stop":
+        why = "with a random stop the first record is the worst off, and later ones ever better"
+    if why:
+        raise SpecError(f"cannot solve for {name}: {why}", f"sweep --{name.replace('_', '-')} instead")
+
+
 def _result(bound: Bound, run: Run, quantity: str, value: float, **more: Any) -> Result:
     if math.isnan(value):
         raise NotApplicable(f"{bound.id} evaluated to nan")
     adjacency = str(run.values.get("adjacency", "by-shift")).replace("-", "_")
     reference = f"{SHORT[bound.reference]}, {bound.locator}"
+    unmet = bound.unmet(run.values)
+    extra = {**({"demands": list(unmet)} if unmet else {}), **({"slack": bound.slack} if bound.slack else {})}
+    if extra:
+        more["details"] = {**(more.get("details") or {}), **extra}
     return Result(
         bound.id,
         bound.title,
         quantity,
         value,
-        bound.kind,
+        CONDITIONAL if unmet else bound.kind,
         adjacency=adjacency,
         assumes=bound.assumes,
         reference=reference,
@@ -237,8 +262,13 @@ def _solved(bound: Bound, run: Run, question: Question, unknown: str) -> list[Re
         changed = run.replacing(**{unknown: int(value) if direction.integer else value})
         return _excess(guarantee_of(bound, changed.values, question.orders), epsilon, target)
 
-    if unknown not in bound.parameters and not (unknown == "lipschitz" and "sensitivity" in bound.parameters):
+    through = {
+        "lipschitz": "sensitivity", "noise_std": "scale", "laplace_scale": "scale", "window": "index"
+    }.get(unknown)  # fmt: skip
+    if unknown not in bound.parameters and through not in bound.parameters:
         raise NotApplicable(f"does not depend on {unknown}", f"solve for another parameter than {unknown}")
+    if unknown in bound.unsolved:
+        raise NotApplicable(f"is not known to be monotone in {unknown}", f"try values of --{unknown} in a sweep")
     try:
         value = _search(bound, run, unknown, excess)
     except Infeasible as error:
@@ -246,6 +276,13 @@ def _solved(bound: Bound, run: Run, question: Question, unknown: str) -> list[Re
     achieved = guarantee_of(bound, run.replacing(**{unknown: value}).values, question.orders)
     more: dict[str, Any] = {"epsilon": question.epsilon, "delta": question.delta, "log_delta": question.log_delta}
     reached = achieved.epsilon(target)
+    for nudge in range(0 if direction.integer else 24):
+        if reached.value <= epsilon:
+            break
+        # A bound that sums many terms is monotone only to its rounding: what is printed must meet the budget when asked.
+        value *= 1.0 + (1.0 if direction.more_is_private else -1.0) * 4.0**nudge * 4.0 * UNIT
+        achieved = guarantee_of(bound, run.replacing(**{unknown: value}).values, question.orders)
+        reached = achieved.epsilon(target)
     more.update(_how(achieved, reached))
     more["details"] = {**(more.get("details") or {}), "achieved": {"epsilon": reached.value}}
     return [_result(bound, run, unknown, value, **more)]
@@ -270,6 +307,8 @@ def _search(bound: Bound, run: Run, unknown: str, excess: Callable[[float], floa
         low, high = int(direction.low), int(direction.high)
         if unknown == "index":
             high = run.values["records"]
+        elif unknown == "window":
+            high = run.values["records"] - 1
         elif run.sources.get("index") in ("flag", "argument"):
             low = run.values["index"]
         return extreme_integer(excess, direction, low, high)
@@ -277,7 +316,8 @@ def _search(bound: Bound, run: Run, unknown: str, excess: Callable[[float], floa
     if unknown == "strong_convexity":
         beta = float(run.values.get("smoothness") or 1.0)
         return extreme(excess, direction._replace(high=beta), beta)
-    return extreme(excess, direction, start, 4 if bound.gives in ("mu", "log_delta") else _WIDE)
+    width = _COARSE if bound.coarse else (4 if bound.gives in ("mu", "log_delta") else _WIDE)
+    return extreme(excess, direction, start, width)
 
 
 def _excess(guarantee: Guarantee, epsilon: float, log_delta: float) -> float:

@@ -7,6 +7,9 @@ import os
 SHORT = {
     "feldman2018": "Feldman, Mironov, Talwar and Thakurta 2018",
     "bok2024": "Bok, Su and Altschuler 2024",
+    "asoodeh2020": "Asoodeh, Diaz and Calmon 2020",
+    "sordello2021": "Sordello, Bu and Dong 2021",
+    "dpcalc": "dpcalc, docs/method.md",
 }
 """How a source is named in a sentence, by its BibTeX key."""
 

@@ -15,7 +15,10 @@ from typing import Any, NamedTuple
 
 from dpcalc.errors import MissingParameter, NotApplicable, SpecError
 
-FAMILIES = ("iteration", "scheduled", "shifted", "multi_epoch")
+FAMILIES = (
+    "iteration", "scheduled", "shifted", "multi_epoch", "contraction", "shuffle", "hidden_position", "online",
+    "stepwise",
+)  # fmt: skip
 
 GIVES = ("mu", "rdp", "log_delta", "epsilon")
 """What a bound's function returns: a GDP parameter; the RDP at ``order``; ln delta at ``epsilon``; epsilon at
@@ -24,6 +27,9 @@ GIVES = ("mu", "rdp", "log_delta", "epsilon")
 KINDS = ("upper", "exact", "lower", "asymptotic", "published")
 """``upper`` and ``exact`` are guarantees. ``published`` is what a paper prints, kept for comparison where it is wrong
 or superseded; like ``asymptotic`` and ``lower`` it never gates, never solves and is never best."""
+
+CONDITIONAL = "conditional"
+"""The kind of a result whose bound demands something that the described run does not promise; no guarantee."""
 
 QUESTIONS = {"order", "epsilon", "log_delta"}
 
@@ -50,6 +56,15 @@ class Bound(NamedTuple):
     locator: str
     formula: str
     erratum: str
+    demands: tuple[Requirement, ...]
+    slack: str
+    coarse: bool
+    unsolved: tuple[str, ...]
+
+    @property
+    def optional(self) -> frozenset[str]:
+        """The parameters that sharpen the bound where they are known and are not needed."""
+        return frozenset(self.function.__kwdefaults__ or ())
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -74,8 +89,11 @@ class Bound(NamedTuple):
         """Return why the bound does not apply to these values and what would make it, or None."""
         if values.get("schedule") is not None and "schedule" not in self.parameters:
             return "speaks of equal steps, and a schedule is given", "leave out --schedule if all steps are alike"
-        given_as = {"sensitivity": "lipschitz"}
-        missing = [given_as.get(name, name) for name in self.parameters if values.get(name) is None]
+        given_as = {"sensitivity": "lipschitz", "scale": "noise_std"}
+        needed = [name for name in self.parameters if name not in self.optional]
+        missing = [given_as.get(name, name) for name in needed if values.get(name) is None]
+        if len(missing) > 1:
+            missing = [name for name in missing if name != "displacement"]  # it follows from the others
         if missing:
             flags = ", ".join("--" + name.replace("_", "-") for name in missing)
             return f"needs {', '.join(missing)}", f"give {flags}"
@@ -94,7 +112,11 @@ class Bound(NamedTuple):
         found = self.obstacle(values)
         if found:
             raise (MissingParameter if found[0].startswith("needs ") else NotApplicable)(*found)
-        return functools.partial(self.function, **{name: values[name] for name in self.parameters})
+        return functools.partial(self.function, **{n: values[n] for n in self.parameters if values.get(n) is not None})
+
+    def unmet(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return what the bound demands that these values do not promise: its number is then no guarantee."""
+        return tuple(demand.text for demand in self.demands if demand.failure(values))
 
 
 _BOUNDS: dict[str, Bound] = {}
@@ -113,15 +135,26 @@ def bound(
     requires: tuple[Requirement, ...] = (),
     assumes: tuple[str, ...] = (),
     erratum: str = "",
+    demands: tuple[Requirement, ...] = (),
+    slack: str = "",
+    coarse: bool = False,
+    unsolved: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
-    """Register the decorated pure function as the bound ``id`` and return it unchanged."""
+    """Register the decorated pure function as the bound ``id`` and return it unchanged.
+
+    ``demands`` are promises of the user without which the number is shown and no guarantee. ``slack`` says how far the
+    value may lie above the theorem's, where that is more than rounding. ``coarse`` marks a function that takes tens of
+    milliseconds: searches over it end seven digits deep. ``unsolved`` names parameters in which it is not known to be
+    monotone.
+    """
 
     def register(function: Callable[..., float]) -> Callable[..., float]:
         if id in _BOUNDS or gives not in GIVES or kind not in KINDS:
             raise ValueError(f"bad or repeated registration of {id}")
         _BOUNDS[id] = Bound(
-            id, title, gives, kind, algorithms, function, requires, assumes, reference, locator, formula, erratum
-        )
+            id, title, gives, kind, algorithms, function, requires, assumes, reference, locator, formula, erratum,
+            demands, slack, coarse, unsolved,
+        )  # fmt: skip
         return function
 
     return register

@@ -124,4 +124,6 @@ def _result(result: Result) -> dict[str, Any]:
     kept = {k: v for k, v in fields.items() if v is not None or k in _ALWAYS}
     if kept["value"] in (float("inf"), float("-inf")):
         kept["value"], kept["reason"] = None, "no finite value"
+    if kept.get("log_delta") == float("-inf"):
+        kept["log_delta"], kept["reason"] = None, "delta is exactly 0"
     return {**kept, **details}

@@ -28,6 +28,8 @@ DIRECTIONS: dict[str, Direction] = {
     "strong_convexity": Direction(True),
     "records": Direction(True, integer=True, low=1, high=10**15),
     "index": Direction(False, integer=True, low=1, high=10**15),
+    "window": Direction(True, integer=True, low=0, high=10**15),
+    "noise_multiplier": Direction(True, low=1e-6, high=1e6),
 }
 """Parameters that can be solved for. Of index the largest that meets the budget is returned, of records the least."""
 

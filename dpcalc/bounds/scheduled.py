@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpcalc.bounds.steps import CONVEX_SMOOTH, FIXED_ORDER, GAUSSIAN, INDEX_IN_RANGE, NO_CLIPPING, ONE_RELEASE
+from dpcalc.bounds.steps import (
+    CONVEX_SMOOTH,
+    FIXED_ORDER,
+    GAUSSIAN,
+    GAUSSIAN_NOISE,
+    INDEX_IN_RANGE,
+    LIPSCHITZ_CHAIN,
+    NO_CLIPPING,
+    ONE_RELEASE,
+)
 from dpcalc.numerics.floats import MAX, UNIT, product_up, up
 from dpcalc.registry import bound
 from dpcalc.spec.chain import Chain
@@ -19,7 +28,7 @@ from dpcalc.spec.chain import Chain
     reference="feldman2018",
     locator="Theorem 22 for one use with the optimal shifts, per-step step sizes and noise",
     formula="mu^2 = (P_t eta_t Delta)^2/sum_{j>=t} P_j^2 eta_j^2 sigma_j^2, P_j = prod_{u>j} c_u",
-    requires=(INDEX_IN_RANGE,),
+    requires=(INDEX_IN_RANGE, LIPSCHITZ_CHAIN, GAUSSIAN_NOISE),
     assumes=(FIXED_ORDER, CONVEX_SMOOTH + " in every step", GAUSSIAN, ONE_RELEASE, NO_CLIPPING),
 )
 def one_use_mu(*, schedule: Chain, index: int, sensitivity: float, noise_std: float) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 
 from dpcalc.numerics.floats import down, up
 from dpcalc.registry import Requirement
+from dpcalc.spec.loss import LIPSCHITZ_MAPS, exceeds_two
 
 ONE_RELEASE = "only the last iterate is released, once"
 CONVEX_SMOOTH = "every loss is convex and smooth, step_size <= 2/smoothness"
@@ -54,9 +55,11 @@ def _index_in_range(values: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _step_within(values: Mapping[str, Any]) -> tuple[str, str] | None:
-    eta, beta = values.get("step_size"), values.get("smoothness")
+    eta, beta, known = values.get("step_size"), values.get("smoothness"), values.get("loss_class")
     if eta is None or beta is None:
         return "needs step_size and smoothness", "give --step-size and --smoothness"
+    if known not in (None, "convex-smooth"):
+        return f"speaks of convex smooth losses, and the loss is {known}", _CONVEX_SMOOTH_HINT
     if beta > 0.0 and exceeds_two(eta, beta):
         return (
             f"step size {eta:g} exceeds 2/smoothness = {2.0 / beta:g}, which the theorem needs",
@@ -64,6 +67,9 @@ def _step_within(values: Mapping[str, Any]) -> tuple[str, str] | None:
             "but promises no amplification",
         )
     return None
+
+
+_CONVEX_SMOOTH_HINT = "give --loss-class convex-smooth, if it is"
 
 
 def _convexity_within(values: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -87,17 +93,52 @@ def _strongly_convex(values: Mapping[str, Any]) -> tuple[str, str] | None:
 STRONGLY_CONVEX = Requirement("0 < strong_convexity <= smoothness", _strongly_convex)
 
 
-def exceeds_two(eta: float, beta: float) -> bool:
-    """Return whether eta beta > 2, exactly, for the decimals that the two doubles print as (0.2 times 10 does not)."""
-    product = eta * beta
-    if abs(product - 2.0) > 1e-14:
-        return product > 2.0
-    from decimal import Context, Decimal
-
-    return Context(prec=60).multiply(Decimal(repr(eta)), Decimal(repr(beta))) > 2
-
-
 INDEX_IN_RANGE = Requirement("1 <= index <= records", _index_in_range)
-STEP_WITHIN = Requirement("step_size <= 2/smoothness", _step_within)
+STEP_WITHIN = Requirement("loss_class = convex-smooth, step_size <= 2/smoothness", _step_within)
 CONVEXITY_WITHIN = Requirement("strong_convexity <= smoothness", _convexity_within)
 BATCHES_OF_ONE = Requirement("batch_size = 1", _batches_of_one)
+
+
+def _noise_is(kind: str) -> Requirement:
+    def failure(values: Mapping[str, Any]) -> tuple[str, str] | None:
+        found = values.get("noise")
+        flag = {"gaussian": "--noise-std", "laplace": "--laplace-scale"}[kind]
+        return None if found in (None, kind) else (f"is for {kind} noise, and the noise is {found}", f"give {flag}")
+
+    return Requirement(f"noise = {kind}", failure)
+
+
+GAUSSIAN_NOISE = _noise_is("gaussian")
+LAPLACE_NOISE = _noise_is("laplace")
+
+
+def _lipschitz_maps(values: Mapping[str, Any]) -> tuple[str, str] | None:
+    found = values.get("loss_class")
+    if found in LIPSCHITZ_MAPS:
+        return None
+    return (
+        f"needs maps that are Lipschitz, and of a loss that is only {found} they are not",
+        "give --loss-class convex-smooth or smooth, if it is, with --smoothness",
+    )
+
+
+LIPSCHITZ = Requirement("loss_class is convex-smooth or smooth", _lipschitz_maps)
+
+
+def _chain_lipschitz(values: Mapping[str, Any]) -> tuple[str, str] | None:
+    if getattr(values.get("schedule"), "lipschitz", True):
+        return None
+    return f"needs maps that are Lipschitz, and of a loss that is only {values.get('loss_class')} they are not", (
+        "give --smoothness, or a column contraction"
+    )
+
+
+LIPSCHITZ_CHAIN = Requirement("every step's map is Lipschitz with a known factor", _chain_lipschitz)
+
+
+def _one_dimension(values: Mapping[str, Any]) -> tuple[str, str] | None:
+    d = values.get("dimension", 1)
+    return None if d == 1 else (f"is for one dimension, and the dimension is {d}", "use --dimension 1 if it is")
+
+
+ONE_DIMENSION = Requirement("dimension = 1", _one_dimension)

@@ -15,6 +15,9 @@ from dpcalc.version import __version__
 _COMMANDS = {
     "rdp": "One fixed-order pass whose iterates stay hidden (pnsgd, skip, stop, local).",
     "shifted": "Any sequence of noisy Lipschitz steps, with the optimal allocation of shifts.",
+    "hockey-stick": "One record along a fixed-order or randomly stopped pass; Gaussian or Laplace noise.",
+    "shuffle": "One pass in a random order, public or secret; fixed noise or noise tuned to n.",
+    "online": "A growing stream with decaying noise: what holds now, for which records, and the limit.",
     "explain": "Statement, assumptions, formula and reference of a bound.",
     "bounds": "List the bounds.",
     "cite": "BibTeX of what the bounds rest on.",
@@ -31,7 +34,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module = importlib.import_module(f"dpcalc.cli.{cmd_name}")
+        module = importlib.import_module(f"dpcalc.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
         return command
 

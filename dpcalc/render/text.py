@@ -69,6 +69,8 @@ def side_of(result: Result) -> str:
 
 def delta_text(delta: float | None, log_delta: float | None, precision: int, side: str = "nearest") -> str:
     """Return delta as a decimal, as a power of ten where it is below the range of a double."""
+    if log_delta == -math.inf:
+        return "0"
     if log_delta is not None and log_delta < -690.0:
         ten = log_delta / math.log(10.0) * (1.0 - 2.0**-50 if side == "up" else 1.0)
         return "10^" + number(ten, max(precision, 6), "up" if side == "up" else "nearest")
@@ -139,6 +141,11 @@ def how(result: Result, precision: int) -> str:
         return f"mu = {number(result.mu, precision, 'up')}, exact conversion"
     if result.order is not None and result.quantity != "rdp":
         return f"RDP at order {number(result.order, precision)}, {_CONVERSIONS[str(result.conversion)]}"
+    details = result.details or {}
+    if details.get("demands"):
+        return "if " + "; ".join(details["demands"])
+    if details.get("slack") and result.conversion == "profile":
+        return "profile, to its slack"
     return _CONVERSIONS.get(str(result.conversion), "")
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dpcalc.errors import SpecError
+from dpcalc.errors import NotApplicable, SpecError
+from dpcalc.spec.loss import default_class, exceeds_two
 from dpcalc.spec.symbols import check
 
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ class Chain:
         contraction: Lipschitz factor c_t >= 0 of the step's map.
         shift: how far apart the two maps can be, s_t >= 0; None where a sensitivity and an index say it.
         spend: the user's own allocation a_t >= 0, or None.
+        displacement: how far apart a step leaves two points of the domain, over its diameter; None where unknown.
+        probability: of the record falling on the step, or of stopping after it; None where uniform.
+        lipschitz: whether the maps are Lipschitz with ``contraction``.
         path: the file this came from, or "".
     """
 
@@ -37,9 +42,13 @@ class Chain:
         shift: NDArray[np.float64] | None,
         spend: NDArray[np.float64] | None,
         path: str,
+        displacement: NDArray[np.float64] | None = None,
+        probability: NDArray[np.float64] | None = None,
+        lipschitz: bool = True,
     ) -> None:
         self.step_size, self.noise, self.contraction = step_size, noise, contraction
         self.shift, self.spend, self.path = shift, spend, path
+        self.displacement, self.probability, self.lipschitz = displacement, probability, lipschitz
 
     def __len__(self) -> int:
         return len(self.step_size)
@@ -81,13 +90,13 @@ def resolve(
         raise SpecError(f"{path} has {length} steps and --steps says {values['steps']}", "leave out --steps")
     if command == "shifted" and not table and values.get("contraction") is None:
         values["contraction"], origin["contraction"] = 1.0, "default"
-    if command == "rdp":
+    if command != "shifted":
         values["records"], origin["records"] = _records(values, length, path), "file"
     chain = _assemble(command, values, table, length, str(path or ""))
     for noise in ("noise_std", "laplace_scale"):
         if noise in table:
             values[noise], origin[noise] = 1.0, "file"
-    if command == "rdp":
+    if command != "shifted":
         values["step_size"] = values.get("step_size", float(chain.step_size.max()))
         origin.setdefault("step_size", "file")
     values["schedule"], origin["schedule"] = chain, "file" if path else "derived"
@@ -99,7 +108,7 @@ def _read(path: str, columns: tuple[str, ...], values: Mapping[str, Any]) -> dic
 
     table: dict[str, Any] = dict(read_schedule(path, columns=columns))
     for name, array in table.items():
-        symbol = "shift" if name == "spend" else name
+        symbol = {"spend": "shift", "probability": "strong_convexity"}.get(name, name)  # any number >= 0
         for end in (array.min(), array.max()):
             try:
                 check(symbol, float(end))
@@ -152,11 +161,85 @@ def _assemble(command: str, values: Mapping[str, Any], table: Mapping[str, Any],
     if command == "shifted":
         shift = _shift(column("shift"), values.get("index"), "shift" in table)
         contraction = column("contraction")
+    elif command != "rdp":
+        return _with_displacements(values, table, step_size, noise, path)
     else:
         contraction = table["contraction"] if "contraction" in table else _contractions(step_size, values)
     return Chain(
         step_size=step_size, noise=noise, contraction=contraction, shift=shift, spend=table.get("spend"), path=path
     )
+
+
+def _with_displacements(
+    values: Mapping[str, Any],
+    table: Mapping[str, Any],
+    step_size: NDArray[np.float64],
+    noise: NDArray[np.float64],
+    path: str,
+) -> Chain:
+    """Return the chain with the displacement and the Lipschitz factor of each step, from columns or the loss class."""
+    import numpy as np
+
+    beta = values.get("smoothness")
+    known = values.get("loss_class") or default_class(beta)
+    eta = step_size * (1.0 + 2.0**-50)
+    contraction = None
+    if "contraction" in table:
+        contraction = table["contraction"]
+    elif beta is not None and known == "smooth":
+        contraction = (1.0 + eta * beta) * (1.0 + 2.0**-50)
+    elif beta is not None and known == "convex-smooth":
+        m = values.get("strong_convexity") or 0.0
+        contraction = np.maximum(1.0 - step_size * (m * (1.0 - 2.0**-50)), eta * beta - 1.0) + (2.0**-50 if m else 0.0)
+    lipschitz = contraction is not None
+    if contraction is None:
+        contraction = np.ones(len(step_size))
+    displacement = _displacements(values, table, known, eta, contraction if lipschitz else None)
+    return Chain(
+        step_size=step_size, noise=noise, contraction=contraction, shift=None, spend=None, path=path,
+        displacement=displacement, probability=_probability(table, path), lipschitz=lipschitz,
+    )  # fmt: skip
+
+
+def _displacements(
+    values: Mapping[str, Any], table: Mapping[str, Any], known: str, eta: Any, contraction: Any
+) -> NDArray[np.float64] | None:
+    """Return the least factor that the loss class gives for each step (`dpcalc.spec.loss`), None where none does."""
+    import numpy as np
+
+    if "displacement" in table:
+        found: NDArray[np.float64] = table["displacement"]
+        return found
+    if values.get("displacement") is not None:
+        return np.broadcast_to(np.float64(values["displacement"]), eta.shape)
+    rows = [contraction] if contraction is not None else []
+    if values.get("lipschitz") is not None and values.get("diameter") is not None:
+        spread = eta * (2.0 * values["lipschitz"] / values["diameter"])
+        rows.append(1.0 + spread)
+        if known.startswith("convex"):
+            rows.append(np.hypot(1.0, spread))
+    if not rows:
+        return None
+    least: NDArray[np.float64] = np.minimum.reduce(rows) * (1.0 + 2.0**-49)
+    if values.get("dimension", 1) > 1 and "laplace_scale" in {*values, *table}:
+        least = least * (math.sqrt(values["dimension"]) * (1.0 + 2.0**-50))
+    exact = (contraction == 1.0) if contraction is not None and values.get("dimension", 1) == 1 else False
+    return np.where(exact & (least <= 1.0 + 2.0**-48), 1.0, least)
+
+
+def _probability(table: Mapping[str, Any], path: str) -> NDArray[np.float64] | None:
+    """Return the column of probabilities, scaled to add up to at least 1; None where there is none.
+
+    Raises:
+        SpecError: it does not add up to 1 within 1e-9.
+    """
+    if "probability" not in table:
+        return None
+    law: NDArray[np.float64] = table["probability"]
+    total = math.fsum(law.tolist())
+    if abs(total - 1.0) > 1e-9:
+        raise SpecError(f"{path}: the column probability adds up to {total:.12g}", "it must add up to 1")
+    return law / min(total, 1.0) * (1.0 + 2.0**-50)
 
 
 def _shift(shift: NDArray[np.float64], index: Any, from_file: bool) -> NDArray[np.float64]:
@@ -182,9 +265,7 @@ def _contractions(step_size: NDArray[np.float64], values: Mapping[str, Any]) -> 
         raise SpecError("smoothness is needed for the contraction of each step",
                         "give --smoothness, or a column contraction")  # fmt: skip
     largest = float(step_size.max())
-    if beta > 0.0 and largest * beta > 2.0 + 4e-16:
-        from dpcalc.errors import NotApplicable
-
+    if beta > 0.0 and exceeds_two(largest, beta):
         raise NotApplicable(
             f"step size {largest:g} of step {int(step_size.argmax()) + 1} exceeds 2/smoothness = {2.0 / beta:g}",
             f"keep every step size <= {2.0 / beta:g}",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from dpcalc.errors import SpecError
+from dpcalc.numerics.floats import down, up
+from dpcalc.spec import loss
 from dpcalc.spec.symbols import SYMBOLS, check
 
 ALGORITHMS: dict[str, str] = {
@@ -14,16 +17,29 @@ ALGORITHMS: dict[str, str] = {
     "stop": "as pnsgd, stopped after a uniformly random number of steps",
     "local": "one record's noisy gradient message; order and iterates may be public",
     "cyclic": "several passes in one fixed order; the last iterate is released",
+    "shuffled": "one pass of projected noisy SGD in a uniformly random order; the last iterate is released",
+    "rotation": "one pass from a uniformly random record on, in cyclic order; the last iterate is released",
+    "shuffled-stop": "one pass in a uniformly random order, stopped after a uniformly random number of steps",
+    "online": "one pass over a growing stream, each record's noise below the last; the latest iterate is released once",
     "chain": "any sequence of noisy Lipschitz steps, described step by step; the last iterate is released",
 }
 """What each algorithm name runs and releases."""
 
 _WORST_IS_FIRST = ("stop",)
+_NO_INDEX = ("shuffled", "rotation", "shuffled-stop")
 _DEFAULTS: dict[str, Any] = {"batch_size": 1, "adjacency": "replace-one"}
 _OWN_DEFAULTS: dict[str, dict[str, Any]] = {
     "pnsgd": {**_DEFAULTS, "strong_convexity": 0.0},
     "chain": {"start_distance": 0.0},
+    **{
+        name: {**_DEFAULTS, "strong_convexity": 0.0, "last_batch": "own", "permutation": "public"} for name in _NO_INDEX
+    },
+    "online": {"adjacency": "replace-one", "strong_convexity": 0.0, "noise_multiplier": 1.0},
 }
+
+
+NOISE_SCALES = {"noise_std": "gaussian", "laplace_scale": "laplace"}
+"""The kind of noise that each scale parameter speaks of."""
 
 
 class Run(NamedTuple):
@@ -79,13 +95,77 @@ def describe(algorithm: str, given: Mapping[str, Any], sources: Mapping[str, str
         twice = values["adjacency"] == "replace-one"
         values["sensitivity"] = values["lipschitz"] * (2.0 if twice else 1.0)
         origin["sensitivity"] = "derived"
+    if algorithm != "chain":
+        _derive_loss(values, origin)
+        _derive_noise(algorithm, values, origin)
     return Run(algorithm, values, origin)
+
+
+def _derive_loss(values: dict[str, Any], origin: dict[str, str]) -> None:
+    """Fill in the loss class, and the displacement factor that follows from it on a bounded domain."""
+    if "loss_class" not in values:
+        values["loss_class"], origin["loss_class"] = loss.default_class(values.get("smoothness")), "derived"
+    if "displacement" in values or "diameter" not in values or "step_size" not in values:
+        return
+    known = {name: values[name] for name in ("lipschitz", "smoothness", "strong_convexity") if name in values}
+    factor = loss.displacement(
+        loss_class=values["loss_class"], step_size=values["step_size"], diameter=values["diameter"], **known
+    )
+    if factor is not None:
+        values["displacement"], origin["displacement"] = factor, "derived"
+
+
+def _derive_noise(algorithm: str, values: dict[str, Any], origin: dict[str, str]) -> None:
+    """Fill in the kind of noise and its scale, from either flag or from a schedule tuned to the number of records.
+
+    Raises:
+        SpecError: two scales are given, or a scale and another kind of noise.
+    """
+    given = [name for name in NOISE_SCALES if name in values]
+    if len(given) > 1:
+        raise SpecError("both noise_std and laplace_scale are given", "give one of the two")
+    kind = NOISE_SCALES[given[0]] if given else values.get("noise", "gaussian")
+    if values.get("noise", kind) != kind:
+        raise SpecError(f"noise is {values['noise']} and {given[0]} is given", "leave out --noise")
+    if "noise" not in values:
+        values["noise"], origin["noise"] = kind, "derived"
+    if given:
+        if "c1" in values:
+            raise SpecError(f"{given[0]} is given and also follows from c1 and c2", "keep one of the two")
+        values["scale"], origin["scale"] = values[given[0]], "derived"
+    elif algorithm in _NO_INDEX and "c1" in values:
+        _tuned_noise(values, origin)
+    if kind == "laplace" and values.get("dimension", 1) > 1 and origin.get("displacement") == "derived":
+        # What the table bounds is a Euclidean distance; the noise acts on the 1-norm.
+        values["displacement"] = up(values["displacement"] * values["dimension"] ** 0.5, 4.0)
+
+
+def _tuned_noise(values: dict[str, Any], origin: dict[str, str]) -> None:
+    """Fill in the scale of the n-dependent schedule (Sordello et al., Theorems 3 and 4)."""
+    from dpcalc.spec.noise import scale
+
+    needed = ("c2", "records", "step_size", "diameter", "displacement")
+    missing = [name for name in needed if name not in values]
+    if missing:
+        flags = ", ".join(SYMBOLS[name].flag for name in missing)
+        raise SpecError(f"the noise schedule needs {', '.join(missing)}", f"give {flags}")
+    if values["batch_size"] != 1:
+        raise SpecError("the noise schedule is for batches of one record", "leave out --batch-size")
+    found = scale(
+        values["noise"], log_x=math.log(values["records"]), c1=values["c1"], c2=values["c2"],
+        displacement=values["displacement"], diameter=values["diameter"], step_size=values["step_size"],
+    )  # fmt: skip
+    values["scale"], origin["scale"] = down(found, 4.0), "derived"
 
 
 def _fill_index(algorithm: str, values: dict[str, Any], origin: dict[str, str]) -> None:
     records = values.get("records")
-    if records is None:
+    if records is None or algorithm in _NO_INDEX:
         return
+    if "window" in values:
+        _index_of_window(values, origin)
+    if "schedule" in values and "index" not in values:
+        return  # which is worst depends on the steps and on the question
     if "index" not in values:
         # Noise accumulates after a record's step, so the last record is worst; a random stop may never reach it.
         values["index"] = 1 if algorithm in _WORST_IS_FIRST else records
@@ -94,3 +174,13 @@ def _fill_index(algorithm: str, values: dict[str, Any], origin: dict[str, str]) 
         raise SpecError(
             f"index {values['index']} is past the last record {records}", f"use --index between 1 and {records}"
         )
+
+
+def _index_of_window(values: dict[str, Any], origin: dict[str, str]) -> None:
+    """Fill in the youngest record that at least ``window`` others follow: the worst off of them all."""
+    window, records = values["window"], values["records"]
+    if "index" in values:
+        raise SpecError("both index and window are given", "give one of the two")
+    if window >= records:
+        raise SpecError(f"no record is followed by {window} others: there are {records}", f"use --window < {records}")
+    values["index"], origin["index"] = records - window, "worst case"

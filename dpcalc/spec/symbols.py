@@ -6,8 +6,10 @@ import math
 from typing import NamedTuple
 
 from dpcalc.errors import SpecError
+from dpcalc.spec.loss import LOSS_CLASSES
 
 MAX_RECORDS = 10**15
+ALGORITHM_NAMES = ("pnsgd", "skip", "stop", "local", "shuffled", "rotation", "shuffled-stop", "online")
 
 
 class Symbol(NamedTuple):
@@ -52,7 +54,7 @@ def _whole(name: str, letter: str, help: str, *flags: str) -> Symbol:
 SYMBOLS: dict[str, Symbol] = {
     s.name: s
     for s in (
-        Symbol("algorithm", "", "what is run and released", choices=("pnsgd", "skip", "stop", "local")),
+        Symbol("algorithm", "", "what is run and released", choices=ALGORITHM_NAMES),
         Symbol(
             "adjacency",
             "",
@@ -70,7 +72,55 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol("step_size", "eta", "step size of w - eta (gradient + Z)", ("--eta",)),
         Symbol("noise_std", "sigma", "standard deviation per coordinate of the Gaussian Z", ("--sigma",)),
         Symbol("laplace_scale", "v", "scale of the Laplace Z (one dimension)"),
+        Symbol("noise", "", "kind of noise, where its scale is derived or solved for", choices=("gaussian", "laplace")),
         Symbol("diameter", "D", "diameter of the constraint set", ("-D",)),
+        Symbol(
+            "dimension",
+            "d",
+            "dimension of the parameter, for Laplace noise (default 1)",
+            integer=True,
+            low=1,
+            high=MAX_RECORDS,
+            open_ends="none",
+        ),
+        Symbol(
+            "loss_class",
+            "",
+            "what is known of every loss; lipschitz (a bounded gradient only) covers clipping. "
+            "Default: convex-smooth if a smoothness is given, else lipschitz",
+            choices=LOSS_CLASSES,
+        ),
+        Symbol(
+            "displacement",
+            "M",
+            "how far apart a gradient step leaves two points, over the diameter (default: derived from the loss class)",
+            open_ends="high",
+        ),
+        Symbol(
+            "last_batch",
+            "",
+            "a short last batch: divided by its own size, by the nominal one, or dropped",
+            choices=("own", "nominal", "drop"),
+        ),
+        Symbol(
+            "permutation",
+            "",
+            "whether the random order and its seed stay secret for ever",
+            choices=("public", "secret"),
+        ),
+        Symbol("c1", "C1", "constant of the noise schedule"),
+        Symbol("c2", "C2", "constant of the noise schedule", low=-math.inf),
+        Symbol("decay_exponent", "alpha", "exponent of the noise schedule of a stream", high=64.0, open_ends="low"),
+        Symbol(
+            "window",
+            "w",
+            "speak of all records that at least so many others follow",
+            ("-w",),
+            integer=True,
+            high=MAX_RECORDS,
+            open_ends="none",
+        ),
+        Symbol("noise_multiplier", "", "factor on every noise scale of the schedule"),
         Symbol("epsilon", "epsilon", "privacy loss bound", ("-e",), open_ends="high"),
         Symbol("delta", "delta", "probability of exceeding epsilon", ("-d",), high=1.0),
         Symbol("order", "alpha", "order of Renyi divergence", low=1.0, open_ends="none"),

@@ -33,9 +33,14 @@ SIGNS = {
     "epochs": 1,
     "diameter": 1,
     "strong_convexity": -1,
+    "scale": -1,
+    "displacement": 1,
+    "c1": -1,
+    "noise_multiplier": -1,
 }
 """How the promised loss moves when a parameter grows (and all else stays)."""
 FALLS_WITH_INDEX = ("stop",)
+SINGLE = ("skip", "stop", "shuffled-stop", "online")
 
 
 def chain_of(r: random.Random, steps: int) -> Chain:
@@ -47,17 +52,31 @@ def chain_of(r: random.Random, steps: int) -> Chain:
         shift=draw(0.0, 1.0),
         spend=None,
         path="",
+        displacement=draw(0.5, 1.5),
+        probability=None,
     )
+
+
+class Unmapped:
+    """A schedule whose maps have no Lipschitz factor."""
+
+    lipschitz = False
+
+
+def noise_of(bound: Bound) -> str:
+    return "laplace" if "laplace" in bound.id else "gaussian"
 
 
 def parameters(bound: Bound, r: random.Random) -> dict[str, Any]:
     """Parameters that meet every requirement of the bound."""
-    n = whole(r, 1, r.choice((5, 100, 10**6)))
+    n = whole(r, 1, r.choice((5, 100, 1000 if bound.coarse else 10**6)))
     beta = log_uniform(r, 0.1, 10.0)
     values: dict[str, Any] = {
         "records": n,
         "index": whole(r, 1, n),
-        "batch_size": 1 if bound.algorithms[0] in ("skip", "stop") else r.choice((1, whole(r, 1, n))),
+        "batch_size": 1 if bound.algorithms[0] in SINGLE else r.choice((1, whole(r, 1, n))),
+        "last_batch": r.choice(("own", "nominal", "drop")),
+        "adjacency": r.choice(("replace-one", "null-record")),
         "epochs": whole(r, 1, 1000),
         "sensitivity": log_uniform(r, 0.1, 10.0),
         "noise_std": log_uniform(r, 0.1, 100.0),
@@ -67,7 +86,19 @@ def parameters(bound: Bound, r: random.Random) -> dict[str, Any]:
         "strong_convexity": beta * r.uniform(0.01, 0.99),
         "diameter": log_uniform(r, 0.1, 100.0),
         "start_distance": 0.0,
+        "noise": noise_of(bound),
+        "scale": log_uniform(r, 0.3, 30.0),
+        "loss_class": "convex-smooth",
+        "displacement": r.uniform(0.1, 2.0),
+        "dimension": 1,
+        "c1": log_uniform(r, 0.1, 1e4),
+        "c2": log_uniform(r, 1.0, 1e3),
+        "decay_exponent": r.uniform(1.5, 3.0),
+        "noise_multiplier": r.uniform(0.9, 1.05),
+        "permutation": "secret",
     }
+    if bound.id == "contraction.paper_product":
+        values["step_size"] *= 0.5
     if "schedule" in bound.parameters:
         steps = r.randint(1, 12)
         values.update(schedule=chain_of(r, steps), records=steps, index=r.randint(1, steps))
@@ -94,12 +125,16 @@ def larger(values: dict[str, Any], name: str, r: random.Random) -> dict[str, Any
         return {**values, name: r.randint(value + 1, top)} if value < top else None
     if name == "strong_convexity":
         return {**values, name: value + (values["smoothness"] - value) * r.random()}
+    if name == "noise_multiplier":
+        return {**values, name: value * r.uniform(1.0, 1.1)}  # a product without end tends to 0 with much more
     return {**values, name: value * r.randint(2, 9) if isinstance(value, int) else value * (1.0 + r.random() ** 4)}
 
 
 def sign(bound: Bound, name: str, values: dict[str, Any]) -> int:
     if name == "index" and bound.algorithms[0] in FALLS_WITH_INDEX:
         return -1
+    if bound.algorithms[0] == "online" and name in ("displacement", "diameter"):
+        return -1  # the schedule's noise is in proportion to them
     return SIGNS[name]
 
 
@@ -111,8 +146,14 @@ def moves(bound: Bound, name: str, values: dict[str, Any]) -> bool:
     return True
 
 
+def room(bound: Bound, *values: float) -> float:
+    """How far apart two values may be that the theorem says are equal."""
+    return (2e-3 if bound.slack else 1e-12) * max(map(abs, values)) + (2e-3 if bound.slack else 1e-13)
+
+
 def runs(bound: Bound, default: int = 25, cost: int = 400) -> Iterator[tuple[random.Random, dict[str, Any]]]:
-    for r in draws(bound.id, default, cost):
+    weight = 10 if bound.coarse else 1
+    for r in draws(bound.id, max(1, default // weight), cost * weight):
         yield r, parameters(bound, r)
 
 
@@ -125,6 +166,8 @@ def note(bound: Bound, before: Any, after: Any) -> str:
 
 @EVERY
 def test_monotone_in_every_parameter(bound: Bound) -> None:
+    if bound.kind == "published":
+        pytest.skip("what is printed wrongly need not be monotone")
     for r, values in runs(bound):
         for name in bound.parameters:
             grown = larger(values, name, r) if name in SIGNS and moves(bound, name, values) else None
@@ -134,16 +177,15 @@ def test_monotone_in_every_parameter(bound: Bound) -> None:
                 assert not math.isnan(before), note(bound, values, grown)
                 if math.isinf(before) or math.isinf(after):
                     continue
-                room = 1e-12 * max(abs(before), abs(after)) + 1e-13
                 change = (after - before) * sign(bound, name, values)
-                assert change >= -room, note(bound, (values, before), (name, grown[name], after))
+                assert change >= -room(bound, before, after), note(bound, (values, before), (name, grown[name], after))
 
 
 @EVERY
 def test_monotone_in_records(bound: Bound) -> None:
     """More records after the record's own help; the worst record is no better off with fewer."""
-    if "records" not in bound.parameters or bound.id.endswith("published"):
-        pytest.skip("does not depend on records")
+    if "records" not in bound.parameters or bound.id.endswith("published") or "records" in bound.unsolved:
+        pytest.skip("does not depend on records, or not in one direction")
     for r, values in runs(bound):
         if values["batch_size"] != 1:
             continue
@@ -154,7 +196,7 @@ def test_monotone_in_records(bound: Bound) -> None:
             continue  # more records also make it likelier that a late one is used
         for before, after in zip(losses(bound, values), losses(bound, more), strict=True):
             if math.isfinite(before) and math.isfinite(after):
-                assert after <= before + 1e-12 * abs(before) + 1e-13, note(bound, (values, before), (more, after))
+                assert after <= before + room(bound, before), note(bound, (values, before), (more, after))
 
 
 @EVERY
@@ -173,23 +215,24 @@ def test_monotone_in_the_question(bound: Bound) -> None:
 
 def asked(bound: Bound, values: dict[str, Any], question: Question) -> Case:
     algorithm = bound.algorithms[0]
-    given = {k: v for k, v in values.items() if k in bound.parameters and k not in ("sensitivity", "noise_std")}
-    given.update({k: values[k] for k in ("records", "index", "batch_size", "step_size", "smoothness")})
-    if "strong_convexity" not in bound.parameters:
-        given.pop("strong_convexity", None)
-    given["lipschitz"] = values["sensitivity"] / 2.0
-    if "noise_std" in values:
-        given["noise_std"] = values["noise_std"]
+    given = {
+        k: v for k, v in values.items() if k in bound.parameters and k not in ("sensitivity", "noise_std", "scale")
+    }
+    given.update({k: values[k] for k in ("records", "batch_size", "step_size", "smoothness", "permutation")})
+    if not algorithm.startswith("shuffled"):
+        given["index"] = values["index"]
+    given["lipschitz"] = values["sensitivity"] / (2.0 if values["adjacency"] == "replace-one" else 1.0)
+    given.update({k: values[k] for k in ("noise_std", "laplace_scale", "adjacency", "noise") if k in values})
     return answer(describe(algorithm, given), question, [bound])
 
 
 @EVERY
 def test_solved_noise_meets_the_budget(bound: Bound) -> None:
-    if not bound.guarantee or "schedule" in bound.parameters or bound.algorithms[0] == "cyclic":
+    if not bound.guarantee or "schedule" in bound.parameters or bound.algorithms[0] in ("cyclic", "online"):
         pytest.skip("not solved here")
-    solved = 0
+    solved, scale = 0, "laplace_scale" if noise_of(bound) == "laplace" else "noise_std"
     for r, values in runs(bound, default=4, cost=5000):
-        del values["noise_std"]
+        del values["noise_std"], values["laplace_scale"]
         epsilon, delta = log_uniform(r, 0.05, 20.0), log_uniform(r, 1e-12, 0.1)
         question = Question(epsilon, delta, math.log(delta))
         try:
@@ -199,12 +242,12 @@ def test_solved_noise_meets_the_budget(bound: Bound) -> None:
             continue
         assert best is not None
         solved += 1
-        back = asked(bound, {**values, "noise_std": best.value}, Question(None, delta, math.log(delta))).best
+        back = asked(bound, {**values, scale: best.value}, Question(None, delta, math.log(delta))).best
         assert back is not None
         assert back.value <= epsilon, note(bound, values, (question, best.value, back.value))
         # ... and not needlessly large.
         if bound.gives == "mu":
-            less = {**values, "noise_std": best.value * (1.0 - 1e-9)}
+            less = {**values, scale: best.value * (1.0 - 1e-9)}
             tighter = asked(bound, less, Question(None, delta, math.log(delta))).best
             assert tighter is None or tighter.value > epsilon * (1.0 - 1e-8), note(bound, values, question)
     assert solved or bound.gives != "mu"
@@ -308,10 +351,10 @@ def test_every_family_registers_and_unknown_ids_get_a_hint() -> None:
 def test_missing_parameters_are_named(bound: Bound) -> None:
     values = parameters(bound, random.Random(1))
     assert bound.obstacle(values) is None
-    for name in bound.parameters:
+    for name in set(bound.parameters) - bound.optional:
         found = bound.obstacle({k: v for k, v in values.items() if k != name})
         assert found is not None
-        typed = "lipschitz" if name == "sensitivity" else name
+        typed = {"sensitivity": "lipschitz", "scale": "noise_std"}.get(name, name)
         assert typed in found[0]
         assert "--" + typed.replace("_", "-") in found[1]
     with pytest.raises(NotApplicable):
@@ -328,6 +371,10 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"strong_convexity": v["smoothness"] * 1.5},
     lambda v: {"strong_convexity": 0.0},
     lambda v: {"laplace_scale": 1.0, "noise_std": 1.0},
+    lambda v: {"noise": "laplace" if v["noise"] == "gaussian" else "gaussian"},
+    lambda v: {"dimension": 2},
+    lambda v: {"loss_class": "convex"},
+    lambda v: {"loss_class": "convex", "schedule": Unmapped()},
 )
 
 
@@ -415,7 +462,9 @@ def test_extreme_budgets_are_solved_or_refused(algorithm: str, epsilon: float, l
     given = {"records": records, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.5}
     delta = max(math.exp(log_delta), 5e-324)
     bounds = [
-        bound for bound in for_algorithm(algorithm) if bound.gives != "rdp" and "schedule" not in bound.parameters
+        bound
+        for bound in for_algorithm(algorithm)
+        if bound.gives != "rdp" and "schedule" not in bound.parameters and not (bound.coarse and log_delta < -100.0)
     ]
     try:
         case = answer(describe(algorithm, given), Question(epsilon, delta, log_delta), bounds)

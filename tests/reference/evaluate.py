@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import ast
+import math
+import re
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from dpcalc.bounds import iteration, multi_epoch, scheduled
+from dpcalc.bounds import contraction, iteration, laplace, multi_epoch, online, recursion, scheduled, shuffle, stepwise
 from dpcalc.notions import gaussian, renyi
-from dpcalc.numerics import isotonic, sums
+from dpcalc.notions.guarantee import Gdp, Profile, compose
+from dpcalc.numerics import isotonic, lambert, series, sums
+from dpcalc.registry import lookup
+from dpcalc.solve import DIRECTIONS, extreme
+from dpcalc.spec import loss
+from dpcalc.spec.chain import Chain
 from dpcalc.spec.numbers import parse_log
+from dpcalc.spec.run import describe
 
 
 class _Inputs:
@@ -67,8 +77,266 @@ def _skip_eps(i: _Inputs) -> float:
     return iteration.skip_epsilon(**_pass(i), log_delta=i.log("delta"))
 
 
+def _heights(i: _Inputs, name: str) -> np.ndarray:
+    """An array written as arithmetic in j, such as ``2+j/10 (j=1..n)``."""
+    tree = ast.parse(str(i.raw[name]).split("(j=")[0].strip(), mode="eval")
+    allowed = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.Constant, ast.Name, ast.Load)
+    assert all(isinstance(node, allowed) for node in ast.walk(tree))
+    code = compile(tree, name, "eval")
+    return np.array([float(eval(code, {"__builtins__": {}}, {"j": Fraction(j)})) for j in range(1, i.whole("n") + 1)])
+
+
+def _both(log_delta: float) -> dict[str, float]:
+    return {"value": gaussian.exp_up(log_delta) if log_delta <= 0.0 else float("inf"), "log_delta": log_delta}
+
+
+def _noise(i: _Inputs) -> dict[str, Any]:
+    return {"noise": str(i.raw["noise"]), "epsilon": i("eps")}
+
+
+def _steps(i: _Inputs) -> dict[str, Any]:
+    return {
+        **_noise(i),
+        "scale": i("scale"),
+        "sensitivity": 2.0 * i("L"),
+        "displacement": i("M"),
+        "diameter": i("D"),
+        "step_size": i("eta"),
+        "records": i.whole("n"),
+        "batch_size": 1,
+    }
+
+
+def _at(i: _Inputs) -> dict[str, Any]:
+    return {**_steps(i), "index": i.whole("i")}
+
+
+def _without(given: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name not in names}
+
+
+def _trace(i: _Inputs, rate: float | None = None) -> recursion.Trace:
+    return recursion.shift_trace(**_noise(i), first=i("rA"), following=i("rB"), reach=i("rB"), rate=rate)
+
+
+def _rate(i: _Inputs) -> float:
+    return recursion.rate_of(i("c"))
+
+
+def _uneven(i: _Inputs) -> dict[str, Any]:
+    n = i.whole("n")
+    chain = Chain(
+        step_size=_heights(i, "eta_j"),
+        noise=_heights(i, "sigma_j"),
+        contraction=np.ones(n),
+        shift=None,
+        spend=None,
+        path="",
+        displacement=np.full(n, i("M")),
+        probability=_law(i, n),
+    )
+    return {"schedule": chain, "scale": 1.0, "sensitivity": 2.0 * i("L"), "diameter": i("D"), **_noise(i)}
+
+
+def _law(i: _Inputs, n: int) -> np.ndarray | None:
+    """``uniform on positions a..b``"""
+    if "law" not in i.raw:
+        return None
+    first, last = (int(x) for x in re.findall(r"\d+", str(i.raw["law"])))
+    law = np.zeros(n)
+    law[first - 1 : last] = 1.0 / (last - first + 1)
+    return law
+
+
+def _tuned(i: _Inputs, kind: str) -> dict[str, Any]:
+    return {
+        "noise": kind,
+        "records": i.whole("n"),
+        "c1": i("C1"),
+        "c2": i("C2"),
+        "lipschitz": i("L"),
+        "displacement": i("M"),
+        "diameter": i("D"),
+        "step_size": i("eta"),
+        "loss_class": "lipschitz",
+    }
+
+
+def _tuned_scale(i: _Inputs, kind: str) -> float:
+    return float(describe("shuffled", _tuned(i, kind)).values["scale"])
+
+
+def _tuned_delta(i: _Inputs, kind: str) -> dict[str, float]:
+    run = describe("shuffled", _tuned(i, kind))
+    return _both(lookup("shuffle.product").function_of(run.values)(epsilon=i("eps")))
+
+
+def _plan(i: _Inputs) -> online.Stream:
+    return online.stream(
+        noise=str(i.raw["noise"]),
+        c1=i("C1"),
+        c2=i("C2"),
+        decay_exponent=i("alpha"),
+        displacement=i("M"),
+        diameter=i("D"),
+        step_size=i("eta"),
+    )
+
+
+def _record(i: _Inputs) -> dict[str, Any]:
+    return {
+        **_noise(i),
+        "index": i.whole("i"),
+        "sensitivity": 2.0 * i("L"),
+        "c1": i("C1"),
+        "c2": i("C2"),
+        "decay_exponent": i("alpha"),
+        "noise_multiplier": 1.0,
+        "step_size": i("eta"),
+        "displacement": i("M"),
+        "diameter": i("D"),
+    }
+
+
+def _scale_for(bound: Callable[..., float], given: dict[str, Any], target: float) -> float:
+    return extreme(
+        lambda scale: bound(**{**given, "scale": scale}) - target, DIRECTIONS["noise_std"], given["sensitivity"], 1
+    )
+
+
+def _epsilon_for(bound: Callable[..., float], given: dict[str, Any], target: float) -> float:
+    return Profile(lambda epsilon: bound(**{**given, "epsilon": epsilon})).epsilon(target).value
+
+
+def _gdp_delta(i: _Inputs) -> float | dict[str, float]:
+    if "E" in i.raw:
+        return _both(compose([(Gdp(i("mu")), i.whole("E"))]).log_delta(i("eps")).value)
+    return gaussian.delta(mu=i("mu"), epsilon=i("eps"))
+
+
+def _online_shift_delta(i: _Inputs) -> dict[str, float]:
+    plan, index, records = _plan(i), i.whole("i"), i.whole("n")
+    if plan.noise == "gaussian":
+        mu = online.own_shift_mu(plan, 2.0 * i("L"), index, records)
+        return _both(gaussian.log_delta(mu=mu, epsilon=i("eps")))
+    share = online.shift_share(plan, 2.0 * i("L"), index, records)
+    return _both(online.composed(share, records - index + 1, i("eps")))
+
+
+_CONTRACTION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
+    "theta": lambda i: _both(gaussian.log_delta(mu=i("r"), epsilon=i("eps"))),
+    "laplace_hockey_stick": lambda i: _both(recursion.log_one_step("laplace", i("eps"), i("s"))),
+    "lemma5_leading_one_minus_theta": lambda i: _both(
+        contraction.complement_leading(epsilon=i("eps"), ratio=i("r"))
+    ),
+    "c_best": lambda i: loss.contraction(
+        step_size=i("eta"), smoothness=i("beta"), strong_convexity=i("rho")
+    ),
+    "M_paper": lambda i: loss.published_factor(
+        step_size=i("eta"), smoothness=i("beta"), strong_convexity=i("rho")
+    ),
+    "A": lambda i: _both(contraction.log_first(**_noise(i), sensitivity=2.0 * i("L"), scale=i("scale"))),
+    "B": lambda i: _both(contraction.log_factor(
+        **_noise(i), displacement=i("M"), diameter=i("D"), step_size=i("eta"), scale=i("scale")
+    )),
+    "delta_fixed_index": lambda i: _both(contraction.product(**_at(i))),
+    "delta_shuffled": lambda i: _both(shuffle.product(**_steps(i), last_batch="own")),
+    "delta_random_stop_exact": lambda i: _both(contraction.stop_product(**_at(i))),
+    "delta_random_stop_published": lambda i: _both(
+        contraction.log_stop_published(**_without(_steps(i), "batch_size"))
+    ),
+    "delta_shuffled_and_random_stop": lambda i: _both(shuffle.stop_product(**_steps(i))),
+    "delta_heterogeneous_fixed": lambda i: _both(stepwise.product(**_uneven(i), index=i.whole("i"))),
+    "delta_heterogeneous_worst_index": lambda i: _both(stepwise.product(**_uneven(i))),
+    "delta_heterogeneous_shuffled": lambda i: _both(stepwise.shuffled_product(**_uneven(i))),
+    "delta_position_law": lambda i: _both(stepwise.shuffled_product(**_uneven(i))),
+    "delta_minibatch_shuffled": lambda i: _both(shuffle.product(**{
+        **_steps(i), "batch_size": i.whole("batch"),
+        "last_batch": "drop" if str(i.raw["drop_last"]).lower() == "true" else "own",
+    })),
+    "thm3_delta_star": lambda i: _both(
+        shuffle.limit(noise="laplace", c1=i("C1"), c2=1.0, epsilon=i("eps"))
+    ),
+    "thm4_delta_star": lambda i: _both(
+        shuffle.limit(noise="gaussian", c1=i("C1"), c2=1.0, epsilon=i("eps"))
+    ),
+    "nonlinear_limit_star": lambda i: _both(
+        shuffle.nonlinear_limit(noise="laplace", c1=i("C1"), c2=1.0, epsilon=i("eps"))
+    ),
+    "thm3_v": lambda i: _tuned_scale(i, "laplace"),
+    "thm4_sigma": lambda i: _tuned_scale(i, "gaussian"),
+    "thm3_delta": lambda i: _tuned_delta(i, "laplace"),
+    "thm4_delta": lambda i: _tuned_delta(i, "gaussian"),
+    "lambertw": lambda i: lambert.lambert_w_of(i("z"))[1],
+    "lambertw_from_log": lambda i: lambert.lambert_w(i("log_z"))[1],
+    "nonlinear_delta_after_k_steps": lambda i: _both(recursion.last(_trace(i), i.whole("k"))),
+    "nonlinear_delta_shuffled": lambda i: _both(
+        contraction.averaged(recursion.total(_trace(i), i.whole("n")), i.whole("n"))
+    ),
+    "hybrid_delta_after_k_steps": lambda i: _both(recursion.last(_trace(i, _rate(i)), i.whole("k"))),
+    "hybrid_delta_shuffled": lambda i: _both(
+        contraction.averaged(recursion.total(_trace(i, _rate(i)), i.whole("n")), i.whole("n"))
+    ),
+    "gdp_shift_mu": lambda i: contraction.shift_mu(
+        recursion.shift_log_mu(contraction.own_ratio(2.0 * i("L"), i("sigma")), math.inf, _rate(i), i.whole("k"))
+    ),
+    "gdp_shift_delta": lambda i: _both(recursion.log_delta_of_log_mu(
+        i("eps"),
+        recursion.shift_log_mu(contraction.own_ratio(2.0 * i("L"), i("sigma")), math.inf, _rate(i), i.whole("k")),
+    )),
+    "laplace_shift_delta": lambda i: _both(laplace.composed_of(
+        ratio=contraction.own_ratio(2.0 * i("L"), i("v")), count=i.whole("k") + 1, epsilon=i("eps")
+    )),
+    "online_scale": lambda i: _plan(i).scale(i("j")),
+    "online_A": lambda i: _both(online.log_first(_plan(i), 2.0 * i("L"), i.whole("i"), i("eps"))),
+    "online_delta": lambda i: _both(online.product(**_record(i), records=i.whole("n"))),
+    "online_delta_limit": lambda i: _both(online.limit(**_record(i))),
+    "online_delta_star_upper": lambda i: _both(online.limit_above(**_record(i))),
+    "online_delta_star_lower": lambda i: _both(online.limit_below(**_record(i))),
+    "online_integral_logB": lambda i: online.log_integral(_plan(i), i("eps"), i("lower"), i("upper")),
+    "online_n_where_delta_n_equals_delta_star": lambda i: online.overtaken_at(
+        _plan(i), index=i.whole("i"), epsilon=i("eps")
+    ),
+    "int_X_inf_log1p_k_x^-alpha": lambda i: series.log1p_integral(i("X"), i("k"), i("alpha")),
+    "online_delta_uniform_position": lambda i: _both(online.uniform_position(
+        _plan(i), sensitivity=2.0 * i("L"), records=i.whole("n"), epsilon=i("eps")
+    )),
+    "online_delta_worst_index": lambda i: _both(
+        online.product(**_record(_Inputs({**i.raw, "i": i.raw["n"]})), records=i.whole("n"))
+    ),
+    "online_shift_eps0": lambda i: online.shift_share(_plan(i), 2.0 * i("L"), i.whole("i"), i.whole("n")),
+    "online_shift_delta": _online_shift_delta,
+    "online_shift_mu": lambda i: online.own_shift_mu(_plan(i), 2.0 * i("L"), i.whole("i"), i.whole("n")),
+    "scale_for_fixed_index": lambda i: _scale_for(
+        contraction.product, _at(_given(i)), i.log("target_delta")
+    ),
+    "scale_for_shuffled": lambda i: _scale_for(
+        shuffle.product, {**_steps(_given(i)), "last_batch": "own"}, i.log("target_delta")
+    ),
+    "scale_for_random_stop": lambda i: _scale_for(
+        contraction.stop_product, _at(_given(i)), i.log("target_delta")
+    ),
+    "scale_for_single_laplace": lambda i: laplace.least_scale(
+        sensitivity=2.0 * i("L"), epsilon=i("eps"), log_delta=i.log("target_delta")
+    ),
+    "epsilon_for_shuffled": lambda i: _epsilon_for(
+        shuffle.product, {**_steps(_Inputs({**i.raw, "eps": 0})), "last_batch": "own"}, i.log("delta")
+    ),
+    "online_scale_multiplier": lambda i: online.least_multiplier(
+        _plan(i), sensitivity=2.0 * i("L"), index=i.whole("i"), records=i.whole("n"), epsilon=i("eps"),
+        log_delta=i.log("target_delta"),
+    ),
+}  # fmt: skip
+
+
+def _given(i: _Inputs) -> _Inputs:
+    """The inputs with a scale to be replaced."""
+    return _Inputs({**i.raw, "scale": 1})
+
+
 _QUANTITIES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
-    "gdp_delta": lambda i: gaussian.delta(mu=i("mu"), epsilon=i("eps")),
+    **_CONTRACTION,
+    "gdp_delta": _gdp_delta,
     "gdp_ln_delta": lambda i: gaussian.log_delta(mu=i("mu"), epsilon=i("eps")),
     "gdp_eps": lambda i: gaussian.epsilon(mu=i("mu"), log_delta_target=i.log("delta")),
     "gdp_mu": lambda i: gaussian.largest_mu(epsilon=i("eps"), log_delta_target=i.log("delta")),

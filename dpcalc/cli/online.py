@@ -1,0 +1,56 @@
+"""``dpcalc online``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dpcalc.cli.options import parameter_options, run_query
+
+
+@click.command("online")
+@parameter_options("online")
+@click.option("--print-noise", is_flag=True, help="Print record,scale lines from --index (or 1) to -n (or for ever).")
+def command(print_noise: bool, **flags: Any) -> None:
+    """A growing stream: record j gets the noise of a decaying schedule; the latest iterate is released once.
+
+    The newest record is protected by its own noise alone, and that decays: no guarantee holds for all records at once.
+    Ask for one with --index, or for all that at least --window others follow.
+
+    \b
+    After a million records, how private is the 100th?
+      dpcalc online -n 1e6 -i 100 -L 10 --loss-class convex-smooth --smoothness 1 --eta 0.01 -D 1 \\
+          --noise laplace --c1 100 --c2 100 --decay-exponent 1.5 -e 1
+    How old must a record be?
+      dpcalc online -n 1e6 ... -e 1 -d 1e-6 --solve window
+    The noise to add to each arriving record:
+      dpcalc online ... --print-noise | head
+    """
+    if print_noise:
+        _print_noise(flags)
+        return
+    run_query("online", flags)
+
+
+def _print_noise(flags: dict[str, Any]) -> None:
+    """Print one CSV line a record, as long as somebody reads."""
+    from dpcalc.bounds.online import scales, stream
+    from dpcalc.commands import COMMANDS
+    from dpcalc.errors import SpecError
+    from dpcalc.spec.run import describe
+    from dpcalc.spec.symbols import SYMBOLS
+
+    given = {name: flags[name][0][0] for name in COMMANDS["online"].parameters if flags.get(name)}
+    run = describe("online", {name: value for name, value in given.items() if name not in ("index", "window")})
+    names = ("noise", "c1", "c2", "decay_exponent", "displacement", "diameter", "step_size", "noise_multiplier")
+    missing = [name for name in names if run.values.get(name) is None]
+    if missing:
+        raise SpecError(
+            f"the noise schedule needs {', '.join(missing)}",
+            "give " + ", ".join(SYMBOLS[name].flag for name in missing),
+        )
+    plan = stream(**{name: run.values[name] for name in names})
+    click.echo("record," + ("laplace_scale" if plan.noise == "laplace" else "noise_std"))
+    for record, scale in scales(plan, int(given.get("index", 1)), float(given.get("records", float("inf")))):
+        click.echo(f"{record},{scale!r}")
