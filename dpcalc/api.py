@@ -190,8 +190,8 @@ def shuffle(
         last_batch: a short last batch is divided by its ``own`` size (default), by the ``nominal`` one, or dropped
             (``drop``).
         permutation: ``public`` (default), or ``secret`` if the order and its seed stay so for ever.
-        lipschitz, loss_class, smoothness, strong_convexity, displacement, diameter, step_size, noise_std, laplace_scale,
-            noise, dimension, adjacency: as in `hockey_stick`.
+        lipschitz, loss_class, smoothness, strong_convexity, displacement, diameter, step_size, noise_std,
+            laplace_scale, noise, dimension, adjacency: as in `hockey_stick`.
         c1, c2: constants of the noise schedule that is tuned to the number of records, in place of a scale.
         schedule: path of per-step values; its column ``probability`` is the law of the record's position.
         epsilon, delta, solve, gates: as in `rdp`.

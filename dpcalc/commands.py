@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dpcalc.errors import DpcalcError, SpecError
+from dpcalc.errors import SpecError
 from dpcalc.gate import Gate, judge
 from dpcalc.query import Question, answer
 from dpcalc.registry import Bound, for_algorithm
@@ -129,6 +129,11 @@ def ask(
             raise SpecError(f"{command} takes no --schedule", "the noise follows from --c1, --c2 and --decay-exponent")
 
         values, origin = resolve(command, values, origin, described.columns)
+        if algorithm == "pnsgd" and values["schedule"].probability is not None:
+            raise SpecError(
+                "the schedule has a column probability, and in a fixed order every record has its own step",
+                "use --algorithm stop, or `dpcalc shuffle`",
+            )
         if command == "rdp" and values.get("index") is None:
             from dpcalc.bounds.scheduled import worst_index
 

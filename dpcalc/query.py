@@ -5,6 +5,7 @@ The one way through the house. Commands differ only in which algorithms and para
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -21,7 +22,9 @@ from dpcalc.solve import DIRECTIONS, extreme, extreme_integer
 from dpcalc.spec.run import NOISE_SCALES, Run
 
 _WIDE = 1 << 22  # comparison rows that cost a search per evaluation are solved to 1e-9
-_COARSE = 1 << 30  # and those that cost tens of milliseconds to 2e-7
+_COARSE = 1 << 30  # bounds that cost tens of milliseconds are solved to 2e-7,
+_FINE = 1 << 16  # and their epsilon found to 1e-11, so that what was solved for is met when asked for
+_STEEP = 100.0  # how far ln delta is off matters to the search no further
 
 
 class Question(NamedTuple):
@@ -105,7 +108,7 @@ def guarantee_of(bound: Bound, values: Mapping[str, Any], orders: tuple[float, .
     if bound.gives == "rdp":
         return Rdp(lambda order: function(order=order), orders)
     if bound.gives == "log_delta":
-        return Profile(lambda epsilon: function(epsilon=epsilon), _COARSE if bound.coarse else 2)
+        return Profile(functools.cache(lambda epsilon: function(epsilon=epsilon)), _FINE if bound.coarse else 2)
     return Point(lambda log_delta: function(log_delta=log_delta))
 
 
@@ -258,6 +261,7 @@ def _solved(bound: Bound, run: Run, question: Question, unknown: str) -> list[Re
     target, epsilon = safe_log_delta(question), _below(question.epsilon)
     direction = DIRECTIONS[unknown]
 
+    @functools.cache
     def excess(value: float) -> float:
         changed = run.replacing(**{unknown: int(value) if direction.integer else value})
         return _excess(guarantee_of(bound, changed.values, question.orders), epsilon, target)
@@ -267,6 +271,8 @@ def _solved(bound: Bound, run: Run, question: Question, unknown: str) -> list[Re
     }.get(unknown)  # fmt: skip
     if unknown not in bound.parameters and through not in bound.parameters:
         raise NotApplicable(f"does not depend on {unknown}", f"solve for another parameter than {unknown}")
+    if bound.kind == "asymptotic":
+        raise NotApplicable("is a limit, which nothing is solved with", "ask for epsilon or delta to see it")
     if unknown in bound.unsolved:
         raise NotApplicable(f"is not known to be monotone in {unknown}", f"try values of --{unknown} in a sweep")
     try:
@@ -279,8 +285,9 @@ def _solved(bound: Bound, run: Run, question: Question, unknown: str) -> list[Re
     for nudge in range(0 if direction.integer else 24):
         if reached.value <= epsilon:
             break
-        # A bound that sums many terms is monotone only to its rounding: what is printed must meet the budget when asked.
-        value *= 1.0 + (1.0 if direction.more_is_private else -1.0) * 4.0**nudge * 4.0 * UNIT
+        # A sum of many terms is monotone only to its rounding: what is printed must meet the budget when asked again.
+        step = 4.0**nudge * UNIT * (_FINE if bound.coarse else 4.0)
+        value *= 1.0 + (step if direction.more_is_private else -step)
         achieved = guarantee_of(bound, run.replacing(**{unknown: value}).values, question.orders)
         reached = achieved.epsilon(target)
     more.update(_how(achieved, reached))
@@ -323,7 +330,7 @@ def _search(bound: Bound, run: Run, unknown: str, excess: Callable[[float], floa
 def _excess(guarantee: Guarantee, epsilon: float, log_delta: float) -> float:
     """Return a number that is <= 0 exactly when the guarantee implies (epsilon, delta)."""
     if isinstance(guarantee, (Gdp, Profile)):
-        return guarantee.log_delta(epsilon).value - log_delta
+        return min(_STEEP, max(-_STEEP, guarantee.log_delta(epsilon).value - log_delta))
     if isinstance(guarantee, Rdp) and not guarantee.orders:
         found = optimise(guarantee.curve, log_delta, rough=True).epsilon - epsilon
     else:

@@ -12,12 +12,12 @@ from dpcalc.report import Case, Result
 from dpcalc.spec.run import Run
 
 _WHY = {
-    "shuffle.mixture": "shuffle.product credits every later step with one worst-case contraction over the whole domain; "
-    "shuffle.mixture lets the noise of all later steps add up, so that a record k steps from the end has mu/sqrt(k)",
+    "shuffle.mixture": "shuffle.product credits every later step with one worst-case contraction over the whole domain;"
+    " shuffle.mixture lets the noise of all later steps add up, so that a record k steps from the end has mu/sqrt(k)",
     "shuffle.hybrid": "shuffle.hybrid takes, step by step, the smaller of the contraction that is left and of what the "
     "noise added up so far proves; shuffle.product has the first alone, and linearised",
-    "hidden_position.shuffled": "hidden_position.shuffled also counts that nobody knows where the record was: the places "
-    "it could have held vouch for each other, which the public bounds, averages over a known place, cannot use",
+    "hidden_position.shuffled": "hidden_position.shuffled also counts that nobody knows where the record was: the "
+    "places it could have held vouch for each other, which the public bounds, averages over a known place, cannot use",
 }
 
 
@@ -29,7 +29,7 @@ def remarks(run: Run, question: Question, case: Case, bounds: Sequence[Bound]) -
     if run.algorithm in ("pnsgd", "skip"):
         return _earlier(run, question, best, bounds)
     if run.algorithm == "shuffled":
-        return (*_secret(case, best), *_why(case, best), *_tuned(run))
+        return (*_secret(case, best), *_why(case, best), *_short_batch(run, question, best, bounds), *_tuned(run))
     if run.algorithm == "online":
         return _newest(run, question, best, bounds)
     return ()
@@ -58,8 +58,8 @@ def _newest(run: Run, question: Question, best: Result, bounds: Sequence[Bound])
     records, index = int(run.values["records"]), int(run.values["index"])
     if index == records:
         return (
-            "this is for the newest record, which nothing hides but its own step's noise: there is no amplification, and "
-            "as the noise decays its delta tends to 1; older records are better off (use --window or --index)",
+            "this is for the newest record, which nothing hides but its own step's noise: there is no amplification, "
+            "and as the noise decays its delta tends to 1; older records are better off (use --window or --index)",
         )
     other = _at(run, question, bounds, records)
     shown = f": {other.quantity} {_shown(other)}" if other is not None else ""
@@ -93,6 +93,23 @@ def _why(case: Case, best: Result) -> tuple[str, ...]:
     if published is None or best.bound not in _WHY or not _size(best) < 0.99 * _size(published):
         return ()
     return (_WHY[best.bound],)
+
+
+def _short_batch(run: Run, question: Question, best: Result, bounds: Sequence[Bound]) -> tuple[str, ...]:
+    """Say what a short last batch costs, where it is divided by its own size and so weighs its records more."""
+    short = int(run.values["records"]) % int(run.values["batch_size"]) if "records" in run.values else 0
+    if not short or run.values["last_batch"] != "own":
+        return ()
+    try:
+        found = answer(run.replacing(last_batch="drop"), question, list(bounds)).best
+    except DpcalcError:
+        return ()
+    if found is None or not _size(found) < 0.9 * _size(best):
+        return ()
+    return (
+        f"the short last batch of {short} records weighs each of them more and no noise follows it; --last-batch drop "
+        f"gives {found.quantity} {_shown(found)}",
+    )
 
 
 def _size(result: Result) -> float:

@@ -63,16 +63,25 @@ def extreme(excess: Callable[[float], float], direction: Direction, start: float
 
 
 def extreme_integer(excess: Callable[[int], float], direction: Direction, low: int, high: int) -> int:
-    """Return the cheapest whole value in [low, high] with excess(value) <= 0, by bisection.
+    """Return the cheapest whole value in [low, high] with excess(value) <= 0.
+
+    Doubling steps from the cheap end, then bisection: small answers cost few evaluations at small values.
 
     Raises:
         Infeasible: not even the most private end meets the budget.
     """
     safe, cheap = (high, low) if direction.more_is_private else (low, high)
-    if excess(safe) > 0.0:
-        raise Infeasible(f"not even {safe} meets the budget", reached=safe)
     if excess(cheap) <= 0.0:
         return cheap
+    if excess(safe) > 0.0:
+        raise Infeasible(f"not even {safe} meets the budget", reached=safe)
+    toward, step = (1 if safe > cheap else -1), 1
+    while step < abs(safe - cheap):
+        probe = cheap + toward * step
+        if excess(probe) <= 0.0:
+            safe = probe
+            break
+        cheap, step = probe, 2 * step
     while abs(safe - cheap) > 1:
         middle = (safe + cheap) // 2
         if excess(middle) <= 0.0:

@@ -6,8 +6,7 @@ divergence of the noise at distance r (`dpcalc.bounds.recursion.log_one_step`). 
     A = h(eps, Delta/scale),   B = h(eps, c D/(eta scale)),   k = n - i later steps,
 
 with D the diameter of the domain and c the displacement factor (`dpcalc.spec.loss`). Noise is Gaussian in any
-dimension, or Laplace: one-dimensional, or of independent coordinates with Lipschitz constant and diameter in the
-1-norm.
+dimension, or Laplace: one-dimensional, or of independent coordinates with the Lipschitz constant in the 1-norm.
 """
 
 from __future__ import annotations
@@ -34,7 +33,10 @@ from dpcalc.registry import Requirement, bound
 from dpcalc.spec import loss
 
 PAPER = "sordello2021"
-FRESH = "fresh Gaussian or Laplace noise in every step, w - step_size (gradient + Z)"
+FRESH = (
+    "fresh Gaussian or Laplace noise in every step, w - step_size (gradient + Z); for Laplace noise in several "
+    "dimensions lipschitz is in the 1-norm"
+)
 DOMAIN = "iterates are projected onto a set of the given diameter"
 DISPLACED = "the losses are of the stated class, which bounds how far a step leaves two points of the set"
 LIPSCHITZ_STEPS = "the losses are smooth, and convex where so stated, so that every step's map is Lipschitz"

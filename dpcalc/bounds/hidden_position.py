@@ -23,13 +23,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.bounds.steps import GAUSSIAN_NOISE, ONE_RELEASE, STEP_WITHIN
 from dpcalc.notions import gaussian
 from dpcalc.numerics.floats import UNIT, ratio_up
 from dpcalc.numerics.logspace import log_add_exp
+from dpcalc.numerics.roots import greatest
 from dpcalc.numerics.sums import log_sum_hockey_sticks
 from dpcalc.registry import Requirement, bound
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 _SINGLE = 1000  # rows that are blocks of their own
 _BLOCKS = 5000  # at most so many more
 _UNITS = 2.0**60
-_Z_STEPS = 48
+_LEVEL_ULPS = 1 << 20  # the common level is found to 2e-10; a little too low is on the safe side
 
 
 class _Rows(NamedTuple):
@@ -72,8 +73,7 @@ def one_pass(*, steps: int, after: int, ratio: float, cross: float, epsilon: flo
     ceiling = public_position(steps=steps, after=after, ratio=ratio, epsilon=epsilon)
     if steps == 1 or not 1e-90 < ratio < 1e90 or epsilon > 1e90:
         return ceiling
-    rows = _rows(steps, after, ratio, cross)
-    return min(ceiling, _best_cut(rows, epsilon, steps))
+    return min(ceiling, _best_cut(steps, after, ratio, cross, epsilon))
 
 
 def public_position(*, steps: int, after: int, ratio: float, epsilon: float) -> float:
@@ -98,15 +98,15 @@ def _log_difference(a: float, b: float) -> float:
 
 
 @functools.lru_cache(maxsize=4)
-def _rows(steps: int, after: int, ratio: float, cross: float) -> _Rows:
+def _rows(steps: int, after: int, ratio: float, cross: float, fewer: int) -> _Rows:
+    """Return the rows in blocks of their own up to a point, then of equal ratio; ``fewer`` times fewer of both."""
     import numpy as np
 
-    top = after + steps
-    single = np.arange(after + 1, min(top, _SINGLE) + 1, dtype=np.int64)
-    starts = [single]
-    if top > _SINGLE:
-        growth = max(0.002, math.log(top / _SINGLE) / _BLOCKS)
-        ends = np.exp(np.arange(0, math.log((top + 1.0) / (_SINGLE + 1.0)) + growth, growth)) * (_SINGLE + 1.0)
+    top, alone = after + steps, _SINGLE // fewer
+    starts = [np.arange(after + 1, min(top, alone) + 1, dtype=np.int64)]
+    if top > alone:
+        growth = max(0.002 * fewer, math.log(top / alone) * fewer / _BLOCKS)
+        ends = np.exp(np.arange(0, math.log((top + 1.0) / (alone + 1.0)) + growth, growth)) * (alone + 1.0)
         grid = np.unique(np.rint(ends).astype(np.int64))
         starts.append(grid[grid <= top])
     low = np.concatenate(starts)
@@ -115,20 +115,39 @@ def _rows(steps: int, after: int, ratio: float, cross: float) -> _Rows:
     return _Rows(low.astype(float), count.astype(float), mu, ratio, cross)
 
 
-def _best_cut(rows: _Rows, epsilon: float, steps: int) -> float:
-    """Return the least certificate over the cuts tried: a coarse scan, then thirds around the best."""
-    last = len(rows.low) - 2
+def _best_cut(steps: int, after: int, ratio: float, cross: float, epsilon: float) -> float:
+    """Return the least certificate over the cuts tried: all over a coarse grid of rows, then few of the fine one."""
+    coarse, fine = _rows(steps, after, ratio, cross, 10), _rows(steps, after, ratio, cross, 1)
+    last = len(coarse.low) - 2
     step = max(1, last // 12)
-    found = {cut: _certificate(rows, epsilon, steps, cut) for cut in {*range(0, last + 1, step), last}}
-    while step > 1:
-        best = min(found, key=lambda cut: (found[cut], cut))
+    found: dict[int, float] = {}
+    _try(found, coarse, epsilon, steps, [*range(0, last + 1, step), last])
+    while step > max(1, last // 600):
         step = max(1, step // 3)
-        for cut in (best - 2 * step, best - step, best + step, best + 2 * step):
-            if 0 <= cut <= last and cut not in found:
-                found[cut] = _certificate(rows, epsilon, steps, cut)
-        if step <= last / 600:
+        best = _least(found)
+        _try(found, coarse, epsilon, steps, [best + k * step for k in (-2, -1, 1, 2)])
+    least = _least(found)
+    near = int(fine.low.searchsorted(coarse.low[least + 1])) - 1
+    step, refined = max(1, len(fine.low) // len(coarse.low)), {}
+    _try(refined, fine, epsilon, steps, [near - step, near, near + step])
+    for _ in range(6):
+        best = _least(refined)
+        if best - step in refined and best + step in refined:
+            step //= 2
+        if step == 0:
             break
-    return min(found.values())
+        _try(refined, fine, epsilon, steps, [best - step, best + step])
+    return min(found[least], min(refined.values(), default=0.0))
+
+
+def _least(found: Mapping[int, float]) -> int:
+    return min(found, key=lambda cut: (found[cut], cut))
+
+
+def _try(found: dict[int, float], rows: _Rows, epsilon: float, steps: int, cuts: Sequence[int]) -> None:
+    for cut in cuts:
+        if 0 <= cut <= len(rows.low) - 2 and cut not in found:
+            found[cut] = _certificate(rows, epsilon, steps, cut)
 
 
 def _certificate(rows: _Rows, epsilon: float, steps: int, cut: int) -> float:
@@ -171,17 +190,14 @@ def _level(rows: _Rows, epsilon: float, cut: int) -> Array | None:
         return None
 
     def balance(z: float) -> float:
-        excess = np.expm1(np.minimum(rows.mu * (z - half) - epsilon, 700.0)) * rows.size
+        excess = np.expm1(np.minimum(rows.mu * (z - half) - epsilon, 600.0)) * rows.size
         return float(np.maximum(excess[: cut + 1], 0.0).sum() + np.minimum(excess[cut + 1 :], 0.0).sum())
 
     high = min(high, low + (epsilon + 710.0 + math.log(float(rows.size.sum()))) / float(rows.mu[0]) + float(half[0]))
-    for _ in range(_Z_STEPS):
-        middle = 0.5 * (low + high)
-        if balance(middle) <= 0.0:
-            low = middle
-        else:
-            high = middle
-    level: Array = rows.mu * (low * (1.0 - 1e-12) - half)
+    if balance(low) > 0.0:
+        return None
+    found = greatest(balance, low, high, ulps=_LEVEL_ULPS)
+    level: Array = rows.mu * (found * (1.0 - 1e-12) - half)
     return level
 
 

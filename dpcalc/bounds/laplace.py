@@ -64,7 +64,7 @@ def mixture(*, ratio: float, later: int, epsilon: float) -> float:
     difference is added.
     """
     own = recursion.log_one_step("laplace", epsilon, ratio)
-    if later == 0 or not 1e-100 < ratio < 1e90:
+    if own == -math.inf or later == 0 or not 1e-100 < ratio < 1e90:
         return own
     a = later + 1.0
     reduced = ratio / math.sqrt(2.0 * a) * (1.0 + 4.0 * UNIT)

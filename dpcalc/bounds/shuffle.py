@@ -382,8 +382,8 @@ def stop_hybrid(
 
 _TUNED = "the noise follows the schedule tuned to n, and n grows without bound"
 _LIMIT_ERRATUM = (
-    "The paper states delta = delta* + O(.) for n large enough. delta* is the limit of a linear bound as n grows; at its "
-    "own Figure 2 the bound at n is above delta* for every n, and no finite run is covered by it."
+    "The paper states delta = delta* + O(.) for n large enough. delta* is the limit of a linear bound as n grows; at "
+    "its own Figure 2 the bound at n is above delta* for every n, and no finite run is covered by it."
 )
 
 
@@ -460,4 +460,6 @@ def tuned_rate(*, noise: str, sensitivity: float, step_size: float, displacement
         )
     if kappa >= 1.0:
         return f"its product bound nears the limit delta* as 1/n ({shown} >= 1)"
-    return f"its product bound nears the limit delta* from below, as n^-{kappa:.4g} and not as 1/n as printed ({shown} < 1)"
+    return (
+        f"its product bound nears the limit delta* from below, as n^-{kappa:.4g}, not as 1/n as printed ({shown} < 1)"
+    )

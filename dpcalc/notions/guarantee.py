@@ -82,7 +82,7 @@ class Profile(NamedTuple):
         """Return the least epsilon at ln delta, rounded up (inf if none below 1e300)."""
 
         def excess(e: float) -> float:
-            return self.profile(e) - log_delta
+            return min(100.0, max(-100.0, self.profile(e) - log_delta))  # false position likes no cliffs
 
         ceiling = 1.0
         while excess(ceiling) > 0.0:

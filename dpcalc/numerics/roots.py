@@ -63,7 +63,7 @@ def _close(
         if step % 4 == 0 and gap > target:
             x = from_ordinal((ordinal(bad) + ordinal(good)) >> 1)
         else:
-            x = _false_position(bad, weight_bad, good, weight_good, gap)
+            x = _false_position(bad, weight_bad, good, weight_good, gap, ulps)
         if step % 4 == 0:
             target = gap >> 3
         value = function(x)
@@ -88,11 +88,11 @@ def _relax(value: float, previous: float) -> float:
     return factor if factor > 0.0 else 0.5
 
 
-def _false_position(bad: float, at_bad: float, good: float, at_good: float, gap: int) -> float:
-    """Return the secant's root, kept off the ends by a few representable numbers."""
+def _false_position(bad: float, at_bad: float, good: float, at_good: float, gap: int, ulps: int) -> float:
+    """Return the secant's root, kept off the ends by a few representable numbers, or by half the final width."""
     low, high = sorted((ordinal(bad), ordinal(good)))
     span = at_bad - at_good
     x = good + (bad - good) * (-at_good / span) if 0.0 < span < math.inf else -1.0
     rank = ordinal(x) if 0.0 <= x < MAX else (low + high) >> 1
-    margin = 1 + min(gap >> 6, 3)
+    margin = 1 + max(min(gap >> 6, 3), min(gap >> 2, ulps >> 1))
     return from_ordinal(min(max(rank, low + margin), high - margin))

@@ -179,8 +179,11 @@ def promise(case: Case) -> str:
         )
     index = case.inputs.get("index", (None, ""))[0]
     who = f"the record at position {index}" if index is not None else "the differing record"
+    window = case.inputs.get("window", (None, ""))[0]
     if best.quantity == "index":
         who = f"any record at positions 1 to {best.value:.0f}"
+    elif best.quantity == "window" or window is not None:
+        who = f"any record that at least {best.value if best.quantity == 'window' else window:.0f} others follow"
     what = "another record" if best.adjacency == "replace_one" else "a null record (zero gradient)"
     scope = "no matter what the other records are, and even to somebody who knows them all"
     if best.quantity in ("mu", "rdp"):

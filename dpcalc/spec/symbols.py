@@ -93,7 +93,8 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol(
             "displacement",
             "M",
-            "how far apart a gradient step leaves two points, over the diameter (default: derived from the loss class)",
+            "how far apart a gradient step leaves two points, over the diameter; for Laplace noise in the 1-norm "
+            "(default: derived from the loss class)",
             open_ends="high",
         ),
         Symbol(
@@ -140,7 +141,7 @@ def check(name: str, value: float | int | str) -> float | int | str:
     symbol = SYMBOLS[name]
     if symbol.choices:
         if value not in symbol.choices:
-            raise SpecError(f"{name} is {value!r}; it must be {symbol.domain}")
+            raise SpecError(f"{name} is {value!r}; it must be {symbol.domain}", f"see {symbol.flag}")
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise SpecError(f"{name} is {value!r}; it must be {symbol.domain}", f"write {symbol.flag} as a plain number")

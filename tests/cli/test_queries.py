@@ -21,50 +21,12 @@ import jsonschema
 import numpy as np
 import pytest
 
-from dpcalc.cli.main import main
-from dpcalc.references import read
 from dpcalc.render import FORMATS
+from tests.cli.conftest import SCHEMA, best
 
 ROOT = Path(__file__).resolve().parents[2]
 PASS = "rdp -n 1000 -i 500 -L 1 --smoothness 1 --eta 0.1"
 CHAIN = "shifted --steps 20 --shift 0.1 --eta 1"
-SCHEMA = json.loads(read("report-1.schema.json"))
-
-
-@pytest.fixture
-def ask(capsys: pytest.CaptureFixture[str]) -> Any:
-    def run(line: str, expected: int = 0) -> str:
-        with pytest.raises(SystemExit) as stop:
-            main(shlex.split(line))
-        captured = capsys.readouterr()
-        assert (stop.value.code or 0) == expected, captured.err
-        return captured.out
-
-    return run
-
-
-@pytest.fixture
-def ask_json(ask: Any) -> Any:
-    """Return the cases of a query's JSON, validated against the schema and against what JSON allows."""
-
-    def run(line: str, expected: int = 0) -> list[dict[str, Any]]:
-        def refuse(word: str) -> None:
-            raise AssertionError(f"{word} is not JSON")
-
-        report = json.loads(ask(f"{line} --json", expected), parse_constant=refuse)
-        jsonschema.validate(report, SCHEMA)
-        assert report["summary"]["cases"] == len(report["cases"])
-        for case in report["cases"]:
-            assert any(result["best"] for result in case["results"])
-            assert all(result["kind"] in ("upper", "exact") for result in case["results"] if result["best"])
-        cases: list[dict[str, Any]] = report["cases"]
-        return cases
-
-    return run
-
-
-def best(case: dict[str, Any]) -> dict[str, Any]:
-    return next(result for result in case["results"] if result["best"])
 
 
 def test_the_schema_is_one() -> None:
