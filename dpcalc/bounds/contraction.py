@@ -28,7 +28,7 @@ from dpcalc.bounds.steps import (
     STEP_WITHIN,
     batch_of,
 )
-from dpcalc.numerics.floats import UNIT, ratio_up, up
+from dpcalc.numerics.floats import UNIT, quotient_up, ratio_up, up
 from dpcalc.registry import Requirement, bound
 from dpcalc.spec import loss
 
@@ -52,7 +52,7 @@ def ratios(
 
 def own_ratio(sensitivity: float, scale: float, size: int = 1) -> float:
     """Return r_A = Delta/(b scale), rounded up."""
-    return ratio_up(sensitivity, size * scale)
+    return quotient_up((sensitivity,), (float(size), scale)) if sensitivity > 0.0 else 0.0
 
 
 def later_ratio(displacement: float | None, diameter: float, step_size: float, scale: float) -> float:
@@ -61,8 +61,7 @@ def later_ratio(displacement: float | None, diameter: float, step_size: float, s
         return math.inf
     if displacement == 0.0:
         return 0.0
-    value = ratio_up(displacement * diameter, step_size * scale)
-    return value if value > 0.0 else 5e-324
+    return max(5e-324, quotient_up((displacement, diameter), (step_size, scale)))
 
 
 def log_first(*, noise: str, epsilon: float, sensitivity: float, scale: float) -> float:

@@ -80,21 +80,9 @@ def public_position(*, steps: int, after: int, ratio: float, epsilon: float) -> 
     """Return an upper bound on ln of the average of delta_G(eps; ratio/sqrt(k)) over k = after+1 .. after+steps."""
     if ratio > 1e90:
         return 0.0
-    total = log_sum_hockey_sticks(epsilon, max(ratio, 1e-290), steps + after)
-    if after:
-        # The sum over k = 2 .. steps+1 is at most that over 1 .. steps+1 less a lower bound of the first term, and at
-        # most that over 1 .. steps.
-        first = gaussian.log_delta(mu=ratio, epsilon=epsilon)
-        rest = _log_difference(total, first - 64.0 * UNIT * (1.0 + abs(first)))
-        total = min(rest, log_sum_hockey_sticks(epsilon, max(ratio, 1e-290), steps))
+    total = log_sum_hockey_sticks(epsilon, max(ratio, 1e-290), steps + after, 1 + after)
     value = total - math.log(steps)
     return min(0.0, value + 4.0 * UNIT * (abs(value) + math.log(steps)) + 1e-323)
-
-
-def _log_difference(a: float, b: float) -> float:
-    """Return ln(exp(a) - exp(b)), rounded up; a where little would be left."""
-    gap = b - a
-    return a + math.log1p(-math.exp(gap)) * (1.0 - 16.0 * UNIT) if gap < -1e-6 else a
 
 
 @functools.lru_cache(maxsize=4)
@@ -277,11 +265,11 @@ def shuffled(
     """
     full, short = (1, 0) if batch_size >= records else divmod(records, batch_size)
     short = 0 if last_batch == "drop" else short
-    size = min(batch_size, records)
+    size = batch_size if last_batch == "nominal" else min(batch_size, records)
     ratio = ratio_up(sensitivity, size * scale)
     cross = 4.0 if adjacency == "null-record" else 1.0
     inner = one_pass(steps=full, after=int(short > 0), ratio=ratio, cross=cross, epsilon=epsilon)
-    value = inner + math.log(full * size) - math.log(records)
+    value = inner + math.log(full * min(size, records)) - math.log(records)
     if short:
         # Whether the record is in the short batch is given away: joint convexity.
         own = ratio_up(sensitivity, (short if last_batch == "own" else size) * scale)

@@ -75,7 +75,9 @@ def mixture(*, ratio: float, later: int, epsilon: float) -> float:
 
     depth = -log_integrand(0.0)
     if depth > 1e12:
-        return own
+        # Fewer steps than there are will do: the noise of the rest is not counted.
+        fewer = int(later * 1e11 / depth)
+        return min(own, mixture(ratio=ratio, later=fewer, epsilon=epsilon)) if 0 < fewer < later else own
     peak = _peak(log_integrand, -(math.sqrt(2.0 * depth / a) + depth / a + 1.0), 0.0)
     top = log_integrand(peak)
     width = min(

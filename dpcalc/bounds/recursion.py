@@ -213,6 +213,11 @@ def _walk(
         length = min(length, max(1, (terms - start) // 500) if falling else terms - start)
         after = log_e + length * factor if factor else log_e
         shift_after = trace.shift(start + length) if trace.shift is not None else math.inf
+        while length > 1 and bends and log_e - min(after, shift_after) > 4.0 * bends[shift_after < after] * ease_change:
+            # The shift bound bends within the block: too long a step, to be taken again.
+            length //= 2
+            after = log_e + length * factor if factor else log_e
+            shift_after = trace.shift(start + length) if trace.shift is not None else math.inf
         shifted = shift_after < after
         block = _Block(start, length, log_e, factor, shifted)
         yield block
@@ -373,9 +378,11 @@ def _log_inverse_powers(rate: float, count: int) -> float:
         return math.inf
     if rate > 0.0:
         top, bottom = log_expm1(x * count), log_one_minus_exp(-x)
+        moved = x * count
     else:
         top, bottom = log_one_minus_exp(x * count) + x, log_one_minus_exp(x)
-    return top - bottom - UNIT * (4.0 * (abs(top) + abs(bottom) + abs(x * count)) + 8.0)
+        moved = -x + 1.0  # the rounding of x count hardly moves ln(1 - e^(x count))
+    return top - bottom - UNIT * (4.0 * (abs(top) + abs(bottom) + moved) + 8.0)
 
 
 def log_delta_of_log_mu(epsilon: float, log_mu: float) -> float:

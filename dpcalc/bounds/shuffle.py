@@ -27,7 +27,7 @@ from dpcalc.bounds.contraction import (
 from dpcalc.bounds.hidden_position import public_position
 from dpcalc.bounds.recursion import SLACK, Trace
 from dpcalc.bounds.steps import GAUSSIAN_NOISE, LAPLACE_NOISE, ONE_DIMENSION, ONE_RELEASE, STEP_WITHIN
-from dpcalc.numerics.floats import UNIT, ratio_up, up
+from dpcalc.numerics.floats import UNIT, quotient_up, up
 from dpcalc.numerics.logspace import log_add_exp, log_expm1
 from dpcalc.registry import bound
 
@@ -116,7 +116,7 @@ def _linear(
     trace = Trace(
         noise, epsilon, own_ratio(sensitivity, scale, size), later_ratio(displacement, diameter, step_size, scale)
     )
-    return trace, ratio_up(diameter, step_size * scale)
+    return trace, quotient_up((diameter,), (step_size, scale))
 
 
 @bound(
@@ -230,7 +230,7 @@ def _positions(trace: Trace, terms: int, ratio: float | None) -> float:
     formula="delta(eps) = (1/n) int_0^n delta_G(eps; (Delta/v)/sqrt(2 g)) dg",
     requires=(LAPLACE_NOISE, ONE_DIMENSION, STEP_WITHIN),
     assumes=(ORDER, LIPSCHITZ_STEPS, "fresh Laplace noise in every step, one dimension", ONE_RELEASE),
-    slack="a few per cent for tens of records, falling as 1/records",
+    slack="up to 8 per cent near epsilon = Delta/(2 b v) and for few records; positive where epsilon >= Delta/(b v)",
 )
 def laplace_mixture(
     *, records: int, batch_size: int, last_batch: str, sensitivity: float, noise: str, scale: float, step_size: float,
@@ -298,7 +298,7 @@ def hybrid(
             return min(found, _positions(trace, terms, ratio))
         return min(found, _laplace_positions(trace, terms, ratio)) if shifts and dimension == 1 else found
 
-    reach = ratio_up(diameter, step_size * scale) if math.isfinite(diameter) else math.inf
+    reach = quotient_up((diameter,), (step_size, scale)) if math.isfinite(diameter) else math.inf
     return _in_pass(plan, trace, reach, left)
 
 

@@ -189,15 +189,15 @@ def average(values: Any, law: Any) -> float:
     """Return ln of the average of exp(values) under the law (uniform where None), rounded up."""
     import numpy as np
 
+    if law is not None:
+        with np.errstate(divide="ignore"):
+            values = values + np.log(law)
     peak = float(values.max())
     if peak == -math.inf:
         return peak
-    weights = 1.0 / len(values) if law is None else law
-    total = math.fsum((np.exp(np.maximum(values - peak, -740.0)) * weights).tolist())
-    if total <= 0.0:
-        return -1e290
+    total = math.fsum(np.exp(np.maximum(values - peak, -740.0)).tolist()) / (len(values) if law is None else 1)
     value = peak + math.log(total)
-    return min(0.0, value + UNIT * (4.0 * abs(value) + 32.0))
+    return min(0.0, value + UNIT * (4.0 * (abs(value) + abs(peak)) + 32.0))
 
 
 # --- bounds -----------------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def log_delta(*, mu: float, epsilon: float) -> float:
     """
     if epsilon < 0.0:
         mixed = log_add_exp(math.log(-math.expm1(epsilon)), epsilon + log_delta(mu=mu, epsilon=-epsilon))
-        return min(0.0, mixed + 8.0 * UNIT)
+        return min(0.0, mixed + UNIT * (8.0 + 8.0 * abs(mixed)))
     if mu == 0.0:
         return -math.inf
     if mu > 1e100:

@@ -47,6 +47,47 @@ def product_up(*factors: float) -> float:
     return up(value, 4.0 * len(factors)) if value < MAX else math.inf
 
 
+def quotient_up(numerators: tuple[float, ...], denominators: tuple[float, ...]) -> float:
+    """Return a quotient of products of positive doubles, rounded up.
+
+    It is at least the quotient of the doubles themselves and that of the decimals they print as, and no further above
+    the larger of the two than one rounding.
+    """
+    value = math.prod(numerators) / math.prod(denominators)
+    if not 1e-290 < value < 1e290:
+        return up(value, 8.0)
+    top, bottom, power = 1, 1, 0
+    for x in numerators:
+        digits, exponent = _decimal(x)
+        top, power = top * digits, power + exponent
+    for x in denominators:
+        digits, exponent = _decimal(x)
+        bottom, power = bottom * digits, power - exponent
+    top, bottom = (top * 10**power, bottom) if power >= 0 else (top, bottom * 10**-power)
+    above = [x.as_integer_ratio() for x in numerators]
+    below = [x.as_integer_ratio() for x in denominators]
+    over = math.prod(p for p, _ in above) * math.prod(q for _, q in below)
+    under = math.prod(q for _, q in above) * math.prod(p for p, _ in below)
+    return max(_divided_up(top, bottom), _divided_up(over, under))
+
+
+def _divided_up(top: int, bottom: int) -> float:
+    value = top / bottom
+    p, q = value.as_integer_ratio()
+    return value if p * bottom >= q * top else math.nextafter(value, math.inf)
+
+
+def _decimal(x: float) -> tuple[int, int]:
+    """Return (digits, exponent) of the shortest decimal that reads as the double x."""
+    mantissa, _, exponent = repr(float(x)).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = int(whole + fraction)
+    power = int(exponent or 0) - len(fraction)
+    while digits % 10 == 0 and digits:
+        digits, power = digits // 10, power + 1
+    return digits, power
+
+
 _SHORT = 1024.0  # 2^10
 
 

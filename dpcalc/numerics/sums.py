@@ -74,8 +74,8 @@ def _expm1_ends(x: float, k: float) -> float:
     return math.exp(y) * (first / 24.0 - 7.0 * third / 5760.0 + 31.0 * fifth / 967680.0)
 
 
-def log_sum_hockey_sticks(e: float, r: float, terms: int) -> float:
-    """Return an upper bound on ln sum_{k=1}^{terms} H(e, r/sqrt(k)), for e >= 0 and r > 0.
+def log_sum_hockey_sticks(e: float, r: float, terms: int, start: int = 1) -> float:
+    """Return an upper bound on ln sum_{k=start}^{terms} H(e, r/sqrt(k)), for e >= 0, r > 0 and start of 1 or 2.
 
     H is that of `dpcalc.numerics.special`. As a function of a real k, f(k) = H(e, r/sqrt(k)) is the tail of an
     inverse Gaussian measure,
@@ -87,9 +87,10 @@ def log_sum_hockey_sticks(e: float, r: float, terms: int) -> float:
     least 64 terms; Cauchy's estimate then puts R below 1e-15 of the sum. Terms far before the bend count as 1, which
     is above them. The integral, in ln k, uses panels of ratio 4, and of 3 w/k* near the bend.
     """
-    peak = log_hockey_stick(e, r)
+    peak = log_hockey_stick(e, r / math.sqrt(start))
     first, cut = _direct_range(e, r, terms)
-    total = (first - 1) * math.exp(-peak) if first > 1 else 0.0
+    first = max(first, start)
+    total = (first - start) * math.exp(-peak) if first > start else 0.0
     for k in range(first, cut + 1):
         term = math.exp(min(0.0, log_hockey_stick(e, r / math.sqrt(k)) - peak))
         total += term
