@@ -1,0 +1,185 @@
+"""Privacy profiles delta(epsilon) that cost something to evaluate: tables of them, and their Renyi divergences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.logspace import log_add_exp
+from dpcalc.numerics.quadrature import gauss_legendre
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+_DEEPEST = -1e5
+_ROUNDS = 6
+_MOST = 20_000
+_DEEP = 60.0
+_MOST_PANELS = 8000
+
+
+def tabulated(curve: Callable[[Array], Array], top: float) -> Callable[[Array], Array]:
+    """Return a curve that is evaluated at some thousand points now, and bounded by chords from then on.
+
+    The exact delta is convex in e^epsilon and non-increasing: between two points it lies below the chord through upper
+    bounds at them, and behind the last below its value there. Points are as close as ln delta falls: by 0.1 between
+    neighbours down to e^-60, by 0.4 to e^-700, by a twentieth of itself beyond.
+
+    Args:
+        curve: array of epsilons >= 0 -> array of upper bounds on ln delta.
+        top: where to end, > 0; best where ln delta is some -1e5, or delta is 0.
+    """
+    import numpy as np
+
+    nodes = np.concatenate(([0.0], top * np.exp(np.linspace(-30.0, 0.0, 121))))
+    values = curve(nodes)
+    for _ in range(_ROUNDS):
+        high, low = np.maximum(values[:-1], _DEEPEST), np.maximum(values[1:], _DEEPEST)
+        wanted = np.where(high > -60.0, 0.1, np.where(high > -700.0, 0.4, 0.05 * np.abs(high)))
+        pieces = np.minimum(np.ceil(np.maximum(high - low, 0.0) / wanted), 8.0).astype(int)
+        split = np.flatnonzero(pieces > 1)
+        if not len(split) or len(nodes) > _MOST:
+            break
+        fresh = np.concatenate([
+            nodes[k] + (nodes[k + 1] - nodes[k]) * np.arange(1, pieces[k]) / pieces[k] for k in split
+        ])  # fmt: skip
+        nodes, values = np.concatenate((nodes, fresh)), np.concatenate((values, curve(fresh)))
+        order = np.argsort(nodes, kind="stable")
+        nodes, values = nodes[order], np.minimum.accumulate(values[order])
+    return _chords(nodes, values)
+
+
+def _chords(nodes: Array, values: Array) -> Callable[[Array], Array]:
+    import numpy as np
+
+    def interpolated(e: Array) -> Array:
+        place = np.clip(np.searchsorted(nodes, e, side="right") - 1, 0, len(nodes) - 2)
+        left, right = nodes[place], nodes[place + 1]
+        inside = np.minimum(e, right)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            # (e^e - e^left)/(e^right - e^left); rounded down, since the curve falls
+            share = np.exp(inside - right) * np.expm1(left - inside) / np.expm1(left - right)
+            share = np.clip(share * (1.0 - 64.0 * UNIT) - 1e-300, 0.0, 1.0)
+            value = np.logaddexp(values[place] + np.log1p(-share), values[place + 1] + np.log(share))
+        value = np.where(e >= nodes[-1], values[-1], np.where(np.isnan(value), values[place], value))
+        finite = np.where(np.isfinite(value), np.abs(value), 0.0)
+        found: Array = np.minimum(0.0, value + UNIT * (16.0 + 8.0 * finite))
+        return found
+
+    return interpolated
+
+
+def renyi(
+    curve: Callable[[Array], Array], *, order: float, scale: float, own: Callable[[Array], Array],
+    breaks: Sequence[float] = (), rounds: int = 10,
+) -> float:  # fmt: skip
+    """Return an upper bound on the Renyi divergence of a mechanism with this privacy profile, in either order.
+
+    D_a <= ln(1 + a (a-1) int_0^inf (e^((a-1) e) + e^(-a e)) delta(e) de)/(a-1), an identity where the profile is exact
+    and the same for both orders; for a = 1, int_0^inf (1 + e^-e) delta(e) de.
+
+    Args:
+        curve: array of epsilons >= 0 -> upper bounds on ln delta, smooth between the breaks.
+        order: a >= 1.
+        scale: about the epsilon over which the profile changes, > 0.
+        own: a curve above it whose ln delta is concave, for the tail: the record's own step.
+        breaks: points at which the profile may bend.
+        rounds: how often panels on which two rules differ are halved; what differs is added.
+
+    Returns:
+        D_a, rounded up; inf where the integral does not end within some thousand times the scale.
+    """
+    import numpy as np
+
+    def log_integrand(e: Array) -> Array:
+        found: Array = np.logaddexp((order - 1.0) * e, -order * e) + curve(e)
+        return found
+
+    end = _end(log_integrand, scale)
+    if not end < 0.5 * _MOST_PANELS * scale:
+        return math.inf
+    start = np.minimum(0.5 * scale, end) * np.exp(np.linspace(-30.0, 0.0, 76))
+    edges = np.concatenate(([0.0], start, np.arange(scale, end, 0.5 * scale), [end], [b for b in breaks if b < end]))
+    total = _integral(log_integrand, np.unique(edges), rounds)
+    log_integral = log_add_exp(total, _tail(own, order, end))
+    if log_integral == -math.inf:
+        return 0.0
+    log_integral += 1e-13
+    if order == 1.0:
+        return up(math.exp(log_integral), 16.0) if log_integral < 700.0 else math.inf
+    log_moment = log_integral + math.log(order) + math.log(order - 1.0)
+    moment = log_moment + math.log1p(math.exp(-log_moment)) if log_moment > 0.0 else math.log1p(math.exp(log_moment))
+    return up(moment / (order - 1.0), 64.0)
+
+
+def _end(log_integrand: Callable[[Array], Array], scale: float) -> float:
+    """Return where the integrand, times epsilon, has fallen by e^-60 from its largest; inf if it does not."""
+    import numpy as np
+
+    e = scale * np.exp(np.linspace(-20.0, 14.0, 341))
+    value = log_integrand(e) + np.log(e)
+    top = int(np.argmax(value))
+    fallen = np.flatnonzero(value[top:] < value[top] - _DEEP)
+    return float(e[top + fallen[0]]) if len(fallen) else math.inf
+
+
+def _integral(log_integrand: Callable[[Array], Array], edges: Array, rounds: int) -> float:
+    """Return ln of an upper bound on the integral: the finer of two rules, and how far they differ."""
+    import numpy as np
+
+    left, right = edges[:-1], edges[1:]
+    total = -math.inf
+    for round in range(rounds + 1):
+        fine, coarse = (_rule(log_integrand, left, right, points) for points in (16, 12))
+        with np.errstate(invalid="ignore", over="ignore"):
+            gap = fine + np.log(np.maximum(np.abs(np.expm1(np.minimum(coarse - fine, 50.0))), 1e-300))
+        gap = np.where(np.isnan(gap) | (fine == -np.inf), coarse, gap)
+        whole = log_add_exp(total, _log_sum(fine))
+        rough = (gap > whole - 34.0) & (round < rounds)
+        total = log_add_exp(total, log_add_exp(_log_sum(fine[~rough]), _log_sum(gap[~rough])))
+        if not rough.any() or len(left) > 4 * _MOST_PANELS:
+            return total if not rough.any() else log_add_exp(total, _log_sum(np.logaddexp(fine, gap)[rough]))
+        middle = 0.5 * (left + right)[rough]
+        left, right = np.concatenate((left[rough], middle)), np.concatenate((middle, right[rough]))
+    return total
+
+
+def _rule(log_integrand: Callable[[Array], Array], left: Array, right: Array, points: int) -> Array:
+    """Return ln of the Gauss-Legendre rule on every panel."""
+    import numpy as np
+
+    x, w = (np.array(column) for column in zip(*gauss_legendre(points), strict=True))
+    half = 0.5 * (right - left)
+    nodes = left[:, None] + half[:, None] * (1.0 + x)[None, :]
+    value = log_integrand(nodes.ravel()).reshape(nodes.shape)
+    peak = np.maximum(value.max(axis=1), -1e300)
+    with np.errstate(divide="ignore"):
+        found: Array = peak + np.log(half) + np.log((w[None, :] * np.exp(value - peak[:, None])).sum(axis=1))
+    return np.where(peak <= -1e300, -np.inf, found)
+
+
+def _log_sum(values: Array) -> float:
+    import numpy as np
+
+    if not len(values) or (peak := float(values.max())) == -math.inf:
+        return -math.inf
+    return peak + math.log(math.fsum(np.exp(values - peak).tolist()))
+
+
+def _tail(own: Callable[[Array], Array], order: float, end: float) -> float:
+    """Return ln of a bound on the integral beyond ``end``: a concave exponent lies below its tangent."""
+    import numpy as np
+
+    before = end * (1.0 - 1e-3)
+    at_before, at_end = own(np.array([before, end])).tolist()
+    if at_end == -math.inf:
+        return -math.inf
+    slope = (at_end - at_before) / (end - before) + order - 1.0
+    if slope >= 0.0:
+        return math.inf
+    return float(at_end + np.logaddexp((order - 1.0) * end, -order * end) - math.log(-slope))
