@@ -15,6 +15,7 @@ _PUBLIC = {
     "hockey_stick": "dpcalc.api",
     "shuffle": "dpcalc.api",
     "online": "dpcalc.api",
+    "multi_epoch": "dpcalc.api",
     "Report": "dpcalc.report",
     "Case": "dpcalc.report",
     "Result": "dpcalc.report",
@@ -30,6 +31,7 @@ __all__ = [*_PUBLIC, "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from dpcalc.api import hockey_stick as hockey_stick
+    from dpcalc.api import multi_epoch as multi_epoch
     from dpcalc.api import online as online
     from dpcalc.api import rdp as rdp
     from dpcalc.api import shifted as shifted

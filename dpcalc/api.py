@@ -254,6 +254,61 @@ def online(
     return _one("online", given, epsilon, delta, (), solve, gates)
 
 
+def multi_epoch(
+    *,
+    algorithm: str = "cyclic",
+    release: str | None = None,
+    records: int | None = None,
+    epochs: int | None = None,
+    steps: int | None = None,
+    index: int | None = None,
+    batch_size: int | None = None,
+    last_batch: str | None = None,
+    permutation: str | None = None,
+    lipschitz: float | None = None,
+    loss_class: str | None = None,
+    smoothness: float | None = None,
+    strong_convexity: float | None = None,
+    displacement: float | None = None,
+    diameter: float | None = None,
+    step_size: float | None = None,
+    noise_std: float | None = None,
+    laplace_scale: float | None = None,
+    langevin_std: float | None = None,
+    noise: str | None = None,
+    dimension: int | None = None,
+    adjacency: str | None = None,
+    epsilon: float | None = None,
+    delta: float | str | None = None,
+    order: float | Sequence[float] = (),
+    solve: str | None = None,
+    gates: Sequence[str] = (),
+) -> Report:
+    """Return what is true of many passes over the records.
+
+    Args:
+        algorithm: ``cyclic``, ``shuffle-once``, ``shuffled-epochs``, ``noisy-sgd`` or ``noisy-gd``.
+        release: ``last`` (default), or ``epoch`` if the iterate is released after every pass.
+        records, epochs: n and E.
+        steps: of noisy-sgd and noisy-gd, in place of epochs.
+        index: 1-based position of the differing record, for ``cyclic`` (None: the worst).
+        batch_size, last_batch, permutation: as in `shuffle`.
+        lipschitz, loss_class, smoothness, strong_convexity, displacement, diameter, step_size, noise_std,
+            laplace_scale, noise, dimension, adjacency: as in `hockey_stick`.
+        langevin_std: sigma of w - eta gradient + sqrt(2 eta) sigma N(0, 1), in place of noise_std.
+        epsilon, delta, order, solve, gates: as in `rdp`.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+
+    >>> round(multi_epoch(records=60000, epochs=20, batch_size=250, lipschitz=1, smoothness=1, step_size=0.1,
+    ...                   noise_std=0.05, delta=1e-6).cases[0].best.value, 9)
+    0.68377813
+    """
+    given = {k: v for k, v in locals().items() if k not in ("epsilon", "delta", "order", "solve", "gates")}
+    return _one("multi-epoch", given, epsilon, delta, order, solve, gates)
+
+
 def _one(
     command: str,
     given: dict[str, Any],

@@ -76,6 +76,17 @@ COMMANDS: dict[str, Command] = {
             ("shuffle", "hidden_position", "stepwise"),
         ),
         Command(
+            "multi-epoch",
+            "Many passes: hidden iterates, or one released after every epoch; ordered, shuffled, sampled, full batch.",
+            ("cyclic", "shuffle-once", "shuffled-epochs", "noisy-sgd", "noisy-gd"),
+            (
+                "algorithm", "release", "records", "epochs", "steps", "index", "batch_size", "last_batch",
+                "permutation", *_LOSS, "step_size", *_NOISE, "langevin_std", "adjacency",
+            ),
+            (),
+            ("multi_epoch", "noisy_gd", "shuffled_epochs", "hidden_epochs", "noisy_sgd", "released"),
+        ),
+        Command(
             "online",
             "A growing stream with noise that decays from record to record: what holds now, and the limit.",
             ("online",),
@@ -121,12 +132,19 @@ def ask(
     algorithm = values.pop("algorithm", described.algorithms[0])
     if algorithm not in described.algorithms:
         raise SpecError(f"algorithm is {algorithm!r}; it must be one of {', '.join(described.algorithms)}")
+    if values.pop("release", "last") == "epoch":
+        algorithm += "-released"
     origin = dict(sources or {})
     if command == "shifted" or "schedule" in values:
         from dpcalc.spec.chain import resolve
 
         if not described.columns:
-            raise SpecError(f"{command} takes no --schedule", "the noise follows from --c1, --c2 and --decay-exponent")
+            hint = (
+                "the noise follows from --c1, --c2 and --decay-exponent"
+                if command == "online"
+                else "all steps are alike"
+            )
+            raise SpecError(f"{command} takes no --schedule", hint)
 
         values, origin = resolve(command, values, origin, described.columns)
         if algorithm == "pnsgd" and values["schedule"].probability is not None:

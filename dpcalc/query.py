@@ -12,18 +12,19 @@ from typing import Any, NamedTuple
 
 from dpcalc.errors import DpcalcError, Infeasible, MissingParameter, NotApplicable, SpecError
 from dpcalc.notions.gaussian import exp_up
-from dpcalc.notions.guarantee import Answer, Gdp, Guarantee, Point, Profile, Rdp
+from dpcalc.notions.guarantee import Answer, Composition, Gdp, Guarantee, Point, Profile, Rdp
 from dpcalc.notions.renyi import optimise
 from dpcalc.numerics.floats import UNIT, is_short
 from dpcalc.references import SHORT
 from dpcalc.registry import CONDITIONAL, Bound, for_algorithm
 from dpcalc.report import Case, Obstacle, Result
-from dpcalc.solve import DIRECTIONS, extreme, extreme_integer
+from dpcalc.solve import DIRECTIONS, Direction, extreme, extreme_integer
 from dpcalc.spec.run import NOISE_SCALES, Run
 
 _WIDE = 1 << 22  # comparison rows that cost a search per evaluation are solved to 1e-9
 _COARSE = 1 << 30  # bounds that cost tens of milliseconds are solved to 2e-7,
 _FINE = 1 << 16  # and their epsilon found to 1e-11, so that what was solved for is met when asked for
+_ROUGH = 1 << 38  # what a promise not made would give, to 6e-5
 _STEEP = 100.0  # how far ln delta is off matters to the search no further
 
 
@@ -109,6 +110,8 @@ def guarantee_of(bound: Bound, values: Mapping[str, Any], orders: tuple[float, .
         return Rdp(lambda order: function(order=order), orders)
     if bound.gives == "log_delta":
         return Profile(functools.cache(lambda epsilon: function(epsilon=epsilon)), _FINE if bound.coarse else 2)
+    if bound.gives == "parts":
+        return Composition(function())
     return Point(lambda log_delta: function(log_delta=log_delta))
 
 
@@ -207,11 +210,15 @@ def _how(guarantee: Guarantee, found: Answer) -> dict[str, Any]:
         how["mu"] = guarantee.mu
     if found.at_edge:
         how["details"] = {"order_at_edge": True}
+    if found.conversion == "pld":
+        how["details"] = {"rounding": found.rounding, "lattice": found.lattice}
     return how
 
 
 def _epsilon(bound: Bound, run: Run, question: Question, unknown: str) -> list[Result]:
     guarantee = guarantee_of(bound, run.values, question.orders)
+    if isinstance(guarantee, Profile) and bound.coarse and bound.unmet(run.values):
+        guarantee = guarantee._replace(ulps=_ROUGH)
     target = safe_log_delta(question)
     found = guarantee.epsilon(target)
     if isinstance(guarantee, Point) and math.isinf(found.value):
@@ -267,10 +274,13 @@ def _solved(bound: Bound, run: Run, question: Question, unknown: str) -> list[Re
         return _excess(guarantee_of(bound, changed.values, question.orders), epsilon, target)
 
     through = {
-        "lipschitz": "sensitivity", "noise_std": "scale", "laplace_scale": "scale", "window": "index"
+        "lipschitz": "sensitivity", "noise_std": "scale", "laplace_scale": "scale", "window": "index",
+        "epochs": "steps",
     }.get(unknown)  # fmt: skip
     if unknown not in bound.parameters and through not in bound.parameters:
         raise NotApplicable(f"does not depend on {unknown}", f"solve for another parameter than {unknown}")
+    if direction.integer and bound.coarse and bound.unmet(run.values):
+        raise NotApplicable("demands what is not promised: " + "; ".join(bound.unmet(run.values)), "promise it")
     if bound.kind == "asymptotic":
         raise NotApplicable("is a limit, which nothing is solved with", "ask for epsilon or delta to see it")
     if unknown in bound.unsolved:
@@ -316,6 +326,8 @@ def _search(bound: Bound, run: Run, unknown: str, excess: Callable[[float], floa
             high = run.values["records"]
         elif unknown == "window":
             high = run.values["records"] - 1
+        elif unknown == "batch_size":
+            return _batch(run, direction, excess)
         elif run.sources.get("index") in ("flag", "argument"):
             low = run.values["index"]
         return extreme_integer(excess, direction, low, high)
@@ -327,9 +339,18 @@ def _search(bound: Bound, run: Run, unknown: str, excess: Callable[[float], floa
     return extreme(excess, direction, start, width)
 
 
+def _batch(run: Run, direction: Direction, excess: Callable[[float], float]) -> int:
+    """Return the least batch size that meets the budget among those that leave no short last batch."""
+    records = int(run.values["records"])
+    low = [b for b in range(1, min(math.isqrt(records), 10**6) + 1) if records % b == 0]
+    sizes = sorted({*low, *(records // b for b in low)})
+    place = extreme_integer(lambda k: excess(sizes[k]), direction, 0, len(sizes) - 1)
+    return sizes[place]
+
+
 def _excess(guarantee: Guarantee, epsilon: float, log_delta: float) -> float:
     """Return a number that is <= 0 exactly when the guarantee implies (epsilon, delta)."""
-    if isinstance(guarantee, (Gdp, Profile)):
+    if isinstance(guarantee, (Gdp, Profile, Composition)):
         return min(_STEEP, max(-_STEEP, guarantee.log_delta(epsilon).value - log_delta))
     if isinstance(guarantee, Rdp) and not guarantee.orders:
         found = optimise(guarantee.curve, log_delta, rough=True).epsilon - epsilon

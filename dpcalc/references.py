@@ -6,9 +6,13 @@ import os
 
 SHORT = {
     "feldman2018": "Feldman, Mironov, Talwar and Thakurta 2018",
+    "chourasia2021": "Chourasia, Ye and Shokri 2021",
+    "ye2022": "Ye and Shokri 2022",
     "bok2024": "Bok, Su and Altschuler 2024",
+    "dong2022": "Dong, Roth and Su 2022",
     "asoodeh2020": "Asoodeh, Diaz and Calmon 2020",
     "sordello2021": "Sordello, Bu and Dong 2021",
+    "kairouz2015": "Kairouz, Oh and Viswanath 2015",
     "dpcalc": "dpcalc, docs/method.md",
 }
 """How a source is named in a sentence, by its BibTeX key."""

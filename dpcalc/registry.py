@@ -11,18 +11,20 @@ import functools
 import importlib
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from dpcalc.errors import MissingParameter, NotApplicable, SpecError
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 FAMILIES = (
     "iteration", "scheduled", "shifted", "multi_epoch", "contraction", "shuffle", "hidden_position", "online",
-    "stepwise",
+    "stepwise", "noisy_gd", "noisy_sgd", "released", "shuffled_epochs",
 )  # fmt: skip
 
-GIVES = ("mu", "rdp", "log_delta", "epsilon")
+GIVES = ("mu", "rdp", "log_delta", "epsilon", "parts")
 """What a bound's function returns: a GDP parameter; the RDP at ``order``; ln delta at ``epsilon``; epsilon at
-``log_delta``."""
+``log_delta``; what is composed, as [(pair of laws, how often), ...]."""
 
 KINDS = ("upper", "exact", "lower", "asymptotic", "published")
 """``upper`` and ``exact`` are guarantees. ``published`` is what a paper prints, kept for comparison where it is wrong
@@ -49,7 +51,7 @@ class Bound(NamedTuple):
     gives: str
     kind: str
     algorithms: tuple[str, ...]
-    function: Callable[..., float]
+    function: Callable[..., Any]
     requires: tuple[Requirement, ...]
     assumes: tuple[str, ...]
     reference: str
@@ -103,7 +105,7 @@ class Bound(NamedTuple):
                 return found
         return None
 
-    def function_of(self, values: Mapping[str, Any]) -> Callable[..., float]:
+    def function_of(self, values: Mapping[str, Any]) -> Callable[..., Any]:
         """Return the function with the run's parameters filled in; it still takes the question's own.
 
         Raises:
@@ -139,7 +141,7 @@ def bound(
     slack: str = "",
     coarse: bool = False,
     unsolved: tuple[str, ...] = (),
-) -> Callable[[Callable[..., float]], Callable[..., float]]:
+) -> Callable[[Function], Function]:
     """Register the decorated pure function as the bound ``id`` and return it unchanged.
 
     ``demands`` are promises of the user without which the number is shown and no guarantee. ``slack`` says how far the
@@ -148,7 +150,7 @@ def bound(
     monotone.
     """
 
-    def register(function: Callable[..., float]) -> Callable[..., float]:
+    def register(function: Function) -> Function:
         if id in _BOUNDS or gives not in GIVES or kind not in KINDS:
             raise ValueError(f"bad or repeated registration of {id}")
         _BOUNDS[id] = Bound(

@@ -7,10 +7,17 @@ from collections.abc import Sequence
 
 from dpcalc.errors import DpcalcError
 from dpcalc.query import Question, answer
-from dpcalc.registry import CONDITIONAL, Bound
+from dpcalc.registry import CONDITIONAL, Bound, for_algorithm
 from dpcalc.report import Case, Result
-from dpcalc.spec.run import Run
+from dpcalc.spec.run import Run, describe
 
+_ORDERS = ("cyclic", "shuffle-once", "shuffled-epochs", "noisy-sgd")
+_NOT_FOR = {
+    "cyclic": ("last_batch", "permutation"),
+    "noisy-sgd": ("last_batch", "permutation", "index"),
+    "shuffle-once": ("index",),
+    "shuffled-epochs": ("index",),
+}
 _WHY = {
     "shuffle.mixture": "shuffle.product credits every later step with one worst-case contraction over the whole domain;"
     " shuffle.mixture lets the noise of all later steps add up, so that a record k steps from the end has mu/sqrt(k)",
@@ -32,7 +39,38 @@ def remarks(run: Run, question: Question, case: Case, bounds: Sequence[Bound]) -
         return (*_secret(case, best), *_why(case, best), *_short_batch(run, question, best, bounds), *_tuned(run))
     if run.algorithm == "online":
         return _newest(run, question, best, bounds)
+    if run.algorithm.removesuffix("-released") in _ORDERS:
+        return (*_secret(case, best), *_short_batch(run, question, best, bounds), *_orders(run, question, best))
     return ()
+
+
+def _orders(run: Run, question: Question, best: Result) -> tuple[str, ...]:
+    """Say what the same passes would give in another order, each by its closed-form or composed bounds."""
+    released = "-released" if run.algorithm.endswith("-released") else ""
+    given = {name: value for name, value in run.values.items() if run.sources[name] in ("flag", "argument")}
+    if "steps" in given or run.algorithm.startswith("noisy-gd"):
+        return ()
+    parts = []
+    for name in _ORDERS:
+        if name + released == run.algorithm:
+            continue
+        kept = {key: value for key, value in given.items() if key not in _NOT_FOR.get(name, ())}
+        try:
+            other = describe(name + released, kept)
+            found = answer(other, question, _useful(other)).best
+        except DpcalcError:
+            continue
+        if found is not None:
+            parts.append(f"{name} {_shown(found)}")
+    if not parts:
+        return ()
+    mine = f"{run.algorithm.removesuffix('-released')} {_shown(best)}"
+    return (f"{best.quantity} by the way the records are ordered: {', '.join([mine, *parts])} (--algorithm)",)
+
+
+def _useful(run: Run) -> list[Bound]:
+    """Return the bounds that may be best: guarantees, and not the Renyi forms of what has a sharper one."""
+    return [b for b in for_algorithm(run.algorithm) if b.guarantee and b.gives != "rdp" and not b.unmet(run.values)]
 
 
 def _earlier(run: Run, question: Question, best: Result, bounds: Sequence[Bound]) -> tuple[str, ...]:
@@ -98,10 +136,10 @@ def _why(case: Case, best: Result) -> tuple[str, ...]:
 def _short_batch(run: Run, question: Question, best: Result, bounds: Sequence[Bound]) -> tuple[str, ...]:
     """Say what a short last batch costs, where it is divided by its own size and so weighs its records more."""
     short = int(run.values["records"]) % int(run.values["batch_size"]) if "records" in run.values else 0
-    if not short or run.values["last_batch"] != "own":
+    if not short or run.values.get("last_batch") != "own":
         return ()
     try:
-        found = answer(run.replacing(last_batch="drop"), question, list(bounds)).best
+        found = answer(run.replacing(last_batch="drop"), question, [b for b in bounds if not b.unmet(run.values)]).best
     except DpcalcError:
         return ()
     if found is None or not _size(found) < 0.9 * _size(best):

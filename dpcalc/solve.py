@@ -28,10 +28,14 @@ DIRECTIONS: dict[str, Direction] = {
     "strong_convexity": Direction(True),
     "records": Direction(True, integer=True, low=1, high=10**15),
     "index": Direction(False, integer=True, low=1, high=10**15),
+    "epochs": Direction(False, integer=True, low=1, high=10**15),
+    "steps": Direction(False, integer=True, low=1, high=10**15),
+    "batch_size": Direction(True, integer=True, low=1, high=10**15),
     "window": Direction(True, integer=True, low=0, high=10**15),
     "noise_multiplier": Direction(True, low=1e-6, high=1e6),
 }
-"""Parameters that can be solved for. Of index the largest that meets the budget is returned, of records the least."""
+"""Parameters that can be solved for: the largest value that meets the budget where more is less private, or the least.
+"""
 
 
 def extreme(excess: Callable[[float], float], direction: Direction, start: float, ulps: int = 4) -> float:
@@ -65,27 +69,30 @@ def extreme(excess: Callable[[float], float], direction: Direction, start: float
 def extreme_integer(excess: Callable[[int], float], direction: Direction, low: int, high: int) -> int:
     """Return the cheapest whole value in [low, high] with excess(value) <= 0.
 
-    Doubling steps from the cheap end, then bisection: small answers cost few evaluations at small values.
+    Doubling steps from ``low`` until the verdict changes, then bisection: small answers cost few, cheap evaluations.
 
     Raises:
         Infeasible: not even the most private end meets the budget.
     """
-    safe, cheap = (high, low) if direction.more_is_private else (low, high)
-    if excess(cheap) <= 0.0:
-        return cheap
-    if excess(safe) > 0.0:
-        raise Infeasible(f"not even {safe} meets the budget", reached=safe)
-    toward, step = (1 if safe > cheap else -1), 1
-    while step < abs(safe - cheap):
-        probe = cheap + toward * step
-        if excess(probe) <= 0.0:
-            safe = probe
+    seeks_good = direction.more_is_private
+    if (excess(low) <= 0.0) == seeks_good:
+        if seeks_good:
+            return low
+        raise Infeasible(f"not even {low} meets the budget", reached=low)
+    before, step = low, 1
+    while True:
+        probe = min(low + step, high)
+        if (excess(probe) <= 0.0) == seeks_good:
             break
-        cheap, step = probe, 2 * step
-    while abs(safe - cheap) > 1:
-        middle = (safe + cheap) // 2
-        if excess(middle) <= 0.0:
-            safe = middle
+        if probe == high:
+            if seeks_good:
+                raise Infeasible(f"not even {high} meets the budget", reached=high)
+            return high
+        before, step = probe, 2 * step
+    while probe - before > 1:
+        middle = (before + probe) // 2
+        if (excess(middle) <= 0.0) == seeks_good:
+            probe = middle
         else:
-            cheap = middle
-    return safe
+            before = middle
+    return probe if seeks_good else before

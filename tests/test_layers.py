@@ -30,6 +30,7 @@ PUBLIC = [
     "SpecError",
     "__version__",
     "hockey_stick",
+    "multi_epoch",
     "online",
     "rdp",
     "shifted",

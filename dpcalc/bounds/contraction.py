@@ -157,7 +157,7 @@ def _within_published(values: Mapping[str, Any]) -> tuple[str, str] | None:
     beta, rho, eta = values.get("smoothness"), values.get("strong_convexity"), values.get("step_size")
     if values.get("loss_class") != "convex-smooth":
         return "its factor M speaks of convex smooth losses", "give --loss-class convex-smooth, if they are"
-    if beta is not None and eta is not None and loss.exceeds_two(eta, beta + (rho or 0.0)):
+    if beta is not None and eta is not None and loss.exceeds_two(eta, beta, rho or 0.0):
         return (
             f"step size {eta:g} exceeds 2/(smoothness + strong_convexity) = {2.0 / (beta + (rho or 0.0)):g}, past "
             "which its factor M is false",

@@ -24,7 +24,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from dpcalc.bounds.steps import GAUSSIAN_NOISE, ONE_RELEASE, STEP_WITHIN
 from dpcalc.notions import gaussian
@@ -43,7 +43,45 @@ if TYPE_CHECKING:
 _SINGLE = 1000  # rows that are blocks of their own
 _BLOCKS = 5000  # at most so many more
 _UNITS = 2.0**60
+_NEGLIGIBLE = 12.0  # cells below exp(-12) of the others count at their ceiling
 _LEVEL_ULPS = 1 << 20  # the common level is found to 2e-10; a little too low is on the safe side
+
+
+class Distances(Protocol):
+    """How far apart the laws of two positions are, as GDP parameters rounded up; hashable.
+
+    Positions are whole numbers from the end; both methods take arrays of them and do not increase in any.
+    """
+
+    def __hash__(self) -> int: ...
+
+    def own(self, k: Array) -> Array:
+        """Return mu of the two data sets with the record at position k in both."""
+
+    def pair(self, a: Array, b: Array) -> Array:
+        """Return mu for the record at one of the positions a < b in the one and at the other in the other."""
+
+
+class OnePass(NamedTuple):
+    """The distances of one pass, with ``cross`` a factor on the square of the distance of a pair."""
+
+    ratio: float
+    cross: float
+
+    def own(self, k: Array) -> Array:
+        """Return mu_1/sqrt(k)."""
+        import numpy as np
+
+        mu: Array = self.ratio / np.sqrt(k) * (1.0 + 4.0 * UNIT)
+        return mu
+
+    def pair(self, a: Array, b: Array) -> Array:
+        """Return mu_1 times the root of 1/a + 1/(b-a), or of 4/b."""
+        import numpy as np
+
+        squared = np.where(b >= 2.0 * a, 1.0 / a + 1.0 / (b - a), 4.0 / b) * self.cross
+        mu: Array = self.ratio * np.sqrt(squared) * (1.0 + 16.0 * UNIT)
+        return mu
 
 
 class _Rows(NamedTuple):
@@ -52,8 +90,7 @@ class _Rows(NamedTuple):
     low: Array
     size: Array
     mu: Array
-    ratio: float
-    cross: float
+    distances: Distances
 
 
 def one_pass(*, steps: int, after: int, ratio: float, cross: float, epsilon: float) -> float:
@@ -73,7 +110,7 @@ def one_pass(*, steps: int, after: int, ratio: float, cross: float, epsilon: flo
     ceiling = public_position(steps=steps, after=after, ratio=ratio, epsilon=epsilon)
     if steps == 1 or not 1e-90 < ratio < 1e90 or epsilon > 1e90:
         return ceiling
-    return min(ceiling, _best_cut(steps, after, ratio, cross, epsilon))
+    return least_certificates(steps, after, [Cell(0.0, OnePass(ratio, cross), ceiling)], epsilon)
 
 
 def public_position(*, steps: int, after: int, ratio: float, epsilon: float) -> float:
@@ -85,8 +122,8 @@ def public_position(*, steps: int, after: int, ratio: float, epsilon: float) -> 
     return min(0.0, value + 4.0 * UNIT * (abs(value) + math.log(steps)) + 1e-323)
 
 
-@functools.lru_cache(maxsize=4)
-def _rows(steps: int, after: int, ratio: float, cross: float, fewer: int) -> _Rows:
+@functools.lru_cache(maxsize=64)
+def _rows(steps: int, after: int, distances: Distances, fewer: int) -> _Rows:
     """Return the rows in blocks of their own up to a point, then of equal ratio; ``fewer`` times fewer of both."""
     import numpy as np
 
@@ -99,24 +136,68 @@ def _rows(steps: int, after: int, ratio: float, cross: float, fewer: int) -> _Ro
         starts.append(grid[grid <= top])
     low = np.concatenate(starts)
     count = np.diff(np.append(low, top + 1))
-    mu = ratio / np.sqrt(low.astype(float)) * (1.0 + 4.0 * UNIT)
-    return _Rows(low.astype(float), count.astype(float), mu, ratio, cross)
+    at = low.astype(float)
+    return _Rows(at, count.astype(float), distances.own(at), distances)
 
 
-def _best_cut(steps: int, after: int, ratio: float, cross: float, epsilon: float) -> float:
-    """Return the least certificate over the cuts tried: all over a coarse grid of rows, then few of the fine one."""
-    coarse, fine = _rows(steps, after, ratio, cross, 10), _rows(steps, after, ratio, cross, 1)
-    last = len(coarse.low) - 2
+class Cell(NamedTuple):
+    """A part of a mixture: ln of its weight, the distances in it, and ln delta there without a certificate."""
+
+    log_weight: float
+    distances: Distances
+    ceiling: float
+
+
+def least_certificates(steps: int, after: int, cells: Sequence[Cell], epsilon: float) -> float:
+    """Return ln of the weighted sum of the least certificates found, for a position uniform on after+1 .. after+steps.
+
+    All cuts are tried for the first cell over a coarse grid of rows, then few over the fine one; for every other cell
+    few cuts near the best of the first.
+
+    Args:
+        steps, after: as in `one_pass`.
+        cells: each at most its ceiling, which is all that is used where mu is out of range.
+        epsilon: >= 0.
+    """
+    total, near = -math.inf, 0
+    found: dict[int, float]
+    for number, cell in enumerate(cells):
+        value = 0.0
+        negligible = cell.log_weight + cell.ceiling < total - _NEGLIGIBLE
+        if not negligible and steps > 1 and 1e-90 < _farthest(cell, after) < 1e90 and epsilon < 1e90:
+            coarse, found = _rows(steps, after, cell.distances, 10), {}
+            if number == 0:
+                _all_cuts(found, coarse, epsilon, steps)
+                near = _least(found)
+                value = _refined(coarse, _rows(steps, after, cell.distances, 1), epsilon, steps, near)
+            else:
+                _cuts_near(found, coarse, epsilon, steps, near)
+            value = min(value, min(found.values(), default=0.0))
+        total = log_add_exp(total, cell.log_weight + min(cell.ceiling, value))
+    return total
+
+
+def _farthest(cell: Cell, after: int) -> float:
+    import numpy as np
+
+    return float(cell.distances.own(np.array([after + 1.0]))[0])
+
+
+def _all_cuts(found: dict[int, float], rows: _Rows, epsilon: float, steps: int) -> None:
+    last = len(rows.low) - 2
     step = max(1, last // 12)
-    found: dict[int, float] = {}
-    _try(found, coarse, epsilon, steps, [*range(0, last + 1, step), last])
+    _try(found, rows, epsilon, steps, [*range(0, last + 1, step), last])
     while step > max(1, last // 600):
         step = max(1, step // 3)
         best = _least(found)
-        _try(found, coarse, epsilon, steps, [best + k * step for k in (-2, -1, 1, 2)])
-    least = _least(found)
+        _try(found, rows, epsilon, steps, [best + k * step for k in (-2, -1, 1, 2)])
+
+
+def _refined(coarse: _Rows, fine: _Rows, epsilon: float, steps: int, least: int) -> float:
+    """Return the least certificate of a few cuts over the fine grid around a good one of the coarse grid."""
     near = int(fine.low.searchsorted(coarse.low[least + 1])) - 1
-    step, refined = max(1, len(fine.low) // len(coarse.low)), {}
+    step = max(1, len(fine.low) // len(coarse.low))
+    refined: dict[int, float] = {}
     _try(refined, fine, epsilon, steps, [near - step, near, near + step])
     for _ in range(6):
         best = _least(refined)
@@ -125,7 +206,17 @@ def _best_cut(steps: int, after: int, ratio: float, cross: float, epsilon: float
         if step == 0:
             break
         _try(refined, fine, epsilon, steps, [best - step, best + step])
-    return min(found[least], min(refined.values(), default=0.0))
+    return min(refined.values(), default=0.0)
+
+
+def _cuts_near(found: dict[int, float], rows: _Rows, epsilon: float, steps: int, near: int) -> None:
+    step = 4
+    _try(found, rows, epsilon, steps, [near - step, near, near + step])
+    while step:
+        best, before = _least(found), len(found)
+        _try(found, rows, epsilon, steps, [best - step, best + step])
+        if len(found) == before:
+            step //= 2
 
 
 def _least(found: Mapping[int, float]) -> int:
@@ -157,9 +248,7 @@ def _certificate(rows: _Rows, epsilon: float, steps: int, cut: int) -> float:
     spent = np.where(receives | donates, level, epsilon)
     own = np.log(rows.size) + np.where(receives, epsilon - level, 0.0) + log_hockey_sticks(spent, rows.mu)
     amount, taker, giver = passed
-    a, b = rows.low[taker], rows.low[giver]
-    squared = np.where(b >= 2.0 * a, 1.0 / a + 1.0 / (b - a), 4.0 / b) * rows.cross
-    mu = rows.ratio * np.sqrt(squared) * (1.0 + 16.0 * UNIT)
+    mu = rows.distances.pair(rows.low[taker], rows.low[giver])
     given = np.log(amount) + (epsilon - level[taker]) + log_hockey_sticks(level[taker], mu)
     terms = np.concatenate((own, given))
     peak = float(terms.max())

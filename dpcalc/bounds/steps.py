@@ -45,8 +45,10 @@ def faded(ratio: float, rate: float, lag: int, steps: int) -> float:
     if math.isinf(rate):
         return ratio if lag == 0 else 5e-324
     spread = math.expm1(-2.0 * rate) / math.expm1(-2.0 * rate * steps)
-    value = ratio * math.exp(-min(rate * lag, 745.0)) * math.sqrt(spread)
-    return up(value, 16.0 + 4.0 * min(rate * lag, 745.0))
+    exponent = min(rate * lag, 1500.0)
+    quarter = math.exp(-0.25 * exponent)  # four factors, none of them subnormal
+    value = ratio * quarter * quarter * math.sqrt(spread) * quarter * quarter
+    return up(max(value, 5e-324), 32.0 + 4.0 * exponent)
 
 
 def _index_in_range(values: Mapping[str, Any]) -> tuple[str, str] | None:

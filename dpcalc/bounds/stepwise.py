@@ -27,7 +27,7 @@ _ALL_PAIRS = 1000  # at most so many steps are recursed for every position at on
 _STEPS = "step sizes, noise and displacement factors as scheduled, chosen without looking at the data"
 
 
-def _one_steps(noise: str, epsilon: Any, ratios: Any) -> Array:
+def log_one_steps(noise: str, epsilon: Any, ratios: Any) -> Array:
     """Return upper bounds on ln h(eps, r), elementwise."""
     import numpy as np
 
@@ -70,8 +70,8 @@ def log_products(
     """Return ln(A_j prod_{t>j} B_t) for every position j, rounded up."""
     import numpy as np
 
-    first = _one_steps(noise, epsilon, _own_ratios(chain, sensitivity, scale))
-    factors = _one_steps(noise, epsilon, _later_ratios(chain, diameter, scale))
+    first = log_one_steps(noise, epsilon, _own_ratios(chain, sensitivity, scale))
+    factors = log_one_steps(noise, epsilon, _later_ratios(chain, diameter, scale))
     later = np.concatenate((np.cumsum(factors[::-1])[::-1][1:], [0.0]))
     shrink = 1.0 - 2.0 * UNIT * (len(first) + 4)
     return np.minimum(0.0, np.maximum((first + later * shrink) * (1.0 - 2.0 * UNIT), -np.inf))
@@ -102,7 +102,7 @@ def log_recursions(
     """Return the non-linear recursion's ln e for every position at once; O(T^2)."""
     import numpy as np
 
-    first = _one_steps(noise, epsilon, _own_ratios(chain, sensitivity, scale))
+    first = log_one_steps(noise, epsilon, _own_ratios(chain, sensitivity, scale))
     ratios = _later_ratios(chain, diameter, scale)
     gap = log_expm1(epsilon)
     value = np.maximum(first, -1e290)
@@ -111,7 +111,7 @@ def log_recursions(
         error = UNIT * (8.0 * (1.0 + abs(gap)) + 4.0 * np.abs(value[:t]) + 2.0 * np.abs(x)) if gap > -np.inf else 0.0
         shrunk = np.logaddexp(0.0, x)
         shrunk = np.maximum(0.0, (shrunk - error * np.minimum(1.0, 1.5 * shrunk)) * (1.0 - 4.0 * UNIT))
-        value[:t] = np.maximum((value[:t] + _one_steps(noise, shrunk, ratios[t])) * (1.0 - 4.0 * UNIT), -1e290)
+        value[:t] = np.maximum((value[:t] + log_one_steps(noise, shrunk, ratios[t])) * (1.0 - 4.0 * UNIT), -1e290)
     return np.minimum(value, 0.0)
 
 
@@ -173,7 +173,7 @@ def hybrid_all(
     """Return the least of product, shift and (up to 1000 steps) recursion for every position, rounded up."""
     import numpy as np
 
-    found = [_one_steps(noise, epsilon, _own_ratios(chain, sensitivity, scale))]
+    found = [log_one_steps(noise, epsilon, _own_ratios(chain, sensitivity, scale))]
     if diameter is not None and chain.displacement is not None:
         given: dict[str, Any] = {"sensitivity": sensitivity, "noise": noise, "scale": scale, "epsilon": epsilon}
         found.append(log_products(chain, diameter=diameter, **given))
@@ -306,8 +306,8 @@ def stop(
     import numpy as np
 
     chain = _bounded(schedule)
-    first = _one_steps(noise, epsilon, _own_ratios(chain, sensitivity, scale))
-    factors = np.maximum(_one_steps(noise, epsilon, _later_ratios(chain, diameter, scale)), -1e290)
+    first = log_one_steps(noise, epsilon, _own_ratios(chain, sensitivity, scale))
+    factors = np.maximum(log_one_steps(noise, epsilon, _later_ratios(chain, diameter, scale)), -1e290)
     law = np.full(len(chain), 1.0 / len(chain)) if chain.probability is None else chain.probability
     with np.errstate(divide="ignore"):
         weights = np.log(law)

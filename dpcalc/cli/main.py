@@ -17,6 +17,7 @@ _COMMANDS = {
     "shifted": "Any sequence of noisy Lipschitz steps, with the optimal allocation of shifts.",
     "hockey-stick": "One record along a fixed-order or randomly stopped pass; Gaussian or Laplace noise.",
     "shuffle": "One pass in a random order, public or secret; fixed noise or noise tuned to n.",
+    "multi-epoch": "Many passes: fixed, shuffled or sampled order; hidden iterates, or one released each epoch.",
     "online": "A growing stream with decaying noise: what holds now, for which records, and the limit.",
     "explain": "Statement, assumptions, formula and reference of a bound.",
     "bounds": "List the bounds.",

@@ -13,7 +13,7 @@ import math
 from dpcalc.numerics.floats import MAX, UNIT, down, up
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.numerics.roots import greatest, least
-from dpcalc.numerics.special import log_hockey_stick, log_hockey_stick_error
+from dpcalc.numerics.special import log_hockey_stick, log_hockey_stick_error, log_ndtr
 
 
 def log_delta(*, mu: float, epsilon: float) -> float:
@@ -108,6 +108,22 @@ def noise_std(*, sensitivity: float, epsilon: float, log_delta_target: float) ->
     """
     mu = largest_mu(epsilon=epsilon, log_delta_target=log_delta_target)
     return up(sensitivity / mu, 4.0) if mu > 0.0 and sensitivity / mu < MAX else math.inf
+
+
+def pure_mu(*, epsilon: float) -> float:
+    """Return the least mu for which every epsilon-DP mechanism is mu-GDP, rounded up: 2 Phi^-1(e^eps/(1 + e^eps)).
+
+    No single (epsilon, delta) with delta > 0 is mu-GDP for any mu: what is told with probability delta stays told.
+
+    >>> round(pure_mu(epsilon=1.0), 12)
+    1.232035385345
+    """
+    log_tail = -epsilon - math.log1p(math.exp(-epsilon))
+
+    def excess(half: float) -> float:
+        return log_ndtr(-half) * (1.0 - 8.0 * UNIT) - log_tail * (1.0 + 8.0 * UNIT)
+
+    return up(2.0 * least(excess, 0.0, 2.0 + math.sqrt(2.0 * epsilon) + epsilon), 4.0) if epsilon > 0.0 else 0.0
 
 
 def renyi(*, mu: float, order: float) -> float:

@@ -1,28 +1,37 @@
 """What a bound proves, as an object that answers epsilon at delta and delta at epsilon.
 
-Four kinds, one interface: `Gdp`, `Rdp`, `Profile` (a privacy profile delta(epsilon)) and `Point` (a rule that gives
-epsilon for a delta and nothing else). `compose` is the one composition for all of them.
+Five kinds, one interface: `Gdp`, `Rdp`, `Profile` (a privacy profile delta(epsilon)), `Composition` (by the law of the
+privacy loss) and `Point` (a rule that gives epsilon for a delta and nothing else).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.errors import Infeasible, NotApplicable
 from dpcalc.notions import gaussian, renyi
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.roots import least
 
+if TYPE_CHECKING:
+    from dpcalc.notions.pld import Pair
+
 
 class Answer(NamedTuple):
-    """An epsilon (or ln delta) with the order and conversion that gave it, where there is one."""
+    """An epsilon (or ln delta) with the order and conversion that gave it, where there is one.
+
+    ``rounding`` and ``lattice`` say how much of ln delta is not the mechanism's: a bound on what was added for rounding
+    and cut-off tails, and an estimate of what splitting losses between lattice points costs.
+    """
 
     value: float
     order: float | None = None
     conversion: str = "exact"
     at_edge: bool = False
+    rounding: float = 0.0
+    lattice: float = 0.0
 
 
 class Gdp(NamedTuple):
@@ -100,6 +109,30 @@ class Profile(NamedTuple):
         raise NotApplicable("a privacy profile gives no RDP at an order", "ask for epsilon or delta")
 
 
+class Composition(NamedTuple):
+    """Mechanisms run one after another: (pair of laws, how often), composed by the law of the privacy loss."""
+
+    parts: Sequence[tuple[Pair, int]]
+
+    def epsilon(self, log_delta: float) -> Answer:
+        """Return the least epsilon at ln delta, rounded up."""
+        from dpcalc.notions import pld
+
+        found = pld.epsilon(self.parts, log_delta_target=log_delta)
+        return Answer(found.value, None, "pld", False, found.rounding, found.lattice)
+
+    def log_delta(self, epsilon: float) -> Answer:
+        """Return ln delta at epsilon, rounded up."""
+        from dpcalc.notions import pld
+
+        found = pld.log_delta(self.parts, epsilon=epsilon)
+        return Answer(found.value, None, "pld", False, found.rounding, found.lattice)
+
+    def rdp(self, order: float) -> float:
+        """Not available from the law of the privacy loss here."""
+        raise NotApplicable("a privacy-loss distribution gives no RDP at an order", "ask for epsilon or delta")
+
+
 class Point(NamedTuple):
     """A rule ln delta -> epsilon, for comparison rows."""
 
@@ -118,7 +151,7 @@ class Point(NamedTuple):
         raise NotApplicable("this rule gives epsilon at a delta only", "give delta and leave epsilon out")
 
 
-Guarantee = Gdp | Rdp | Profile | Point
+Guarantee = Gdp | Rdp | Profile | Composition | Point
 
 
 def compose(parts: Sequence[tuple[Guarantee, int]]) -> Guarantee:
@@ -134,7 +167,7 @@ def compose(parts: Sequence[tuple[Guarantee, int]]) -> Guarantee:
     if all(isinstance(part, Gdp) for part, _ in parts):
         total = math.fsum(count * part.mu**2 for part, count in parts if isinstance(part, Gdp))
         return Gdp(up(math.sqrt(up(total, 4.0)), 2.0))
-    if any(isinstance(part, (Profile, Point)) for part, _ in parts):
+    if any(isinstance(part, (Profile, Composition, Point)) for part, _ in parts):
         raise Infeasible("a delta(epsilon) profile cannot be composed without a Renyi or Gaussian form")
 
     def curve(order: float) -> float:

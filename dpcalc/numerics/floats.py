@@ -53,9 +53,6 @@ def quotient_up(numerators: tuple[float, ...], denominators: tuple[float, ...]) 
     It is at least the quotient of the doubles themselves and that of the decimals they print as, and no further above
     the larger of the two than one rounding.
     """
-    value = math.prod(numerators) / math.prod(denominators)
-    if not 1e-290 < value < 1e290:
-        return up(value, 8.0)
     top, bottom, power = 1, 1, 0
     for x in numerators:
         digits, exponent = _decimal(x)
@@ -72,7 +69,10 @@ def quotient_up(numerators: tuple[float, ...], denominators: tuple[float, ...]) 
 
 
 def _divided_up(top: int, bottom: int) -> float:
-    value = top / bottom
+    try:
+        value = max(top / bottom, 5e-324)
+    except OverflowError:
+        return math.inf
     p, q = value.as_integer_ratio()
     return value if p * bottom >= q * top else math.nextafter(value, math.inf)
 

@@ -9,7 +9,7 @@ from dpcalc.report import Case, Result
 from dpcalc.spec.run import ALGORITHMS
 from dpcalc.spec.symbols import SYMBOLS
 
-MAXIMISED = ("index", "lipschitz", "diameter")
+MAXIMISED = ("index", "lipschitz", "diameter", "epochs", "steps")
 """Solved parameters of which the largest admissible value is reported: they round down in text."""
 
 
@@ -125,6 +125,7 @@ def inputs_text(case: Case) -> str:
 _CONVERSIONS = {
     "exact": "exact conversion",
     "profile": "exact profile",
+    "pld": "privacy-loss distribution",
     "formula": "closed formula",
     "pure": "pure privacy",
     "mironov": "Mironov's conversion",

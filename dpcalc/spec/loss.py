@@ -94,7 +94,7 @@ def published_factor(*, step_size: float, smoothness: float, strong_convexity: f
         NotApplicable: eta > 2/(beta + rho), where the factor is false.
     """
     limit = smoothness + strong_convexity
-    if exceeds_two(step_size, limit):
+    if exceeds_two(step_size, smoothness, strong_convexity):
         raise NotApplicable(
             f"step size {step_size:g} exceeds 2/(smoothness + strong_convexity) = {2.0 / limit:g}, "
             "past which M is false",
@@ -111,11 +111,17 @@ def published_factor(*, step_size: float, smoothness: float, strong_convexity: f
     return up(float(context.sqrt(left)), 4.0) if left > 0 else 0.0
 
 
-def exceeds_two(eta: float, beta: float) -> bool:
-    """Return whether eta beta > 2, exactly, for the decimals that the two doubles print as (0.2 times 10 does not)."""
-    product = eta * beta
+def exceeds_two(eta: float, *curvatures: float) -> bool:
+    """Return whether eta times the sum exceeds 2, exactly, for the decimals that the doubles print as (0.2 times 10
+    does not).
+    """
+    product = eta * math.fsum(curvatures)
     if abs(product - 2.0) > 1e-14:
         return product > 2.0
     from decimal import Context, Decimal
 
-    return Context(prec=60).multiply(Decimal(repr(eta)), Decimal(repr(beta))) > 2
+    context = Context(prec=60)
+    total = Decimal(0)
+    for curvature in curvatures:
+        total = context.add(total, Decimal(repr(curvature)))
+    return context.multiply(Decimal(repr(eta)), total) > 2

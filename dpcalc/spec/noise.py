@@ -103,3 +103,13 @@ def scale(
     if not 0.0 < value < math.inf:
         raise NotApplicable(f"the noise schedule gives a scale of {value:g}", "other constants --c1 and --c2")
     return down(value, 8.0)
+
+
+def langevin_noise_std(*, langevin_std: float, step_size: float) -> float:
+    """Return sigma = sigma_C sqrt(2/eta), rounded down: the noise that w - eta gradient + sqrt(2 eta) sigma_C N(0, 1)
+    has in w - eta (gradient + sigma N(0, 1)).
+
+    >>> round(langevin_noise_std(langevin_std=0.5, step_size=0.5), 12)
+    1.0
+    """
+    return down(langevin_std * (math.sqrt(2.0) / math.sqrt(step_size)), 8.0)

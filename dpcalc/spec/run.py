@@ -16,24 +16,39 @@ ALGORITHMS: dict[str, str] = {
     "skip": "as pnsgd, after skipping a uniformly random prefix of at most half the records",
     "stop": "as pnsgd, stopped after a uniformly random number of steps",
     "local": "one record's noisy gradient message; order and iterates may be public",
-    "cyclic": "several passes in one fixed order; the last iterate is released",
     "shuffled": "one pass of projected noisy SGD in a uniformly random order; the last iterate is released",
     "rotation": "one pass from a uniformly random record on, in cyclic order; the last iterate is released",
     "shuffled-stop": "one pass in a uniformly random order, stopped after a uniformly random number of steps",
     "online": "one pass over a growing stream, each record's noise below the last; the latest iterate is released once",
+    "cyclic": "several passes in one fixed order; the last iterate is released",
+    "shuffle-once": "several passes in one uniformly random order; the last iterate is released",
+    "shuffled-epochs": "several passes, each in a fresh uniformly random order; the last iterate is released",
+    "noisy-sgd": "steps on fresh uniform batches drawn without replacement; the last iterate is released",
+    "noisy-gd": "steps on the mean gradient of all records; the last iterate is released",
+    "cyclic-released": "several passes in one fixed order; the iterate after every pass is released",
+    "shuffle-once-released": "several passes in one uniformly random order; the iterate after every pass is released",
+    "shuffled-epochs-released": "several passes, each in a fresh uniformly random order; the iterate after every pass "
+    "is released",
+    "noisy-sgd-released": "steps on fresh uniform batches drawn without replacement; every iterate is released",
+    "noisy-gd-released": "steps on the mean gradient of all records; every iterate is released",
     "chain": "any sequence of noisy Lipschitz steps, described step by step; the last iterate is released",
 }
 """What each algorithm name runs and releases."""
 
 _WORST_IS_FIRST = ("stop",)
-_NO_INDEX = ("shuffled", "rotation", "shuffled-stop")
+_ONE_PASS = ("shuffled", "rotation", "shuffled-stop")
+_SHUFFLED_PASSES = ("shuffle-once", "shuffled-epochs", "shuffle-once-released", "shuffled-epochs-released")
+_BY_STEPS = ("noisy-sgd", "noisy-gd", "noisy-sgd-released", "noisy-gd-released")
+_NO_INDEX = (*_ONE_PASS, *_SHUFFLED_PASSES, *_BY_STEPS)
 _DEFAULTS: dict[str, Any] = {"batch_size": 1, "adjacency": "replace-one"}
 _OWN_DEFAULTS: dict[str, dict[str, Any]] = {
     "pnsgd": {**_DEFAULTS, "strong_convexity": 0.0},
     "chain": {"start_distance": 0.0},
     **{
-        name: {**_DEFAULTS, "strong_convexity": 0.0, "last_batch": "own", "permutation": "public"} for name in _NO_INDEX
+        name: {**_DEFAULTS, "strong_convexity": 0.0, "last_batch": "own", "permutation": "public"}
+        for name in (*_ONE_PASS, *_SHUFFLED_PASSES)
     },
+    **{name: {**_DEFAULTS, "strong_convexity": 0.0} for name in ("cyclic", "cyclic-released", *_BY_STEPS)},
     "online": {"adjacency": "replace-one", "strong_convexity": 0.0, "noise_multiplier": 1.0},
 }
 
@@ -91,6 +106,8 @@ def describe(algorithm: str, given: Mapping[str, Any], sources: Mapping[str, str
     if algorithm == "local" and "records" not in values:
         values["records"], origin["records"] = 1, "default"  # a message depends on no other record
     _fill_index(algorithm, values, origin)
+    if algorithm in _BY_STEPS:
+        _fill_steps(algorithm, values, origin)
     if "lipschitz" in values:
         twice = values["adjacency"] == "replace-one"
         values["sensitivity"] = values["lipschitz"] * (2.0 if twice else 1.0)
@@ -121,6 +138,8 @@ def _derive_noise(algorithm: str, values: dict[str, Any], origin: dict[str, str]
     Raises:
         SpecError: two scales are given, or a scale and another kind of noise.
     """
+    if "langevin_std" in values:
+        _langevin_noise(values, origin)
     given = [name for name in NOISE_SCALES if name in values]
     if len(given) > 1:
         raise SpecError("both noise_std and laplace_scale are given", "give one of the two")
@@ -133,7 +152,7 @@ def _derive_noise(algorithm: str, values: dict[str, Any], origin: dict[str, str]
         if "c1" in values:
             raise SpecError(f"{given[0]} is given and also follows from c1 and c2", "keep one of the two")
         values["scale"], origin["scale"] = values[given[0]], "derived"
-    elif algorithm in _NO_INDEX and "c1" in values:
+    elif algorithm in _ONE_PASS and "c1" in values:
         _tuned_noise(values, origin)
     if kind == "laplace" and values.get("dimension", 1) > 1 and origin.get("displacement") == "derived":
         # What the table bounds is a Euclidean distance; the noise acts on the 1-norm.
@@ -156,6 +175,44 @@ def _tuned_noise(values: dict[str, Any], origin: dict[str, str]) -> None:
         displacement=values["displacement"], diameter=values["diameter"], step_size=values["step_size"],
     )  # fmt: skip
     values["scale"], origin["scale"] = down(found, 4.0), "derived"
+
+
+def _langevin_noise(values: dict[str, Any], origin: dict[str, str]) -> None:
+    """Fill in noise_std from the noise of Langevin diffusion: eta noise_std = sqrt(2 eta) langevin_std.
+
+    Raises:
+        SpecError: noise_std is given as well, or the step size is not.
+    """
+    if "noise_std" in values:
+        raise SpecError("both noise_std and langevin_std are given", "give one of the two")
+    if "step_size" not in values:
+        raise SpecError("langevin_std needs the step size", "give --step-size")
+    from dpcalc.spec.noise import langevin_noise_std
+
+    found = langevin_noise_std(langevin_std=values["langevin_std"], step_size=values["step_size"])
+    values["noise_std"], origin["noise_std"] = check("noise_std", found), "derived"
+
+
+def _fill_steps(algorithm: str, values: dict[str, Any], origin: dict[str, str]) -> None:
+    """Fill in the batch of a full-batch step, and the number of steps from that of epochs.
+
+    Raises:
+        SpecError: both numbers are given, or the batch is larger than the records.
+    """
+    records = values.get("records")
+    if algorithm.startswith("noisy-gd"):
+        if origin["batch_size"] != "default":
+            raise SpecError("a full-batch step uses all records", "leave out --batch-size, or use noisy-sgd")
+        values.pop("batch_size")
+    elif records is not None and values["batch_size"] > records:
+        raise SpecError(f"batch size {values['batch_size']} exceeds the {records} records", "use a smaller one")
+    if "epochs" not in values:
+        return
+    if "steps" in values:
+        raise SpecError("both steps and epochs are given", "give one of the two")
+    if records is not None:
+        each = 1 if algorithm.startswith("noisy-gd") else -(-records // values["batch_size"])
+        values["steps"], origin["steps"] = values["epochs"] * each, "derived"
 
 
 def _fill_index(algorithm: str, values: dict[str, Any], origin: dict[str, str]) -> None:

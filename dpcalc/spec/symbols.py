@@ -9,7 +9,10 @@ from dpcalc.errors import SpecError
 from dpcalc.spec.loss import LOSS_CLASSES
 
 MAX_RECORDS = 10**15
-ALGORITHM_NAMES = ("pnsgd", "skip", "stop", "local", "shuffled", "rotation", "shuffled-stop", "online")
+ALGORITHM_NAMES = (
+    "pnsgd", "skip", "stop", "local", "shuffled", "rotation", "shuffled-stop", "online", "cyclic", "shuffle-once",
+    "shuffled-epochs", "noisy-sgd", "noisy-gd",
+)  # fmt: skip
 
 
 class Symbol(NamedTuple):
@@ -66,11 +69,19 @@ SYMBOLS: dict[str, Symbol] = {
         _whole("index", "i", "1-based position of the differing record (default: the worst one)", "-i"),
         _whole("batch_size", "b", "records per step; their mean gradient is used"),
         _whole("steps", "T", "number of steps"),
+        _whole("epochs", "E", "number of passes over the records"),
+        Symbol(
+            "release",
+            "",
+            "what is released: the last iterate alone, or the iterate after every epoch",
+            choices=("last", "epoch"),
+        ),
         Symbol("lipschitz", "L", "Lipschitz constant of the loss in the parameter", ("-L",)),
         Symbol("smoothness", "beta", "Lipschitz constant of the gradient of the loss", open_ends="high"),
         Symbol("strong_convexity", "m", "strong convexity of the loss; 0 when merely convex", open_ends="high"),
         Symbol("step_size", "eta", "step size of w - eta (gradient + Z)", ("--eta",)),
         Symbol("noise_std", "sigma", "standard deviation per coordinate of the Gaussian Z", ("--sigma",)),
+        Symbol("langevin_std", "", "sigma of w - eta gradient + sqrt(2 eta) sigma N(0, 1), in place of noise_std"),
         Symbol("laplace_scale", "v", "scale of the Laplace Z (one dimension)"),
         Symbol("noise", "", "kind of noise, where its scale is derived or solved for", choices=("gaussian", "laplace")),
         Symbol("diameter", "D", "diameter of the constraint set", ("-D",)),

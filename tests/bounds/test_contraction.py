@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -26,7 +26,8 @@ from dpcalc.registry import lookup
 from dpcalc.spec import loss, noise
 from dpcalc.spec.chain import Chain
 from dpcalc.spec.run import describe
-from tests.oracles import READINGS, ball, call, draws, exact, log_uniform, position, typed, whole
+from tests import oracles
+from tests.oracles import READINGS, ball, call, exact, log_uniform, position, typed, whole
 from tests.oracles import contraction as oracle
 
 N = 10**15
@@ -55,6 +56,15 @@ def within(found: float, value: arb, room: float) -> bool:
     return math.isfinite(found) and not ball(found) - value > ball(room) * abs(value).max(arb(1))
 
 
+def draws(seed: str, default: int, cost: int) -> Iterator[random.Random]:
+    """Ball arithmetic costs some ten times what is compared with it."""
+    return oracles.draws(seed, default, 12 * cost)
+
+
+COMPARED: list[str] = []
+UNDECIDED: list[str] = []
+
+
 def compare(
     function: Callable[..., float],
     given: dict[str, Any],
@@ -64,11 +74,16 @@ def compare(
 ) -> None:
     """``formula(reading, nudge)`` is ln delta with its distances larger, and epsilon smaller, by the nudge."""
     found, what = function(**given), call(function, **given)
-    for of in readings:
-        never_below(found, formula(of, NONE), f"[{of.__name__}] {what}")
-    if found > ABYSS:
-        highest = [formula(of, NUDGE) for of in readings]
-        assert any(within(found, v, room) for v in highest), f"{what} = {found!r} is above {highest!r}"
+    COMPARED.append(what)
+    try:
+        lowest = [formula(of, NONE) for of in readings]
+        highest = [formula(of, NUDGE) for of in readings] if found > ABYSS else []
+    except oracle.TooDeep:
+        UNDECIDED.append(what)
+        return
+    for of, value in zip(readings, lowest, strict=True):
+        never_below(found, value, f"[{of.__name__}] {what}")
+    assert not highest or any(within(found, v, room) for v in highest), f"{what} = {found!r} is above {highest!r}"
 
 
 def divided(value: arb, *counts: int) -> arb:
@@ -674,7 +689,9 @@ def test_laplace_hybrid() -> None:
         alone = oracle.settle(lambda: oracle.last_of(run.trace(False), n - 1), 60)
         assert within(found, alone, 1e-11), f"{what} = {found!r} is above the recursion alone"
         if n > 1:
-            assert within(found, shifts[-1], 1e-10), f"{what} = {found!r} is above the shift bound alone"
+            # Next to the kink one rounding of the distance moves ln delta by more.
+            room = 1e-10 + 1e-14 / max(1e-14, abs(float(ratio / epsilon) - 1.0) if epsilon else 1.0)
+            assert within(found, shifts[-1], room), f"{what} = {found!r} is above the shift bound alone"
 
 
 # --- positions
@@ -1507,3 +1524,8 @@ def test_one_step(kind: str) -> None:
         above = oracle.log_step(kind, exact(epsilon) * (1 - NUDGE), exact(ratio) * (1 + NUDGE))
         if found > ABYSS:
             assert within(found, above, 1e-12), f"{what} = {found!r}, not {above!r}"
+
+
+def test_the_oracle_decided_nearly_all() -> None:
+    """Last, of all the comparisons above: some sums of very steep terms are left undecided."""
+    assert len(UNDECIDED) <= 0.01 * len(COMPARED) + 1

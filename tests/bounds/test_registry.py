@@ -14,8 +14,10 @@ import pytest
 
 from dpcalc import references
 from dpcalc.bounds import iteration, multi_epoch
+from dpcalc.bounds.multi_epoch import BALANCED
 from dpcalc.errors import DpcalcError, NotApplicable
 from dpcalc.notions import gaussian
+from dpcalc.notions.guarantee import Composition
 from dpcalc.query import Question, answer, guarantee_of
 from dpcalc.registry import FAMILIES, GIVES, KINDS, QUESTIONS, Bound, all_bounds, for_algorithm, lookup
 from dpcalc.report import Case
@@ -29,8 +31,10 @@ SIGNS = {
     "noise_std": -1,
     "laplace_scale": -1,
     "sensitivity": 1,
+    "lipschitz": 1,
     "index": 1,
     "epochs": 1,
+    "steps": 1,
     "diameter": 1,
     "strong_convexity": -1,
     "scale": -1,
@@ -78,6 +82,7 @@ def parameters(bound: Bound, r: random.Random) -> dict[str, Any]:
         "last_batch": r.choice(("own", "nominal", "drop")),
         "adjacency": r.choice(("replace-one", "null-record")),
         "epochs": whole(r, 1, 1000),
+        "steps": whole(r, 1, 1000),
         "sensitivity": log_uniform(r, 0.1, 10.0),
         "noise_std": log_uniform(r, 0.1, 100.0),
         "laplace_scale": log_uniform(r, 0.1, 100.0),
@@ -86,6 +91,7 @@ def parameters(bound: Bound, r: random.Random) -> dict[str, Any]:
         "strong_convexity": beta * r.uniform(0.01, 0.99),
         "diameter": log_uniform(r, 0.1, 100.0),
         "start_distance": 0.0,
+        "lipschitz": log_uniform(r, 0.1, 10.0),
         "noise": noise_of(bound),
         "scale": log_uniform(r, 0.3, 30.0),
         "loss_class": "convex-smooth",
@@ -97,8 +103,10 @@ def parameters(bound: Bound, r: random.Random) -> dict[str, Any]:
         "noise_multiplier": r.uniform(0.9, 1.05),
         "permutation": "secret",
     }
-    if bound.id == "contraction.paper_product":
+    if bound.id == "contraction.paper_product" or BALANCED in bound.requires:
         values["step_size"] *= 0.5
+    if bound.kind == "lower":
+        del values["diameter"]
     if "schedule" in bound.parameters:
         steps = r.randint(1, 12)
         values.update(schedule=chain_of(r, steps), records=steps, index=r.randint(1, steps))
@@ -114,6 +122,8 @@ def losses(bound: Bound, values: dict[str, Any]) -> list[float]:
         return [function(order=a) for a in (1.0, 1.5, 4.0)]
     if bound.gives == "log_delta":
         return [function(epsilon=e) for e in (0.0, 0.3, 3.0)]
+    if bound.gives == "parts":
+        return [Composition(function()).log_delta(e).value for e in (0.3, 3.0)]
     return [function(log_delta=d) for d in (-1.0, -11.0, -300.0)]
 
 
@@ -143,12 +153,13 @@ def moves(bound: Bound, name: str, values: dict[str, Any]) -> bool:
     if name == "index":
         # A short last batch, a schedule and contraction-free restarts break the order of positions.
         return values["batch_size"] == 1 and "schedule" not in bound.parameters
-    return True
+    return name not in bound.unsolved
 
 
 def room(bound: Bound, *values: float) -> float:
     """How far apart two values may be that the theorem says are equal."""
-    return (2e-3 if bound.slack else 1e-12) * max(map(abs, values)) + (2e-3 if bound.slack else 1e-13)
+    loose = {"shuffle.laplace_mixture": 0.08}.get(bound.id, 2e-3 if bound.slack else 0.0)
+    return (loose or 1e-12) * max(map(abs, values)) + (loose or 1e-13)
 
 
 def runs(bound: Bound, default: int = 25, cost: int = 400) -> Iterator[tuple[random.Random, dict[str, Any]]]:
@@ -177,6 +188,8 @@ def test_monotone_in_every_parameter(bound: Bound) -> None:
                 assert not math.isnan(before), note(bound, values, grown)
                 if math.isinf(before) or math.isinf(after):
                     continue
+                if bound.gives == "parts" and min(before, after) < -200.0:
+                    continue  # rounding, which grows with the count, is what is left of delta
                 change = (after - before) * sign(bound, name, values)
                 assert change >= -room(bound, before, after), note(bound, (values, before), (name, grown[name], after))
 
@@ -203,7 +216,7 @@ def test_monotone_in_records(bound: Bound) -> None:
 def test_monotone_in_the_question(bound: Bound) -> None:
     for _, values in runs(bound):
         found = losses(bound, values)
-        down = bound.gives == "log_delta"
+        down = bound.gives in ("log_delta", "parts")
         ordered = sorted(found, reverse=down)
         assert found == ordered or all(
             math.isinf(a) or abs(a - b) <= 1e-12 * abs(b) for a, b in zip(found, ordered, strict=True)
@@ -219,6 +232,8 @@ def asked(bound: Bound, values: dict[str, Any], question: Question) -> Case:
         k: v for k, v in values.items() if k in bound.parameters and k not in ("sensitivity", "noise_std", "scale")
     }
     given.update({k: values[k] for k in ("records", "batch_size", "step_size", "smoothness", "permutation")})
+    if algorithm == "noisy-gd":
+        del given["batch_size"]
     if not algorithm.startswith("shuffled"):
         given["index"] = values["index"]
     given["lipschitz"] = values["sensitivity"] / (2.0 if values["adjacency"] == "replace-one" else 1.0)
@@ -259,7 +274,9 @@ def test_solved_noise_meets_the_budget(bound: Bound) -> None:
 def test_cyclic_is_never_below_linear_losses() -> None:
     bound = BOUNDS["multi_epoch.cyclic"]
     for _, values in runs(bound, default=200, cost=40):
-        accumulated = values["sensitivity"] / values["noise_std"] * math.sqrt(values["epochs"] / values["records"])
+        size, _ = iteration.batch_of(values["records"], values["index"], values["batch_size"])
+        period = -(-values["records"] // values["batch_size"])
+        accumulated = values["sensitivity"] / (size * values["noise_std"]) * math.sqrt(values["epochs"] / period)
         assert losses(bound, values)[0] >= accumulated * (1.0 - 1e-14)
 
 
@@ -373,6 +390,8 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"laplace_scale": 1.0, "noise_std": 1.0},
     lambda v: {"noise": "laplace" if v["noise"] == "gaussian" else "gaussian"},
     lambda v: {"dimension": 2},
+    lambda v: {"batch_size": v["records"] + 1},
+    lambda v: {"diameter": 1.0},
     lambda v: {"loss_class": "convex"},
     lambda v: {"loss_class": "convex", "schedule": Unmapped()},
 )
@@ -482,5 +501,6 @@ def test_extreme_budgets_are_solved_or_refused(algorithm: str, epsilon: float, l
 
 def test_cyclic_extremes() -> None:
     for ratio in (5e-324, 1e-300, 1e300):
-        found = multi_epoch.cyclic_mu(records=10**15, index=1, epochs=1, sensitivity=ratio, noise_std=1.0)
+        run = {"records": 10**15, "index": 1, "batch_size": 1, "epochs": 1, "sensitivity": ratio, "noise_std": 1.0}
+        found = multi_epoch.cyclic_mu(**run)
         assert found > 0.0

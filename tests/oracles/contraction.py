@@ -24,6 +24,10 @@ _FAR = 10**6
 _ABYSS = -(arb(10) ** 300)
 
 
+class TooDeep(ArithmeticError):
+    """A value that would need more precision than is worth the time."""
+
+
 class Undecided(ArithmeticError):
     """Two balls overlap, so that a case distinction needs more precision."""
 
@@ -54,7 +58,7 @@ def settle(function: Callable[[], arb], bits: int = 80, limit: int = 1 << 15, le
                 return value
     finally:
         ctx.prec = before
-    raise ArithmeticError("the oracle needs more precision than it may use")
+    raise TooDeep("the oracle needs more precision than it may use")
 
 
 def log_add(*logs: arb) -> arb:

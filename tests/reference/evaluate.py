@@ -6,13 +6,27 @@ import ast
 import math
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from dpcalc.bounds import contraction, iteration, laplace, multi_epoch, online, recursion, scheduled, shuffle, stepwise
-from dpcalc.notions import gaussian, renyi
+from dpcalc.bounds import (
+    contraction,
+    curves,
+    iteration,
+    laplace,
+    multi_epoch,
+    noisy_gd,
+    noisy_sgd,
+    online,
+    recursion,
+    scheduled,
+    shuffle,
+    stepwise,
+)
+from dpcalc.notions import composition, gaussian, pld, profiles, renyi
 from dpcalc.notions.guarantee import Gdp, Profile, compose
 from dpcalc.numerics import isotonic, lambert, series, sums
 from dpcalc.registry import lookup
@@ -37,6 +51,9 @@ class _Inputs:
 
     def log(self, name: str) -> float:
         return parse_log(str(self.raw[name]))
+
+    def log_or_none(self, name: str) -> float:
+        return self.log(name) if float(self.raw[name]) > 0.0 else -math.inf
 
     def array(self, name: str) -> np.ndarray:
         return np.array([float(x) for x in self.raw[name]])
@@ -334,8 +351,64 @@ def _given(i: _Inputs) -> _Inputs:
     return _Inputs({**i.raw, "scale": 1})
 
 
+def _curve(i: _Inputs) -> Callable[[np.ndarray], np.ndarray]:
+    return curves.shuffled_product(
+        shuffle.layout(i.whole("n"), 1, "own"), noise=i.raw["noise"], scale=1.0, sensitivity=i("rA"), step_size=1.0,
+        displacement=1.0, diameter=i("rB"),
+    )  # fmt: skip
+
+
+def _curve_renyi(i: _Inputs) -> float:
+    laplace_noise = i.raw["noise"] == "laplace"
+    return profiles.renyi(
+        _curve(i), order=i("alpha"), scale=i("rA"), own=curves.own_step(i.raw["noise"], i("rA")),
+        breaks=(i("rA"), i("rB")) if laplace_noise else (),
+    )  # fmt: skip
+
+
+def _one_order(i: _Inputs) -> dict[str, Any]:
+    return {
+        "records": i.whole("l"), "batch_size": 1, "last_batch": "own", "epochs": i.whole("E"), "sensitivity": i("r"),
+        "noise_std": 1.0, "step_size": 1.0, "smoothness": 1.0,
+    }  # fmt: skip
+
+
+_COMPOSITION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
+    "compose_homogeneous": lambda i: _both(composition.log_delta(
+        epsilon0=i("eps0"), log_delta0=i.log_or_none("delta0"), count=i.whole("E"), epsilon=i("eps")
+    )),
+    "compose_homogeneous_epsilon": lambda i: composition.epsilon(
+        epsilon0=i("eps0"), log_delta0=i.log_or_none("delta0"), count=i.whole("E"), log_delta_target=i.log("delta")
+    ),
+    "tradeoff_eps_delta": lambda i: composition.tradeoff(epsilon=i("eps"), delta=i("delta"), level=i("alpha")),
+    "gdp_mu_from_pure_dp": lambda i: gaussian.pure_mu(epsilon=i("eps")),
+    "rdp_from_shuffled_curve": _curve_renyi,
+    "pld_atom_at_zero": lambda i: shuffle.loss_atom(
+        noise=i.raw["noise"], own=i("rA"), following=i("rB"), terms=i.whole("n")
+    ),
+    "compose_curve_exact": lambda i: _both(pld.log_delta(
+        [(pld.from_curve(_curve(i)), i.whole("E"))], epsilon=i("eps"), resolution=1 << 16
+    ).value),
+    "compose_curve_connect_dots": lambda i: _both(pld.on_lattice(
+        pld.from_curve(_curve(i)), count=i.whole("E"), step=i("step"), low=i.whole("kmin"), high=i.whole("kmax"),
+        epsilon=i("eps"),
+    ).value),
+    "cq_delta": lambda i: gaussian.exp_up(pld.log_delta(
+        [(pld.subsampled_gaussian(mu=i("mu"), rate=i("q")), 1)], epsilon=i("eps")
+    ).value),
+    "clt_mu": lambda i: noisy_sgd.clt_mu(mu=i("mu"), rate=i("p"), steps=i.whole("t")),
+    "nsgd_shift_mu": lambda i: noisy_sgd.shift_mu(
+        steps=i.whole("T"), composed=i.whole("T") - i.whole("tau"), split=i.whole("T") - i.whole("tau"),
+        factor=i("c"), use=i("eta") * i("Delta_over_b"), noise=i("eta") * i("sigma"), fraction=i("frac"),
+        diameter=i("D"),
+    ),
+    "nsgd_sample_mu": lambda i: noisy_sgd.sample_mu(i("Delta_over_b") / i("sigma"), i("frac")),
+}  # fmt: skip
+
+
 _QUANTITIES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     **_CONTRACTION,
+    **_COMPOSITION,
     "gdp_delta": _gdp_delta,
     "gdp_ln_delta": lambda i: gaussian.log_delta(mu=i("mu"), epsilon=i("eps")),
     "gdp_eps": lambda i: gaussian.epsilon(mu=i("mu"), log_delta_target=i.log("delta")),
@@ -392,9 +465,11 @@ _QUANTITIES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
         sensitivity=2.0 * i("L"),
     ),
     "multi_epoch_rdp": lambda i: multi_epoch.cyclic_rdp(
-        **_pass(i, at="i"), epochs=i.whole("E"), order=i("alpha")
+        **_pass(i, at="i"), batch_size=1, epochs=i.whole("E"), order=i("alpha")
     ),
-    "thm35_rdp": lambda i: multi_epoch.cyclic_rdp(**_pass(i, at="i"), epochs=i.whole("n"), order=i("alpha")),
+    "thm35_rdp": lambda i: multi_epoch.cyclic_rdp(
+        **_pass(i, at="i"), batch_size=1, epochs=i.whole("n"), order=i("alpha")
+    ),
     "thm35_sigma_cor": lambda i: multi_epoch.corollary_noise_std(
         lipschitz=i("L"), epsilon=i("eps"), log_delta=i.log("delta")
     ),
@@ -402,10 +477,132 @@ _QUANTITIES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
         lipschitz=i("L"), epsilon=i("eps"), log_delta=i.log("delta")
     ),
     "calib_sigma_multi_epoch": lambda i: multi_epoch.cyclic_noise_std(
-        records=i.whole("n"), index=i.whole("n"), epochs=i.whole("E"), sensitivity=2.0 * i("L"),
+        records=i.whole("n"), index=i.whole("n"), batch_size=1, epochs=i.whole("E"), sensitivity=2.0 * i("L"),
         epsilon=i("eps"), log_delta=i.log("delta"),
     ),
 }  # fmt: skip
+
+
+def _slowed(i: _Inputs, step_size: float = 1.0) -> dict[str, float]:
+    """A step size, a smoothness and a strong convexity that contract by c; 1 - c is formed from the decimal."""
+    m = float((1 - Decimal(str(i.raw["c"]))) / Decimal(str(step_size)))
+    return {"step_size": step_size, "smoothness": m or 1.0, "strong_convexity": m}
+
+
+def _descent(i: _Inputs) -> dict[str, Any]:
+    """Full-batch steps of which one moves r of its noise."""
+    return {"records": 1, "steps": i.whole("t"), "sensitivity": i("r"), "noise_std": 1.0}
+
+
+def _cyclic(i: _Inputs, *, at: str = "l") -> dict[str, Any]:
+    """Cyclic single-record batches, a use moving r of its noise."""
+    return {
+        "records": i.whole("l"), "index": i.whole(at), "batch_size": 1, "epochs": i.whole("E"),
+        "sensitivity": i("r"), "noise_std": 1.0,
+    }  # fmt: skip
+
+
+def _on_domain(i: _Inputs, by: str) -> dict[str, Any]:
+    return {"sensitivity": i(by), "noise_std": i("sigma"), "step_size": i("eta"), "diameter": i("D")}
+
+
+def _cyclic_domain(i: _Inputs) -> float:
+    return multi_epoch.domain_mu(
+        records=i.whole("l"), index=i.whole("i"), batch_size=1, epochs=i.whole("E"), smoothness=1.0,
+        strong_convexity=0.0, **_on_domain(i, "Delta_over_b"),
+    )  # fmt: skip
+
+
+def _descent_domain(i: _Inputs) -> float:
+    given = _on_domain(i, "Delta_over_n")
+    return noisy_gd.domain_mu(records=1, steps=i.whole("T"), **{**given, **_slowed(i, given["step_size"])})
+
+
+def _langevin(i: _Inputs) -> dict[str, Any]:
+    """A run with noise sqrt(2 eta) sigma, as the command line reads --langevin-std."""
+    lam = i("lam") if "lam" in i.raw else 1.0
+    given = {
+        "records": i.whole("n"), "steps": i.whole("K"), "lipschitz": i("Sg"), "langevin_std": i("sigma"),
+        "step_size": i("eta"), "smoothness": float(i.raw.get("beta", lam)), "strong_convexity": lam,
+        "adjacency": "null-record",
+    }  # fmt: skip
+    run = describe("noisy-gd", given).values
+    names = ("records", "steps", "sensitivity", "noise_std", "step_size", "smoothness", "strong_convexity")
+    return {name: run[name] for name in names}
+
+
+def _shifted_langevin(i: _Inputs) -> float:
+    return gaussian.renyi(mu=noisy_gd.contraction_mu(**_langevin(i)), order=i("alpha"))
+
+
+def _announced(i: _Inputs) -> float:
+    return noisy_gd.langevin_published_rdp(**_langevin(i), order=i("alpha"))
+
+
+def _langevin_variance(i: _Inputs) -> float:
+    """The variance that is enough for every number of steps, at eta = lam/(2 beta^2)."""
+    m, beta = i("lam"), i("beta")
+    eta = m / (2.0 * beta * beta)
+    sigma = noisy_gd.contraction_noise_std(
+        records=i.whole("n"), steps=10**15, sensitivity=2.0 * i("L"), step_size=eta, smoothness=beta,
+        strong_convexity=m, epsilon=i("eps"), log_delta=i.log("delta"),
+    )  # fmt: skip
+    return noisy_gd.langevin_std(noise_std=sigma, step_size=eta) ** 2
+
+
+def _regression(i: _Inputs) -> float:
+    """The logistic regression of the tables: mu = 2/3 a step, 40 steps an epoch."""
+    column, epochs = str(i.raw["col"]), i.whole("E")
+    given = {"records": 40, "index": 40, "batch_size": 1, "epochs": epochs, "sensitivity": 2.0, "noise_std": 3.0}
+    if "SGD" in column:
+        return noisy_sgd.clt_mu(mu=2.0 / 3.0, rate=1.0 / 40.0, steps=40 * epochs)
+    if "composition" in column:
+        return multi_epoch.composition_mu(**given)
+    if "ours" not in column:
+        raise KeyError(column)
+    return multi_epoch.contraction_mu(**given, **_slowed(i))
+
+
+_PASSES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
+    "mu_noisygd_sc": lambda i: noisy_gd.contraction_mu(**_descent(i), **_slowed(i)),
+    "mu_noisygd_domain": _descent_domain,
+    "mu_cgd_index": lambda i: multi_epoch.contraction_mu(**_cyclic(i, at="i"), **_slowed(i)),
+    "mu_cgd_bok": lambda i: multi_epoch.contraction_published_mu(**_cyclic(i), **_slowed(i)),
+    "mu_cgd_domain": _cyclic_domain,
+    "cgd_ye_shokri_coef": lambda i: multi_epoch.dynamics_published_rdp(**_cyclic(i), **_slowed(i), order=2.0),
+    "clt_mu": lambda i: noisy_sgd.clt_mu(mu=i("mu"), rate=i("p"), steps=i.whole("t")),
+    "chourasia_rdp": lambda i: noisy_gd.langevin_rdp(**_langevin(i), order=i("alpha")),
+    "chourasia_rdp_refined": lambda i: noisy_gd.langevin_refined_rdp(**_langevin(i), order=i("alpha")),
+    "chourasia_rdp_blog": _announced,
+    "si_rdp_chourasia_units": _shifted_langevin,
+    "chourasia_exact_quadratic": _shifted_langevin,
+    "chourasia_lower": lambda i: noisy_gd.langevin_lower_rdp(**_langevin(i), order=i("alpha")),
+    "blog_exponent_counterexample": lambda i: (
+        _announced(i) if i.raw["which"] == "blog bound" else _shifted_langevin(i)
+    ),
+    "si_sigma2_chourasia_units": _langevin_variance,
+    "calib_sigma_noisygd": lambda i: noisy_gd.contraction_noise_std(
+        records=i.whole("n"), steps=i.whole("T"), sensitivity=2.0 * i("L"), epsilon=i("eps"),
+        log_delta=i.log("delta"), **_slowed(i),
+    ),
+    "bok_table7_ngd_mu": lambda i: noisy_gd.contraction_mu(**_descent(i), **_slowed(i)),
+    "bok_table7_gdp_comp": lambda i: noisy_gd.composition_mu(**_descent(i)),
+    "bok_table8_ngd_domain": lambda i: noisy_gd.domain_published_mu(records=1, **_on_domain(i, "Delta_over_n")),
+    "bok_table9_ncgd_mu": lambda i: multi_epoch.contraction_mu(**_cyclic(i), **_slowed(i)),
+    "bok_table9_gdp_comp": lambda i: multi_epoch.composition_mu(
+        **_cyclic(_Inputs({**i.raw, "l": 1}))
+    ),
+    "bok_table10to12_ncgd_domain": lambda i: multi_epoch.domain_published_mu(
+        records=i.whole("l"), index=i.whole("l"), batch_size=1, **_on_domain(i, "Delta_over_b")
+    ),
+    "bok_table3_lr_mu": _regression,
+    "bok_table4_lr_eps": lambda i: gaussian.epsilon(mu=_regression(i), log_delta_target=i.log("delta")),
+    "bok_fig1_eps": lambda i: gaussian.epsilon(
+        mu=noisy_gd.contraction_mu(**_descent(i), **_slowed(i)), log_delta_target=i.log("delta")
+    ),
+    "bok_fig1_prior_rdp_rho": lambda i: noisy_gd.dynamics_published_rdp(**_descent(i), **_slowed(i), order=1.0),
+}  # fmt: skip
+_QUANTITIES.update(_PASSES)
 
 
 def evaluate(quantity: str, inputs: Mapping[str, Any]) -> float | dict[str, float]:

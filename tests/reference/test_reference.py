@@ -17,13 +17,18 @@ CASES = [
     for case in json.loads((Path(__file__).parent / f"{name}.json").read_text())
 ]
 
-ROUNDED_DOWN = {"gdp_mu", "classic_eps_max", "thm3_v", "thm4_sigma", "online_scale"}
+ROUNDED_DOWN = {"gdp_mu", "classic_eps_max", "thm3_v", "thm4_sigma", "online_scale", "chourasia_lower"}
 NOT_GUARANTEES = {
     "zcdp_alpha_cks", "thm26_paper_rdp", "lemma5_leading_one_minus_theta", "thm3_delta_star", "thm4_delta_star",
     "nonlinear_limit_star", "int_X_inf_log1p_k_x^-alpha", "online_integral_logB", "online_delta_star_upper",
-    "online_delta_star_lower", "delta_random_stop_published",
+    "online_delta_star_lower", "delta_random_stop_published", "clt_mu", "tradeoff_eps_delta", "pld_atom_at_zero",
 }  # fmt: skip
-TEN_DIGITS = {"online_n_where_delta_n_equals_delta_star"}
+TOLERANCE = {
+    "online_n_where_delta_n_equals_delta_star": "1e-9",  # given to ten digits
+    "compose_homogeneous_epsilon": "1e-10",
+    "compose_curve_exact": "1e-8",  # a lattice of losses, from above
+    "compose_curve_connect_dots": "1e-7",  # by a transform, from above
+}
 
 
 def _known() -> list[Any]:
@@ -38,7 +43,7 @@ def _known() -> list[Any]:
 
 
 def test_the_adapter_covers_what_it_should() -> None:
-    assert len(_known()) >= 340
+    assert len(_known()) >= 465
 
 
 def test_unknown_quantities_are_refused() -> None:
@@ -60,7 +65,7 @@ def test_reference(case: dict[str, Any]) -> None:
         if 0 < exact < mp.mpf("1e-100"):
             exact, found = mp.log(exact), mp.log(found)
         error = found - exact
-        tolerance = mp.mpf("1e-9" if case["quantity"] in TEN_DIGITS else "1e-12")
+        tolerance = mp.mpf(TOLERANCE.get(case["quantity"], "1e-12"))
         assert abs(error) <= tolerance * abs(exact), mp.nstr(error / exact, 3)
         check_side(case, error)
 
@@ -72,7 +77,7 @@ def check_log(case: dict[str, Any], log_delta: mp.mpf, value: mp.mpf) -> None:
         # Only exactly 0 is reported as 0; a sum of rounded parts may leave a trace.
         assert log_delta < mp.mpf("-1e6")
         return
-    assert abs(log_delta - exact) <= mp.mpf("1e-12") * abs(exact) + mp.mpf("1e-80")
+    assert abs(log_delta - exact) <= mp.mpf(TOLERANCE.get(case["quantity"], "1e-12")) * abs(exact) + mp.mpf("1e-80")
     check_side(case, log_delta - exact)
     if exact > -700:
         assert abs(value / mp.exp(log_delta) - 1) <= mp.mpf("1e-12")

@@ -1,0 +1,229 @@
+"""Steps on fresh uniform batches drawn without replacement: subsampling, and the hiding of early steps.
+
+Every step uses b of n records and the mean of their gradients. A record is in the batch with probability p = b/n, and
+the step satisfies C_p(G_mu), mu = 2 L/(b sigma) (Dong, Roth and Su). Which record was replaced by which is asked of
+batches with and without it, which differ in a real record: the sensitivity is 2 L against a null record, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dpcalc.bounds.steps import CONVEX_SMOOTH, GAUSSIAN, GAUSSIAN_NOISE, NO_CLIPPING, ONE_RELEASE, STEP_WITHIN
+from dpcalc.numerics.floats import UNIT, down, ratio_up, up
+from dpcalc.registry import Requirement, bound
+from dpcalc.spec import loss
+
+if TYPE_CHECKING:
+    from dpcalc.notions.pld import Pair
+
+_SAMPLED = "every step uses a fresh uniform batch of batch_size records, drawn without replacement"
+
+
+def _batch_within(values: Mapping[str, Any]) -> tuple[str, str] | None:
+    b, n = values["batch_size"], values["records"]
+    return (f"batch size {b} exceeds the {n} records", "use a smaller --batch-size") if b > n else None
+
+
+_BATCH_WITHIN = Requirement("batch_size <= records", _batch_within)
+
+
+def step_ratio(lipschitz: float, noise_std: float, batch_size: int) -> float:
+    """Return mu = 2 L/(b sigma) of a step whose batch holds the record, rounded up."""
+    return ratio_up(2.0 * lipschitz, noise_std * batch_size * (1.0 - UNIT))
+
+
+def sampled(mu: float, records: int, batch_size: int) -> Pair:
+    """Return the pair of laws of one step, C_{b/n}(G_mu)."""
+    from dpcalc.notions import pld
+
+    return pld.subsampled_gaussian(mu=min(1e8, max(mu, 1e-30)), rate=min(1.0, up(batch_size / records)))
+
+
+@bound(
+    "noisy_sgd.composition",
+    title="Subsampled steps, composed",
+    gives="parts",
+    algorithms=("noisy-sgd", "noisy-sgd-released"),
+    reference="dong2022",
+    locator="subsampling without replacement and composition, by the law of the privacy loss",
+    formula="C_{b/n}(G(2 L/(b sigma))) composed T times",
+    requires=(_BATCH_WITHIN, GAUSSIAN_NOISE),
+    assumes=(
+        _SAMPLED, "each record's gradient has norm at most lipschitz (by clipping, for instance)", GAUSSIAN,
+        "every iterate may be released",
+    ),
+    slack="the lattice of losses, some 1e-4 in ln delta",
+    coarse=True,
+)  # fmt: skip
+def composition(*, records: int, batch_size: int, steps: int, lipschitz: float, noise_std: float) -> Any:
+    """Each step is a subsampled Gaussian, whatever the losses; all iterates may be seen.
+
+    Args:
+        records, batch_size: n and b <= n.
+        steps: T, 1 to 1e15.
+        lipschitz: L, bound on the norm of a record's gradient.
+        noise_std: sigma > 0, in units of the mean gradient.
+
+    Returns:
+        [(pair of laws, T)].
+    """
+    return [(sampled(step_ratio(lipschitz, noise_std, batch_size), records, batch_size), steps)]
+
+
+class _Plan(NamedTuple):
+    """Compose the last ``composed`` steps; in the last ``split`` of them the share ``fraction`` of the noise's variance
+    hides what was done before, and the rest the step's own use.
+    """
+
+    composed: int
+    split: int
+    fraction: float
+
+
+@bound(
+    "noisy_sgd.hidden",
+    title="Subsampled steps with hidden iterates",
+    gives="parts",
+    algorithms=("noisy-sgd",),
+    reference="dpcalc",
+    locator="shifted interpolation with the same batches, split noise",
+    formula="G(c^k z/(eta sigma sqrt(q (1 + c^2 + ... + c^(2j-2))))) with C_{b/n}(G(2 L/(b sigma))) composed k - j "
+    "times and C_{b/n}(G(2 L/(b sigma sqrt(1-q)))) j times, z = min(D, (2 eta L/b)(1 + c + ... + c^(T-k-1)))",
+    requires=(_BATCH_WITHIN, STEP_WITHIN, GAUSSIAN_NOISE),
+    assumes=(_SAMPLED, CONVEX_SMOOTH, GAUSSIAN, ONE_RELEASE, NO_CLIPPING),
+    coarse=True,
+    slack="the split is optimised for a Gaussian approximation, and evaluated exactly",
+    unsolved=("records", "batch_size"),
+)
+def hidden(
+    *, records: int, batch_size: int, steps: int, lipschitz: float, noise_std: float, step_size: float,
+    smoothness: float, strong_convexity: float, diameter: float = math.inf,
+) -> Any:  # fmt: skip
+    """What was done before the last k steps is at most z away, and a share of their noise hides that.
+
+    Args:
+        records, batch_size, steps, lipschitz, noise_std: as in `composition`.
+        step_size: eta > 0, eta <= 2/smoothness.
+        smoothness, strong_convexity: beta and m, 0 <= m <= beta.
+        diameter: of the domain, inf where unbounded.
+
+    Returns:
+        [(pair of laws, how often), ...]; the plain composition where hiding does not help.
+    """
+    from dpcalc.notions import pld
+
+    mu = step_ratio(lipschitz, noise_std, batch_size)
+    factor = loss.contraction(step_size=step_size, smoothness=smoothness, strong_convexity=strong_convexity)
+    use = ratio_up(2.0 * lipschitz * step_size * (1.0 + UNIT), float(batch_size))
+    noise = down(step_size * noise_std, 2.0)
+    plan = _best(steps, factor, use, noise, mu, batch_size / records, diameter)
+    whole = sampled(mu, records, batch_size)
+    if plan is None:
+        return [(whole, steps)]
+    shift = shift_mu(
+        steps=steps, composed=plan.composed, split=plan.split, factor=factor, use=use, noise=noise,
+        fraction=plan.fraction, diameter=diameter,
+    )  # fmt: skip
+    own = sampled(sample_mu(mu, plan.fraction), records, batch_size)
+    parts = [(pld.gaussian(mu=min(1e8, max(shift, 1e-30))), 1), (own, plan.split)]
+    return parts if plan.composed == plan.split else [*parts, (whole, plan.composed - plan.split)]
+
+
+def sample_mu(mu: float, fraction: float) -> float:
+    """Return mu of a step where only the share 1 - fraction of the noise's variance hides its own use, rounded up."""
+    return up(mu / math.sqrt(1.0 - fraction), 4.0)
+
+
+def shift_mu(
+    *, steps: int, composed: int, split: int, factor: float, use: float, noise: float, fraction: float, diameter: float
+) -> float:
+    """Return the GDP parameter of hiding what the first ``steps - composed`` steps did, rounded up.
+
+    Args:
+        steps, composed, split: T >= k >= j >= 1.
+        factor: c, Lipschitz factor of a step's map, in [0, 1].
+        use: how far one use of the record moves a step, eta 2 L/b.
+        noise: eta sigma.
+        fraction: share q of the variance of the last j steps' noise, in (0, 1).
+        diameter: D, inf where unbounded.
+    """
+    done = steps - composed
+    apart = min(diameter, up(use * _geometric(factor, done), 8.0)) if done else 0.0
+    if apart == 0.0:
+        return 0.0
+    log_shrunk = composed * math.log(factor) if factor > 0.0 else -math.inf
+    kept = math.exp(max(-745.0, log_shrunk)) * (1.0 + UNIT * (8.0 + 2.0 * abs(max(-745.0, log_shrunk))))
+    # _geometric is rounded up by at most 64 units; what is divided by must not be.
+    squared = factor * factor * (1.0 - 2.0 * UNIT) if factor < 1.0 else 1.0
+    spread = _geometric(squared, split) * (1.0 - 256.0 * UNIT)
+    return up(apart * kept / (noise * math.sqrt(fraction * max(1.0, spread))), 16.0)
+
+
+def _geometric(factor: float, terms: int) -> float:
+    """Return 1 + c + ... + c^(terms-1), within 64 units of roundoff and above."""
+    if factor >= 1.0:
+        return float(terms) * (1.0 + 2.0 * UNIT)
+    if factor == 0.0:
+        return 1.0
+    rate = -math.log(factor)
+    if rate * terms < 1e-8:
+        return min(float(terms), terms * (1.0 - 0.5 * rate * (terms - 1) + (rate * terms) ** 2)) * (1.0 + 32.0 * UNIT)
+    return min(float(terms), math.expm1(-rate * terms) / math.expm1(-rate) * (1.0 + 48.0 * UNIT))
+
+
+def _best(steps: int, factor: float, use: float, noise: float, mu: float, rate: float, diameter: float) -> _Plan | None:
+    """Return the plan that is best by a central limit approximation of the uses; None for the plain composition."""
+    if steps < 2 or (factor >= 1.0 and math.isinf(diameter) and mu == 0.0):
+        return None
+    least, best = steps * _variance(mu, rate), None
+    single = _variance(mu, rate)
+    for composed in _log_grid(steps - 1):
+        for split in _log_grid(composed):
+            whole = shift_mu(
+                steps=steps, composed=composed, split=split, factor=factor, use=use, noise=noise, fraction=1.0,
+                diameter=diameter,
+            )  # fmt: skip
+            # The least of whole^2/q + j v/(1 - q) for v the variance of a step, which grows faster where mu is large.
+            balanced = whole / (whole + math.sqrt(split * single)) if whole else 0.5
+            for fraction in (balanced, 0.6 * balanced, 0.3 * balanced):
+                if not 1e-12 < fraction < 1.0 - 1e-12:
+                    continue
+                cost = whole * whole / fraction + (composed - split) * single
+                cost += split * _variance(mu / math.sqrt(1.0 - fraction), rate)
+                if cost < least:
+                    least, best = cost, _Plan(composed, split, fraction)
+    return best
+
+
+def _log_grid(most: int) -> list[int]:
+    """Return whole numbers from 1 to ``most``, some ten a decade, the last among them."""
+    count = max(1, round(12 * math.log10(most))) if most > 1 else 0
+    return sorted({*(round(most ** (j / count)) for j in range(count)), most}) if count else [1]
+
+
+def _variance(mu: float, rate: float) -> float:
+    """Return about the variance of one step's privacy loss, as Dong, Roth and Su's central limit theorem has it."""
+    square = mu * mu
+    if square > 600.0:
+        return math.inf
+    if square < 1e-4:
+        return rate * rate * square
+
+    def normal(x: float) -> float:
+        return 0.5 * math.erfc(-x * math.sqrt(0.5))
+
+    return 2.0 * rate * rate * (math.exp(square) * normal(1.5 * mu) + 3.0 * normal(-0.5 * mu) - 2.0)
+
+
+def clt_mu(*, mu: float, rate: float, steps: int) -> float:
+    """Return the GDP parameter that the central limit theorem suggests for many steps; an approximation, no bound.
+
+    Args:
+        mu: of a step whose batch holds the record.
+        rate: b/n.
+        steps: T.
+    """
+    return math.sqrt(steps * _variance(mu, rate))

@@ -1,0 +1,129 @@
+"""``multi-epoch`` as it is used: every ordering and release, every unknown, plain refusals."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from dpcalc.cli.main import main
+from tests.cli.conftest import best
+
+RUN = "-n 60000 --batch-size 240 -L 1 --smoothness 1 --eta 0.1"
+SMALL = "-n 100 --batch-size 5 -L 1 --smoothness 1 --eta 0.1"
+ORDERS = ("cyclic", "shuffle-once", "shuffled-epochs", "noisy-sgd")
+
+
+def by_id(case: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {result["bound"]: result for result in case["results"]}
+
+
+def test_how_the_records_are_ordered_is_spoken_of(ask_json: Any) -> None:
+    found = {}
+    for name in ORDERS:
+        [case] = ask_json(f"multi-epoch --algorithm {name} {RUN} --epochs 20 --sigma 0.05 -d 1e-6")
+        found[name] = best(case)["value"]
+        [note] = [note for note in case["notes"] if "ordered" in note]
+        assert all(f"{other} " in note for other in ORDERS)
+    assert found["noisy-sgd"] < found["shuffled-epochs"] < found["shuffle-once"] < found["cyclic"]
+
+
+@pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.parametrize("release", ["last", "epoch"])
+def test_noise_leads_back(ask_json: Any, name: str, release: str) -> None:
+    run = f"multi-epoch --algorithm {name} --release {release} {SMALL} --epochs 7"
+    [case] = ask_json(f"{run} -e 0.8 -d 1e-4")
+    assert best(case)["quantity"] == "noise_std"
+    sigma = best(case)["value"]
+    [back] = ask_json(f"{run} --sigma {sigma!r} -d 1e-4")
+    assert 0.79 < best(back)["value"] <= 0.8
+    [delta] = ask_json(f"{run} --sigma {sigma!r} -e 0.8")
+    assert best(delta)["value"] <= 1e-4
+
+
+@pytest.mark.parametrize("name", ["cyclic", "shuffle-once", "shuffled-epochs", "noisy-sgd"])
+def test_the_most_epochs_within_a_budget(ask_json: Any, name: str) -> None:
+    run = f"multi-epoch --algorithm {name} {SMALL} --sigma 2"
+    [case] = ask_json(f"{run} -e 1 -d 1e-4 --solve epochs")
+    most = int(best(case)["value"])
+    [enough] = ask_json(f"{run} --epochs {most} -e 1")
+    [more] = ask_json(f"{run} --epochs {most + 1} -e 1")
+    assert best(enough)["value"] <= 1e-4 < best(more)["value"]
+
+
+def test_hidden_saturates_and_composition_grows(ask_json: Any) -> None:
+    run = "multi-epoch --algorithm noisy-gd -n 100 -L 1 --smoothness 1 --strong-convexity 0.2 --eta 0.5 --sigma 0.2"
+    cases = ask_json(f"{run} --steps 10,1000,100000 -d 1e-6")
+    hidden = [by_id(case)["noisy_gd.contraction"]["mu"] for case in cases]
+    composed = [by_id(case)["noisy_gd.composition"]["mu"] for case in cases]
+    assert hidden[2] == pytest.approx(hidden[1], rel=1e-9)
+    assert composed[2] == pytest.approx(10 * composed[1], rel=1e-12)
+    assert [best(case)["bound"] for case in cases] == ["noisy_gd.contraction"] * 3
+
+
+def test_releasing_every_pass_costs_and_a_reused_order_costs_more(ask_json: Any) -> None:
+    found = {}
+    for name in ("cyclic", "shuffle-once", "shuffled-epochs"):
+        for release in ("last", "epoch"):
+            [case] = ask_json(f"multi-epoch --algorithm {name} --release {release} {RUN} --epochs 20 --sigma 0.05 -e 1")
+            found[name, release] = best(case)["log_delta"]
+        assert found[name, "last"] < found[name, "epoch"]
+    assert found["shuffled-epochs", "epoch"] < found["shuffle-once", "epoch"] < found["cyclic", "epoch"]
+
+
+def test_units_of_langevin_dynamics(ask_json: Any) -> None:
+    given = "-n 100 --steps 50 -L 1 --smoothness 1 --strong-convexity 0.2 --eta 0.5 -d 1e-6"
+    run = f"multi-epoch --algorithm noisy-gd {given}"
+    [inside] = ask_json(f"{run} --sigma 0.2")
+    [outside] = ask_json(f"{run} --langevin-std 0.1")
+    assert best(outside)["value"] == pytest.approx(best(inside)["value"], rel=1e-12)
+
+
+def test_numerical_errors_are_part_of_the_answer(ask_json: Any) -> None:
+    [case] = ask_json(f"multi-epoch --algorithm noisy-sgd {RUN} --epochs 20 --sigma 0.05 -e 0.1")
+    row = by_id(case)["noisy_sgd.composition"]
+    assert 0.0 < row["rounding"] < 1e-4
+    assert 0.0 < row["lattice"] < 1e-2
+
+
+def test_a_secret_order(ask_json: Any) -> None:
+    run = "multi-epoch -n 100000 --epochs 2 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6"
+    [public] = ask_json(f"{run} --algorithm shuffle-once")
+    [secret] = ask_json(f"{run} --algorithm shuffle-once --permutation secret")
+    assert best(public)["value"] == pytest.approx(1.3154, abs=2e-3)
+    assert best(secret)["value"] == pytest.approx(0.0245, abs=3e-4)
+    assert by_id(public)["shuffled_epochs.once_secret"]["kind"] == "conditional"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (f"{RUN} --sigma 0.05 -d 1e-6", ("epochs",)),
+        (f"--algorithm noisy-sgd {RUN} --sigma 1 --epochs 2 --steps 5 -d 1e-6", ("both steps and epochs",)),
+        ("--algorithm noisy-gd -n 10 --batch-size 2 --steps 3 -L 1 --smoothness 1 --eta 0.1 --sigma 1 -e 1", ("all",)),
+        ("--algorithm noisy-sgd -n 10 --batch-size 20 --steps 3 -L 1 --eta 0.1 --sigma 1 -e 1", ("exceeds",)),
+        (
+            f"--algorithm cyclic {SMALL} --epochs 3 --sigma 1 --langevin-std 1 -e 1",
+            ("both noise_std and langevin_std",),
+        ),
+        (f"--algorithm cyclic {SMALL} --epochs 3 --sigma 1 -e 1 --schedule x.csv", ("takes no --schedule",)),
+        (f"--algorithm cyclic {SMALL} --epochs 0 --sigma 1 -e 1", ("epochs",)),
+        (f"--algorithm spiral {SMALL} --epochs 2 --sigma 1 -e 1", ("spiral",)),
+        (f"--algorithm cyclic {SMALL} --epochs 2 --sigma 1 -e 1 --release all", ("all",)),
+    ],
+)
+def test_refusals(capsys: pytest.CaptureFixture[str], line: str, words: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["multi-epoch", *line.split()])
+    found = capsys.readouterr()
+    assert stop.value.code == 2
+    assert found.out == ""
+    for word in (*words, "hint:"):
+        assert word in found.err
+
+
+def test_composed_deltas_may_be_very_small(ask_json: Any) -> None:
+    [case] = ask_json("multi-epoch --algorithm noisy-sgd -n 1000 --batch-size 10 --steps 100 -L 1 --sigma 1 -e 3")
+    assert -1000.0 < best(case)["log_delta"] < -300.0
+    assert math.exp(best(case)["log_delta"]) == pytest.approx(best(case)["value"])
