@@ -78,10 +78,11 @@ COMMANDS: dict[str, Command] = {
         Command(
             "multi-epoch",
             "Many passes: hidden iterates, or one released after every epoch; ordered, shuffled, sampled, full batch.",
-            ("cyclic", "shuffle-once", "shuffled-epochs", "noisy-sgd", "noisy-gd"),
+            ("cyclic", "shuffle-once", "shuffled-epochs", "noisy-sgd", "noisy-gd", "repeated"),
             (
                 "algorithm", "release", "records", "epochs", "steps", "index", "batch_size", "last_batch",
-                "permutation", *_LOSS, "step_size", *_NOISE, "langevin_std", "adjacency",
+                "permutation", *_LOSS, "step_size", *_NOISE, "langevin_std", "epoch_epsilon", "epoch_delta",
+                "adjacency",
             ),
             (),
             ("multi_epoch", "noisy_gd", "shuffled_epochs", "hidden_epochs", "noisy_sgd", "released"),
@@ -132,7 +133,7 @@ def ask(
     algorithm = values.pop("algorithm", described.algorithms[0])
     if algorithm not in described.algorithms:
         raise SpecError(f"algorithm is {algorithm!r}; it must be one of {', '.join(described.algorithms)}")
-    if values.pop("release", "last") == "epoch":
+    if values.pop("release", "last") == "epoch" and algorithm != "repeated":
         algorithm += "-released"
     origin = dict(sources or {})
     if command == "shifted" or "schedule" in values:

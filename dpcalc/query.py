@@ -117,7 +117,9 @@ def guarantee_of(bound: Bound, values: Mapping[str, Any], orders: tuple[float, .
 
 def _unknown(run: Run, question: Question) -> str:
     has_epsilon, has_delta = question.epsilon is not None, question.log_delta is not None
-    noisy = run.algorithm == "online" or any(run.values.get(name) is not None for name in (*NOISE_SCALES, "scale"))
+    noisy = run.algorithm in ("online", "repeated") or any(
+        run.values.get(name) is not None for name in (*NOISE_SCALES, "scale")
+    )
     if question.solve:
         return _explicit(run, question)
     if noisy and has_delta:

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpcalc.bounds import contraction, hidden_position, shuffle
 from dpcalc.bounds.contraction import DOMAIN, FRESH, LIPSCHITZ_STEPS, expands_nothing, later_ratio, own_ratio
 from dpcalc.bounds.recursion import log_one_step
 from dpcalc.bounds.steps import FIXED_ORDER, GAUSSIAN_NOISE, INDEX_IN_RANGE, LIPSCHITZ, STEP_WITHIN, batch_of
-from dpcalc.notions import composition
+from dpcalc.notions import composition, gaussian
 from dpcalc.numerics.floats import product_up, up
-from dpcalc.registry import bound
+from dpcalc.registry import Requirement, bound
 
 if TYPE_CHECKING:
     from dpcalc.notions.pld import Pair
@@ -170,6 +170,66 @@ def shuffle_once(
     )  # fmt: skip
 
 
+# --- one (epsilon, delta), again and again ----------------------------------------------------------------------------
+
+
+@bound(
+    "released.optimal",
+    title="Optimal composition of one (epsilon, delta)",
+    gives="log_delta",
+    kind="exact",
+    algorithms=("repeated",),
+    reference="kairouz2015",
+    locator="Theorem 3.3, in closed form",
+    formula="delta = 1 - (1 - delta_0)^E (1 - P[Bin(E, p) >= k] + e^eps P[Bin(E, 1-p) >= k]), p = 1/(1 + e^-eps_0)",
+    assumes=("every pass is (epoch_epsilon, epoch_delta)-private, whatever came before it",),
+)
+def optimal(*, epochs: int, epoch_epsilon: float, epoch_delta: float, epsilon: float) -> float:
+    """What any number of passes costs if one (epsilon, delta) is all that is known of each; no less is true of all.
+
+    Args:
+        epochs: E, 1 to 1e15.
+        epoch_epsilon, epoch_delta: of one pass.
+        epsilon: >= 0.
+
+    Returns:
+        ln delta, rounded up; -inf where it is 0.
+    """
+    log_delta0 = up(math.log(epoch_delta), 2.0) if epoch_delta > 0.0 else -math.inf
+    return composition.log_delta(epsilon0=up(epoch_epsilon), log_delta0=log_delta0, count=epochs, epsilon=epsilon)
+
+
+def _pure(values: Mapping[str, Any]) -> tuple[str, str] | None:
+    if values["epoch_delta"] == 0.0:
+        return None
+    return "a single (epsilon, delta) with delta > 0 is mu-GDP for no mu", "--epoch-delta 0, if it is"
+
+
+@bound(
+    "released.pure",
+    title="Pure privacy, composed as Gaussian",
+    gives="mu",
+    algorithms=("repeated",),
+    reference="dong2022",
+    locator="pure privacy is mu-GDP, composed",
+    formula="mu = sqrt(E) 2 Phi^-1(e^eps_0/(1 + e^eps_0))",
+    requires=(Requirement("epoch_delta = 0", _pure),),
+    assumes=("every pass is epoch_epsilon-private, whatever came before it",),
+)
+def pure(*, epochs: int, epoch_epsilon: float, epoch_delta: float) -> float:
+    """Every pure mechanism is Gaussian-private for the least mu whose trade-off curve it cannot beat.
+
+    Args:
+        epochs: E >= 1.
+        epoch_epsilon: of one pass.
+        epoch_delta: 0.
+
+    Returns:
+        mu, rounded up.
+    """
+    return _over(gaussian.pure_mu(epsilon=epoch_epsilon), epochs)
+
+
 # --- fresh orders: the curve of a pass, composed ----------------------------------------------------------------------
 
 _GIVEN = ("records", "batch_size", "last_batch", "sensitivity", "noise", "scale", "step_size")
@@ -202,7 +262,7 @@ def _pair(
 ) -> Pair:  # fmt: skip
     """Return the pair of laws of one shuffled pass."""
     from dpcalc.bounds import curves
-    from dpcalc.notions import gaussian, pld, profiles
+    from dpcalc.notions import pld, profiles
 
     plan = shuffle.layout(records, batch_size, last_batch)
     own = _own_ratio(records, batch_size, last_batch, sensitivity, scale)

@@ -21,6 +21,7 @@ def command(**flags: Any) -> None:
       shuffled-epochs  a fresh random order for every pass
       noisy-sgd        fresh uniform batches without replacement, --steps of them
       noisy-gd         full batches, --steps of them
+      repeated         whatever has --epoch-epsilon and --epoch-delta, --epochs times
     A guarantee for one does not hold for another.
 
     \b

@@ -31,6 +31,7 @@ ALGORITHMS: dict[str, str] = {
     "is released",
     "noisy-sgd-released": "steps on fresh uniform batches drawn without replacement; every iterate is released",
     "noisy-gd-released": "steps on the mean gradient of all records; every iterate is released",
+    "repeated": "passes of which no more is known than the (epsilon, delta) of one; everything each gives is released",
     "chain": "any sequence of noisy Lipschitz steps, described step by step; the last iterate is released",
 }
 """What each algorithm name runs and releases."""
@@ -49,6 +50,7 @@ _OWN_DEFAULTS: dict[str, dict[str, Any]] = {
         for name in (*_ONE_PASS, *_SHUFFLED_PASSES)
     },
     **{name: {**_DEFAULTS, "strong_convexity": 0.0} for name in ("cyclic", "cyclic-released", *_BY_STEPS)},
+    "repeated": {"adjacency": "replace-one", "epoch_delta": 0.0},
     "online": {"adjacency": "replace-one", "strong_convexity": 0.0, "noise_multiplier": 1.0},
 }
 

@@ -11,7 +11,7 @@ from dpcalc.spec.loss import LOSS_CLASSES
 MAX_RECORDS = 10**15
 ALGORITHM_NAMES = (
     "pnsgd", "skip", "stop", "local", "shuffled", "rotation", "shuffled-stop", "online", "cyclic", "shuffle-once",
-    "shuffled-epochs", "noisy-sgd", "noisy-gd",
+    "shuffled-epochs", "noisy-sgd", "noisy-gd", "repeated",
 )  # fmt: skip
 
 
@@ -70,6 +70,13 @@ SYMBOLS: dict[str, Symbol] = {
         _whole("batch_size", "b", "records per step; their mean gradient is used"),
         _whole("steps", "T", "number of steps"),
         _whole("epochs", "E", "number of passes over the records"),
+        Symbol(
+            "epoch_epsilon",
+            "",
+            "epsilon of one pass, of an algorithm known by its (epsilon, delta) alone",
+            open_ends="high",
+        ),
+        Symbol("epoch_delta", "", "delta of one pass, 0 for pure privacy", high=1.0, open_ends="high"),
         Symbol(
             "release",
             "",

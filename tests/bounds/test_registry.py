@@ -34,6 +34,8 @@ SIGNS = {
     "lipschitz": 1,
     "index": 1,
     "epochs": 1,
+    "epoch_epsilon": 1,
+    "epoch_delta": 1,
     "steps": 1,
     "diameter": 1,
     "strong_convexity": -1,
@@ -92,6 +94,8 @@ def parameters(bound: Bound, r: random.Random) -> dict[str, Any]:
         "diameter": log_uniform(r, 0.1, 100.0),
         "start_distance": 0.0,
         "lipschitz": log_uniform(r, 0.1, 10.0),
+        "epoch_epsilon": log_uniform(r, 1e-3, 1.0),
+        "epoch_delta": 0.0 if bound.id == "released.pure" else log_uniform(r, 1e-12, 1e-3),
         "noise": noise_of(bound),
         "scale": log_uniform(r, 0.3, 30.0),
         "loss_class": "convex-smooth",
@@ -243,7 +247,7 @@ def asked(bound: Bound, values: dict[str, Any], question: Question) -> Case:
 
 @EVERY
 def test_solved_noise_meets_the_budget(bound: Bound) -> None:
-    if not bound.guarantee or "schedule" in bound.parameters or bound.algorithms[0] in ("cyclic", "online"):
+    if not bound.guarantee or "schedule" in bound.parameters or bound.algorithms[0] in ("cyclic", "online", "repeated"):
         pytest.skip("not solved here")
     solved, scale = 0, "laplace_scale" if noise_of(bound) == "laplace" else "noise_std"
     for r, values in runs(bound, default=4, cost=5000):
@@ -261,7 +265,7 @@ def test_solved_noise_meets_the_budget(bound: Bound) -> None:
         assert back is not None
         assert back.value <= epsilon, note(bound, values, (question, best.value, back.value))
         # ... and not needlessly large.
-        if bound.gives == "mu":
+        if bound.gives == "mu" and best.value > 1e-140:  # the least that is tried is 1e-150
             less = {**values, scale: best.value * (1.0 - 1e-9)}
             tighter = asked(bound, less, Question(None, delta, math.log(delta))).best
             assert tighter is None or tighter.value > epsilon * (1.0 - 1e-8), note(bound, values, question)
@@ -391,6 +395,8 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"noise": "laplace" if v["noise"] == "gaussian" else "gaussian"},
     lambda v: {"dimension": 2},
     lambda v: {"batch_size": v["records"] + 1},
+    lambda v: {"epoch_delta": 1e-6},
+    lambda v: {"permutation": "public"},
     lambda v: {"diameter": 1.0},
     lambda v: {"loss_class": "convex"},
     lambda v: {"loss_class": "convex", "schedule": Unmapped()},

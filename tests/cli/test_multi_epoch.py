@@ -72,6 +72,18 @@ def test_releasing_every_pass_costs_and_a_reused_order_costs_more(ask_json: Any)
     assert found["shuffled-epochs", "epoch"] < found["shuffle-once", "epoch"] < found["cyclic", "epoch"]
 
 
+def test_one_epsilon_and_delta_again_and_again(ask_json: Any) -> None:
+    run = "multi-epoch --algorithm repeated --epoch-epsilon 0.1"
+    [case] = ask_json(f"{run} --epoch-delta 1e-8 --epochs 1e6 -d 1e-2")
+    assert best(case)["value"] == pytest.approx(5383.24438885, rel=1e-11)
+    assert best(case)["kind"] == "exact"
+    [case] = ask_json(f"{run} --epochs 100 -d 1e-6")
+    assert best(case)["value"] == pytest.approx(4.77456758811, rel=1e-11)
+    assert by_id(case)["released.pure"]["value"] > best(case)["value"]
+    [case] = ask_json(f"{run} --epoch-delta 1e-8 --epochs 1e9 -e 5e6")
+    assert 0.9 < best(case)["value"] < 1.0
+
+
 def test_units_of_langevin_dynamics(ask_json: Any) -> None:
     given = "-n 100 --steps 50 -L 1 --smoothness 1 --strong-convexity 0.2 --eta 0.5 -d 1e-6"
     run = f"multi-epoch --algorithm noisy-gd {given}"
