@@ -24,6 +24,7 @@ from dpcalc.bounds import (
     recursion,
     scheduled,
     shuffle,
+    shuffled_epochs,
     stepwise,
 )
 from dpcalc.notions import composition, gaussian, pld, profiles, renyi
@@ -397,6 +398,16 @@ _COMPOSITION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
         [(pld.subsampled_gaussian(mu=i("mu"), rate=i("q")), 1)], epsilon=i("eps")
     ).value),
     "clt_mu": lambda i: noisy_sgd.clt_mu(mu=i("mu"), rate=i("p"), steps=i.whole("t")),
+    "sgm_rdp": lambda i: noisy_sgd.poisson_rdp(
+        order=i.whole("alpha"), rate=i("q"), noise_multiplier=i("sigma")
+    ),
+    "bok_table4_lr_eps_sgd": lambda i: pld.epsilon(
+        [(pld.subsampled_gaussian(mu=float(Fraction(i.raw["mu"])), rate=i("p")), i.whole("steps"))],
+        log_delta_target=i.log("delta"),
+    ).value,
+    "cgd_shuffle_once_delta": lambda i: gaussian.exp_up(shuffled_epochs.once(
+        **_one_order(i), strong_convexity=1.0 - i("c"), epsilon=i("eps")
+    )),
     "nsgd_shift_mu": lambda i: noisy_sgd.shift_mu(
         steps=i.whole("T"), composed=i.whole("T") - i.whole("tau"), split=i.whole("T") - i.whole("tau"),
         factor=i("c"), use=i("eta") * i("Delta_over_b"), noise=i("eta") * i("sigma"), fraction=i("frac"),
