@@ -130,7 +130,7 @@ def log_positions(e: Array, ratio: float, terms: int, after: int) -> Array:
     value = first.copy()
     if not single.all():
         last, middle = at(high[~single]), at(0.5 * (low + high)[~single])
-        with np.errstate(over="ignore", divide="ignore"):
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             a, b = 0.5 * (column / ratio) ** 2, 0.125 * ratio * ratio
             mode = np.where(np.isfinite(a), 2.0 * b / (1.5 + np.sqrt(2.25 + 4.0 * a * b)), 0.0)
         begin, end = low[None, ~single], high[None, ~single]

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _SAMPLED = "every step uses a fresh uniform batch of batch_size records, drawn without replacement"
 
 
+_MOST_MU = 1e8
+
+
 def _batch_within(values: Mapping[str, Any]) -> tuple[str, str] | None:
     b, n = values["batch_size"], values["records"]
     return (f"batch size {b} exceeds the {n} records", "use a smaller --batch-size") if b > n else None
@@ -39,7 +42,11 @@ def sampled(mu: float, records: int, batch_size: int) -> Pair:
     """Return the pair of laws of one step, C_{b/n}(G_mu)."""
     from dpcalc.notions import pld
 
-    return pld.subsampled_gaussian(mu=min(1e8, max(mu, 1e-30)), rate=min(1.0, up(batch_size / records)))
+    rate = min(1.0, up(batch_size / records))
+    if mu > _MOST_MU:
+        told = min(0.0, math.log(rate) + 4.0 * UNIT)
+        return pld.from_curve(lambda e: e * 0.0 + told)  # who was in the batch is as good as told
+    return pld.subsampled_gaussian(mu=max(mu, 1e-30), rate=rate)
 
 
 @bound(
@@ -128,7 +135,9 @@ def hidden(
         fraction=plan.fraction, diameter=diameter,
     )  # fmt: skip
     own = sampled(sample_mu(mu, plan.fraction), records, batch_size)
-    parts = [(pld.gaussian(mu=min(1e8, max(shift, 1e-30))), 1), (own, plan.split)]
+    if shift > _MOST_MU:
+        return [(whole, steps)]
+    parts = [(pld.gaussian(mu=max(shift, 1e-30)), 1), (own, plan.split)]
     return parts if plan.composed == plan.split else [*parts, (whole, plan.composed - plan.split)]
 
 
@@ -178,8 +187,8 @@ def _best(steps: int, factor: float, use: float, noise: float, mu: float, rate: 
     """Return the plan that is best by a central limit approximation of the uses; None for the plain composition."""
     if steps < 2 or (factor >= 1.0 and math.isinf(diameter) and mu == 0.0):
         return None
-    least, best = steps * _variance(mu, rate), None
-    single = _variance(mu, rate)
+    least, best = steps * _cost(mu, rate), None
+    single = _cost(mu, rate)
     for composed in _log_grid(steps - 1):
         for split in _log_grid(composed):
             whole = shift_mu(
@@ -192,7 +201,7 @@ def _best(steps: int, factor: float, use: float, noise: float, mu: float, rate: 
                 if not 1e-12 < fraction < 1.0 - 1e-12:
                     continue
                 cost = whole * whole / fraction + (composed - split) * single
-                cost += split * _variance(mu / math.sqrt(1.0 - fraction), rate)
+                cost += split * _cost(mu / math.sqrt(1.0 - fraction), rate)
                 if cost < least:
                     least, best = cost, _Plan(composed, split, fraction)
     return best
@@ -202,6 +211,11 @@ def _log_grid(most: int) -> list[int]:
     """Return whole numbers from 1 to ``most``, some ten a decade, the last among them."""
     count = max(1, round(12 * math.log10(most))) if most > 1 else 0
     return sorted({*(round(most ** (j / count)) for j in range(count)), most}) if count else [1]
+
+
+def _cost(mu: float, rate: float) -> float:
+    """Return what a use costs in the choice of a plan: the variance of its loss, where that means anything."""
+    return min(_variance(mu, rate), mu * mu)
 
 
 def _variance(mu: float, rate: float) -> float:

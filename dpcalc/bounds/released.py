@@ -276,7 +276,7 @@ def _pair(
         )  # fmt: skip
     if nonexpansive and noise == "gaussian":
         found.append(curves.shuffled_mixture(plan, scale=scale, sensitivity=sensitivity))
-    top = own if noise == "laplace" else gaussian.epsilon(mu=min(own, 1e6), log_delta_target=-1e5)
+    top = min(own, 2.0**60) if noise == "laplace" else gaussian.epsilon(mu=min(own, 1e6), log_delta_target=-1e5)
     return pld.from_curve(profiles.tabulated(curves.least(*found), max(top, 1e-100)))
 
 
@@ -419,9 +419,9 @@ def _renyi(
     breaks = [own] if noise == "laplace" else []
     if breaks and displacement is not None and math.isfinite(diameter):
         breaks.append(later_ratio(displacement, diameter, step_size, scale))
-    return profiles.renyi(
-        pair.forward, order=order, scale=own, own=curves.own_step(noise, own), breaks=breaks, rounds=1
-    )
+    alone = curves.own_step(noise, own)
+    curve = curves.least(pair.forward, alone)  # which ends: the table is constant behind its last point
+    return profiles.renyi(curve, order=order, scale=own, own=alone, breaks=breaks, rounds=1)
 
 
 def _own_ratio(records: int, batch_size: int, last_batch: str, sensitivity: float, scale: float) -> float:

@@ -1,0 +1,202 @@
+"""What several releases of small one-dimensional runs say together, and what privacy profiles compose to.
+
+`batched` and `passes` give exact joint laws of iterates: the last one in fine cells, those before it in coarse ones,
+which is post-processing and therefore a lower bound. On a grid of ``cells`` the coarse ones are the states themselves;
+on one of ``nodes`` they are its panels, whose mass the quadrature has exactly.
+
+`twice` and `renyi` start from a profile delta(e) with its first two derivatives (a `Jet`). Nothing here imports the
+package under test.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mpmath
+import numpy as np
+
+from tests.oracles.chains import Array, Case, Grid, Step, mean, nodes, step
+
+Jet = tuple[Any, Any, Any]  # delta, delta', delta''
+Profile = Callable[[Any], Jet]
+_POINTS = 16  # of a panel of a grid of nodes
+
+
+# --- joint laws
+
+
+def fine_nodes(case: Case, pieces: int = 4, count: int = 60) -> Grid:
+    """Nodes on panels ``pieces`` times narrower than the run needs."""
+    usual = case.nodes()
+    middle = usual.points[1:-2].reshape(-1, _POINTS).mean(axis=1)
+    width = float(np.min(np.diff(middle), initial=case.diameter)) / pieces
+    return nodes(case.low, case.high, width, case.kinks(), case.start, count)
+
+
+def groups(grid: Grid) -> list[slice]:
+    """The coarse cells of what is released before the end."""
+    states = len(grid.points) - 1  # never the start
+    if grid.weights is None:
+        return [slice(j, j + 1) for j in range(states)]
+    return [slice(0, 1), *(slice(j, j + _POINTS) for j in range(1, states - 1, _POINTS)), slice(states - 1, states)]
+
+
+def split(law: Array, grid: Grid) -> Array:
+    """Every row into one for every coarse cell."""
+    out = np.zeros((len(law), len(cells := groups(grid)), law.shape[1]))
+    for k, cell in enumerate(cells):
+        out[:, k, cell] = law[:, cell]
+    return out.reshape(-1, law.shape[1])
+
+
+class Maker:
+    """The steps on batches of a data set, on a grid; the record that differs is the last of ``everyone``."""
+
+    def __init__(self, case: Case, grid: Grid, record: Any) -> None:
+        self.case, self.grid, self.everyone = case, grid, (*case.others, record)
+        self.made: dict[Any, Step] = {}
+
+    def step(self, batch: Sequence[int], divisor: int | None = None) -> Step:
+        key = (tuple(sorted(batch)), divisor or len(batch))
+        if key not in self.made:
+            mapped = self.case.psi(mean([self.everyone[j] for j in key[0]], key[1]), self.grid.points)
+            self.made[key] = step(self.grid, mapped, self.case.step_size * self.case.scale, self.case.noise)
+        return self.made[key]
+
+    def fresh(self, batch_size: int) -> Step:
+        """A step on a uniform batch drawn without replacement."""
+        batches = list(itertools.combinations(range(len(self.everyone)), batch_size))
+        made = [self.step(batch) for batch in batches]
+        return Step(sum(one.inner for one in made) / len(made), sum(one.last for one in made) / len(made))
+
+    def order(self, order: Sequence[int], batch_size: int, last_batch: str) -> list[Step]:
+        """The steps of a pass."""
+        cut = [tuple(order[at : at + batch_size]) for at in range(0, len(order), batch_size)]
+        if last_batch == "drop" and len(cut) > 1 and len(cut[-1]) < batch_size:
+            cut.pop()
+        return [self.step(b, batch_size if last_batch == "nominal" else len(b)) for b in cut]
+
+
+def batched(case: Case, grid: Grid, record: Any, batch_size: int, steps: int, all_released: bool = False) -> Array:
+    """The law of the last iterate after steps on fresh batches, or of all the iterates together."""
+    one = Maker(case, grid, record).fresh(batch_size)
+    law = grid.start[None, :]
+    for _ in range(steps - 1):
+        law = law @ one.inner
+        if all_released:
+            law = split(law, grid)
+    return (law @ one.last).ravel()
+
+
+def passes(
+    case: Case, grid: Grid, record: Any, orders: Sequence[Sequence[int]], batch_size: int, last_batch: str, same: bool
+) -> Array:
+    """The joint laws of the iterates after two passes: one row for every pair of orders (or every order, if the
+    ``same`` is used again), all equally likely.
+    """
+    maker = Maker(case, grid, record)
+    made = [maker.order(order, batch_size, last_batch) for order in orders]
+    rows = []
+    for first in made:
+        law = grid.start[None, :]
+        for one in first:
+            law = law @ one.inner
+        law = split(law, grid)
+        for second in [first] if same else made:
+            after = law
+            for one in second[:-1]:
+                after = after @ one.inner
+            rows.append((after @ second[-1].last).ravel())
+    return np.array(rows)
+
+
+# --- profiles
+
+
+def _product(a: Jet, b: Jet) -> Jet:
+    return a[0] * b[0], a[1] * b[0] + a[0] * b[1], a[2] * b[0] + 2 * a[1] * b[1] + a[0] * b[2]
+
+
+def gaussian(e: Any, r: Any) -> Jet:
+    """delta(e) = Phi(r/2 - e/r) - e^e Phi(-r/2 - e/r)."""
+    mp = mpmath
+    if r == 0:
+        return mp.mpf(0), mp.mpf(0), mp.mpf(0)
+    behind = -mp.exp(e) * mp.ncdf(-r / 2 - e / r)
+    return mp.ncdf(r / 2 - e / r) + behind, behind, behind + mp.exp(e) * mp.npdf(-r / 2 - e / r) / r
+
+
+def laplace(e: Any, r: Any) -> Jet:
+    """delta(e) = 1 - e^((e - r)/2), 0 from r on."""
+    x = mpmath.exp((e - r) / 2) if e < r else mpmath.mpf(0)
+    return (1 - x, -x / 2, -x / 4) if e < r else (x, x, x)
+
+
+def shuffled_product(noise: str, own: float, following: float, terms: int) -> Profile:
+    """(1/n) sum_{j<n} A B^j."""
+    one_step = gaussian if noise == "gaussian" else laplace
+
+    def profile(e: Any) -> Jet:
+        a, b = one_step(e, mpmath.mpf(own)), one_step(e, mpmath.mpf(following))
+        total, power = (mpmath.mpf(0),) * 3, (mpmath.mpf(1), mpmath.mpf(0), mpmath.mpf(0))
+        for _ in range(terms):
+            total = tuple(x + y for x, y in zip(total, power, strict=True))
+            power = _product(power, b)
+        return tuple(x / terms for x in _product(a, total))  # type: ignore[return-value]
+
+    return profile
+
+
+def shuffled_mixture(own: float, terms: int) -> Profile:
+    """(1/n) sum_{k=1}^n delta_G(e; own/sqrt(k))."""
+
+    def profile(e: Any) -> Jet:
+        jets = [gaussian(e, mpmath.mpf(own) / mpmath.sqrt(k)) for k in range(1, terms + 1)]
+        return tuple(sum(column) / terms for column in zip(*jets, strict=True))  # type: ignore[return-value]
+
+    return profile
+
+
+def twice(profile: Profile, epsilon: float, top: float, breaks: Sequence[float] = (), digits: int = 20) -> Any:
+    """delta of two mechanisms with this profile (for both orders), whose losses end at ``top``.
+
+    The loss has the distribution P(L > e) = delta(e) - delta'(e) for e > 0 and e^-e times its density at -e: atoms at
+    0 and wherever delta bends.
+    """
+    mp = mpmath
+    with mp.workdps(digits):
+        e = mp.mpf(epsilon)
+
+        def delta(y: Any) -> Any:
+            return profile(y)[0] if y >= 0 else 1 - mp.exp(y) * (1 - profile(-y)[0])
+
+        def both(x: Any) -> Any:
+            return delta(e - x) + mp.exp(-x) * delta(e + x)
+
+        def inside(x: Any) -> Any:
+            _, slope, bend = profile(x)
+            return (bend - slope) * both(x)
+
+        bends = [mp.mpf(b) for b in breaks]
+        ends = sorted({mp.mpf(0), mp.mpf(top), *bends})
+        marks = {*ends, *(x for b in [mp.mpf(0), *bends] for x in (e - b, b - e, e + b) if 0 < x < top)}
+        marks |= {mp.mpf(top) * k / 12 for k in range(12)}
+        total = mp.quad(inside, sorted(marks), maxdegree=5)
+        tiny = mp.mpf(10) ** (2 - digits)
+        for b in bends:
+            total += (profile(b * (1 + tiny))[1] - profile(b * (1 - tiny))[1]) * both(b)
+        start, slope, _ = profile(mp.mpf(0))
+        # P(L > 0) = delta(0) - delta'(0), P(L < 0) = Q(L > 0) = -delta'(0)
+        return total + (1 - start + 2 * slope) * delta(e)
+
+
+def renyi(profile: Profile, order: float, top: float, breaks: Sequence[float] = (), digits: int = 20) -> Any:
+    """D_a = ln(1 + a (a-1) int (e^((a-1) e) + e^(-a e)) delta(e) de)/(a-1); int (1 + e^-e) delta(e) de at 1."""
+    mp = mpmath
+    with mp.workdps(digits):
+        a = mp.mpf(order)
+        marks = sorted({mp.mpf(b) for b in breaks if b < top} | {mp.mpf(top) * k / 40 for k in range(41)})
+        found = mp.quad(lambda e: (mp.exp((a - 1) * e) + mp.exp(-a * e)) * profile(e)[0], marks, maxdegree=5)
+        return found if order == 1 else mp.log1p(a * (a - 1) * found) / (a - 1)
