@@ -126,11 +126,12 @@ class Composition(NamedTuple):
         from dpcalc.notions import pld
 
         found = pld.log_delta(self.parts, epsilon=epsilon)
-        for share in (0.9, 0.7, 0.4):
+        for halvings in range(1, 6):
             if found.value < -1.0 or epsilon == 0.0:
                 break
             # Very far out rounding may be all there is; delta does not grow with epsilon.
-            found = min(found, pld.log_delta(self.parts, epsilon=share * epsilon), key=lambda bound: bound.value)
+            nearer = pld.log_delta(self.parts, epsilon=math.ldexp(epsilon, -halvings))
+            found = min(found, nearer, key=lambda bound: bound.value)
         return Answer(found.value, None, "pld", False, found.rounding, found.lattice)
 
     def rdp(self, order: float) -> float:
