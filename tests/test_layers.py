@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import dpcalc
+from dpcalc.cli.explain import describe
 from dpcalc.references import SHORT, entries
 from dpcalc.registry import GIVES, KINDS, all_bounds
 from dpcalc.spec.run import ALGORITHMS
@@ -90,6 +91,9 @@ def test_bounds_are_described(id: str) -> None:
     unknown = set(bound.parameters) - set(SYMBOLS) - {"sensitivity", "scale", "schedule", "epochs"}
     assert not unknown
     assert bound.guarantee or bound.erratum
+    text = describe(bound)
+    assert id in text
+    assert all(name in text for name in bound.parameters)
 
 
 def test_every_bound_is_in_the_method_document() -> None:

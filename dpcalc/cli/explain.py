@@ -22,7 +22,10 @@ def command(ids: tuple[str, ...]) -> None:
 def describe(bound: Bound) -> str:
     """Return everything the record says of a bound, as plain text."""
     gives = {"mu": "mu (Gaussian DP)", "rdp": "RDP at an order", "log_delta": "delta at epsilon",
-             "epsilon": "epsilon at delta"}  # fmt: skip
+             "epsilon": "epsilon at delta", "parts": "epsilon and delta, composed by the law of the privacy loss",
+             }  # fmt: skip
+    needed = [name for name in bound.parameters if name not in bound.optional]
+    known = [name for name in bound.parameters if name in bound.optional]
     lines = [
         f"{bound.id}: {bound.title}",
         "",
@@ -33,11 +36,14 @@ def describe(bound: Bound) -> str:
         f"kind       {bound.kind}" + ("" if bound.guarantee else " (for comparison: never a guarantee)"),
         f"source     {bound.reference}: {bound.locator}   (`dpcalc cite {bound.id}`)",
         f"algorithm  {', '.join(bound.algorithms)}",
-        f"needs      {', '.join(bound.parameters)}",
+        f"needs      {', '.join(needed)}",
+        *([f"if known   {', '.join(known)}"] if known else []),
+        *([f"slack      {bound.slack}"] if bound.slack else []),
         "",
         "assumes",
         *(f"  - {text}" for text in bound.assumes),
         *(f"  - {requirement.text} (checked)" for requirement in bound.requires),
+        *(f"  - {demand.text} (to be promised)" for demand in bound.demands),
     ]
     if bound.erratum:
         lines += ["", _wrap(f"erratum: {bound.erratum}")]
