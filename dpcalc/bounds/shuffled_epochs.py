@@ -29,7 +29,8 @@ from dpcalc.bounds.hidden_position import SECRET, Cell
 from dpcalc.bounds.steps import CONVEXITY_WITHIN, ONE_RELEASE, STEP_WITHIN
 from dpcalc.bounds.uses import cost, periods, stretch
 from dpcalc.numerics.blocks import Values, log_sum_falling
-from dpcalc.numerics.floats import UNIT
+from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.sums import log_sum_expm1_reciprocals
 from dpcalc.registry import bound
 
 if TYPE_CHECKING:
@@ -92,6 +93,25 @@ def once(
     )  # fmt: skip
     single = _one_pass(records, batch_size, last_batch, sensitivity, noise_std, step_size, smoothness, epsilon)
     return _least(single, lambda r: once_value(r, epsilon, once_mean(r, epsilon)), run)
+
+
+def once_rdp(*, steps: int, epochs: int, ratio: float, order: float) -> float:
+    """Return the Renyi divergence of one order for all epochs, batches of one size: the log-mean-exp over positions.
+
+    ln((1/l) sum_k exp((a-1) a r^2 ((E-1)/l + 1/k)/2))/(a-1); `once` is sharper in every (epsilon, delta).
+
+    Args:
+        steps, epochs: l and E, 1 to 1e15.
+        ratio: r = Delta/(b sigma) > 0.
+        order: a > 1.
+
+    Returns:
+        RDP at the order, rounded up.
+    """
+    x = 0.5 * (order - 1.0) * order * ratio * ratio
+    spread = log_sum_expm1_reciprocals(x, steps) - math.log(steps)
+    mean = spread + math.log1p(math.exp(-spread)) if spread > 0.0 else math.log1p(math.exp(spread))
+    return up((x * (epochs - 1) / steps + mean) / (order - 1.0), 64.0)
 
 
 @bound(

@@ -26,6 +26,7 @@ from dpcalc.bounds import (
     shuffle,
     shuffled_epochs,
     stepwise,
+    utility,
 )
 from dpcalc.notions import composition, gaussian, pld, profiles, renyi
 from dpcalc.notions.guarantee import Gdp, Profile, compose
@@ -367,6 +368,13 @@ def _curve_renyi(i: _Inputs) -> float:
     )  # fmt: skip
 
 
+def _risk(i: _Inputs) -> dict[str, Any]:
+    return {
+        "lipschitz": i("L"), "smoothness": i("beta"), "strong_convexity": i("lam"), "records": i.whole("n"),
+        "dimension": i.whole("d"), "epsilon": i("eps"), "log_delta": i.log("delta"),
+    }  # fmt: skip
+
+
 def _one_order(i: _Inputs) -> dict[str, Any]:
     return {
         "records": i.whole("l"), "batch_size": 1, "last_batch": "own", "epochs": i.whole("E"), "sensitivity": i("r"),
@@ -408,6 +416,15 @@ _COMPOSITION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "cgd_shuffle_once_delta": lambda i: gaussian.exp_up(shuffled_epochs.once(
         **_one_order(i), strong_convexity=1.0 - i("c"), epsilon=i("eps")
     )),
+    "cgd_shuffle_once_rdp": lambda i: shuffled_epochs.once_rdp(
+        steps=i.whole("l"), epochs=i.whole("E"), ratio=i("r"), order=i("alpha")
+    ),
+    "chourasia_sigma2": lambda i: utility.langevin_variance(
+        lipschitz=i("L"), strong_convexity=i("lam"), records=i.whole("n"), epsilon=i("eps"), log_delta=i.log("delta")
+    ),
+    "chourasia_Kstar": lambda i: utility.langevin_steps(**_without(_risk(i), "lipschitz")),
+    "chourasia_excess_explicit": lambda i: utility.langevin_excess(**_risk(i)),
+    "chourasia_excess_tight": lambda i: utility.langevin_excess_tight(**_risk(i)),
     "nsgd_shift_mu": lambda i: noisy_sgd.shift_mu(
         steps=i.whole("T"), composed=i.whole("T") - i.whole("tau"), split=i.whole("T") - i.whole("tau"),
         factor=i("c"), use=i("eta") * i("Delta_over_b"), noise=i("eta") * i("sigma"), fraction=i("frac"),
