@@ -125,7 +125,7 @@ def domain_mu(
     "noisy_gd.composition",
     title="Noisy gradient descent, composed",
     gives="mu",
-    algorithms=("noisy-gd",),
+    algorithms=("noisy-gd", "noisy-gd-released"),
     reference="dong2022",
     locator="composition of Gaussian mechanisms, one a step",
     formula="mu = (Delta/(n sigma)) sqrt(T)",

@@ -97,7 +97,9 @@ def renyi(
     import numpy as np
 
     def log_integrand(e: Array) -> Array:
-        found: Array = np.logaddexp((order - 1.0) * e, -order * e) + curve(e)
+        value = curve(e)
+        with np.errstate(invalid="ignore", over="ignore"):
+            found: Array = np.where(value == -np.inf, value, np.logaddexp((order - 1.0) * e, -order * e) + value)
         return found
 
     end = _end(log_integrand, scale)
