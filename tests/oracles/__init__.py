@@ -81,10 +81,10 @@ def _log2(q: Fraction) -> float:
 def cases(default: int, cost: int = 1) -> int:
     """How many random cases a test runs: ``default``, or DPCALC_TEST_CASES shared out by how costly one case is.
 
-    At most as many times ``default`` as DPCALC_TEST_CASES is more than 15000, so that no test takes over a campaign.
+    At most as many times ``default`` as DPCALC_TEST_CASES is more than 20000, so that no test takes over a campaign.
     """
     chosen = int(os.environ.get("DPCALC_TEST_CASES") or 0)
-    return min(max(8, chosen // cost), math.ceil(default * max(chosen / 15000.0, 1.0))) if chosen else default
+    return min(max(8, chosen // cost), math.ceil(default * max(chosen / 20000.0, 1.0))) if chosen else default
 
 
 def draws(seed: str, default: int, cost: int = 1) -> Iterator[random.Random]:
