@@ -22,9 +22,9 @@ FAMILIES = (
     "stepwise", "noisy_gd", "noisy_sgd", "released", "shuffled_epochs",
 )  # fmt: skip
 
-GIVES = ("mu", "rdp", "log_delta", "epsilon", "parts")
+GIVES = ("mu", "rdp", "log_delta", "epsilon", "parts", "cost")
 """What a bound's function returns: a GDP parameter; the RDP at ``order``; ln delta at ``epsilon``; epsilon at
-``log_delta``; what is composed, as [(pair of laws, how often), ...]."""
+``log_delta``; what is composed, as [(pair of laws, how often), ...]; what a budget costs, as a `bounds.cost.Cost`."""
 
 KINDS = ("upper", "exact", "lower", "asymptotic", "published")
 """``upper`` and ``exact`` are guarantees. ``published`` is what a paper prints, kept for comparison where it is wrong
@@ -186,8 +186,13 @@ def lookup(id: str) -> Bound:
 
 
 def for_algorithm(algorithm: str) -> list[Bound]:
-    """Return the bounds that speak of this algorithm, in order of registration."""
-    return [b for b in all_bounds().values() if algorithm in b.algorithms]
+    """Return the privacy bounds that speak of this algorithm, in order of registration."""
+    return [b for b in all_bounds().values() if algorithm in b.algorithms and b.gives != "cost"]
+
+
+def costs() -> list[Bound]:
+    """Return the bounds on excess risk, in order of registration."""
+    return [b for b in all_bounds().values() if b.gives == "cost"]
 
 
 def finite(value: float) -> bool:
