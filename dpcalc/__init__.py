@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpcalc.version import __version__
 
 _PUBLIC = {
+    "compare": "dpcalc.api",
     "rdp": "dpcalc.api",
     "shifted": "dpcalc.api",
     "hockey_stick": "dpcalc.api",
@@ -30,6 +31,7 @@ _PUBLIC = {
 __all__ = [*_PUBLIC, "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from dpcalc.api import compare as compare
     from dpcalc.api import hockey_stick as hockey_stick
     from dpcalc.api import multi_epoch as multi_epoch
     from dpcalc.api import online as online

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from dpcalc.commands import ask, report
+from dpcalc.commands import ask, report, side_by_side
 from dpcalc.errors import SpecError
 from dpcalc.gate import parse
 from dpcalc.query import Question
@@ -309,6 +309,45 @@ def multi_epoch(
     return _one("multi-epoch", given, epsilon, delta, order, solve, gates)
 
 
+def compare(
+    *,
+    algorithm: str | Sequence[str],
+    epsilon: float | None = None,
+    delta: float | str | None = None,
+    order: float | Sequence[float] = (),
+    solve: str | None = None,
+    gates: Sequence[str] = (),
+    **parameters: Any,
+) -> Report:
+    """Return every bound that applies to the described run, best first, and why the others do not.
+
+    Args:
+        algorithm: what is run, a name of any other function here; or several names, one case each.
+        epsilon, delta, order, solve, gates: as in `rdp`.
+        parameters: of the run, as in the function for its algorithm (records, lipschitz, smoothness, noise_std, ...).
+
+    Returns:
+        A report with a case per algorithm; beside its results each has ``tightness`` (how far the best is from what
+        nothing can beat, where that is known) and ``notes`` on what knowing or promising more would give. Where several
+        algorithms are asked, one that cannot be so described has no results and says why in ``obstacles``.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+
+    >>> report = compare(algorithm=["pnsgd", "shuffled"], records=10**5, lipschitz=1, smoothness=1, step_size=0.1,
+    ...                  noise_std=2, delta=1e-6)
+    >>> [round(case.best.value, 4) for case in report.cases]
+    [4.8866, 1.3153]
+    """
+    names = [algorithm] if isinstance(algorithm, str) else list(algorithm)
+    found = [
+        side_by_side("compare", {**parameters, "algorithm": name}, _question(epsilon, delta, order, solve),
+                     gates=[parse(text) for text in gates], several=len(names) > 1)
+        for name in names
+    ]  # fmt: skip
+    return report("compare", found)
+
+
 def _one(
     command: str,
     given: dict[str, Any],
@@ -318,10 +357,16 @@ def _one(
     solve: str | None,
     gates: Sequence[str],
 ) -> Report:
+    question = _question(epsilon, delta, order, solve)
+    return report(command, [ask(command, given, question, gates=[parse(text) for text in gates])])
+
+
+def _question(
+    epsilon: float | None, delta: float | str | None, order: float | Sequence[float], solve: str | None
+) -> Question:
     orders = (float(order),) if isinstance(order, (int, float)) else tuple(float(a) for a in order)
     value, log_delta = _delta(delta)
-    question = Question(epsilon, value, log_delta, orders, solve)
-    return report(command, [ask(command, given, question, gates=[parse(text) for text in gates])])
+    return Question(epsilon, value, log_delta, orders, solve)
 
 
 def _delta(delta: float | str | None) -> tuple[float | None, float | None]:

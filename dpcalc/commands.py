@@ -6,17 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dpcalc.errors import SpecError
+from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.gate import Gate, judge
 from dpcalc.query import Question, answer
 from dpcalc.registry import Bound, for_algorithm
-from dpcalc.report import Assertion, Case, Report, Result
+from dpcalc.report import Assertion, Case, Obstacle, Report, Result
 from dpcalc.spec.run import Run, describe
 
 
 class Command(NamedTuple):
     """A question-answering command: which algorithms it covers (default first), which parameters it accepts, which
-    columns of a schedule, and from which families its bounds come.
+    columns of a schedule, and from which families its bounds come (none named: from all).
     """
 
     name: str
@@ -101,6 +101,19 @@ COMMANDS: dict[str, Command] = {
     )
 }  # fmt: skip
 
+_COVERING = [command for command in COMMANDS.values() if command.name != "shifted"]
+COMMANDS["compare"] = Command(
+    "compare",
+    "Every bound that applies to one described run, best first, and why the others do not.",
+    tuple(dict.fromkeys(name for command in _COVERING for name in command.algorithms)),
+    tuple(dict.fromkeys(name for command in _COVERING for name in command.parameters)),
+    _COLUMNS,
+    (),
+)
+
+_IMMATERIAL = ("index", "last_batch", "permutation")
+"""Parameters that say nothing of an algorithm which does not take them: a random order has no position to choose."""
+
 
 def ask(
     command: str,
@@ -130,12 +143,13 @@ def ask(
         raise SpecError(f"{command} does not take {', '.join(unknown)}", f"it takes {', '.join(described.parameters)}")
     _check_question(question)
     values = {name: value for name, value in given.items() if value is not None}
-    algorithm = values.pop("algorithm", described.algorithms[0])
-    if algorithm not in described.algorithms:
-        raise SpecError(f"algorithm is {algorithm!r}; it must be one of {', '.join(described.algorithms)}")
+    algorithm = _algorithm(described, values)
+    origin = dict(sources or {})
+    dropped: tuple[str, ...] = ()
+    if command == "compare":
+        described, dropped = _fitting(algorithm, values, origin)
     if values.pop("release", "last") == "epoch" and algorithm != "repeated":
         algorithm += "-released"
-    origin = dict(sources or {})
     if command == "shifted" or "schedule" in values:
         from dpcalc.spec.chain import resolve
 
@@ -153,23 +167,89 @@ def ask(
                 "the schedule has a column probability, and in a fixed order every record has its own step",
                 "use --algorithm stop, or `dpcalc shuffle`",
             )
+        if command == "compare" and algorithm == "pnsgd" and values.get("index") is None:
+            raise SpecError("which record is worst off depends on the bound, with a schedule", "give --index")
         if command == "rdp" and values.get("index") is None:
             from dpcalc.bounds.scheduled import worst_index
 
             values["index"], origin["index"] = worst_index(values["schedule"]), "worst case"
     run = describe(algorithm, values, origin)
-    case = answer(run, question, _bounds_of(described, run))
-    if notes:
+    bounds = _bounds_of(described, run)
+    case = answer(run, question, bounds)
+    if command == "compare":
+        from dpcalc.comparison import compared
+
+        case = compared(run, question, case, bounds, hints=notes)
+        case = case._replace(notes=(*case.notes, *dropped))
+    elif notes:
         from dpcalc.remarks import remarks
 
-        case = case._replace(notes=(*case.notes, *remarks(run, question, case, _bounds_of(described, run))))
+        case = case._replace(notes=(*case.notes, *remarks(run, question, case, bounds)))
     if command == "shifted":
         case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
     return case._replace(assertions=(*_implied(question, case), *(judge(gate, case) for gate in gates)))
 
 
+def _algorithm(command: Command, values: dict[str, Any]) -> str:
+    """Return the algorithm, taken out of the values.
+
+    Raises:
+        SpecError: it is not of this command, or `compare` was not told.
+    """
+    if "algorithm" not in values and command.name == "compare":
+        raise SpecError(
+            "what is run is not known",
+            f"give --algorithm: {', '.join(command.algorithms)}; or several of them, or all",
+        )
+    algorithm = str(values.pop("algorithm", command.algorithms[0]))
+    if algorithm not in command.algorithms:
+        raise SpecError(f"algorithm is {algorithm!r}; it must be one of {', '.join(command.algorithms)}")
+    return algorithm
+
+
+def _fitting(algorithm: str, values: dict[str, Any], origin: dict[str, str]) -> tuple[Command, tuple[str, ...]]:
+    """Return what `compare` accepts for one algorithm, and notes on what was left out of the values as immaterial.
+
+    Raises:
+        SpecError: a value describes something that the algorithm does not do.
+    """
+    covering = [command for command in _COVERING if algorithm in command.algorithms]
+    taken = {name for command in covering for name in command.parameters} | {"schedule"}
+    if values.get("epochs") == 1:
+        taken.add("epochs")  # one pass is what the algorithms without epochs do
+    left_out = [name for name in values if name not in taken and name in _IMMATERIAL]
+    strange = [name for name in values if name not in taken and name not in _IMMATERIAL]
+    if strange:
+        flags = ", ".join("--" + name.replace("_", "-") for name in strange)
+        raise SpecError(f"{algorithm} takes no {', '.join(strange)}", f"leave out {flags}, or choose another algorithm")
+    for name in left_out:
+        del values[name]
+    if not any("epochs" in command.parameters for command in covering):
+        values.pop("epochs", None)
+    elif "epochs" not in values and "steps" not in values:
+        values["epochs"], origin["epochs"] = 1, "default"
+    described = COMMANDS["compare"]._replace(columns=_COLUMNS if any(c.columns for c in covering) else ())
+    return described, tuple(f"{algorithm} has no {name}: it was left out" for name in left_out)
+
+
 def _bounds_of(command: Command, run: Run) -> list[Bound]:
-    return [bound for bound in for_algorithm(run.algorithm) if bound.id.partition(".")[0] in command.families]
+    known = for_algorithm(run.algorithm)
+    return [bound for bound in known if not command.families or bound.id.partition(".")[0] in command.families]
+
+
+def side_by_side(command: str, given: Mapping[str, Any], question: Question, *, several: bool, **more: Any) -> Case:
+    """Return the case as `ask` does; where several algorithms are compared, one that cannot be so described says why.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `ask`, where it is the only algorithm.
+    """
+    try:
+        return ask(command, given, question, **more)
+    except DpcalcError as error:
+        if not several:
+            raise
+        algorithm = str(given["algorithm"])
+        return Case(algorithm, {}, (), (Obstacle(algorithm, error.message, error.hint or ""),))
 
 
 def report(command: str, cases: Sequence[Case]) -> Report:

@@ -18,13 +18,13 @@ from dpcalc.numerics.floats import UNIT, is_short
 from dpcalc.references import SHORT
 from dpcalc.registry import CONDITIONAL, Bound, for_algorithm
 from dpcalc.report import Case, Obstacle, Result
-from dpcalc.solve import DIRECTIONS, Direction, extreme, extreme_integer
+from dpcalc.solve import DIRECTIONS, Direction, extreme, extreme_integer, unbounded
 from dpcalc.spec.run import NOISE_SCALES, Run
 
 _WIDE = 1 << 22  # comparison rows that cost a search per evaluation are solved to 1e-9
 _COARSE = 1 << 30  # bounds that cost tens of milliseconds are solved to 2e-7,
 _FINE = 1 << 16  # and their epsilon found to 1e-11, so that what was solved for is met when asked for
-_ROUGH = 1 << 38  # what a promise not made would give, to 6e-5
+_ROUGH = 1 << 44  # what a promise not made would give, to 4e-3
 _STEEP = 100.0  # how far ln delta is off matters to the search no further
 
 
@@ -51,9 +51,16 @@ def answer(run: Run, question: Question, bounds: list[Bound] | None = None) -> C
         Infeasible: bounds apply but none meets the budget.
     """
     unknown = _unknown(run, question)
-    results, obstacles, failures = [], [], []
-    for bound in bounds if bounds is not None else for_algorithm(run.algorithm):
+    results: list[Result] = []
+    obstacles, failures = [], []
+    # What demands a promise that was not made comes last: it is worked out only where it would better the best.
+    chosen = sorted(
+        bounds if bounds is not None else for_algorithm(run.algorithm), key=lambda b: bool(b.unmet(run.values))
+    )
+    for bound in chosen:
         try:
+            if bound.coarse and bound.unmet(run.values):
+                _would_better(bound, run, question, unknown, results)
             results.extend(_ANSWERS.get(unknown, _solved)(bound, run, question, unknown))
         except DpcalcError as error:
             if isinstance(error, SpecError):
@@ -74,6 +81,23 @@ def answer(run: Run, question: Question, bounds: list[Bound] | None = None) -> C
     return Case(
         run.algorithm, inputs, _ranked(results, unknown), tuple(obstacles), (), _warnings(results, question), ()
     )
+
+
+def _would_better(bound: Bound, run: Run, question: Question, unknown: str, results: list[Result]) -> None:
+    """Raise NotApplicable unless a costly bound would better the best guarantee by 1%, if its demand were met."""
+    known = [result.value for result in results if result.guarantee]
+    if not known or unknown not in ("epsilon", *NOISE_SCALES):
+        return
+    values = run.values
+    if unknown == "epsilon":
+        epsilon = 0.99 * min(known)
+    else:
+        values, epsilon = run.replacing(**{unknown: 0.99 * min(known)}).values, _below(question.epsilon)
+    if _excess(guarantee_of(bound, values, question.orders), epsilon, safe_log_delta(question)) > 0.0:
+        raise NotApplicable(
+            f"demands what is not promised ({'; '.join(bound.unmet(run.values))}), and would gain less than 1%",
+            "leave it",
+        )
 
 
 def _typed_delta(question: Question) -> float | str | None:
@@ -172,6 +196,10 @@ def _refuse_unordered(run: Run, name: str) -> None:
         why = "a short last batch breaks the order"
     elif name == "records" and run.algorithm == "online" and run.sources.get("index") not in ("flag", "argument"):
         why = "the record spoken of moves with them (give --index)"
+    elif name == "step_size" and (scheduled or "langevin_std" in run.values):
+        why = "the noise moves with it"
+    elif name == "step_size" and run.values.get("loss_class", "convex-smooth") != "convex-smooth":
+        why = "a longer step adds noise and spreads two points further apart"
     elif name == "index" and run.algorithm == "stop":
         why = "with a random stop the first record is the worst off, and later ones ever better"
     if why:
@@ -280,7 +308,7 @@ def _solved(bound: Bound, run: Run, question: Question, unknown: str) -> list[Re
         "epochs": "steps",
     }.get(unknown)  # fmt: skip
     if unknown not in bound.parameters and through not in bound.parameters:
-        raise NotApplicable(f"does not depend on {unknown}", f"solve for another parameter than {unknown}")
+        return [_indifferent(bound, run, question, unknown, direction)]
     if direction.integer and bound.coarse and bound.unmet(run.values):
         raise NotApplicable("demands what is not promised: " + "; ".join(bound.unmet(run.values)), "promise it")
     if bound.kind == "asymptotic":
@@ -304,7 +332,30 @@ def _solved(bound: Bound, run: Run, question: Question, unknown: str) -> list[Re
         reached = achieved.epsilon(target)
     more.update(_how(achieved, reached))
     more["details"] = {**(more.get("details") or {}), "achieved": {"epsilon": reached.value}}
+    if unbounded(value, direction):
+        more["details"]["any"] = True
     return [_result(bound, run, unknown, value, **more)]
+
+
+def _indifferent(bound: Bound, run: Run, question: Question, unknown: str, direction: Direction) -> Result:
+    """Return the result of a bound that does not depend on the unknown and meets the budget: any value will do.
+
+    Raises:
+        NotApplicable: it misses the budget, or is no guarantee.
+    """
+    because = f"does not depend on {unknown}"
+    if direction.integer or not bound.guarantee or bound.unmet(run.values):
+        raise NotApplicable(because, f"solve for another parameter than {unknown}")
+    some = run.replacing(**{unknown: _start(run, unknown, direction)})
+    achieved = guarantee_of(bound, some.values, question.orders)
+    reached = achieved.epsilon(safe_log_delta(question))
+    if reached.value > _below(question.epsilon):
+        raise NotApplicable(f"{because}, and gives epsilon {reached.value:.6g}", "more noise, or a larger budget")
+    how = _how(achieved, reached)
+    how["details"] = {**(how.get("details") or {}), "achieved": {"epsilon": reached.value}, "any": True}
+    value = direction.low if direction.more_is_private else direction.high
+    given = {"epsilon": question.epsilon, "delta": question.delta, "log_delta": question.log_delta}
+    return _result(bound, run, unknown, value, **given, **how)
 
 
 def _unreachable(bound: Bound, run: Run, question: Question, unknown: str, error: Infeasible) -> Infeasible:
@@ -333,12 +384,28 @@ def _search(bound: Bound, run: Run, unknown: str, excess: Callable[[float], floa
         elif run.sources.get("index") in ("flag", "argument"):
             low = run.values["index"]
         return extreme_integer(excess, direction, low, high)
-    start = float(run.values.get("sensitivity") or 1.0)
-    if unknown == "strong_convexity":
-        beta = float(run.values.get("smoothness") or 1.0)
-        return extreme(excess, direction._replace(high=beta), beta)
-    width = _COARSE if bound.coarse else (4 if bound.gives in ("mu", "log_delta") else _WIDE)
+    start = _start(run, unknown, direction)
+    if unknown in ("step_size", "strong_convexity"):
+        return extreme(excess, direction._replace(high=_longest(run, unknown, direction)), start)
+    rough = bound.coarse and bound.unmet(run.values)
+    width = _ROUGH if rough else _COARSE if bound.coarse else (4 if bound.gives in ("mu", "log_delta") else _WIDE)
     return extreme(excess, direction, start, width)
+
+
+def _start(run: Run, unknown: str, direction: Direction) -> float:
+    """Return a value to start bracketing from."""
+    if unknown in ("step_size", "strong_convexity"):
+        return min(1.0, _longest(run, unknown, direction))
+    return float(run.values.get("sensitivity") or 1.0)
+
+
+def _longest(run: Run, unknown: str, direction: Direction) -> float:
+    """Return the largest value worth trying: the smoothness, or the step size past which steps contract less."""
+    beta = float(run.values.get("smoothness") or 0.0)
+    if unknown == "strong_convexity":
+        return beta or 1.0
+    curvature = beta + float(run.values.get("strong_convexity") or 0.0)
+    return 2.0 / curvature * (1.0 - 4.0 * UNIT) if curvature else direction.high
 
 
 def _batch(run: Run, direction: Direction, excess: Callable[[float], float]) -> int:

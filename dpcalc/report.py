@@ -48,6 +48,17 @@ class Obstacle(NamedTuple):
     hint: str
 
 
+class Tightness(NamedTuple):
+    """How far the best guarantee is from ``value``, which no guarantee can beat for what is known of the run.
+
+    ``ratio`` is best over value (of deltas for a delta), None where that is no number.
+    """
+
+    bound: str
+    value: float
+    ratio: float | None
+
+
 class Assertion(NamedTuple):
     """A gate: its text, whether it held, the value compared and the room left (negative when failed)."""
 
@@ -67,6 +78,7 @@ class Case(NamedTuple):
     assertions: tuple[Assertion, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    tightness: Tightness | None = None
 
     @property
     def best(self) -> Result | None:
@@ -110,6 +122,7 @@ def _case(case: Case) -> dict[str, Any]:
         "assertions": [a._asdict() for a in case.assertions],
         "warnings": list(case.warnings),
         "notes": list(case.notes),
+        **({"tightness": case.tightness._asdict()} if case.tightness else {}),
     }
 
 

@@ -26,6 +26,7 @@ DIRECTIONS: dict[str, Direction] = {
     "lipschitz": Direction(False),
     "diameter": Direction(False),
     "strong_convexity": Direction(True),
+    "step_size": Direction(True),
     "records": Direction(True, integer=True, low=1, high=10**15),
     "index": Direction(False, integer=True, low=1, high=10**15),
     "epochs": Direction(False, integer=True, low=1, high=10**15),
@@ -53,9 +54,10 @@ def extreme(excess: Callable[[float], float], direction: Direction, start: float
     toward = 16.0 if direction.more_is_private else 1.0 / 16.0
     good = start
     while excess(good) > 0.0:
-        if not direction.low <= good * toward <= direction.high:
+        further = min(max(good * toward, direction.low), direction.high)
+        if further == good:
             raise Infeasible("no value in range meets the budget", reached=good)
-        good *= toward
+        good = further
     bad = good / toward
     while excess(bad) <= 0.0:
         good, bad = bad, bad / toward
@@ -64,6 +66,13 @@ def extreme(excess: Callable[[float], float], direction: Direction, start: float
     if direction.more_is_private:
         return least(excess, bad, good, ulps=ulps)
     return greatest(excess, good, bad, ulps=ulps)
+
+
+def unbounded(value: float, direction: Direction) -> bool:
+    """Return whether a solution lies at the far end of the range searched: any value would do."""
+    if direction.integer or direction.low > _LOWEST:
+        return False
+    return value <= 256.0 * _LOWEST if direction.more_is_private else value >= _HIGHEST / 256.0
 
 
 def extreme_integer(excess: Callable[[int], float], direction: Direction, low: int, high: int) -> int:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import dpcalc
-from dpcalc.cli.explain import describe
 from dpcalc.references import SHORT, entries
 from dpcalc.registry import GIVES, KINDS, all_bounds
+from dpcalc.render.explain import describe
 from dpcalc.spec.run import ALGORITHMS
 from dpcalc.spec.symbols import SYMBOLS
 
@@ -30,6 +30,7 @@ PUBLIC = [
     "Result",
     "SpecError",
     "__version__",
+    "compare",
     "hockey_stick",
     "multi_epoch",
     "online",

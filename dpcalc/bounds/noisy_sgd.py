@@ -7,6 +7,7 @@ batches with and without it, which differ in a real record: the sensitivity is 2
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,6 +39,7 @@ def step_ratio(lipschitz: float, noise_std: float, batch_size: int) -> float:
     return ratio_up(2.0 * lipschitz, noise_std * batch_size * (1.0 - UNIT))
 
 
+@functools.lru_cache(maxsize=64)
 def sampled(mu: float, records: int, batch_size: int) -> Pair:
     """Return the pair of laws of one step, C_{b/n}(G_mu)."""
     from dpcalc.notions import pld

@@ -3,31 +3,56 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
+from dpcalc.cli.options import parameter_options
+from dpcalc.commands import COMMANDS
+from dpcalc.errors import SpecError
 from dpcalc.output import write
-from dpcalc.registry import Bound, all_bounds
+from dpcalc.registry import Bound, all_bounds, for_algorithm
 from dpcalc.render.plain import aligned
+from dpcalc.spec.run import describe
 
 
 @click.command("bounds")
-@click.option("--algorithm", metavar="NAME", help="Only those that speak of this algorithm.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
-def command(algorithm: str | None, as_json: bool) -> None:
-    """List the bounds: id, kind, what it gives, for which algorithms, and its title."""
-    found = [b for b in all_bounds().values() if algorithm is None or algorithm in b.algorithms]
-    if not found:
-        from dpcalc.errors import SpecError
+@parameter_options("compare")
+def command(**flags: Any) -> None:
+    """List the bounds; of a run that is described, which apply and why the others do not.
 
-        known = sorted({name for b in all_bounds().values() for name in b.algorithms})
-        raise SpecError(f"no bound speaks of {algorithm!r}", f"one of {', '.join(known)}")
-    if as_json:
-        write(json.dumps([_record(bound) for bound in found], indent=2) + "\n", None)
+    \b
+      dpcalc bounds --algorithm shuffled
+      dpcalc bounds --algorithm shuffled -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2
+    """
+    chosen = [name for part in flags["algorithm"] for name in part]
+    found = [b for b in all_bounds().values() if not chosen or set(chosen) & set(b.algorithms)]
+    if flags["as_json"]:
+        write(json.dumps([_record(bound) for bound in found], indent=2) + "\n", flags["output"])
         return
-    table = [("id", "kind", "gives", "algorithm", "title")]
-    table += [(b.id, b.kind, b.gives, ", ".join(b.algorithms), b.title) for b in found]
-    write("\n".join(line.rstrip() for line in aligned(table)) + "\n", None)
+    given = {name: flags[name][0][0] for name in COMMANDS["compare"].parameters if flags[name] and name != "algorithm"}
+    if given:
+        table = _applying(chosen, given)
+    else:
+        table = [("id", "kind", "gives", "algorithm", "title")]
+        table += [(b.id, b.kind, b.gives, ", ".join(b.algorithms), b.title) for b in found]
+    write("\n".join(line.rstrip() for line in aligned(table)) + "\n", flags["output"])
+
+
+def _applying(chosen: list[str], given: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Return one row per algorithm and bound: whether it applies, and if not, why and what would make it."""
+    if not chosen:
+        raise SpecError("what is run is not known", "give --algorithm")
+    release = "-released" if given.pop("release", "last") == "epoch" else ""
+    table: list[tuple[str, ...]] = [("algorithm", "id", "kind", "applies", "because")]
+    for algorithm in chosen:
+        run = describe(algorithm + release, given)
+        for bound in for_algorithm(run.algorithm):
+            because, cure = bound.obstacle(run.values) or ("", "")
+            unmet = "; ".join(bound.unmet(run.values))
+            applies = "no" if because else "if promised" if unmet else "yes"
+            table.append((run.algorithm, bound.id, bound.kind, applies, f"{because} ({cure})" if because else unmet))
+    return table
 
 
 def _record(bound: Bound) -> dict[str, object]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from dpcalc.cli.options import is_described, parameter_options, run_query
 from dpcalc.output import write
-from dpcalc.references import entries
 from dpcalc.registry import all_bounds, lookup
 
 
 @click.command("cite")
 @click.argument("ids", metavar="[ID]...", nargs=-1)
-def command(ids: tuple[str, ...]) -> None:
-    """BibTeX of what the given bounds (default: all) rest on."""
-    chosen = [lookup(id) for id in ids] or list(all_bounds().values())
-    known = entries()
-    keys = dict.fromkeys(bound.reference for bound in chosen)
-    write("\n\n".join(known[key] for key in keys) + "\n", None)
+@parameter_options("compare")
+def command(ids: tuple[str, ...], **flags: Any) -> None:
+    """BibTeX of what the given bounds (default: all) rest on, or of the best answer for the run described."""
+    if is_described(flags) and not ids:
+        run_query("compare", {**flags, "format": flags["format"] or "bibtex"})
+        return
+    from dpcalc.render.explain import bibtex
+
+    write(bibtex([lookup(id) for id in ids] or list(all_bounds().values())), flags["output"])

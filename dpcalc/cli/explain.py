@@ -2,55 +2,65 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from dpcalc.cli.options import is_described, parameter_options, run_cases, run_query
+from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.output import write
-from dpcalc.registry import Bound, lookup
+from dpcalc.registry import lookup
+from dpcalc.report import Case
 
 
 @click.command("explain")
-@click.argument("ids", metavar="ID...", nargs=-1, required=True)
-def command(ids: tuple[str, ...]) -> None:
-    """Statement, assumptions, formula, reference and validity of one or more bounds.
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+@parameter_options("compare")
+def command(ids: tuple[str, ...], **flags: Any) -> None:
+    """Statement, assumptions, formula, reference and errata of bounds; with the numbers of a run, if one is described.
 
     \b
+    What does this bound say?
       dpcalc explain iteration.pnsgd
+    ... and of my run?
+      dpcalc explain iteration.pnsgd -n 60000 -i 30000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6
+    Why is the best answer for my run true?
+      dpcalc explain --algorithm shuffled -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6
     """
-    write("\n\n".join(describe(lookup(id)) for id in ids) + "\n", None)
+    from dpcalc.render.explain import describe, explain_result
 
-
-def describe(bound: Bound) -> str:
-    """Return everything the record says of a bound, as plain text."""
-    gives = {"mu": "mu (Gaussian DP)", "rdp": "RDP at an order", "log_delta": "delta at epsilon",
-             "epsilon": "epsilon at delta", "parts": "epsilon and delta, composed by the law of the privacy loss",
-             }  # fmt: skip
-    needed = [name for name in bound.parameters if name not in bound.optional]
-    known = [name for name in bound.parameters if name in bound.optional]
-    lines = [
-        f"{bound.id}: {bound.title}",
-        "",
-        _wrap(bound.statement),
-        "",
-        f"formula    {bound.formula}",
-        f"gives      {gives[bound.gives]}",
-        f"kind       {bound.kind}" + ("" if bound.guarantee else " (for comparison: never a guarantee)"),
-        f"source     {bound.reference}: {bound.locator}   (`dpcalc cite {bound.id}`)",
-        f"algorithm  {', '.join(bound.algorithms)}",
-        f"needs      {', '.join(needed)}",
-        *([f"if known   {', '.join(known)}"] if known else []),
-        *([f"slack      {bound.slack}"] if bound.slack else []),
-        "",
-        "assumes",
-        *(f"  - {text}" for text in bound.assumes),
-        *(f"  - {requirement.text} (checked)" for requirement in bound.requires),
-        *(f"  - {demand.text} (to be promised)" for demand in bound.demands),
+    bounds = [lookup(id) for id in ids]
+    if not is_described(flags):
+        if not bounds:
+            raise SpecError(
+                "nothing to explain: neither a bound nor a run is given", "`dpcalc bounds` lists the bounds"
+            )
+        write("\n\n".join(describe(bound) for bound in bounds) + "\n", flags["output"])
+        return
+    if not bounds:
+        run_query("compare", {**flags, "format": flags["format"] or "explain"})
+        return
+    if not flags["algorithm"]:
+        flags["algorithm"] = ([bounds[0].algorithms[0].removesuffix("-released")],)
+    cases, output = run_cases("compare", flags)
+    texts = [
+        explain_result(result, case, output["precision"])
+        for id in ids
+        for case in cases
+        for result in _results(case, id)
     ]
-    if bound.erratum:
-        lines += ["", _wrap(f"erratum: {bound.erratum}")]
-    return "\n".join(lines)
+    write("\n\n".join(texts) + "\n", output["output"])
 
 
-def _wrap(text: str) -> str:
-    import textwrap
+def _results(case: Case, id: str) -> list[Any]:
+    """Return the case's results by this bound.
 
-    return textwrap.fill(text, 100)
+    Raises:
+        NotApplicable: it does not apply to the run.
+    """
+    found = [result for result in case.results if result.bound == id]
+    if not found:
+        why = next((o for o in case.obstacles if o.bound == id), None)
+        because = why.because if why else f"it does not speak of {case.algorithm}"
+        raise NotApplicable(f"{id} does not apply to this run: {because}", why.hint if why else "see `dpcalc bounds`")
+    return found

@@ -19,9 +19,11 @@ _COMMANDS = {
     "shuffle": "One pass in a random order, public or secret; fixed noise or noise tuned to n.",
     "multi-epoch": "Many passes: fixed, shuffled or sampled order; hidden iterates, or one released each epoch.",
     "online": "A growing stream with decaying noise: what holds now, for which records, and the limit.",
-    "explain": "Statement, assumptions, formula and reference of a bound.",
+    "compare": "Every bound that applies to one described run, best first, and why the others do not.",
+    "statement": "A paragraph for a paper's appendix or a model card about one described run.",
+    "explain": "Statement, assumptions, formula and reference of a bound, or of the best for a described run.",
     "bounds": "List the bounds.",
-    "cite": "BibTeX of what the bounds rest on.",
+    "cite": "BibTeX of what the bounds, or the best answer for a described run, rest on.",
     "schema": "Print the JSON schema of a report.",
 }
 

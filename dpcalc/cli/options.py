@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from dpcalc.cli.types import Choice, Delta, DeltaSweep, Sweep
-from dpcalc.commands import COMMANDS, ask, report
+from dpcalc.commands import COMMANDS, report, side_by_side
 from dpcalc.errors import SpecError
 from dpcalc.gate import parse
 from dpcalc.query import Question
@@ -20,6 +20,7 @@ from dpcalc.report import Case
 from dpcalc.spec.symbols import SYMBOLS, Symbol
 
 MAX_CASES = 10_000
+_OUTPUT = ("format", "as_json", "output", "precision", "color")
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -39,7 +40,8 @@ def parameter_options(command: str) -> Decorator:
 
 def _shown(command: str, symbol: Symbol) -> Symbol:
     if symbol.name == "algorithm":
-        return symbol._replace(choices=COMMANDS[command].algorithms)
+        several = ("all",) if command == "compare" else ()
+        return symbol._replace(choices=(*COMMANDS[command].algorithms, *several))
     return symbol
 
 
@@ -95,7 +97,17 @@ def run_query(command: str, flags: dict[str, Any]) -> None:
         SpecError: the flags are malformed.
         click.exceptions.Exit: with 1 when a gate failed.
     """
-    output = {name: flags.pop(name) for name in ("format", "as_json", "output", "precision", "color")}
+    cases, output = run_cases(command, flags)
+    emit(command, cases, output)
+
+
+def run_cases(command: str, flags: dict[str, Any]) -> tuple[list[Case], dict[str, Any]]:
+    """Return every case that the flags describe, and the flags that say how to print them.
+
+    Raises:
+        SpecError: the flags are malformed.
+    """
+    output = {name: flags.pop(name) for name in _OUTPUT}
     gates = [parse(text) for text in flags.pop("gates")]
     orders = tuple(order for part in flags.pop("order") for order in part)
     solve, schedule = flags.pop("solve"), flags.pop("schedule")
@@ -112,8 +124,17 @@ def run_query(command: str, flags: dict[str, Any]) -> None:
         if schedule is not None:
             chosen["schedule"] = schedule
         sources = dict.fromkeys(chosen, "flag")
-        cases.append(ask(command, chosen, question, sources=sources, gates=gates, notes=len(combinations) == 1))
-    emit(command, cases, output)
+        several = command == "compare" and len(sweeps.get("algorithm", ())) > 1
+        alone = len(combinations) == 1
+        cases.append(
+            side_by_side(command, chosen, question, several=several, sources=sources, gates=gates, notes=alone)
+        )
+    return cases, output
+
+
+def is_described(flags: dict[str, Any]) -> bool:
+    """Return whether any flag describes a run or a question."""
+    return any(flags[name] for name in (*COMMANDS["compare"].parameters, "epsilon", "delta", "schedule", "order"))
 
 
 def _product(sweeps: dict[str, list[Any]]) -> list[dict[str, Any]]:

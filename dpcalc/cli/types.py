@@ -57,7 +57,7 @@ class DeltaSweep(Sweep):
 
 
 class Choice(click.ParamType[Any]):
-    """One of a few words, or several separated by commas; converts to a list."""
+    """One of a few words, or several separated by commas, or ``all`` where that is a choice; converts to a list."""
 
     name = "word"
 
@@ -68,6 +68,8 @@ class Choice(click.ParamType[Any]):
         """Return the list of words."""
         if isinstance(value, list):
             return value
+        if value.strip() == "all" and "all" in self.symbol.choices:
+            return [word for word in self.symbol.choices if word != "all"]
         return [check(self.symbol.name, word.strip()) for word in value.split(",")]
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:

@@ -6,6 +6,7 @@ privacy loss) and `Point` (a rule that gives epsilon for a delta and nothing els
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -116,27 +117,38 @@ class Composition(NamedTuple):
 
     def epsilon(self, log_delta: float) -> Answer:
         """Return the least epsilon at ln delta, rounded up."""
-        from dpcalc.notions import pld
-
-        found = pld.epsilon(self.parts, log_delta_target=log_delta)
-        return Answer(found.value, None, "pld", False, found.rounding, found.lattice)
+        return _composed_epsilon(tuple(self.parts), log_delta)
 
     def log_delta(self, epsilon: float) -> Answer:
         """Return ln delta at epsilon, rounded up."""
-        from dpcalc.notions import pld
-
-        found = pld.log_delta(self.parts, epsilon=epsilon)
-        for halvings in range(1, 6):
-            if found.value < -1.0 or epsilon == 0.0:
-                break
-            # Very far out rounding may be all there is; delta does not grow with epsilon.
-            nearer = pld.log_delta(self.parts, epsilon=math.ldexp(epsilon, -halvings))
-            found = min(found, nearer, key=lambda bound: bound.value)
-        return Answer(found.value, None, "pld", False, found.rounding, found.lattice)
+        return _composed_log_delta(tuple(self.parts), epsilon)
 
     def rdp(self, order: float) -> float:
         """Not available from the law of the privacy loss here."""
         raise NotApplicable("a privacy-loss distribution gives no RDP at an order", "ask for epsilon or delta")
+
+
+@functools.lru_cache(maxsize=64)
+def _composed_epsilon(parts: tuple[tuple[Pair, int], ...], log_delta: float) -> Answer:
+    """Two bounds that compose the same parts are answered once."""
+    from dpcalc.notions import pld
+
+    found = pld.epsilon(parts, log_delta_target=log_delta)
+    return Answer(found.value, None, "pld", False, found.rounding, found.lattice)
+
+
+@functools.lru_cache(maxsize=64)
+def _composed_log_delta(parts: tuple[tuple[Pair, int], ...], epsilon: float) -> Answer:
+    from dpcalc.notions import pld
+
+    found = pld.log_delta(parts, epsilon=epsilon)
+    for halvings in range(1, 6):
+        if found.value < -1.0 or epsilon == 0.0:
+            break
+        # Very far out rounding may be all there is; delta does not grow with epsilon.
+        nearer = pld.log_delta(parts, epsilon=math.ldexp(epsilon, -halvings))
+        found = min(found, nearer, key=lambda bound: bound.value)
+    return Answer(found.value, None, "pld", False, found.rounding, found.lattice)
 
 
 class Point(NamedTuple):

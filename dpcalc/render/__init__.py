@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpcalc.report import Report
 
-FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "statement")
+FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "statement", "explain", "bibtex")
 
 
 def render(report: Report, format: str, precision: int = 6, *, color: bool | None = None) -> str:
@@ -21,6 +21,10 @@ def render(report: Report, format: str, precision: int = 6, *, color: bool | Non
         from dpcalc.render.prose import render_statement
 
         return render_statement(report, precision)
+    if format in ("explain", "bibtex"):
+        from dpcalc.render import explain
+
+        return explain.render_explain(report, precision) if format == "explain" else explain.render_bibtex(report)
     if format == "table":
         from dpcalc.render import table
 

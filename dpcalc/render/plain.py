@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpcalc.render.text import COLUMNS, detail_lines, grounds, headline, inputs_text, promise, released, rows
+from dpcalc.render.text import (
+    COLUMNS,
+    common_inputs,
+    detail_lines,
+    headline,
+    inputs_text,
+    legend_lines,
+    obstacle_rows,
+    promise,
+    released,
+    rows,
+    summary,
+    summary_tail,
+    tightness_text,
+)
 from dpcalc.report import Case, Report
 
 
 def render(report: Report, precision: int = 6) -> str:
-    """Return the report as plain text."""
-    return "\n\n".join(_case(case, precision) for case in report.cases) + "\n"
+    """Return the report as plain text: one case in full, several in a table."""
+    if len(report.cases) == 1:
+        return _case(report.cases[0], precision) + "\n"
+    lines = [f"given: {common_inputs(report)}", "", *aligned(summary(report, precision)), "", *summary_tail(report)]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def _case(case: Case, precision: int) -> str:
@@ -18,15 +35,15 @@ def _case(case: Case, precision: int) -> str:
     lines += ["", promise(case), ""]
     lines += aligned([COLUMNS, *rows(case, precision)])
     lines += tail_lines(case, precision)
+    lines += ["", *aligned(obstacle_rows(case))] if case.obstacles else []
     return "\n".join(line.rstrip() for line in lines)
 
 
 def tail_lines(case: Case, precision: int) -> list[str]:
-    """Return everything under the table: assumptions, details, notes, what does not apply, gates, warnings."""
-    lines = []
-    lines += ["", *grounds(case), *detail_lines(case, precision)]
+    """Return what stands under the table: assumptions, details, tightness, notes, gates."""
+    lines = ["", *legend_lines(case), "", *detail_lines(case, precision)]
+    lines += [tightness_text(case, precision)] if case.tightness else []
     lines += [f"note: {note}" for note in case.notes]
-    lines += [f"not applicable: {o.bound}: {o.because}" for o in case.obstacles]
     for a in case.assertions:
         lines.append(f"{'pass' if a.passed else 'FAIL'}: {a.text} (value {a.value}, slack {a.slack})")
     return lines

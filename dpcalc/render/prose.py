@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dpcalc.render.text import (
     COLUMNS,
+    common_inputs,
     delta_text,
-    grounds,
     headline,
     inputs_text,
+    legend_lines,
     number,
     promise,
     released,
     rows,
+    summary,
+    summary_tail,
     symbol_of,
     value_text,
 )
@@ -20,15 +23,24 @@ from dpcalc.report import Case, Report, Result
 
 def render_markdown(report: Report, precision: int = 6) -> str:
     """Return the report as GitHub-flavoured Markdown."""
-    return "\n".join(_markdown(case, precision) for case in report.cases)
+    if len(report.cases) == 1:
+        return _markdown(report.cases[0], precision)
+    head, *body = summary(report, precision)
+    lines = [f"given: {_escape(common_inputs(report))}", "", *_table([head, *body]), ""]
+    lines += ["- " + _escape(line.replace("\n", "; ")) for line in summary_tail(report)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    cells = [rows[0], tuple("---" for _ in rows[0]), *rows[1:]]
+    return ["| " + " | ".join(_escape(cell) for cell in row) + " |" for row in cells]
 
 
 def _markdown(case: Case, precision: int) -> str:
     lines = [f"**{line}**  " for line in headline(case, precision)]
     lines += ["", _escape(released(case)) + "  ", f"given: {_escape(inputs_text(case))}", ""]
-    table = [COLUMNS, tuple("---" for _ in COLUMNS), *rows(case, precision)]
-    lines += ["| " + " | ".join(_escape(cell) for cell in row) + " |" for row in table]
-    lines += ["", *map(_escape, grounds(case)), ""]
+    lines += _table([COLUMNS, *rows(case, precision)])
+    lines += ["", *(_escape(line) + "  " for line in legend_lines(case)), ""]
     lines += [f"- {'pass' if a.passed else '**FAIL**'}: `{a.text}` (slack {a.slack})" for a in case.assertions]
     lines += [f"- note: {_escape(note)}" for note in case.notes]
     return "\n".join(lines) + "\n"

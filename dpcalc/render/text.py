@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpcalc.report import Case, Result
+from dpcalc.report import Case, Report, Result
 from dpcalc.spec.run import ALGORITHMS
 from dpcalc.spec.symbols import SYMBOLS
 
@@ -87,6 +87,8 @@ def value_text(result: Result, precision: int) -> str:
     """Return a result's value as text, on its safe side."""
     if result.quantity == "delta":
         return delta_text(result.delta, result.log_delta, precision, side_of(result))
+    if (result.details or {}).get("any"):
+        return "any"
     return number(result.value, precision, side_of(result))
 
 
@@ -108,6 +110,8 @@ def _headline(result: Result, precision: int) -> str:
         return f"RDP <= {value} at order {number(result.order or 0.0, precision, 'down')}"
     relation = "<=" if result.quantity in MAXIMISED else ">="
     target = f"epsilon = {number(result.epsilon or 0.0, precision, 'echo')} and delta = {delta}"
+    if value == "any":
+        return f"any {result.quantity} within what is assumed is enough for {target}"
     return f"{result.quantity} {relation} {value} is enough for {target}"
 
 
@@ -152,6 +156,7 @@ def how(result: Result, precision: int) -> str:
 
 def rows(case: Case, precision: int) -> list[tuple[str, ...]]:
     """Return the comparison table's rows, one cell for each of `COLUMNS`."""
+    letters = legend(case)
     return [
         (
             "*" if r.best else "",
@@ -160,12 +165,133 @@ def rows(case: Case, precision: int) -> list[tuple[str, ...]]:
             + (f" (order {number(r.order or 0.0, precision, 'down')})" if r.quantity == "rdp" else ""),
             r.kind,
             how(r, precision),
+            " ".join(letters[text] for text in r.assumes),
         )
         for r in case.results
     ]
 
 
-COLUMNS = ("", "bound", "value", "kind", "how")
+COLUMNS = ("", "bound", "value", "kind", "how", "assumes")
+
+
+def legend(case: Case) -> dict[str, str]:
+    """Return a letter for every assumption of a case's bounds, in order of appearance."""
+    texts = dict.fromkeys(text for result in case.results for text in result.assumes)
+    return {text: _letters(place) for place, text in enumerate(texts)}
+
+
+def _letters(place: int) -> str:
+    return chr(ord("a") + place) if place < 26 else _letters(place // 26 - 1) + _letters(place % 26)
+
+
+def legend_lines(case: Case) -> list[str]:
+    """Return why the best guarantee holds, and what the letters of the column ``assumes`` stand for."""
+    letters, best = legend(case), case.best
+    lines = [f"  {letter:2} {text}" for text, letter in letters.items()]
+    if best is None:
+        return lines
+    held = " ".join(letters[text] for text in best.assumes)
+    return [f"by {best.reference} ({best.bound}), assuming {held}:", *lines]
+
+
+def obstacle_rows(case: Case) -> list[tuple[str, ...]]:
+    """Return the bounds that do not apply, why, and what would make them; those for other noise or steps last."""
+    if not case.obstacles:
+        return []
+    far = ("schedule", "noise")
+    ordered = sorted(case.obstacles, key=lambda o: any(word in o.because for word in far))
+    return [("not applicable", "because", "cure"), *((o.bound, o.because, o.hint) for o in ordered)]
+
+
+def tightness_text(case: Case, precision: int) -> str:
+    """Return in a sentence how far the best guarantee is from what nothing can beat; empty where that is not known."""
+    best, floor = case.best, case.tightness
+    if best is None or floor is None:
+        return ""
+    if best.bound == floor.bound:
+        return "tightness: exact; no smaller value holds for what is known of the run"
+    edge = "above" if best.quantity in MAXIMISED else "below"
+    ratio = f" within a factor {number(_apart(floor.ratio), 4, 'up')};" if floor.ratio else ""
+    side = number(floor.value, precision)
+    return f"tightness:{ratio} nothing {edge} {best.quantity} {side} holds for what is known of the run ({floor.bound})"
+
+
+def _apart(ratio: float) -> float:
+    return max(ratio, 1.0 / ratio)
+
+
+def summary(report: Report, precision: int) -> list[tuple[str, ...]]:
+    """Return one row per case (and order): what varies between the cases, the best answer and its bound."""
+    names = varying(report)
+    quantities = dict.fromkeys(r.quantity for case in report.cases for r in case.results if r.best)
+    tight = any(case.tightness and case.tightness.ratio for case in report.cases)
+    head = (*names, *(symbol_of(name) for name in quantities), *(["within"] if tight else []), "bound", "")
+    table = [head]
+    for case in report.cases:
+        told = tuple(_told(case, name) for name in names)
+        chosen = [result for result in case.results if result.best]
+        for best in chosen:
+            values = (value_text(best, precision) if best.quantity == name else "" for name in quantities)
+            order = f"order {number(best.order or 0.0, precision, 'down')}" if best.quantity == "rdp" else ""
+            table.append((*told, *values, *([_within(case)] if tight else []), best.bound, order))
+        if not chosen:
+            because = case.obstacles[0].because if case.obstacles else "no guarantee"
+            blank = [""] * (len(head) - len(names) - 2)
+            table.append((*told, *["none", *blank][: len(blank)], "", because))
+    return table if any(row[-1] for row in table) else [row[:-1] for row in table]
+
+
+def _within(case: Case) -> str:
+    ratio = case.tightness.ratio if case.tightness else None
+    return f"x{number(_apart(ratio), 3, 'up')}" if ratio else "?"
+
+
+def varying(report: Report) -> list[str]:
+    """Return the inputs (and ``algorithm``) in which the cases of a report differ."""
+    several = ["algorithm"] if len({case.algorithm for case in report.cases}) > 1 else []
+    names = dict.fromkeys(name for case in report.cases for name in case.inputs)
+    typed = {n for case in report.cases for n, (_, source) in case.inputs.items() if source in ("flag", "argument")}
+    for name in names:
+        told = {case.inputs.get(name, (None, ""))[0] for case in report.cases if case.inputs}
+        if len(told) > 1 and name in typed:
+            several.append(name)
+    return several
+
+
+def _told(case: Case, name: str) -> str:
+    if name == "algorithm":
+        return case.algorithm
+    value = case.inputs.get(name, ("", ""))[0]
+    return number(value, side="as given")
+
+
+def common_inputs(report: Report) -> str:
+    """Return the inputs in which the cases of a report agree, on one line."""
+    differing = set(varying(report))
+    described = [case for case in report.cases if case.inputs]
+    if not described:
+        return ""
+    shared = [{name: told for name, told in case.inputs.items() if name not in differing} for case in described]
+    kept = {name: told for name, told in shared[0].items() if all(other.get(name) == told for other in shared)}
+    return inputs_text(described[0]._replace(inputs=kept))
+
+
+def summary_tail(report: Report) -> list[str]:
+    """Return what stands under a summary: the grounds of each best bound, notes, and gates that failed."""
+    lines: dict[str, None] = {}
+    for case in report.cases:
+        lines.setdefault("\n".join(grounds(case)))
+    for case in report.cases:
+        for note in case.notes:
+            lines.setdefault(f"note: {note}")
+    gates = [a.passed for case in report.cases for a in case.assertions]
+    if gates:
+        lines[f"gates: {sum(gates)} of {len(gates)} held"] = None
+    for place, case in enumerate(report.cases, start=1):
+        for a in case.assertions:
+            if not a.passed:
+                lines.setdefault(f"FAIL: case {place}: {a.text} (value {a.value}, slack {a.slack})")
+    return [line for line in lines if line]
 
 
 def promise(case: Case) -> str:

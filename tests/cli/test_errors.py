@@ -103,11 +103,11 @@ USAGE = [
     (f"{FULL} --assert 'bound<=iteration.pnsgd'", "== only"),
     (f"{FULL} --assert 'noise_std<=1'", "reports no noise_std"),
     # the other commands
-    ("explain", "Missing argument"),
+    ("explain", "neither a bound nor a run is given"),
     ("explain iteration.pnsg", "no bound is called 'iteration.pnsg'"),
     ("cite iteration.pnsg", "did you mean iteration.pnsgd"),
     ("explain zzz", "`dpcalc bounds` lists them all"),
-    ("bounds --algorithm zzz", "one of chain"),
+    ("bounds --algorithm zzz", "must be one of pnsgd"),
     ("schema recipe", "recipe"),
     # chains
     ("shifted -d 1e-6", "give --steps, or --schedule"),
@@ -341,12 +341,12 @@ def test_interrupt() -> None:
     program = (
         "import sys, dpcalc.cli.options as options\n"
         "from dpcalc.cli.main import main\n"
-        "ask = options.ask\n"
+        "ask = options.side_by_side\n"
         "def announced(*args, **more):\n"
         "    if not seen: seen.append(1); sys.stdout.write('ready\\n'); sys.stdout.flush()\n"
         "    return ask(*args, **more)\n"
         "seen = []\n"
-        "options.ask = announced\n"
+        "options.side_by_side = announced\n"
         "main(sys.argv[1:])\n"
     )
     with subprocess.Popen(

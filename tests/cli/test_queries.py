@@ -173,7 +173,7 @@ def test_every_format_twice(ask: Any, format: str, question: str) -> None:
     assert "\x1b" not in first
 
 
-@pytest.mark.parametrize("format", [f for f in FORMATS if f != "table"])
+@pytest.mark.parametrize("format", [f for f in FORMATS if f not in ("table", "bibtex")])
 def test_shown_numbers_and_json_agree(ask: Any, ask_json: Any, format: str) -> None:
     line = f"{PASS} --sigma 2 -d 1e-6"
     value = best(ask_json(line)[0])["value"]
@@ -491,7 +491,7 @@ def test_the_largest_value_that_will_do_is_printed_no_larger(
     fixed = {
         "index": "-n 100000 -L 1",
         "lipschitz": "-n 1000 -i 500",
-        "diameter": "-n 1000 -i 990 -L 1",
+        "diameter": "-n 1000 -i 995 -L 1",
     }[name]
     for _ in range(3):
         epsilon = rng.uniform(0.3, 1.5)

@@ -17,7 +17,7 @@ import pytest
 from dpcalc.references import read
 from dpcalc.render import FORMATS, render
 from dpcalc.render.text import delta_text, number
-from dpcalc.report import Assertion, Case, Obstacle, Report, Result
+from dpcalc.report import Assertion, Case, Obstacle, Report, Result, Tightness
 
 GOOD = Result(
     "iteration.stop", "Random stop", "epsilon", 0.123456789, "upper", epsilon=0.123456789, delta=1e-6,
@@ -83,7 +83,7 @@ CASES = {
 def test_every_renderer_takes_every_case(format: str, name: str) -> None:
     text = render(report(CASES[name]), format, color=False)
     assert text.endswith("\n")
-    assert "nan" not in text.lower().replace("nanci", "")
+    assert not re.search(r"\bnan\b", text.lower())
     assert "\x1b" not in text
     assert render(report(CASES[name]), format, color=False) == text
     for line in text.splitlines():
@@ -135,15 +135,48 @@ def test_plain_shows_everything() -> None:
         "published",
         "RDP at order 7.5, Canonne et al.'s conversion",
         "mu = 0.5, exact conversion",
-        "by Somebody 2018, Theorem 1 (iteration.stop), assuming:",
-        "  - w - step_size (gradient + Z)",
+        "by Somebody 2018, Theorem 1 (iteration.stop), assuming a b:",
+        "  b  w - step_size (gradient + Z)",
         "note: earlier records are better hidden",
-        "not applicable: iteration.pnsgd_domain: needs diameter",
+        "iteration.pnsgd_domain  needs diameter  give --diameter",
         "FAIL: epsilon<=0.1",
         "pass: delta<=1",
     ):
         assert part in text
     assert "sensitivity" not in text
+
+
+def test_several_cases_are_one_table() -> None:
+    other = case(GOOD._replace(value=0.5, epsilon=0.5), inputs={**INPUTS, "records": (10, "flag")})
+    refused = Case("shuffled", {}, (), (Obstacle("shuffled", "takes no epochs", "leave it out"),))
+    for format in ("plain", "table", "markdown"):
+        text = render(report(PASSED, other, refused), format, color=False)
+        rows = [" ".join(re.split(r"[\s|│]+", line)).strip() for line in text.splitlines()]
+        assert "stop 1000 0.123457 iteration.stop" in rows
+        assert "stop 10 0.5 iteration.stop" in rows
+        assert any(row.startswith("shuffled none takes no epochs") for row in rows)
+        assert text.count("by Somebody 2018, Theorem 1") == 1
+        assert "noise\\_std sigma = 2" in text or "noise_std sigma = 2" in text
+
+
+def test_gates_that_failed_name_their_case() -> None:
+    text = render(report(PASSED, FAILED), "plain")
+    assert "FAIL: case 2: epsilon<=0.1" in text
+    assert "gates: 1 of 2 held" in text
+
+
+def test_tightness_is_a_factor_and_names_what_cannot_be_beaten() -> None:
+    text = render(report(PASSED._replace(tightness=Tightness("multi_epoch.quadratic", 0.1, 1.23456789))), "plain")
+    assert "within a factor 1.235; nothing below epsilon 0.1 holds" in text
+    exact = Tightness("iteration.stop", 0.123456789, 1.0)
+    assert "tightness: exact" in render(report(PASSED._replace(tightness=exact)), "plain")
+
+
+def test_explained_with_the_numbers_of_the_run() -> None:
+    text = render(report(case(GOOD, inputs={**INPUTS, "adjacency": ("replace-one", "default")})), "explain")
+    for part in ("with       records n = 1000", "index i = 1 (worst case)", "sensitivity = 2 (2 lipschitz)", "[ ] ",
+                 "[x] 1 <= index <= records", "@inproceedings{feldman2018", "epsilon <= 0.123457"):  # fmt: skip
+        assert part in text
 
 
 def test_the_table_has_the_content_of_the_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +237,7 @@ def test_markdown_escapes() -> None:
         assert raw not in text.replace("\\*", "").replace("\\|", "")
     rows = [line for line in text.splitlines() if line.startswith("|")]
     columns = {len(re.findall(r"(?<!\\)\|", row)) for row in rows}
-    assert columns == {6}
+    assert columns == {7}
 
 
 @pytest.mark.parametrize("path", ["=cmd()", "+1", "-1", "@x", "\t=1", "\r=1"])

@@ -1,0 +1,111 @@
+"""What a bound says, and what it says of one run: statement, numbers put in, assumptions, formula, source, errata."""
+
+from __future__ import annotations
+
+import textwrap
+
+from dpcalc.references import entries
+from dpcalc.registry import Bound, lookup
+from dpcalc.render.text import how, number, symbol_of, value_text
+from dpcalc.report import Case, Report, Result
+
+_GIVES = {
+    "mu": "mu (Gaussian DP)",
+    "rdp": "RDP at an order",
+    "log_delta": "delta at epsilon",
+    "epsilon": "epsilon at delta",
+    "parts": "epsilon and delta, composed by the law of the privacy loss",
+    "cost": "excess risk at a budget",
+}
+_SENSITIVITY = {"replace-one": "2 lipschitz", "null-record": "lipschitz"}
+
+
+def render_explain(report: Report, precision: int = 6) -> str:
+    """Return each case's best result explained, with the numbers of its run."""
+    told = [explain_result(r, case, precision) for case in report.cases for r in case.results if r.best]
+    return "\n\n".join(dict.fromkeys(told)) + "\n"
+
+
+def render_bibtex(report: Report) -> str:
+    """Return the BibTeX of what the best results rest on."""
+    return bibtex([lookup(r.bound) for case in report.cases for r in case.results if r.best])
+
+
+def bibtex(bounds: list[Bound]) -> str:
+    """Return the BibTeX entries of the bounds, each once."""
+    known = entries()
+    return "\n\n".join(known[key] for key in dict.fromkeys(bound.reference for bound in bounds)) + "\n"
+
+
+def explain_result(result: Result, case: Case, precision: int = 6) -> str:
+    """Return everything the record says of the result's bound, with this run's numbers in it."""
+    bound = lookup(result.bound)
+    relation = ">=" if result.kind == "lower" else "<="
+    found = f"{result.quantity} {relation} {value_text(result, precision)}"
+    names = [name for name in bound.parameters if name in case.inputs]
+    asked = [name for name in ("epsilon", "delta") if name in case.inputs]
+    lines = [
+        *_head(bound),
+        "",
+        f"formula    {bound.formula}",
+        *[f"{'with' if place == 0 else '':10} {_number_of(case, name)}" for place, name in enumerate([*names, *asked])],
+        f"gives      {found}" + (f"   ({how(result, precision)})" if how(result, precision) else ""),
+        *_source(bound),
+        "",
+        "assumes    [x] checked against the numbers given   [ ] yours to keep",
+        *(f"  [x] {requirement.text}" for requirement in bound.requires),
+        *(f"  [ ] {text}" for text in bound.assumes),
+        *(f"  [{' ' if result.kind == 'conditional' else 'x'}] {demand.text} (promised)" for demand in bound.demands),
+        *_erratum(bound),
+        "",
+        bibtex([bound]).rstrip(),
+    ]
+    return "\n".join(lines)
+
+
+def _number_of(case: Case, name: str) -> str:
+    value, source = case.inputs[name]
+    mark = f" ({source})" if source in ("default", "worst case", "derived") else ""
+    if name == "sensitivity":
+        adjacency = str(case.inputs.get("adjacency", ("", ""))[0])
+        mark = f" ({_SENSITIVITY.get(adjacency, 'derived')})"
+    return f"{symbol_of(name)} = {number(value, side='as given')}{mark}"
+
+
+def describe(bound: Bound) -> str:
+    """Return everything the record says of a bound, as plain text."""
+    needed = [name for name in bound.parameters if name not in bound.optional]
+    known = [name for name in bound.parameters if name in bound.optional]
+    lines = [
+        *_head(bound),
+        "",
+        f"formula    {bound.formula}",
+        f"gives      {_GIVES[bound.gives]}",
+        *_source(bound),
+        f"needs      {', '.join(needed)}",
+        *([f"if known   {', '.join(known)}"] if known else []),
+        *([f"slack      {bound.slack}"] if bound.slack else []),
+        "",
+        "assumes",
+        *(f"  - {text}" for text in bound.assumes),
+        *(f"  - {requirement.text} (checked)" for requirement in bound.requires),
+        *(f"  - {demand.text} (to be promised)" for demand in bound.demands),
+        *_erratum(bound),
+    ]
+    return "\n".join(lines)
+
+
+def _head(bound: Bound) -> list[str]:
+    return [f"{bound.id}: {bound.title}", "", textwrap.fill(bound.statement, 100)]
+
+
+def _source(bound: Bound) -> list[str]:
+    return [
+        f"kind       {bound.kind}" + ("" if bound.guarantee else " (for comparison: never a guarantee)"),
+        f"source     {bound.reference}: {bound.locator}   (`dpcalc cite {bound.id}`)",
+        f"algorithm  {', '.join(bound.algorithms)}",
+    ]
+
+
+def _erratum(bound: Bound) -> list[str]:
+    return ["", textwrap.fill(f"erratum: {bound.erratum}", 100)] if bound.erratum else []
