@@ -211,13 +211,15 @@ def tightness_text(case: Case, precision: int) -> str:
     if best.bound == floor.bound:
         return "tightness: exact; no smaller value holds for what is known of the run"
     edge = "above" if best.quantity in MAXIMISED else "below"
-    ratio = f" within a factor {number(_apart(floor.ratio), 4, 'up')};" if floor.ratio else ""
+    ratio = f" within a factor {_factor_text(floor.ratio)};" if floor.ratio else ""
     side = number(floor.value, precision)
     return f"tightness:{ratio} nothing {edge} {best.quantity} {side} holds for what is known of the run ({floor.bound})"
 
 
-def _apart(ratio: float) -> float:
-    return max(ratio, 1.0 / ratio)
+def _factor_text(ratio: float) -> str:
+    """Return how far apart two values are, whichever is larger."""
+    apart = max(ratio, 1.0 / ratio)
+    return f"{apart:.3f}" if apart < 10.0 else number(apart, 3)
 
 
 def summary(report: Report, precision: int) -> list[tuple[str, ...]]:
@@ -243,7 +245,7 @@ def summary(report: Report, precision: int) -> list[tuple[str, ...]]:
 
 def _within(case: Case) -> str:
     ratio = case.tightness.ratio if case.tightness else None
-    return f"x{number(_apart(ratio), 3, 'up')}" if ratio else "?"
+    return f"x{_factor_text(ratio)}" if ratio else "?"
 
 
 def varying(report: Report) -> list[str]:

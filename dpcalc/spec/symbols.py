@@ -159,7 +159,11 @@ def check(name: str, value: float | int | str) -> float | int | str:
     symbol = SYMBOLS[name]
     if symbol.choices:
         if value not in symbol.choices:
-            raise SpecError(f"{name} is {value!r}; it must be {symbol.domain}", f"see {symbol.flag}")
+            import difflib
+
+            near = difflib.get_close_matches(str(value), symbol.choices, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"see {symbol.flag}"
+            raise SpecError(f"{name} is {value!r}; it must be {symbol.domain}", hint)
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise SpecError(f"{name} is {value!r}; it must be {symbol.domain}", f"write {symbol.flag} as a plain number")

@@ -1,0 +1,283 @@
+"""`compare` and what stands on it: one description, every bound; explained, cited and stated with its numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import pytest
+
+import dpcalc
+from dpcalc.commands import COMMANDS
+from dpcalc.registry import all_bounds
+from dpcalc.spec.run import ALGORITHMS
+from tests.cli.conftest import best
+
+CONVEX = "-L 1 --smoothness 1 --eta 0.1"
+PASS = f"-n 1000 {CONVEX} --sigma 2"
+MANY = f"-n 1000 --epochs 5 --batch-size 10 {CONVEX} --sigma 0.5"
+STREAM = "-n 1000 -i 10 -L 10 --smoothness 1 --eta 0.01 -D 1 --c1 100 --c2 100 --decay-exponent 1.5"
+DESCRIBED = {
+    "pnsgd": PASS,
+    "skip": PASS,
+    "stop": PASS,
+    "local": PASS,
+    "shuffled": PASS,
+    "rotation": PASS,
+    "shuffled-stop": PASS,
+    "cyclic": MANY,
+    "shuffle-once": MANY,
+    "shuffled-epochs": MANY,
+    "noisy-sgd": MANY,
+    "noisy-gd": f"-n 1000 --steps 50 {CONVEX} --sigma 0.01",
+    "repeated": "--epochs 5 --epoch-epsilon 0.1 --epoch-delta 1e-8",
+    "online": STREAM,
+}
+OWN = {
+    "pnsgd": ("rdp", "hockey-stick"),
+    "skip": ("rdp",),
+    "stop": ("rdp", "hockey-stick"),
+    "local": ("rdp",),
+    "shuffled": ("shuffle",),
+    "rotation": ("shuffle",),
+    "shuffled-stop": ("shuffle",),
+    "online": ("online",),
+}
+
+
+def compare(algorithm: str, more: str = "-d 1e-6") -> str:
+    return f"compare --algorithm {algorithm} {DESCRIBED[algorithm]} {more}"
+
+
+def test_every_algorithm_that_can_be_described_is_compared_here() -> None:
+    assert set(DESCRIBED) <= set(COMMANDS["compare"].algorithms)
+    assert {name.removesuffix("-released") for name in ALGORITHMS} - {"chain"} == set(COMMANDS["compare"].algorithms)
+
+
+@pytest.mark.parametrize("algorithm", DESCRIBED)
+def test_the_best_is_that_of_the_algorithms_own_commands(ask_json: Any, algorithm: str) -> None:
+    [case] = ask_json(compare(algorithm))
+    own = []
+    for command in OWN.get(algorithm, ("multi-epoch",)):
+        name = "" if command == "online" else f"--algorithm {algorithm}"
+        own += ask_json(f"{command} {name} {DESCRIBED[algorithm]} -d 1e-6")
+    assert best(case)["value"] == min(best(other)["value"] for other in own)
+    known = {bound.id for bound in all_bounds().values() if algorithm in bound.algorithms and bound.gives != "cost"}
+    shown = {result["bound"] for result in case["results"]} | {why["bound"] for why in case["not_applicable"]}
+    assert shown == known
+    assert all(why["because"] and why["hint"] for why in case["not_applicable"])
+
+
+REACHED = [
+    "--algorithm pnsgd,skip,stop,local,shuffled,rotation,shuffled-stop,cyclic,shuffle-once,shuffled-epochs,noisy-gd "
+    f"-n 60 {CONVEX} --sigma 2 -D 1 --strong-convexity 0.1 -d 1e-6",
+    f"--algorithm pnsgd -i 5 -n 60 {CONVEX} --sigma 2 -D 1 -d 1e-6",
+    f"--algorithm pnsgd,cyclic,noisy-gd -n 60 {CONVEX} --sigma 2 --strong-convexity 0.1 -d 1e-6",
+    f"--algorithm pnsgd,stop,shuffled,rotation -n 60 {CONVEX} --laplace-scale 2 -D 1 -d 1e-2",
+    f"--algorithm noisy-gd -n 60 --steps 10 {CONVEX} --strong-convexity 0.5 --langevin-std 0.1 -D 1 --order 4",
+    f"--algorithm shuffled -n 60 {CONVEX} -D 1 --c1 10 --c2 10 -e 1",
+    f"--algorithm online {STREAM} -e 1",
+    f"--algorithm online {STREAM} --noise laplace -e 1",
+    f"--algorithm noisy-sgd --epochs 2 -n 60 --batch-size 10 {CONVEX} --sigma 2 -d 1e-6",
+    "--algorithm repeated --epochs 5 --epoch-epsilon 0.1 -d 1e-6",
+    "--algorithm cyclic,shuffle-once,shuffled-epochs,noisy-sgd,noisy-gd --release epoch --epochs 2 -n 20 "
+    f"{CONVEX} --sigma 2 -D 1 -d 1e-6",
+    f"--algorithm shuffled-epochs --release epoch --epochs 2 -n 20 {CONVEX} --sigma 2 --permutation secret -d 1e-6",
+    f"--algorithm shuffled,shuffle-once,shuffled-epochs --epochs 1 -n 20 {CONVEX} --sigma 2 --permutation secret "
+    "-d 1e-6",
+]
+
+
+def test_every_bound_is_reached(ask: Any, tmp_path: Any) -> None:
+    import json
+
+    schedule = tmp_path / "steps.csv"
+    schedule.write_text("step_size,noise_std\n" + "0.1,2\n" * 20)
+    by_file = f"-i 5 -L 1 --smoothness 1 -D 1 --schedule {schedule} -d 1e-6"
+    lines = [*REACHED, *(f"--algorithm {name} {by_file}" for name in ("pnsgd", "stop", "shuffled"))]
+    found = {
+        result["bound"]
+        for line in lines
+        for case in json.loads(ask(f"compare {line} --json"))["cases"]
+        for result in case["results"]
+    }
+    known = {bound.id for bound in all_bounds().values() if bound.gives != "cost" and "chain" not in bound.algorithms}
+    assert known - found == set()
+
+
+NOTE = re.compile(r"(strong convexity known to be at least|diameter|step size of at most 2/smoothness =) ([0-9.e+-]+)")
+FLAG = {"strong": "--strong-convexity", "diameter": "-D", "step": "--eta"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"--algorithm pnsgd {PASS} -i 1 -d 1e-6",
+        f"--algorithm cyclic --epochs 5000 {PASS} -d 1e-6",
+        f"--algorithm cyclic --epochs 5000 {PASS} -e 0.5",
+        f"--algorithm cyclic --epochs 5000 -n 1000 {CONVEX} -d 1e-6 -e 1",
+        f"--algorithm noisy-gd --steps 1000 {PASS} -d 1e-6",
+        f"--algorithm noisy-gd -n 100 {CONVEX} --sigma 1 -d 1e-6 -e 1 --solve steps",
+    ],
+)
+def test_what_knowing_more_would_give_is_true(ask_json: Any, line: str) -> None:
+    [case] = ask_json(f"compare {line}")
+    kept = 0
+    for note in case["notes"]:
+        found = NOTE.search(note)
+        assert found, note
+        [better] = ask_json(f"compare {line} {FLAG[found[1].split()[0]]} {found[2]}")
+        promised = float(re.findall(r"would give \w+ ([0-9.e+-]+)", note)[0])
+        value, old = best(better)["value"], best(case)["value"]
+        if best(case)["quantity"] == "steps":
+            assert value >= promised > old
+        else:
+            assert value <= promised < old
+        kept += 1
+    assert kept or "-i 1 " in line
+
+
+@pytest.mark.parametrize("algorithm", DESCRIBED)
+@pytest.mark.parametrize("question", ["-d 1e-6", "-e 1"])
+def test_no_guarantee_is_below_what_nothing_beats(ask_json: Any, algorithm: str, question: str) -> None:
+    [case] = ask_json(compare(algorithm, question))
+    floor = case.get("tightness")
+    if floor is None:
+        return
+    if best(case)["quantity"] == "delta":
+        assert floor["ratio"] is None or floor["ratio"] >= 1.0 - 1e-9
+    else:
+        assert best(case)["value"] >= floor["value"] * (1.0 - 1e-12)
+
+
+def test_one_epoch_of_full_batches_is_known_exactly(ask_json: Any) -> None:
+    [case] = ask_json(compare("noisy-gd"))
+    assert case["tightness"]["ratio"] == pytest.approx(1.0, abs=1e-9)
+
+
+def test_algorithms_side_by_side(ask: Any, ask_json: Any) -> None:
+    import json
+
+    line = f"compare --algorithm pnsgd,shuffled,noisy-sgd,noisy-gd,online {PASS} -i 1000 -d 1e-6"
+    cases = json.loads(ask(f"{line} --json"))["cases"]
+    assert [case["algorithm"] for case in cases] == ["pnsgd", "shuffled", "noisy-sgd", "noisy-gd", "online"]
+    values = [best(case)["value"] for case in cases[:3]]
+    assert values == sorted(values, reverse=True)
+    assert cases[1]["notes"][-1] == "shuffled has no index: it was left out"
+    assert cases[2]["inputs"]["epochs"] == {"value": 1, "source": "default"}
+    assert cases[4]["results"] == []
+    assert "takes no noise_std" in cases[4]["not_applicable"][0]["because"]
+    text = ask(line)
+    assert re.search(r"^pnsgd +1000 +4\.8", text, re.M)
+    assert re.search(r"^online +none", text, re.M)
+    assert text.count("by Feldman") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (f"compare {PASS} -d 1e-6", "what is run is not known"),
+        (f"compare --algorithm shufled {PASS} -d 1e-6", "did you mean shuffled?"),
+        (f"compare --algorithm pnsgd --epochs 3 {PASS} -d 1e-6", "pnsgd takes no epochs"),
+        (f"compare --algorithm shuffled --window 3 {PASS} -d 1e-6", "shuffled takes no window"),
+        (f"compare --algorithm cyclic --epochs 3 {PASS} --c1 3 -d 1e-6", "cyclic takes no c1"),
+        (f"statement {PASS} -d 1e-6", "what is run is not known"),
+        ("explain iteration.pnsgd -n 10 --sigma 1 -d 1e-6", "needs lipschitz"),
+    ],
+)
+def test_refusals(capsys: pytest.CaptureFixture[str], line: str, text: str) -> None:
+    import shlex
+
+    from dpcalc.cli.main import main
+
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(line))
+    assert stop.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+def test_explained_with_numbers(ask: Any) -> None:
+    text = ask(f"explain iteration.pnsgd -i 500 {PASS} -d 1e-6")
+    value = ask(f"rdp -i 500 {PASS} -d 1e-6")
+    assert re.search(r"epsilon <= ([0-9.]+)", value)[0] in text  # type: ignore[index]
+    for part in ("index i = 500", "sensitivity = 2 (2 lipschitz)", "[x] 1 <= index <= records", "@inproceedings"):
+        assert part in text
+    assert ask(f"explain --algorithm shuffled {PASS} -d 1e-6").startswith("shuffle.mixture")
+
+
+def test_a_bound_that_does_not_apply_is_not_explained_with_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    from dpcalc.cli.main import main
+
+    for id, text in (("iteration.pnsgd_domain", "needs diameter"), ("shuffle.product", "does not speak of pnsgd")):
+        with pytest.raises(SystemExit) as stop:
+            main(["explain", id, "--algorithm", "pnsgd", *PASS.split(), "-d", "1e-6"])
+        assert stop.value.code == 3
+        assert text in capsys.readouterr().err
+
+
+def test_the_statement_and_the_citation_of_a_run(ask: Any) -> None:
+    line = f"--algorithm shuffled {PASS} -d 1e-6"
+    statement = ask(f"statement {line}")
+    for part in (
+        ", 1e-06)-differentially private",
+        "replace-one adjacency",
+        "the last iterate is released",
+        "The guarantee assumes: one pass",
+    ):
+        assert part in statement
+    assert ask(f"cite {line}").startswith("@inproceedings{bok2024")
+    assert ask(f"compare {line} --format statement") == statement
+
+
+def test_bounds_of_a_described_run(ask: Any) -> None:
+    rows = [re.split(r"  +", line) for line in ask(f"bounds --algorithm shuffled,cyclic {PASS}").splitlines()]
+    by_id = {row[1]: row for row in rows}
+    assert by_id["shuffle.mixture"][3] == "yes"
+    assert by_id["shuffle.product"][3:] == ["no", "needs diameter (give --diameter)"]
+    assert by_id["hidden_position.shuffled"][3] == "if promised"
+    assert by_id["multi_epoch.cyclic"][3] == "no"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "noisy-gd -n 600 --steps 1000 -L 1 --smoothness 1 --sigma 0.1 -D {D}",
+        "cyclic -n 600 --epochs 50 -L 1 --smoothness 1 --sigma {D}1 -D 5",
+        "shuffled -n 600 -L 1 --smoothness 1 --sigma 1 -D 3 --strong-convexity 0.1",
+    ],
+)
+def test_the_step_size_solved_for_meets_the_budget_and_hardly_less_would(ask_json: Any, line: str) -> None:
+    run = f"compare --algorithm {line.format(D='0.05')} -d 1e-6"
+    widest = best(ask_json(f"{run} --eta 1.8")[0])["value"]
+    target = 1.1 * widest
+    [case] = ask_json(f"{run} -e {target!r} --solve step-size")
+    found = best(case)
+    assert found["quantity"] == "step_size"
+    if "any" in found:
+        assert best(ask_json(f"{run} --eta 1e-3")[0])["value"] <= target
+        return
+    assert 0.0 < found["value"] <= 2.0
+    assert best(ask_json(f"{run} --eta {found['value']!r}")[0])["value"] <= target
+    assert best(ask_json(f"{run} --eta {0.99 * found['value']!r}")[0])["value"] > target
+
+
+def test_a_step_size_that_reaches_nothing_says_the_best(capsys: pytest.CaptureFixture[str]) -> None:
+    from dpcalc.cli.main import main
+
+    line = "compare --algorithm noisy-gd --steps 100 -n 600 -L 1 --smoothness 1 --sigma 0.01 -D 1 -e 1 -d 1e-6"
+    with pytest.raises(SystemExit) as stop:
+        main([*line.split(), "--solve", "step-size"])
+    assert stop.value.code == 3
+    assert re.search(r"at step_size = 2 epsilon is 20\.", capsys.readouterr().err)
+
+
+def test_compare_from_python() -> None:
+    run = {"records": 1000, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.1, "noise_std": 2.0}
+    report = dpcalc.compare(algorithm=["pnsgd", "noisy-gd", "online"], delta=1e-6, **run)
+    assert [bool(case.results) for case in report.cases] == [True, True, False]
+    alone = dpcalc.compare(algorithm="noisy-gd", steps=5, delta=1e-6, gates=["epsilon<=100"], **run)
+    assert alone.cases[0].tightness is not None
+    assert math.isclose(alone.cases[0].tightness.ratio or 0.0, 1.0, abs_tol=1e-9)
+    with pytest.raises(dpcalc.SpecError, match="does not take colour"):
+        dpcalc.compare(algorithm="pnsgd", colour=3, **run)
