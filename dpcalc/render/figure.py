@@ -18,7 +18,6 @@ DASHES: dict[str, Any] = {
 
 _STYLE: dict[Any, Any] = {
     "font.size": 10.0,
-    "text.parse_math": False,  # a name with two underscores or a dollar is no formula
     "axes.grid": True,
     "grid.color": "#DDDDDD",
     "grid.linewidth": 0.6,
@@ -56,7 +55,7 @@ def draw(chart: Chart, format: str) -> bytes:
         tall = _legend_lines(chart) + len(head) + _note_lines(chart, width)
         figure = Figure(figsize=(width, 4.6 + _TEXT * tall), layout="constrained")
         FigureCanvasAgg(figure)
-        title = "\n".join(textwrap.wrap(chart.title, int(width * 9)))
+        title = _literal("\n".join(textwrap.wrap(chart.title, int(width * 9))))
         figure.suptitle(title, fontsize=12, fontweight="bold", x=0.01, ha="left")
         looks: dict[str, int] = {}
         for axes, panel in zip(_places(figure, len(chart.panels)), chart.panels, strict=True):
@@ -64,6 +63,11 @@ def draw(chart: Chart, format: str) -> bytes:
         _write_under(figure, chart, head, width)
         figure.savefig(buffer, format=format, metadata=_METADATA[format])
     return buffer.getvalue()
+
+
+def _literal(text: str) -> str:
+    """Return text that is shown as it stands: between dollars matplotlib would read a formula."""
+    return text.replace("$", r"\$")
 
 
 def _legend_lines(chart: Chart) -> int:
@@ -88,7 +92,7 @@ def _draw_panel(axes: Any, panel: Panel, looks: dict[str, int]) -> None:
     ):
         if axis.log:
             set_scale("log")
-        set_label(axis.label)
+        set_label(_literal(axis.label))
     if panel.title:
         axes.set_title(panel.title, fontsize=10, loc="left")
     for place, series in enumerate(panel.series):
@@ -116,7 +120,7 @@ def _draw_panel(axes: Any, panel: Panel, looks: dict[str, int]) -> None:
 
 def _line(axes: Any, series: Series, y: Axis, **style: Any) -> None:
     label = f"{series.label}, the best guarantee" if series.best and "best" not in series.label else series.label
-    axes.plot(series.xs, [_clamped(value, y) for value in series.ys], label=label, **style)
+    axes.plot(series.xs, [_clamped(value, y) for value in series.ys], label=_literal(label), **style)
 
 
 def _clamped(value: float | None, y: Axis) -> float:
@@ -150,4 +154,4 @@ def _set_low(axes: Any, panel: Panel) -> None:
 def _write_under(figure: Any, chart: Chart, head: list[str], width: float) -> None:
     """Write the fixed parameters and the remarks at the foot, where the layout leaves room for them."""
     lines = [*head, *(line for note in chart.notes for line in textwrap.wrap(note, int(width * 14)))]
-    figure.supxlabel("\n".join(lines), fontsize=8.5, color="#444444", x=0.01, ha="left")
+    figure.supxlabel(_literal("\n".join(lines)), fontsize=8.5, color="#444444", x=0.01, ha="left")

@@ -268,7 +268,7 @@ def test_a_long_allocation_is_sampled() -> None:
 # The drawing.
 
 DRAWN = Chart(
-    "a title with $ and _under_scores_",
+    "title$of$_one_word",
     "fixed",
     (
         Panel("", Axis("x", True), Axis("delta", True, 1e-9), (
@@ -291,6 +291,15 @@ def test_files_are_what_they_say_and_the_same_every_time(format: str) -> None:
     assert not re.search(rb"20\d\d-\d\d-\d\dT", data)
     if format == "svg":
         assert ElementTree.fromstring(data).tag.endswith("svg")
+
+
+def test_powers_of_ten_are_set_as_such_and_dollars_as_dollars() -> None:
+    """A text is a comment with its source, then its glyphs one by one: 10^3 has three, a title all its characters."""
+    text = figure.draw(DRAWN, "svg").decode()
+    texts = dict(re.findall(r"<!-- (.*?) -->(.*?)(?=<!--|\Z)", text, re.DOTALL))
+    assert texts[r"$\mathdefault{10^{3}}$"].count('<use xlink:href="#DejaVu') == 3
+    [title] = [source for source in texts if source.startswith("title")]
+    assert texts[title].count('<use xlink:href="#DejaVu') == len(DRAWN.title)
 
 
 def test_a_users_settings_change_nothing() -> None:
