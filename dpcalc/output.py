@@ -19,10 +19,19 @@ def write(text: str, path: str | None) -> None:
         _print(text)
         return
     assert path is not None
+    write_bytes(text.encode("utf-8", "backslashreplace"), path, "-o")
+
+
+def write_bytes(data: bytes, path: str, option: str) -> None:
+    """Write ``data`` to the file ``path`` atomically; ``option`` is the flag that named it.
+
+    Raises:
+        SpecError: the file cannot be written; nothing of it was changed.
+    """
     try:
-        _replace(os.path.realpath(path), text.encode("utf-8", "backslashreplace"))
+        _replace(os.path.realpath(path), data)
     except OSError as error:
-        raise SpecError(f"cannot write {path}: {error.strerror}", "choose another file for -o") from None
+        raise SpecError(f"cannot write {path}: {error.strerror}", f"choose another file for {option}") from None
 
 
 def _print(text: str) -> None:

@@ -225,13 +225,15 @@ def settled(spent: Any, shift: Any, carry: Any, start: float) -> Any:
 
 _SHOWN_BLOCKS = 50
 _SHOWN_STEPS = 10_000
+_SAMPLES = 1_000
 
 
 def describe_allocation(schedule: Chain, start: float, cap: float | None, own: bool) -> dict[str, Any]:
     """Return where the shifts are spent, as JSON types: for the Gaussian allocation, or the user's ``own``.
 
     ``restart`` (steps forgotten), ``blocks`` (first and last step, share of mu^2; at most 50, the costliest),
-    ``quarters`` (share of mu^2 in each quarter of the steps), and up to 10000 steps ``a`` and ``z`` themselves.
+    ``quarters`` (share of mu^2 in each quarter of the steps), and ``a`` and ``z`` themselves: all of up to 10000
+    steps, else ``sampled`` at about 1000 of them, evenly and at the ends of the shown blocks.
     """
     import numpy as np
 
@@ -257,10 +259,15 @@ def describe_allocation(schedule: Chain, start: float, cap: float | None, own: b
         summary += [f"  steps {b['first']} to {b['last']}: {b['share']:.1%} of mu^2" for b in blocks[:5]]
     words = ", ".join(f"{q:.1%}" for q in quarters)
     summary.append(f"shares of mu^2 in the four quarters of the run: {words}")
-    if len(schedule) <= _SHOWN_STEPS and np.isfinite(spent).all():
+    if np.isfinite(spent).all():
         level = allocation.start_value if allocation is not None else start
-        left = remaining(spent, _shift(schedule), schedule.contraction, start=level, skip=tau)
-        found["a"], found["z"] = spent.tolist(), np.maximum(left, 0.0).tolist()
+        left = np.maximum(remaining(spent, _shift(schedule), schedule.contraction, start=level, skip=tau), 0.0)
+        if len(schedule) <= _SHOWN_STEPS:
+            found["a"], found["z"] = spent.tolist(), left.tolist()
+        else:
+            ends = [b[end] for b in found.get("blocks", []) for end in ("first", "last")]
+            at = np.unique(np.concatenate((np.linspace(1, len(schedule), _SAMPLES).astype(int), np.array(ends, int))))
+            found["sampled"] = {"steps": at.tolist(), "a": spent[at - 1].tolist(), "z": left[at - 1].tolist()}
     found["summary"] = summary
     return found if all(math.isfinite(q) for q in quarters) else {"restart": tau, "summary": summary[:1]}
 

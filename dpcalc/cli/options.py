@@ -16,11 +16,12 @@ from dpcalc.errors import SpecError
 from dpcalc.gate import parse
 from dpcalc.query import Question
 from dpcalc.render import FORMATS, render
-from dpcalc.report import Case
+from dpcalc.report import Case, Report
 from dpcalc.spec.symbols import SYMBOLS, Symbol
 
 MAX_CASES = 10_000
-_OUTPUT = ("format", "as_json", "output", "precision", "color")
+OUTPUT = ("format", "as_json", "output", "precision", "plot", "plot_bounds", "color")
+"""The options that say how and where to print."""
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -83,6 +84,14 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 "--precision", type=click.IntRange(2, 17), default=6, show_default=True,
                 help="Significant digits in text; guarantees are rounded up.",
             ),
+            click.option(
+                "--plot", metavar="FILE",
+                help="Also draw the sweep, to FILE.svg, .png or .pdf; with -, in the terminal instead of the report.",
+            ),
+            click.option(
+                "--plot-bounds", metavar="ID,ID...", multiple=True,
+                help="Draw these bounds only (default: all along one parameter, else the best).",
+            ),
             click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto"),
         )
     ):  # fmt: skip
@@ -107,7 +116,11 @@ def run_cases(command: str, flags: dict[str, Any]) -> tuple[list[Case], dict[str
     Raises:
         SpecError: the flags are malformed.
     """
-    output = {name: flags.pop(name) for name in _OUTPUT}
+    output = {name: flags.pop(name) for name in OUTPUT}
+    if output["plot"] is not None or output["plot_bounds"]:
+        from dpcalc.cli.plot import check
+
+        check(output)
     gates = [parse(text) for text in flags.pop("gates")]
     orders = tuple(order for part in flags.pop("order") for order in part)
     solve, schedule = flags.pop("solve"), flags.pop("schedule")
@@ -147,14 +160,20 @@ def _product(sweeps: dict[str, list[Any]]) -> list[dict[str, Any]]:
 
 
 def emit(command: str, cases: list[Case], output: dict[str, Any]) -> None:
-    """Print or write the report; warnings go to stderr."""
-    from dpcalc.output import write
+    """Print or write the report and its plot; warnings go to stderr."""
+    from dpcalc.output import write, write_bytes
 
     result = report(command, cases)
+    picture = _picture(result, output)
     for case in cases:
         for warning in case.warnings:
             say(f"warning: {warning}")
-    write(render(result, format_of(output), output["precision"], color=color_of(output["color"])), output["output"])
+    if isinstance(picture, bytes):
+        write_bytes(picture, output["plot"], "--plot")
+    if not isinstance(picture, str) or output["output"] not in (None, "-"):
+        write(render(result, format_of(output), output["precision"], color=color_of(output["color"])), output["output"])
+    if isinstance(picture, str):
+        write(picture, None)
     if result.failed:
         for number, case in enumerate(cases, start=1):
             where = f" in case {number} of {len(cases)}" if len(cases) > 1 else ""
@@ -162,6 +181,15 @@ def emit(command: str, cases: list[Case], output: dict[str, Any]) -> None:
                 if not gate.passed:
                     say(f"error: gate failed{where}: {gate.text} (value {gate.value}, slack {gate.slack})")
         raise click.exceptions.Exit(1)
+
+
+def _picture(result: Report, output: dict[str, Any]) -> str | bytes | None:
+    """Return the picture of a report, drawn before anything is printed so that a refusal stands alone."""
+    if output["plot"] is None:
+        return None
+    from dpcalc.cli.plot import picture
+
+    return picture(result, output)
 
 
 def say(text: str) -> None:
