@@ -340,11 +340,9 @@ def compare(
     [4.8866, 1.3153]
     """
     names = [algorithm] if isinstance(algorithm, str) else list(algorithm)
-    found = [
-        side_by_side("compare", {**parameters, "algorithm": name}, _question(epsilon, delta, order, solve),
-                     gates=[parse(text) for text in gates], several=len(names) > 1)
-        for name in names
-    ]  # fmt: skip
+    question, checks = _question(epsilon, delta, order, solve), [parse(text) for text in gates]
+    asked = side_by_side if len(names) > 1 else ask
+    found = [asked("compare", {**parameters, "algorithm": name}, question, gates=checks) for name in names]
     return report("compare", found)
 
 

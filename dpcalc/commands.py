@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dpcalc.errors import DpcalcError, SpecError
+from dpcalc.errors import DpcalcError, Infeasible, MissingParameter, NotApplicable, NotConverged, SpecError
 from dpcalc.gate import Gate, judge
 from dpcalc.query import Question, answer
 from dpcalc.registry import Bound, for_algorithm
@@ -237,19 +237,34 @@ def _bounds_of(command: Command, run: Run) -> list[Bound]:
     return [bound for bound in known if not command.families or bound.id.partition(".")[0] in command.families]
 
 
-def side_by_side(command: str, given: Mapping[str, Any], question: Question, *, several: bool, **more: Any) -> Case:
-    """Return the case as `ask` does; where several algorithms are compared, one that cannot be so described says why.
+def side_by_side(
+    command: str, given: Mapping[str, Any], question: Question, *, gates: Sequence[Gate] = (), **more: Any
+) -> Case:
+    """Return the case as `ask` does; one of which nothing can be guaranteed has no results and says why.
 
     Raises:
-        SpecError, NotApplicable, Infeasible: as in `ask`, where it is the only algorithm.
+        SpecError: the description is malformed; comparing algorithms, one that cannot be so described says why instead.
     """
     try:
-        return ask(command, given, question, **more)
-    except DpcalcError as error:
-        if not several:
+        return ask(command, given, question, gates=gates, **more)
+    except (SpecError, MissingParameter) as error:
+        if command != "compare":
             raise
-        algorithm = str(given["algorithm"])
-        return Case(algorithm, {}, (), (Obstacle(algorithm, error.message, error.hint or ""),))
+        return _nothing(command, given, question, error, gates)
+    except (NotApplicable, Infeasible, NotConverged) as error:
+        return _nothing(command, given, question, error, gates)
+
+
+def _nothing(
+    command: str, given: Mapping[str, Any], question: Question, error: DpcalcError, gates: Sequence[Gate]
+) -> Case:
+    """Return the case of a run for which there is no guarantee; no gate holds."""
+    algorithm = str(given.get("algorithm", COMMANDS[command].algorithms[0]))
+    inputs = {name: (value, "flag") for name, value in given.items() if name != "algorithm" and value is not None}
+    budget = {"epsilon": question.epsilon, "delta": question.delta}
+    inputs.update({name: (value, "flag") for name, value in budget.items() if value is not None})
+    failed = tuple(Assertion(gate.text, False, "no guarantee", None) for gate in gates)
+    return Case(algorithm, inputs, (), (Obstacle(algorithm, error.message, error.hint or ""),), failed)
 
 
 def report(command: str, cases: Sequence[Case]) -> Report:

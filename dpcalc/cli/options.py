@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import sys
@@ -11,7 +12,7 @@ from typing import Any
 import click
 
 from dpcalc.cli.types import Choice, Delta, DeltaSweep, Sweep
-from dpcalc.commands import COMMANDS, report, side_by_side
+from dpcalc.commands import COMMANDS, ask, report, side_by_side
 from dpcalc.errors import SpecError
 from dpcalc.gate import parse
 from dpcalc.query import Question
@@ -127,22 +128,32 @@ def run_cases(command: str, flags: dict[str, Any]) -> tuple[list[Case], dict[str
     if solve == "":
         raise SpecError("--solve: an empty name", "for example --solve index")
     sweeps = {name: [v for part in parts for v in part] for name, parts in flags.items() if parts}
-    cases = []
     combinations = _product(sweeps)
-    for chosen in combinations:
-        delta: Delta | None = chosen.pop("delta", None)
+    alone = len(combinations) == 1
+
+    def evaluated(chosen: dict[str, Any], asked: Callable[..., Case]) -> Case:
+        given = dict(chosen)
+        delta: Delta | None = given.pop("delta", None)
         question = Question(
-            chosen.pop("epsilon", None), delta.value if delta else None, delta.log if delta else None, orders, solve
+            given.pop("epsilon", None), delta.value if delta else None, delta.log if delta else None, orders, solve
         )
         if schedule is not None:
-            chosen["schedule"] = schedule
-        sources = dict.fromkeys(chosen, "flag")
-        several = command == "compare" and len(sweeps.get("algorithm", ())) > 1
-        alone = len(combinations) == 1
-        cases.append(
-            side_by_side(command, chosen, question, several=several, sources=sources, gates=gates, notes=alone)
-        )
+            given["schedule"] = schedule
+        return asked(command, given, question, sources=dict.fromkeys(given, "flag"), gates=gates, notes=alone)
+
+    with _progress(combinations) as chosen_ones:
+        cases = [evaluated(chosen, ask if alone else side_by_side) for chosen in chosen_ones]
+    if cases and not any(case.best for case in cases):
+        evaluated(combinations[0], ask)  # nothing holds anywhere: say why as for a single case
     return cases, output
+
+
+def _progress(combinations: list[dict[str, Any]]) -> Any:
+    """Return a context whose value iterates over the cases; on a terminal, many of them show how far they are."""
+    few = len(combinations) < 20 or sys.stderr is None or not sys.stderr.isatty()
+    if few:
+        return contextlib.nullcontext(combinations)
+    return click.progressbar(combinations, label="cases", file=sys.stderr)
 
 
 def is_described(flags: dict[str, Any]) -> bool:
@@ -181,6 +192,13 @@ def emit(command: str, cases: list[Case], output: dict[str, Any]) -> None:
                 if not gate.passed:
                     say(f"error: gate failed{where}: {gate.text} (value {gate.value}, slack {gate.slack})")
         raise click.exceptions.Exit(1)
+    without = [case for case in cases if not case.best]
+    if without and len({case.algorithm for case in cases}) == 1:
+        why = without[0].obstacles[0]
+        say(
+            f"error: {len(without)} of {len(cases)} cases have no guarantee; the first: {why.because}\n  hint: {why.hint}"
+        )
+        raise click.exceptions.Exit(3)
 
 
 def _picture(result: Report, output: dict[str, Any]) -> str | bytes | None:

@@ -337,8 +337,19 @@ def test_output_that_fails_half_way_leaves_the_old_file(
 def test_a_refused_question_does_not_touch_the_file(ask: Any, tmp_path: Path) -> None:
     target = tmp_path / "report.json"
     target.write_text("old")
-    ask(f"{PASS} --eta 3 --sigma 2 -d 1e-6 -o {target}", expected=3)
+    ask(f"{PASS.replace('0.1', '3')} --sigma 2 -d 1e-6 -o {target}", expected=3)
+    ask(f"{PASS.replace('0.1', '3,4')} --sigma 2 -d 1e-6 -o {target}", expected=3)
     assert target.read_text() == "old"
+
+
+def test_a_sweep_goes_on_past_what_cannot_be_answered(ask: Any) -> None:
+    line = f"{PASS} --eta 3 --sigma 2 -d 1e-6"
+    cases = json.loads(ask(f"{line} --json", expected=3))["cases"]
+    assert [len(case["results"]) > 0 for case in cases] == [True, False]
+    assert cases[1]["inputs"]["step_size"] == {"value": 3.0, "source": "flag"}
+    assert "exceeds 2/smoothness" in cases[1]["not_applicable"][0]["because"]
+    gated = json.loads(ask(f"{line} --json --assert 'epsilon<=9'", expected=1))["cases"]
+    assert [case["assertions"][0]["passed"] for case in gated] == [True, False]
 
 
 # Chains.
