@@ -136,8 +136,8 @@ def iterated(
     algorithms=("noisy-gd",),
     reference="dpcalc",
     locator="Theorem 3 of Chourasia, Ye and Shokri 2021 with the noise of shifted interpolation",
-    formula="(beta/2) S_K at eta = 2/(beta + m), sigma of noisy_gd.contraction for K steps, the best K; "
-    "about A B/(A + B), A = 2 beta L^2/m^2, B = 2 beta d L^2/(n m mu(eps, delta))^2",
+    formula="(beta/2) S_K = A B/(A + B), A = 2 beta L^2/m^2, B = 2 beta d L^2/(n m mu(eps, delta))^2, for any K and "
+    "eta <= 2/(beta + m) with (1 - eta m)^K = B/(A + B), sigma of noisy_gd.contraction for K steps",
     requires=(STRONGLY_CONVEX,),
     assumes=(*_ASSUMED, _INTERIOR),
 )
@@ -145,7 +145,8 @@ def shifted(
     *, records: int, dimension: int, lipschitz: float, smoothness: float, strong_convexity: float, epsilon: float,
     log_delta: float,
 ) -> Cost:  # fmt: skip
-    """With the exact noise of K hidden steps, fewer steps need less of it: the number that balances both is taken.
+    """With the exact noise of K hidden steps, less progress needs less of it; what balances both is the same for all
+    step sizes, and the fewest steps are taken.
 
     Args:
         records, dimension, lipschitz, smoothness, strong_convexity, epsilon, log_delta: as in `explicit`.
@@ -156,7 +157,7 @@ def shifted(
     >>> cost = shifted(records=1000, dimension=10, lipschitz=1.0, smoothness=2.0, strong_convexity=1.0, epsilon=1.0,
     ...                log_delta=math.log(1e-5))
     >>> round(cost.excess_risk, 12), cost.steps
-    (0.00055662773, 8)
+    (0.000556627027, 9)
     """
     return _best(
         _inside, down(2.0 / (smoothness + strong_convexity), 4.0), records=records, dimension=dimension,
@@ -173,9 +174,10 @@ def shifted(
     reference="dpcalc",
     locator="proximal step inequality, with the noise of shifted interpolation",
     formula="eta sigma^2 d + (1 - eta m)/(2 eta) S_(K-1) at eta = 1/beta, sigma of noisy_gd.contraction for K steps, "
-    "the best K",
+    "the best K found; or a smaller eta",
     requires=(STRONGLY_CONVEX,),
     assumes=_ASSUMED,
+    unsolved=("smoothness", "strong_convexity"),
 )
 def boundary(
     *, records: int, dimension: int, lipschitz: float, smoothness: float, strong_convexity: float, epsilon: float,
@@ -320,31 +322,35 @@ def _best(excess: Callable[..., float], step_size: float, *, epsilon: float, log
     n, d, lip, m, beta = (
         given[name] for name in ("records", "dimension", "lipschitz", "strong_convexity", "smoothness")
     )
-    rate = decay_rate(step_size, beta, m)
 
-    def at(steps: int) -> Cost:
+    def at(steps: int, eta: float = step_size) -> Cost:
         sigma = noisy_gd.contraction_noise_std(
-            records=n, steps=steps, sensitivity=2.0 * lip, step_size=step_size, smoothness=beta, strong_convexity=m,
+            records=n, steps=steps, sensitivity=2.0 * lip, step_size=eta, smoothness=beta, strong_convexity=m,
             epsilon=epsilon, log_delta=log_delta,
         )  # fmt: skip
         risk = excess(
-            steps=steps, step_size=step_size, noise_std=sigma, rate=rate, dimension=d, reach=2.0 * lip / m,
-            strong_convexity=m, smoothness=beta,
+            steps=steps, step_size=eta, noise_std=sigma, rate=decay_rate(eta, beta, m), dimension=d,
+            reach=up(2.0 * lip / m), strong_convexity=m, smoothness=beta,
         )  # fmt: skip
-        return Cost(risk, sigma, step_size, steps)
+        return Cost(risk, sigma, eta, steps)
 
-    endless = at(10**15)
+    rate, endless = decay_rate(step_size, beta, m), at(10**15)
     if rate <= 0.0 or endless.noise_std is None or math.isinf(endless.noise_std):
         return endless
     start = excess(
         steps=1, step_size=step_size, noise_std=0.0, rate=0.0, dimension=d, reach=2.0 * lip / m, strong_convexity=m,
         smoothness=beta,
     )  # fmt: skip
-    # With q = c^K the risk is about start q^2 + endless (1 - q)^2.
+    # With q = c^K the risk is start q^2 + endless (1 - q)^2, whatever eta, if the minimiser is inside.
     share = endless.excess_risk / (start + endless.excess_risk) if start > 0.0 else 0.5
     balance = min(1e14, max(1.0, -math.log(max(share, 1e-300)) / rate))
     near = {max(1, round(balance * factor) + more) for factor in (0.8, 0.9, 1.0, 1.1, 1.3) for more in (-1, 0, 1, 2)}
-    return min((at(steps) for steps in sorted(near)), key=lambda cost: cost.excess_risk)
+    found = [at(steps) for steps in sorted(near)]
+    fewest = max(1, math.ceil(balance))
+    eta = min(step_size, -math.expm1(math.log(max(share, 1e-300)) / fewest) / m)
+    if eta > 0.0:
+        found.insert(0, at(fewest, eta))
+    return min(found, key=lambda cost: cost.excess_risk)
 
 
 def squared_distance(
