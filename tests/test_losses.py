@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from typing import Any
 
 import mpmath as mp
@@ -187,6 +189,15 @@ def test_logistic_share_to_forty_digits() -> None:
             assert 0 <= found / exact - 1 < mp.mpf("1e-14")
     for exponent in (5e-324, 1e-300, 1e-17, 1.0 - 2.0**-53):
         assert 0.25 <= of("logistic", feature_bound=1.0).hoelder_constant(exponent) <= 1.0 + 1e-14
+
+
+def test_constants_need_no_numpy() -> None:
+    program = (
+        "import sys; from dpcalc.losses import of; "
+        "of('logistic', feature_bound=1.0).hoelder_constant(0.5); "
+        "sys.exit('numpy' in sys.modules or 'scipy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_closed_forms() -> None:

@@ -7,7 +7,8 @@ mean square at most G^2 = L^2 + d sigma^2. Expanding |w_(t+1) - w*|^2 and summin
     average of E F(w_t) - F* <= |w_first - w*|^2/(2 eta c) + eta G^2/2,
 
 and two points of the domain are at most 2R apart. A run that ends at a uniformly random one of them has that risk. The
-last gradient of the sum is never taken. From 0, all n + 1 iterates count and |w_0 - w*| <= R.
+last gradient of the sum is never taken. From 0, all n + 1 iterates count and |w_0 - w*| <= R. Privacy is that of a
+replaced record, whose gradient moves by 2L at most.
 
 Any point of the domain has an excess risk of at most 2RL: a number above it says nothing.
 """
@@ -364,6 +365,14 @@ def _printed_skip(noise_std: float, *, records: int, dimension: int, lipschitz: 
     )  # fmt: skip
 
 
+def _centred_skip(noise_std: float, *, records: int, dimension: int, lipschitz: float, radius: float) -> Cost:
+    """Return R G sqrt(n+1)/(h+1): the sum over all n + 1 iterates bounds that over the h + 1 last ones."""
+    return _ending(
+        constant=up((records + 1) / skip_count(records), 2.0), factor=1.0, count=records + 1, radius=radius,
+        dimension=dimension, lipschitz=lipschitz, noise_std=noise_std,
+    )  # fmt: skip
+
+
 def _stepping(noise_of: Callable[..., float], cost_of: Callable[..., Cost], *more: str) -> Requirement:
     """Return the requirement that the step of this noise and this cost is at most 2/smoothness."""
 
@@ -419,6 +428,40 @@ def skip(
     sigma = _exact(lipschitz, epsilon, log_delta)
     return at_most(
         _skip_cost(sigma, records=records, dimension=dimension, lipschitz=lipschitz, radius=radius), smoothness
+    )
+
+
+@bound(
+    "utility.skip_from_centre",
+    title="Random skip at the exact noise, from the centre",
+    gives="cost",
+    algorithms=("skip", "local"),
+    reference="dpcalc",
+    locator="Theorem 30 of Feldman et al. 2018, all iterates of the pass counted",
+    formula="R G sqrt(n+1)/(floor(n/2) + 1), G and sigma as in utility.skip, eta = R/(G sqrt(n+1))",
+    requires=(_stepping(_local_noise, _centred_skip),),
+    assumes=(*SKIPPED, CENTRE, LOCAL),
+)
+def skip_from_centre(
+    *, records: int, dimension: int, lipschitz: float, smoothness: float, radius: float, epsilon: float,
+    log_delta: float,
+) -> Cost:  # fmt: skip
+    """Starting at the centre of the ball, the excesses of the whole pass bound those of its second half.
+
+    Args:
+        records, dimension, lipschitz, smoothness, radius, epsilon, log_delta: as in `skip`.
+
+    Returns:
+        Cost: an upper bound on the excess risk (inf where the step size exceeds 2/smoothness), and the run.
+
+    >>> cost = skip_from_centre(records=10000, dimension=10, lipschitz=1.0, smoothness=1.0, radius=1.0, epsilon=1.0,
+    ...                         log_delta=math.log(1e-5))
+    >>> round(cost.excess_risk, 12)
+    0.472244525238
+    """
+    sigma = _exact(lipschitz, epsilon, log_delta)
+    return at_most(
+        _centred_skip(sigma, records=records, dimension=dimension, lipschitz=lipschitz, radius=radius), smoothness
     )
 
 

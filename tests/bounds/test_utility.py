@@ -215,6 +215,7 @@ PAIRS = [
     ("utility.stop", "utility.stop_classic"),
     ("utility.stop_from_centre", "utility.stop"),
     ("utility.skip", "utility.skip_classic"),
+    ("utility.skip_from_centre", "utility.skip"),
     ("utility.person", "utility.skip"),
     ("utility.public", "utility.public_classic"),
     ("utility.public", "utility.skip"),
@@ -276,7 +277,7 @@ def upper_mean(excess: np.ndarray) -> float:
 
 @pytest.mark.parametrize("d", [1, 5])
 @pytest.mark.parametrize("noise", ["private", "none"])
-@pytest.mark.parametrize("kind", ["stop", "centre", "skip"])
+@pytest.mark.parametrize("kind", ["stop", "centre", "skip", "skip-centre"])
 def test_never_below_simulated_passes(kind: str, noise: str, d: int) -> None:
     """Linear losses with a weak mean: the minimiser is the point of the ball opposite to it."""
     n, radius, lip, drift = 300, 2.0, 1.5, 0.3
@@ -288,6 +289,7 @@ def test_never_below_simulated_passes(kind: str, noise: str, d: int) -> None:
         "stop": lambda: utility.stop(**given),
         "centre": lambda: utility.stop_from_centre(**given),
         "skip": lambda: utility.skip(**given, smoothness=0.0),
+        "skip-centre": lambda: utility.skip_from_centre(**given, smoothness=0.0),
     }[kind]()
     mean = np.eye(d)[0] * drift * lip
     rest = lip * math.sqrt(1.0 - drift**2)
@@ -297,8 +299,8 @@ def test_never_below_simulated_passes(kind: str, noise: str, d: int) -> None:
             return lip * np.where(rng.random(w.shape) < 0.5 * (1.0 + drift), 1.0, -1.0)
         return mean + rest * rng.choice([-1.0, 1.0], size=(w.shape[0], 1)) * np.eye(d)[1]
 
-    start = np.zeros(d) if kind == "centre" else radius * np.eye(d)[0]
-    ends = range(n - n // 2, n + 1) if kind == "skip" else range(1, n + 1)
+    start = np.zeros(d) if "centre" in kind else radius * np.eye(d)[0]
+    ends = range(n - n // 2, n + 1) if "skip" in kind else range(1, n + 1)
     w = one_pass(cost, gradient, start, ends, radius, seed=7)
     excess = w @ mean + radius * np.linalg.norm(mean)
     assert excess.min() >= -1e-9
@@ -416,7 +418,16 @@ def test_the_noise_of_langevin_is_private() -> None:
 
 
 @pytest.mark.parametrize(
-    "id", ["utility.skip", "utility.skip_classic", "utility.public", "utility.person", "tasks.stop", "tasks.harmonic"]
+    "id",
+    [
+        "utility.skip",
+        "utility.skip_from_centre",
+        "utility.skip_classic",
+        "utility.public",
+        "utility.person",
+        "tasks.stop",
+        "tasks.harmonic",
+    ],
 )
 def test_a_step_too_long_is_refused_with_enough_records(id: str) -> None:
     bound = BOUNDS[id]
