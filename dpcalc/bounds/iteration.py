@@ -283,6 +283,16 @@ def skip_epsilon(*, records: int, index: int, sensitivity: float, noise_std: flo
     return gaussian.epsilon(mu=mu, log_delta_target=target) if target < 0.0 else 0.0
 
 
+def skip_noise_std(*, records: int, index: int, sensitivity: float, epsilon: float, log_delta: float) -> float:
+    """Return the least sigma for which `skip_log_delta` is at most ln delta at epsilon, rounded up; 0 if delta >= p."""
+    target = down(log_delta - _log_used(records, index), 2.0)
+    if target >= 0.0:
+        return 0.0
+    return pnsgd_noise_std(
+        records=records, index=index, batch_size=1, sensitivity=sensitivity, epsilon=epsilon, log_delta=target
+    )
+
+
 def _used(records: int, index: int) -> float:
     """Return the probability that the skipped prefix leaves the record in."""
     h = records // 2

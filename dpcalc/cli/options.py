@@ -195,9 +195,8 @@ def emit(command: str, cases: list[Case], output: dict[str, Any]) -> None:
     without = [case for case in cases if not case.best]
     if without and len({case.algorithm for case in cases}) == 1:
         why = without[0].obstacles[0]
-        say(
-            f"error: {len(without)} of {len(cases)} cases have no guarantee; the first: {why.because}\n  hint: {why.hint}"
-        )
+        say(f"error: {len(without)} of {len(cases)} cases have no guarantee; the first: {why.because}")
+        say(f"  hint: {why.hint}")
         raise click.exceptions.Exit(3)
 
 

@@ -223,7 +223,7 @@ def optimise(
     pure = Conversion(curve(math.inf), math.inf, "pure")
     if math.isinf(values[k]):
         return pure
-    s = _golden(at, grid[max(k - 1, 0)], grid[min(k + 1, count)])
+    s = near_minimum(at, grid[max(k - 1, 0)], grid[min(k + 1, count)])
     if rough:
         return min(pure, Conversion(max(0.0, at(s)), 1.0 + math.exp(s), "canonne"))
     found = _polished(curve, log_delta, s)
@@ -246,7 +246,7 @@ def _polished(curve: Callable[[float], float], log_delta: float, s: float) -> Co
             return math.inf
         return exact_one_order(order=order, rdp=rdp, log_delta=log_delta, ulps=1 << 34)
 
-    return min(at(s), at(_golden(roughly, s - 2.0, s + 0.3, steps=5)), key=lambda c: c.epsilon)
+    return min(at(s), at(near_minimum(roughly, s - 2.0, s + 0.3, steps=5)), key=lambda c: c.epsilon)
 
 
 def from_orders(curve: Callable[[float], float], orders: Sequence[float], log_delta: float) -> Conversion:
@@ -273,10 +273,10 @@ def least_log_delta(curve: Callable[[float], float], epsilon: float, highest: fl
     count = max(2, math.ceil(high - low))
     grid = [low + i * (high - low) / count for i in range(count + 1)]
     k = min(range(count + 1), key=lambda i: at(grid[i]))
-    return at(_golden(at, grid[max(k - 1, 0)], grid[min(k + 1, count)]))
+    return at(near_minimum(at, grid[max(k - 1, 0)], grid[min(k + 1, count)]))
 
 
-def _golden(function: Callable[[float], float], low: float, high: float, steps: int = 40) -> float:
+def near_minimum(function: Callable[[float], float], low: float, high: float, steps: int = 40) -> float:
     """Return a near-minimiser of a unimodal function: every point is valid, so precision is only tightness."""
     ratio = 0.6180339887498949
     a, b = low, high

@@ -20,6 +20,8 @@ from dpcalc.numerics.floats import down, is_short, up
 
 LOSS_CLASSES = ("convex-smooth", "convex", "smooth", "lipschitz")
 LIPSCHITZ_MAPS = ("convex-smooth", "smooth")
+LOSSES = ("hinge", "absolute", "insensitive", "logistic", "huber", "squares")
+"""The catalogue of `dpcalc.losses`."""
 
 
 def default_class(smoothness: float | None) -> str:

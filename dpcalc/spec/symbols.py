@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from dpcalc.errors import SpecError
-from dpcalc.spec.loss import LOSS_CLASSES
+from dpcalc.spec.loss import LOSS_CLASSES, LOSSES
 
 MAX_RECORDS = 10**15
 ALGORITHM_NAMES = (
@@ -95,7 +95,7 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol(
             "dimension",
             "d",
-            "dimension of the parameter, for Laplace noise (default 1)",
+            "dimension of the parameter (for Laplace noise: default 1)",
             integer=True,
             low=1,
             high=MAX_RECORDS,
@@ -140,6 +140,27 @@ SYMBOLS: dict[str, Symbol] = {
             open_ends="none",
         ),
         Symbol("noise_multiplier", "", "factor on every noise scale of the schedule"),
+        Symbol("radius", "R", "radius of a ball about 0 that holds the constraint set", ("-R",)),
+        _whole("tasks", "k", "number of losses trained on the same records"),
+        Symbol(
+            "public_records",
+            "m",
+            "how many of the records need no privacy; they come last",
+            integer=True,
+            high=MAX_RECORDS,
+            open_ends="none",
+        ),
+        Symbol("loss", "", "a loss of a linear model, from which its constants follow", choices=LOSSES),
+        Symbol("feature_bound", "B", "largest norm of a feature vector"),
+        Symbol(
+            "label_bound", "Y", "largest size of a label (hinge and logistic: labels are +1 and -1)", open_ends="high"
+        ),
+        Symbol(
+            "power", "q", "power of the hinge, absolute and insensitive losses", low=1.0, high=2.0, open_ends="none"
+        ),
+        Symbol("huber_threshold", "kappa", "size of a residual past which the huber loss is linear"),
+        Symbol("tube", "tau", "size of a residual up to which the insensitive loss is 0", open_ends="high"),
+        Symbol("regularisation", "lambda", "weight of the regulariser (lambda/2) |w|^2", open_ends="high"),
         Symbol("epsilon", "epsilon", "privacy loss bound", ("-e",), open_ends="high"),
         Symbol("delta", "delta", "probability of exceeding epsilon", ("-d",), high=1.0),
         Symbol("order", "alpha", "order of Renyi divergence", low=1.0, open_ends="none"),

@@ -16,6 +16,7 @@ from dpcalc.bounds import (
     contraction,
     curves,
     iteration,
+    langevin,
     laplace,
     multi_epoch,
     noisy_gd,
@@ -25,7 +26,9 @@ from dpcalc.bounds import (
     scheduled,
     shuffle,
     shuffled_epochs,
+    smoothing,
     stepwise,
+    tasks,
     utility,
 )
 from dpcalc.notions import composition, gaussian, pld, profiles, renyi
@@ -419,12 +422,12 @@ _COMPOSITION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "cgd_shuffle_once_rdp": lambda i: shuffled_epochs.once_rdp(
         steps=i.whole("l"), epochs=i.whole("E"), ratio=i("r"), order=i("alpha")
     ),
-    "chourasia_sigma2": lambda i: utility.langevin_variance(
+    "chourasia_sigma2": lambda i: langevin.variance(
         lipschitz=i("L"), strong_convexity=i("lam"), records=i.whole("n"), epsilon=i("eps"), log_delta=i.log("delta")
     ),
-    "chourasia_Kstar": lambda i: utility.langevin_steps(**_without(_risk(i), "lipschitz")),
-    "chourasia_excess_explicit": lambda i: utility.langevin_excess(**_risk(i)),
-    "chourasia_excess_tight": lambda i: utility.langevin_excess_tight(**_risk(i)),
+    "chourasia_Kstar": lambda i: langevin.steps_needed(**_without(_risk(i), "lipschitz")),
+    "chourasia_excess_explicit": lambda i: langevin.explicit(**_risk(i)).excess_risk,
+    "chourasia_excess_tight": lambda i: langevin.iterated(**_risk(i)).excess_risk,
     "nsgd_shift_mu": lambda i: noisy_sgd.shift_mu(
         steps=i.whole("T"), composed=i.whole("T") - i.whole("tau"), split=i.whole("T") - i.whole("tau"),
         factor=i("c"), use=i("eta") * i("Delta_over_b"), noise=i("eta") * i("sigma"), fraction=i("frac"),
@@ -631,6 +634,99 @@ _PASSES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "bok_fig1_prior_rdp_rho": lambda i: noisy_gd.dynamics_published_rdp(**_descent(i), **_slowed(i), order=1.0),
 }  # fmt: skip
 _QUANTITIES.update(_PASSES)
+
+
+def _average(i: _Inputs) -> dict[str, Any]:
+    return {"radius": i("R"), "steps": i.whole("T")}
+
+
+def _budget(i: _Inputs) -> dict[str, Any]:
+    """A pass with a local budget; the smoothness of those that need one is small enough for every step."""
+    return {
+        "records": i.whole("n"), "dimension": i.whole("d"), "lipschitz": i("L"), "radius": i("R"), "epsilon": i("eps"),
+        "log_delta": i.log("delta"),
+    }  # fmt: skip
+
+
+def _skip_step(i: _Inputs) -> float:
+    return value_of(utility.skip_classic(**_budget(i), smoothness=1e-9).step_size)
+
+
+def value_of(known: float | None) -> float:
+    assert known is not None
+    return known
+
+
+def _at_index(i: _Inputs) -> dict[str, Any]:
+    return {"records": i.whole("n"), "index": i.whole("t"), "epsilon": i("eps")}
+
+
+def _public(i: _Inputs) -> dict[str, Any]:
+    return {
+        "lipschitz": i("L"), "public_records": i.whole("m"), "epsilon": i("eps"), "log_delta": i.log("delta"),
+    }  # fmt: skip
+
+
+def _public_exact(i: _Inputs) -> float:
+    """Less than half the records are public: the last private one is always used."""
+    m = i.whole("m")
+    return value_of(utility.public(
+        records=2 * m + 2, dimension=1, smoothness=1e-9, radius=1.0, **_public(i)
+    ).noise_std)  # fmt: skip
+
+
+def _tasks(i: _Inputs) -> dict[str, Any]:
+    return {"records": i.whole("n"), "tasks": i.whole("k"), "log_delta": i.log("delta")}
+
+
+def _loaded(i: _Inputs, load: Callable[..., float]) -> float:
+    return tasks.loaded_noise_std(lipschitz=i("L"), load=load(**_tasks(i)), epsilon=i("eps"), log_delta=i.log("delta"))
+
+
+def _certified(i: _Inputs, load: Callable[..., float]) -> float:
+    return tasks.loaded_epsilon(**_tasks(i), load=load(**_tasks(i)), epsilon=i("eps"))
+
+
+def _kernel(i: _Inputs) -> dict[str, Any]:
+    return {"lipschitz": i("L"), "width": i("lam")}
+
+
+_COSTS: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
+    "thm28_bound_paper": lambda i: utility.average_published(
+        **_average(i), lipschitz=i("LG"), dimension=1, noise_std=0.0
+    ).excess_risk,
+    "thm28_bound_tight": lambda i: utility.averaged_risk(**_average(i), gradient_norm=i("LG"), factor=2.0),
+    "thm29_bound": lambda i: utility.stop_classic(**_budget(i)).excess_risk,
+    "thm29_eta": lambda i: value_of(utility.stop_classic(**_budget(i)).step_size),
+    "thm30_bound": lambda i: utility.skip_classic(**_budget(i), smoothness=1e-9).excess_risk,
+    "thm30_eta": _skip_step,
+    "thm30_index_eps": lambda i: utility.classic_index_epsilon(**_at_index(i)),
+    "thm30_index_delta_true": lambda i: _profile(
+        utility.classic_index_log_delta(**_at_index(i), log_delta=i.log("delta"))
+    ),
+    "cor31_sigma_paper": lambda i: utility.public_published_noise_std(**_public(i)),
+    "cor31_sigma_corrected": lambda i: utility.public_classic_noise_std(**_public(i)),
+    "cor31_sigma_exact": _public_exact,
+    "cor31_true_delta_paper_sigma": lambda i: _profile(
+        utility.public_published_log_delta(public_records=i.whole("m"), epsilon=i("eps"), log_delta=i.log("delta"))
+    ),
+    "thm32_q_corrected": lambda i: tasks.load(**_tasks(i)),
+    "thm32_q_paper": lambda i: tasks.published_load(**_tasks(i)),
+    "thm32_sigma_corrected": lambda i: _loaded(i, tasks.load),
+    "thm32_sigma_paper": lambda i: _loaded(i, tasks.published_load),
+    "thm32_eps_lmexp_corrected": lambda i: _certified(i, tasks.load),
+    "thm32_eps_lmexp_paper": lambda i: _certified(i, tasks.published_load),
+    "thm33_smoothness_paper": lambda i: smoothing.published_smoothness(**_kernel(i)),
+    "thm33_smoothness_tight": lambda i: smoothing.smoothness_of(**_kernel(i)),
+    "thm33_err_paper": lambda i: smoothing.published_error(**_kernel(i), dimension=i.whole("d")),
+    "thm33_err_tight": lambda i: smoothing.error_of(**_kernel(i), dimension=i.whole("d")),
+    "cor34_lambda": lambda i: smoothing.published_width(
+        radius=i("R"), records=i.whole("n"), epsilon=i("eps"), log_delta=i.log("delta")
+    ),
+    "cor34_extra_corrected": lambda i: smoothing.classic_extra(**_budget(i)),
+    "cor34_extra_paper": lambda i: smoothing.published_extra(**_budget(i)),
+}  # fmt: skip
+_QUANTITIES.update(_COSTS)
 
 
 def evaluate(quantity: str, inputs: Mapping[str, Any]) -> float | dict[str, float]:
