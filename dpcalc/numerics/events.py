@@ -99,8 +99,8 @@ def threshold(p: Mixture, q: Mixture, epsilon: float) -> float:
     width = float(p.spread.max())
     low, high = float(min(p.at.min(), q.at.min())), float(max(p.at.max(), q.at.max()))
     step = width + (high - low)
-    for _ in range(400):
-        if ratio(high) >= 0.0 or high > 1e150:
+    for _ in range(80):
+        if ratio(high) >= 0.0 or high > 1e15 * width:
             break
         low, high, step = high, high + step, 2.0 * step
     for _ in range(60):
