@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpcalc.bounds.multi_epoch import BALANCED, NO_GUARANTEE, UNBOUNDED, places, quadratic, wide_down
 from dpcalc.bounds.noisy_sgd import BATCH_WITHIN
@@ -36,6 +35,9 @@ from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.logspace import log_exp1p, log_expm1
 from dpcalc.numerics.special import log_hockey_stick, log_hockey_stick_error
 from dpcalc.registry import Requirement, bound
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _LINEAR = "a lower bound: linear losses on the whole space, of the given Lipschitz constant"
 _CURVED = "a lower bound: losses of one curvature common to all records, whose gradients differ by Delta"
@@ -334,6 +336,8 @@ def sampled(
     ...               epsilon=1.0), 6)
     -8.482205
     """
+    from fractions import Fraction
+
     ratio = wide_down((sensitivity,), (batch_size, noise_std, math.sqrt(steps)), 8.0)
     return _counted(steps, Fraction(batch_size, records), Fraction(0), Fraction(1), ratio, adjacency, epsilon)
 
@@ -348,6 +352,10 @@ def _in_order(
     period = plan.full + (1 if plan.short else 0)
     ratio = wide_down((sensitivity, math.sqrt(uses)), (plan.size, noise_std, math.sqrt(period)), 12.0)
     held = plan.full * min(plan.size, records)
+    if held == records:
+        return _gaussian(ratio, epsilon)
+    from fractions import Fraction
+
     other = Fraction(plan.size, plan.divisor) if plan.short else Fraction(0)
     chance = Fraction(records - held, records)
     return _counted(draws, chance, Fraction(1), (other - 1) / draws, ratio, adjacency, epsilon)
