@@ -15,6 +15,7 @@ import pytest
 
 from dpcalc import references
 from dpcalc.bounds import iteration, multi_epoch
+from dpcalc.bounds.linear import FLAT, PUBLISHED
 from dpcalc.bounds.multi_epoch import BALANCED
 from dpcalc.errors import DpcalcError, NotApplicable
 from dpcalc.notions import gaussian
@@ -114,6 +115,10 @@ def parameters(bound: Bound, r: random.Random) -> dict[str, Any]:
         values["step_size"] *= 0.5
     if bound.kind == "lower":
         del values["diameter"]
+    if FLAT in bound.requires:
+        values["strong_convexity"] = 0.0
+    if PUBLISHED in bound.requires:
+        values["permutation"] = "public"
     if "schedule" in bound.parameters:
         steps = r.randint(1, 12)
         values.update(schedule=chain_of(r, steps), records=steps, index=r.randint(1, steps))
@@ -401,6 +406,7 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"batch_size": v["records"] + 1},
     lambda v: {"epoch_delta": 1e-6},
     lambda v: {"permutation": "public"},
+    lambda v: {"permutation": "secret"},
     lambda v: {"diameter": 1.0},
     lambda v: {"loss_class": "convex"},
     lambda v: {"loss_class": "convex", "schedule": Unmapped()},
