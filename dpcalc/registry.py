@@ -19,7 +19,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 FAMILIES = (
     "iteration", "scheduled", "shifted", "multi_epoch", "contraction", "shuffle", "hidden_position", "online",
-    "stepwise", "noisy_gd", "noisy_sgd", "released", "shuffled_epochs",
+    "stepwise", "noisy_gd", "noisy_sgd", "released", "shuffled_epochs", "dp_sgd", "holder_cost",
 )  # fmt: skip
 
 GIVES = ("mu", "rdp", "log_delta", "epsilon", "parts", "cost")

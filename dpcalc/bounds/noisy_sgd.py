@@ -30,7 +30,7 @@ def _batch_within(values: Mapping[str, Any]) -> tuple[str, str] | None:
     return (f"batch size {b} exceeds the {n} records", "use a smaller --batch-size") if b > n else None
 
 
-_BATCH_WITHIN = Requirement("batch_size <= records", _batch_within)
+BATCH_WITHIN = Requirement("batch_size <= records", _batch_within)
 
 
 def step_ratio(lipschitz: float, noise_std: float, batch_size: int) -> float:
@@ -57,7 +57,7 @@ def sampled(mu: float, records: int, batch_size: int) -> Pair:
     reference="dong2022",
     locator="subsampling without replacement and composition, by the law of the privacy loss",
     formula="C_{b/n}(G(2 L/(b sigma))) composed T times",
-    requires=(_BATCH_WITHIN, GAUSSIAN_NOISE),
+    requires=(BATCH_WITHIN, GAUSSIAN_NOISE),
     assumes=(
         _SAMPLED, "each record's gradient has norm at most lipschitz (by clipping, for instance)", GAUSSIAN,
         "every iterate may be released",
@@ -99,7 +99,7 @@ class _Plan(NamedTuple):
     locator="shifted interpolation with the same batches, split noise",
     formula="G(c^k z/(eta sigma sqrt(q (1 + c^2 + ... + c^(2j-2))))) with C_{b/n}(G(2 L/(b sigma))) composed k - j "
     "times and C_{b/n}(G(2 L/(b sigma sqrt(1-q)))) j times, z = min(D, (2 eta L/b)(1 + c + ... + c^(T-k-1)))",
-    requires=(_BATCH_WITHIN, STEP_WITHIN, GAUSSIAN_NOISE),
+    requires=(BATCH_WITHIN, STEP_WITHIN, GAUSSIAN_NOISE),
     assumes=(_SAMPLED, CONVEX_SMOOTH, GAUSSIAN, ONE_RELEASE, NO_CLIPPING),
     coarse=True,
     slack="the split is optimised for a Gaussian approximation, and evaluated exactly",
