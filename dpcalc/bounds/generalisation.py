@@ -101,7 +101,8 @@ def gap_by_index(
     a = min(drift, use)
     pairs = t * (t - 1.0) / (2.0 * n)
     odds = math.exp(-log_chance_draws) - 1.0 if -log_chance_draws < 700.0 else math.inf
-    same = min(pairs + math.sqrt(pairs * (1.0 - 1.0 / n) * odds) if pairs else 0.0, t * (t - 1.0) / 2.0)
+    most = t * (t - 1.0) / 2.0
+    same = min(pairs + math.sqrt(pairs * (1.0 - 1.0 / n) * odds), most) if pairs < most else most
     average = gradient * (use * t / n + a * math.sqrt(t) * min(1.0, t / n))
     spread = 2.0 * gradient / math.sqrt(n) * (use * math.sqrt(t + 2.0 * same) + a * math.sqrt(t * min(n, t)))
     mean = loss_range * math.sqrt(-log_chance_mean / (2.0 * n))

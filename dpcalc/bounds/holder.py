@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
 
 from dpcalc.notions.gaussian import exp_up
 from dpcalc.numerics import binomial
@@ -26,6 +25,8 @@ _LN2 = 0.6931471805599453
 
 def _to_one(exponent: float) -> tuple[float, float]:
     """Return 1 - alpha from below and from above: for the double and for the decimal that it prints as."""
+    from fractions import Fraction
+
     both = (1.0 - exponent, float(1 - Fraction(repr(exponent))))
     return down(min(both)), up(max(both))
 

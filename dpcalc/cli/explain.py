@@ -23,6 +23,7 @@ def describe(bound: Bound) -> str:
     """Return everything the record says of a bound, as plain text."""
     gives = {"mu": "mu (Gaussian DP)", "rdp": "RDP at an order", "log_delta": "delta at epsilon",
              "epsilon": "epsilon at delta", "parts": "epsilon and delta, composed by the law of the privacy loss",
+             "cost": "an excess risk, with the noise and the step size that have it",
              }  # fmt: skip
     needed = [name for name in bound.parameters if name not in bound.optional]
     known = [name for name in bound.parameters if name in bound.optional]
