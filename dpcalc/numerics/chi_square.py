@@ -50,7 +50,7 @@ def quantile(log_chance: float, *, freedom: int) -> float:
         freedom: nu >= 1.
 
     >>> round(quantile(math.log(0.001), freedom=2000), 8)
-    2201.1561966
+    2201.15619659
     """
     above = laurent_massart(log_chance, freedom=freedom)
     if freedom > EXACT_UP_TO or log_tail(float(freedom), freedom=freedom) <= log_chance:

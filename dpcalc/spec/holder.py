@@ -113,7 +113,7 @@ def huber(
     """Return the constants of r^2/2 up to |r| = k, k |r| - k^2/2 beyond, r = y - w x, for any alpha in [0, 1].
 
     >>> round(huber(feature_bound=2.0, target_bound=3.0, bend=0.7, holder_exponent=0.25).holder_constant, 12)
-    3.061142319002
+    3.061142319001
     """
     _within("holder_exponent", holder_exponent, 0.0, 1.0)
     b, y, k, a = feature_bound, target_bound, bend, holder_exponent

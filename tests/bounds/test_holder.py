@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import mpmath as mp
 import numpy as np
 import pytest
 from scipy import stats
@@ -20,7 +21,7 @@ from dpcalc.registry import costs, lookup
 from dpcalc.report import Case
 from dpcalc.spec import holder as losses
 from dpcalc.spec.run import describe
-from tests.oracles import draws, log_uniform, whole
+from tests.oracles import READINGS, draws, log_uniform, whole
 
 Gradient = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 
@@ -192,6 +193,87 @@ def test_stability_is_never_above_what_is_published() -> None:
         published = holder.stability_published(records=n, steps=steps, log_chance=chance, **given)
         hits = holder.hits_quantile(records=n, steps=steps, log_chance=chance)
         assert holder.stability(steps=steps, **given)(hits) <= published * (1.0 + 1e-12)
+
+
+# --- against forty digits --------------------------------------------------------------------------------------------
+
+
+def mp_drift(alpha: mp.mpf, constant: mp.mpf, eta: mp.mpf) -> mp.mpf:
+    return mp.sqrt((1 - alpha) / (1 + alpha)) * (mp.power(2, -alpha) * constant * eta) ** (1 / (1 - alpha))
+
+
+@pytest.mark.parametrize("reading", READINGS, ids=["double", "decimal"])
+def test_constants_are_never_below_forty_digits(reading: Callable[[float], Any]) -> None:
+    def number(x: float) -> mp.mpf:
+        q = reading(x)
+        return mp.mpf(q.numerator) / q.denominator
+
+    with mp.workdps(50):
+        for r in draws("holder constants", 150, cost=20):
+            alpha = r.choice(
+                (r.random(), round(r.random(), 2), 1.0 - log_uniform(r, 1e-6, 0.1), log_uniform(r, 1e-9, 0.1))
+            )
+            alpha = min(max(alpha, 1e-9), 1.0 - 1e-9)
+            constant, eta = log_uniform(r, 1e-3, 1e3), log_uniform(r, 1e-6, 1.0)
+            at_zero, loss, steps = log_uniform(r, 1e-3, 1e3), log_uniform(r, 1e-3, 1e3), whole(r, 1, 10**9)
+            a, big_l, e, m, m0 = (number(x) for x in (alpha, constant, eta, at_zero, loss))
+            known: dict[str, Any] = {"holder_exponent": alpha, "holder_constant": constant}
+            power = (2 / (1 - a)) * mp.log(big_l)
+            true = {
+                "drift": (holder.log_drift(**known, step_size=eta), mp.log(mp_drift(a, big_l, e))),
+                "self": (
+                    math.log(holder.self_bounding(**known, gradient_at_zero=at_zero)),
+                    a / (1 + a) * mp.log(1 + 1 / a) + mp.log(big_l) / (1 + a),
+                ),
+                "ball": (
+                    math.log(holder.gradient_within(radius=eta, **known, gradient_at_zero=at_zero)),
+                    mp.log(m + big_l * e**a),
+                ),
+            }
+            if power < 600:
+                growth = holder.growth(**known, gradient_at_zero=at_zero, loss_at_zero=loss)
+                true["growth"] = (math.log(growth), mp.log((1 - a) / (1 + a) * mp.exp(power) + 2 * m0))
+            if eta * constant <= 0.99:
+                reach = holder.reach(steps=steps, step_size=eta, **known, loss_at_zero=loss)
+                each = (1 - a) / (1 + a) * (e * big_l) ** (2 / (1 - a)) + 2 * e * m0
+                true["reach"] = (math.log(reach), mp.log(steps * each) / 2)
+            for name, (found, exact) in true.items():
+                # The logarithm of what is found is rounded, too.
+                room = 2e-16 * (1 + abs(exact)) if name != "drift" else 0
+                assert found >= exact - room, (name, alpha, constant, eta)
+                assert found <= exact + 1e-8 * (1 + abs(exact)), (name, alpha, constant, eta)
+
+
+@pytest.mark.parametrize("reading", READINGS, ids=["double", "decimal"])
+def test_distances_are_never_below_forty_digits(reading: Callable[[float], Any]) -> None:
+    def number(x: float) -> mp.mpf:
+        q = reading(x)
+        return mp.mpf(q.numerator) / q.denominator
+
+    with mp.workdps(50):
+        for r in draws("holder distances", 150, cost=20):
+            alpha, constant, eta = r.choice((0.0, 0.5, 0.9, r.random())), log_uniform(r, 1e-3, 10.0), r.random() * 0.9
+            g, n, steps = log_uniform(r, 1e-3, 1e3), whole(r, 1, 10**9), whole(r, 1, 10**9)
+            chance = -log_uniform(r, 0.1, 1e4)
+            hits = min(steps, whole(r, 1, 1000))
+            a, big_l, e, big_g, x = (number(v) for v in (alpha, constant, eta, g, -chance))
+            b, drift = 2 * e * big_g, mp_drift(a, big_l, e)
+            small = min(b, drift)
+            given: dict[str, Any] = {
+                "step_size": eta, "holder_exponent": alpha, "holder_constant": constant, "gradient": g,
+            }  # fmt: skip
+            found = holder.stability(steps=steps, **given)(hits)
+            exact = (hits - 1) * b + mp.sqrt(b * b + (steps - hits) * small**2)
+            assert exact <= found <= exact * (1 + mp.mpf("1e-9"))
+            rate = mp.mpf(n) / steps
+            kappa = (1 + max(mp.sqrt(3 * rate * x), 3 * rate * x)) / rate
+            wide = mp.sqrt(mp.e * (drift**2 * steps + b * b * (1 + kappa) * kappa))
+            found = holder.stability_published(records=n, steps=steps, log_chance=chance, **given)
+            assert wide <= found <= wide * (1 + mp.mpf("1e-9"))
+            m = r.random() * 0.9
+            curved = holder.after_hits_curved(hits=hits, use=g, shrink=m)
+            exact = big_g * (1 - (1 - number(m)) ** hits) / number(m)
+            assert exact <= curved <= exact * (1 + mp.mpf("1e-12"))
 
 
 # --- privacy, noise on the output ----------------------------------------------------------------------------------
