@@ -206,9 +206,20 @@ def gap_of(
 
     Args:
         kind: ``published``: Theorem 7's stability, published constants; ``chernoff``: that stability, our constants;
-            ``uniform``: the quantile of hits for every record; ``index``: each record's own hits.
+            ``uniform``: the quantile of hits for every record; ``index``: each record's own hits; ``least``: the lesser
+            of the last two, for both fail with no more than the chance given and neither looks at the data.
         records, steps, gradient, holder_exponent, holder_constant, loss_range: n, T, G, alpha, L and B.
     """
+
+    if kind == "least":
+        both = [
+            gap_of(
+                each, records=records, steps=steps, gradient=gradient, holder_exponent=holder_exponent,
+                holder_constant=holder_constant, loss_range=loss_range,
+            )
+            for each in ("index", "uniform")
+        ]  # fmt: skip
+        return lambda step_size, log_share: min(gap(step_size, log_share) for gap in both)
 
     def at(step_size: float, log_share: float) -> float:
         use = up(2.0 * step_size * gradient, 2.0)
@@ -616,7 +627,7 @@ def gradient_likely(
     loss_at_zero: float, failure_probability: float, epsilon: float, log_delta: float, lipschitz: float = math.inf,
     gradient_at_zero: float | None = None, step_size: float | None = None,
 ) -> Cost:  # fmt: skip
-    """The gap where each record counts with its own number of hits: the best of the three.
+    """The gap where each record counts with its own number of hits, or that of `output_uniform` where it is less.
 
     Args:
         records, steps, dimension, radius, holder_exponent, holder_constant, epsilon, log_delta, lipschitz,
@@ -627,7 +638,7 @@ def gradient_likely(
     Returns:
         Cost, its excess risk rounded up.
     """
-    return _likely("index", False, locals())
+    return _likely("least", False, locals())
 
 
 @bound(
@@ -711,7 +722,7 @@ def output_likely(
     loss_at_zero: float, failure_probability: float, epsilon: float, log_delta: float, lipschitz: float = math.inf,
     gradient_at_zero: float | None = None, step_size: float | None = None,
 ) -> Cost:  # fmt: skip
-    """The gap where each record counts with its own number of hits: the best of the three.
+    """The gap where each record counts with its own number of hits, or that of `output_uniform` where it is less.
 
     Args:
         records, steps, dimension, radius, holder_exponent, holder_constant, epsilon, log_delta, lipschitz,
@@ -722,4 +733,4 @@ def output_likely(
     Returns:
         Cost, its excess risk rounded up.
     """
-    return _likely("index", True, locals())
+    return _likely("least", True, locals())
