@@ -25,6 +25,7 @@ _WIDE = 1 << 22  # comparison rows that cost a search per evaluation are solved 
 _COARSE = 1 << 30  # bounds that cost tens of milliseconds are solved to 2e-7,
 _FINE = 1 << 16  # and their epsilon found to 1e-11, so that what was solved for is met when asked for
 _ROUGH = 1 << 44  # what a promise not made would give, to 4e-3
+_TYPED = ("flag", "argument")
 _STEEP = 100.0  # how far ln delta is off matters to the search no further
 
 
@@ -192,6 +193,8 @@ def _refuse_unordered(run: Run, name: str) -> None:
         why = "the schedule's noise moves with it"
     elif scheduled and name == "records" and run.algorithm != "online":
         why = "the noise is tuned to them, and delta is not monotone in them"
+    elif name == "records" and run.algorithm.startswith("dp-sgd") and run.sources.get("steps") not in _TYPED:
+        why = "the number of steps moves with them (give --steps)"
     elif name == "records" and run.values.get("batch_size", 1) != 1 and run.algorithm != "pnsgd":
         why = "a short last batch breaks the order"
     elif name == "records" and run.algorithm == "online" and run.sources.get("index") not in ("flag", "argument"):

@@ -13,6 +13,10 @@ SHORT = {
     "asoodeh2020": "Asoodeh, Diaz and Calmon 2020",
     "sordello2021": "Sordello, Bu and Dong 2021",
     "kairouz2015": "Kairouz, Oh and Viswanath 2015",
+    "wang2022": "Wang, Lei, Ying and Zhang 2022",
+    "wang2019": "Wang, Balle and Kasiviswanathan 2019",
+    "wang2023": "Wang, Jayaraman, Evans and Gu 2023",
+    "bousquet2020": "Bousquet, Klochkov and Zhivotovskiy 2020",
     "dpcalc": "dpcalc, docs/method.md",
 }
 """How a source is named in a sentence, by its BibTeX key."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from dpcalc.numerics.floats import UNIT
@@ -62,3 +63,155 @@ def _tail(start: int, trials: int, chance: float) -> float:
     if share < 1.0:
         gap += (1.0 - share) * math.log((1.0 - share) / (1.0 - chance))
     return -trials * max(0.0, gap - 64.0 * UNIT * (1.0 + abs(math.log(chance))))
+
+
+_TERMS = 4000  # terms of a tail that are added up before the rest is bounded by a geometric series
+
+
+def log_mass(number: int, *, trials: int, one_in: int) -> float:
+    """Return an upper bound on ln P(Bin(trials, 1/one_in) = number), good to some 1e-14 of 1 + its size.
+
+    Loader's saddle-point form, in which nothing cancels: the two deviances are formed from whole numbers.
+
+    Args:
+        number: 0 to trials.
+        trials: 1 to 1e15.
+        one_in: n >= 1; the chance is 1/n.
+
+    >>> round(log_mass(3, trials=1000, one_in=500), 12)
+    -1.711317093214
+    """
+    if one_in == 1:
+        return 0.0 if number == trials else -math.inf
+    if number == 0:
+        return trials * math.log1p(-1.0 / one_in) * (1.0 - 4.0 * UNIT)
+    if number == trials:
+        return -trials * math.log(one_in) * (1.0 - 4.0 * UNIT)
+    rest = trials - number
+    away = (_deviance(number * one_in, trials) + _deviance(rest * one_in, trials * (one_in - 1))) / one_in
+    root = 0.5 * (math.log(trials / number / rest) - _LN_2PI)
+    small = _stirling(trials) - _stirling(number) - _stirling(rest)
+    return min(0.0, root + small - away + UNIT * (32.0 + 4.0 * abs(root) + 64.0 * away))
+
+
+_LN_2PI = 1.8378770664093453
+
+
+def _deviance(x: int, mean: int) -> float:
+    """Return x ln(x/mean) - x + mean for whole numbers, without cancellation."""
+    gap = x - mean
+    v = gap / (x + mean)
+    if abs(v) >= 0.1:
+        return x * math.log(x / mean) - gap
+    total, square = 0.0, v * v
+    for j in range(15, 0, -1):
+        total = square * (total + 1.0 / (2 * j + 1))
+    return gap * v + 2.0 * x * v * total
+
+
+def _stirling(n: int) -> float:
+    """Return ln n! - ln(sqrt(2 pi n) (n/e)^n) for n >= 1."""
+    if n < 16:
+        return math.log(math.factorial(n)) - (n + 0.5) * math.log(n) + n - 0.5 * _LN_2PI
+    x = 1.0 / (float(n) * float(n))
+    return (1.0 / 12.0 - x * (1.0 / 360.0 - x * (1.0 / 1260.0 - x * (1.0 / 1680.0 - x / 1188.0)))) / n
+
+
+def log_tail(start: int, *, trials: int, one_in: int, terms: int = _TERMS) -> float:
+    """Return an upper bound on ln P(Bin(trials, 1/one_in) >= start); 0 up to the mean.
+
+    Args:
+        start: any whole number.
+        trials, one_in: as in `log_mass`.
+        terms: so many masses are added up; the rest is below a geometric series.
+    """
+    if start > trials:
+        return -math.inf
+    if start <= 0 or one_in == 1 or start * one_in <= trials:
+        return 0.0
+    total, term, j = 1.0, 1.0, start
+    while j < trials:
+        ratio = (trials - j) / ((j + 1) * (one_in - 1))
+        term *= ratio
+        if j - start >= terms:
+            total += term / (1.0 - ratio * (1.0 + 4.0 * UNIT))
+            break
+        total += term
+        j += 1
+        if term < 1e-30 * total:
+            # What is left is below a geometric series that starts at what is dropped, and that is below its rounding.
+            break
+    found = log_mass(start, trials=trials, one_in=one_in) + math.log(total) + UNIT * (16.0 + 4.0 * (j - start))
+    return min(0.0, found)
+
+
+def quantile(log_chance: float, *, trials: int, one_in: int) -> int:
+    """Return the least k with P(Bin(trials, 1/one_in) > k) <= chance, or a number above it where rounding decides.
+
+    Above the mean it is exact; below it, for chances near one, the mean is what is returned.
+
+    Args:
+        log_chance: ln of the chance, <= 0.
+        trials, one_in: as in `log_mass`.
+
+    >>> quantile(math.log(0.05), trials=1000, one_in=1000)
+    3
+    """
+    if one_in == 1:
+        return trials
+    mean = trials // one_in
+    low, step = mean - 1, 1 + math.isqrt(mean)  # P(Bin > mean - 1) is not known to be small
+    while low + step < trials and log_tail(low + step + 1, trials=trials, one_in=one_in) > log_chance:
+        low, step = low + step, 2 * step
+    high = min(trials, low + step)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if log_tail(middle + 1, trials=trials, one_in=one_in) <= log_chance:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@functools.lru_cache(maxsize=64)
+def levels(trials: int, one_in: int) -> tuple[tuple[int, float, float], ...]:
+    """Return (number, ln weight, ln rest) such that sum weight f(number) >= E f for every non-decreasing f >= 0.
+
+    The rest is a bound on P(Bin > number). Numbers are taken one by one up to 1000 and within 10 standard deviations
+    of a mean up to 1000; groups count at their largest number and are at most the larger of a sixteenth of a standard
+    deviation and a 64th of the number wide. Where no group holds more than one number the weights are the masses.
+
+    Args:
+        trials, one_in: as in `log_mass`.
+    """
+    if one_in == 1:
+        return ((trials, 0.0, -math.inf),)
+    mean = trials / one_in
+    spread = math.sqrt(mean)
+    found: list[tuple[int, float, float]] = []
+    top = int(mean - 10.0 * spread - 10.0) if mean > 1000.0 else -1
+    if top >= 0:
+        weight = _log_lower(top, trials, one_in)
+        found.append((top, weight, 0.0))
+    mode = (trials + 1) // one_in
+    while top < trials:
+        start = top + 1
+        beyond = max(0.0, start - mean - 10.0 * spread) if mean > 1000.0 else max(0.0, start - mean - 1000.0)
+        width = max(1, int(spread / 16.0), int(beyond / 64.0))
+        top = min(trials, start + width - 1)
+        peak = min(max(mode, start), top)
+        weight = log_mass(peak, trials=trials, one_in=one_in) + math.log(top - start + 1)
+        if start > mean:
+            weight = min(weight, log_tail(start, trials=trials, one_in=one_in, terms=64))
+        rest = log_tail(top + 1, trials=trials, one_in=one_in, terms=64)
+        found.append((top, min(0.0, weight + 4.0 * UNIT * (1.0 + abs(weight))), rest))
+        if rest < -1e9:  # e^(-1e9): no delta that can be asked about is as small, and the rest counts in full
+            break
+    return tuple(found)
+
+
+def _log_lower(top: int, trials: int, one_in: int) -> float:
+    """Return an upper bound on ln P(Bin <= top), top below the mean: masses fall geometrically from there."""
+    ratio = top * (one_in - 1) / (trials - top + 1) * (1.0 + 8.0 * UNIT)
+    mass = log_mass(top, trials=trials, one_in=one_in)
+    return min(0.0, mass - math.log1p(-ratio) + 16.0 * UNIT) if ratio < 1.0 else 0.0

@@ -32,6 +32,9 @@ ALGORITHMS: dict[str, str] = {
     "noisy-sgd-released": "steps on fresh uniform batches drawn without replacement; every iterate is released",
     "noisy-gd-released": "steps on the mean gradient of all records; every iterate is released",
     "repeated": "passes of which no more is known than the (epsilon, delta) of one; everything each gives is released",
+    "dp-sgd-output": "steps on single records drawn with replacement, without noise; their average plus noise is "
+    "released",
+    "dp-sgd-gradient": "steps on fresh uniform batches, with noise; every iterate may be released, and the average is",
     "chain": "any sequence of noisy Lipschitz steps, described step by step; the last iterate is released",
 }
 """What each algorithm name runs and releases."""
@@ -39,7 +42,8 @@ ALGORITHMS: dict[str, str] = {
 _WORST_IS_FIRST = ("stop",)
 _ONE_PASS = ("shuffled", "rotation", "shuffled-stop")
 _SHUFFLED_PASSES = ("shuffle-once", "shuffled-epochs", "shuffle-once-released", "shuffled-epochs-released")
-_BY_STEPS = ("noisy-sgd", "noisy-gd", "noisy-sgd-released", "noisy-gd-released")
+_SAMPLED = ("dp-sgd-output", "dp-sgd-gradient")
+_BY_STEPS = ("noisy-sgd", "noisy-gd", "noisy-sgd-released", "noisy-gd-released", *_SAMPLED)
 _NO_INDEX = (*_ONE_PASS, *_SHUFFLED_PASSES, *_BY_STEPS)
 _DEFAULTS: dict[str, Any] = {"batch_size": 1, "adjacency": "replace-one"}
 _OWN_DEFAULTS: dict[str, dict[str, Any]] = {
@@ -209,6 +213,8 @@ def _fill_steps(algorithm: str, values: dict[str, Any], origin: dict[str, str]) 
     elif records is not None and values["batch_size"] > records:
         raise SpecError(f"batch size {values['batch_size']} exceeds the {records} records", "use a smaller one")
     if "epochs" not in values:
+        if algorithm in _SAMPLED and "steps" not in values and records is not None:
+            values["steps"], origin["steps"] = records, "default"
         return
     if "steps" in values:
         raise SpecError("both steps and epochs are given", "give one of the two")

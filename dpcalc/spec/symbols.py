@@ -11,7 +11,7 @@ from dpcalc.spec.loss import LOSS_CLASSES, LOSSES
 MAX_RECORDS = 10**15
 ALGORITHM_NAMES = (
     "pnsgd", "skip", "stop", "local", "shuffled", "rotation", "shuffled-stop", "online", "cyclic", "shuffle-once",
-    "shuffled-epochs", "noisy-sgd", "noisy-gd", "repeated",
+    "shuffled-epochs", "noisy-sgd", "noisy-gd", "repeated", "dp-sgd-output", "dp-sgd-gradient",
 )  # fmt: skip
 
 
@@ -84,6 +84,18 @@ SYMBOLS: dict[str, Symbol] = {
             choices=("last", "epoch"),
         ),
         Symbol("lipschitz", "L", "Lipschitz constant of the loss in the parameter", ("-L",)),
+        Symbol(
+            "holder_exponent",
+            "alpha",
+            "exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz",
+            high=1.0,
+            open_ends="none",
+        ),
+        Symbol("holder_constant", "L", "constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v"),
+        Symbol("gradient_at_zero", "M", "bound on the gradient of every record's loss at w = 0", open_ends="high"),
+        Symbol("loss_at_zero", "M0", "bound on every record's loss at w = 0; losses are >= 0", open_ends="high"),
+        Symbol("radius", "R", "radius of a ball around 0 that holds the constraint set; 0 lies in the set", ("-R",)),
+        Symbol("failure_probability", "gamma", "probability with which a bound on the risk may fail", high=1.0),
         Symbol("smoothness", "beta", "Lipschitz constant of the gradient of the loss", open_ends="high"),
         Symbol("strong_convexity", "m", "strong convexity of the loss; 0 when merely convex", open_ends="high"),
         Symbol("step_size", "eta", "step size of w - eta (gradient + Z)", ("--eta",)),
@@ -95,7 +107,7 @@ SYMBOLS: dict[str, Symbol] = {
         Symbol(
             "dimension",
             "d",
-            "dimension of the parameter (for Laplace noise: default 1)",
+            "dimension of the parameter, for Laplace noise and for risks (default 1)",
             integer=True,
             low=1,
             high=MAX_RECORDS,
@@ -140,7 +152,6 @@ SYMBOLS: dict[str, Symbol] = {
             open_ends="none",
         ),
         Symbol("noise_multiplier", "", "factor on every noise scale of the schedule"),
-        Symbol("radius", "R", "radius of a ball about 0 that holds the constraint set", ("-R",)),
         _whole("tasks", "k", "number of losses trained on the same records"),
         Symbol(
             "public_records",

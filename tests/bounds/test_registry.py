@@ -46,6 +46,9 @@ SIGNS = {
     "scale": -1,
     "displacement": 1,
     "c1": -1,
+    "radius": 1,
+    "gradient_at_zero": 1,
+    "loss_at_zero": 1,
     "noise_multiplier": -1,
 }
 """How the promised loss moves when a parameter grows (and all else stays)."""
@@ -110,7 +113,15 @@ def parameters(bound: Bound, r: random.Random) -> dict[str, Any]:
         "decay_exponent": r.uniform(1.5, 3.0),
         "noise_multiplier": r.uniform(0.9, 1.05),
         "permutation": "secret",
+        "holder_exponent": r.choice((0.0, 1.0, r.random())),
+        "holder_constant": log_uniform(r, 0.1, 10.0),
+        "gradient_at_zero": log_uniform(r, 0.1, 10.0),
+        "loss_at_zero": log_uniform(r, 0.1, 10.0),
+        "radius": log_uniform(r, 0.1, 10.0),
     }
+    if bound.id.startswith("dp_sgd.output"):
+        total = values["holder_constant"] + 2.0 * values["strong_convexity"]
+        values.update(batch_size=1, step_size=r.uniform(0.01, 0.99) / total)
     if bound.id == "contraction.paper_product" or BALANCED in bound.requires:
         values["step_size"] *= 0.5
     if bound.kind == "lower":
@@ -245,9 +256,11 @@ def asked(bound: Bound, values: dict[str, Any], question: Question) -> Case:
         k: v for k, v in values.items() if k in bound.parameters and k not in ("sensitivity", "noise_std", "scale")
     }
     given.update({k: values[k] for k in ("records", "batch_size", "step_size", "smoothness", "permutation")})
+    if algorithm.startswith("dp-sgd"):
+        del given["smoothness"]
     if algorithm == "noisy-gd":
         del given["batch_size"]
-    if not algorithm.startswith("shuffled"):
+    if not algorithm.startswith(("shuffled", "dp-sgd")):
         given["index"] = values["index"]
     given["lipschitz"] = values["sensitivity"] / (2.0 if values["adjacency"] == "replace-one" else 1.0)
     given.update({k: values[k] for k in ("noise_std", "laplace_scale", "adjacency", "noise") if k in values})
@@ -410,6 +423,8 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"diameter": 1.0},
     lambda v: {"loss_class": "convex"},
     lambda v: {"loss_class": "convex", "schedule": Unmapped()},
+    lambda v: {"holder_exponent": 1.0, "step_size": 3.0 / v["holder_constant"]},
+    lambda v: {"holder_exponent": 0.5, "lipschitz": None, "radius": None, "loss_at_zero": None},
 )
 
 

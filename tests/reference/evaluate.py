@@ -12,9 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from dpcalc import losses
 from dpcalc.bounds import (
     contraction,
     curves,
+    dp_sgd,
+    generalisation,
+    holder,
+    holder_cost,
+    holder_rates,
     iteration,
     langevin,
     laplace,
@@ -23,6 +29,7 @@ from dpcalc.bounds import (
     noisy_sgd,
     online,
     recursion,
+    sampled_renyi,
     scheduled,
     shuffle,
     shuffled_epochs,
@@ -33,7 +40,7 @@ from dpcalc.bounds import (
 )
 from dpcalc.notions import composition, gaussian, pld, profiles, renyi
 from dpcalc.notions.guarantee import Gdp, Profile, compose
-from dpcalc.numerics import isotonic, lambert, series, sums
+from dpcalc.numerics import chi_square, isotonic, lambert, series, sums
 from dpcalc.registry import lookup
 from dpcalc.solve import DIRECTIONS, extreme
 from dpcalc.spec import loss
@@ -457,7 +464,10 @@ _QUANTITIES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "rdp_gaussian": lambda i: renyi.gaussian(order=i("alpha"), shift=i("sens"), scale=i("sigma")),
     "renyi_laplace": lambda i: renyi.laplace(order=i("alpha"), shift=i("a"), scale=i("b")),
     "rdp_to_dp_mironov": lambda i: renyi.mironov(order=i("alpha"), rdp=i("rdp"), log_delta=i.log("delta")),
-    "rdp_to_dp_cks": lambda i: renyi.canonne(order=i("alpha"), rdp=i("rdp"), log_delta=i.log("delta")),
+    "rdp_to_dp_cks": lambda i: renyi.canonne(
+        order=float(i.raw.get("alpha", i.raw.get("order"))), rdp=float(i.raw.get("rdp", i.raw.get("rho"))),
+        log_delta=i.log("delta"),
+    ),
     "rdp_to_dp_alcks": lambda i: renyi.asoodeh(order=i("alpha"), rdp=i("rdp"), log_delta=i.log("delta")),
     "rdp_to_dp_exact_one_order": lambda i: renyi.exact_one_order(
         order=i("alpha"), rdp=i("rdp"), log_delta=i.log("delta")
@@ -727,6 +737,165 @@ _COSTS: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "cor34_extra_paper": lambda i: smoothing.published_extra(**_budget(i)),
 }  # fmt: skip
 _QUANTITIES.update(_COSTS)
+
+
+def _loss_of(i: _Inputs) -> losses.Loss:
+    names = {"B": "feature_bound", "Y": "label_bound", "q": "power", "kap": "huber_threshold"}
+    kind = {"abs": "absolute", "lsq": "squares"}.get(str(i.raw["kind"]), str(i.raw["kind"]))
+    return losses.of(kind, **{names[k]: i(k) for k in i.raw if k in names})
+
+
+_HOLDER_NAMES = {
+    "alpha": "holder_exponent", "L": "holder_constant", "M": "gradient_at_zero", "M0": "loss_at_zero", "R": "radius",
+    "n": "records", "T": "steps", "eta": "step_size", "G": "gradient", "d": "dimension", "sigma": "noise_std",
+    "eps": "epsilon", "beta": "share", "Bmax": "loss_range",
+}  # fmt: skip
+
+
+def _holder(i: _Inputs, *names: str) -> dict[str, Any]:
+    """The named inputs under the names of the house."""
+    return {_HOLDER_NAMES[name]: i.whole(name) if name in ("n", "T", "d") else i(name) for name in names}
+
+
+def _log_chance(i: _Inputs) -> float:
+    among = {"pair": 1, "sup": i.whole("n"), "T": i.whole("T")}[str(i.raw["variant"])]
+    return holder.log_each(i.log("gamma"), among)
+
+
+def _in_ball(i: _Inputs) -> float:
+    return holder.gradient_within(**_holder(i, "R", "alpha", "L", "M"))
+
+
+def _drift(i: _Inputs) -> float:
+    return holder.drift(**_holder(i, "alpha", "L", "eta"))
+
+
+def _asked(i: _Inputs) -> dict[str, Any]:
+    return {**_holder(i, "eps"), "log_delta": i.log("delta")}
+
+
+def _theorem(i: _Inputs) -> dict[str, Any]:
+    return {**_holder(i, "n", "T", *(["beta"] if "beta" in i.raw else [])), **_asked(i), "batch_size": 1}
+
+
+_SGD = ("n", "T", "eta", "alpha", "L")
+
+
+def _sampled(i: _Inputs, count: int, resolution: int) -> float:
+    pair = pld.subsampled_gaussian(mu=1.0 / i("s"), rate=i("p"))
+    return gaussian.exp_up(pld.log_delta([(pair, count)], epsilon=i("eps"), resolution=resolution).value)
+
+
+def _sampled_renyi(i: _Inputs) -> float:
+    pair = pld.subsampled_gaussian(mu=1.0 / i("s"), rate=i("p"))
+    # Far out, where the tail begins, its logarithm is concave.
+    return profiles.renyi(pair.forward, order=i("order"), scale=1.0 / i("s"), own=pair.forward)
+
+
+def _gap(i: _Inputs, kind: str) -> holder_cost.Gap:
+    return holder_cost.gap_of(kind, **_holder(i, "n", "T", "G", "alpha", "L", "Bmax"))
+
+
+def _likely_risk(i: _Inputs) -> float:
+    kind = {"rms": "index", "tight": "uniform", "paper": "chernoff"}[str(i.raw["uas"])]
+    return holder_cost.gradient_likely_risk(
+        gap=_gap(i, kind), **_holder(i, "n", "T", "eta", "R", "G", "Bmax", "d", "sigma"), log_chance=i.log("gamma")
+    )
+
+
+def _output_noise(i: _Inputs) -> dict[str, Any]:
+    return {**_holder(i, "alpha", "L", "G", "d", "sigma"), "log_chance": i.log("gamma")}
+
+
+_HOLDER: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
+    "c_alpha1": lambda i: holder.self_bounding(**_holder(i, "alpha", "L", "M")),
+    "c_alpha2": lambda i: holder.drift(**_holder(i, "alpha", "L"), step_size=1.0),
+    "C_alpha": lambda i: holder.growth(**_holder(i, "alpha", "L", "M", "M0")),
+    "iterate_radius_paper": lambda i: holder.radius_published(**_holder(i, "alpha", "L", "M", "M0", "T", "eta")),
+    "iterate_radius_tight": lambda i: holder.reach(**_holder(i, "alpha", "L", "M0", "T", "eta")),
+    "drift": _drift,
+    "log10_drift": lambda i: holder.log_drift(**_holder(i, "alpha", "L", "eta")) / math.log(10.0),
+    "c_gamma_T": lambda i: holder.excess_hits(**_holder(i, "n", "T"), log_chance=_log_chance(i)),
+    "uas_bounded_paper": lambda i: holder.stability_published(
+        **_holder(i, *_SGD), gradient=_in_ball(i), log_chance=_log_chance(i)
+    ),
+    "uas_unbounded_paper": lambda i: holder.stability_published(
+        **_holder(i, *_SGD), gradient=dp_sgd.norm_published(**_holder(i, "T", "eta", "alpha", "L", "M", "M0")),
+        log_chance=_log_chance(i),
+    ),
+    "uas_bounded_tight": lambda i: holder.stability(**_holder(i, "T", "eta", "alpha", "L", "G"))(
+        holder.hits_quantile(**_holder(i, "n", "T"), log_chance=_log_chance(i))
+    ),
+    "uas_strongly_convex": lambda i: holder.stability(
+        holder_exponent=1.0, holder_constant=1.0, steps=i.whole("k"), strong_convexity=i("rho"),
+        **_holder(i, "G", "eta"),
+    )(i.whole("k")),
+    "hit_quantile": lambda i: holder.hits_quantile(**_holder(i, "n", "T"), log_chance=_log_chance(i)),
+    "grad_bound_unbounded": lambda i: dp_sgd.norm_published(**_holder(i, "T", "eta", "alpha", "L", "M", "M0")),
+    "sigma_output_paper": lambda i: dp_sgd.output_noise_std_published(
+        **_holder(i, *_SGD), gradient=_in_ball(i), **_asked(i)
+    ),
+    "sigma_output_agm_pair": lambda i: dp_sgd.output_noise_std_half(
+        **_holder(i, *_SGD), gradient=_in_ball(i), **_asked(i)
+    ),
+    "agm_sigma_over_Delta": lambda i: gaussian.noise_std(
+        sensitivity=1.0, epsilon=i("eps"), log_delta_target=i.log("delta")
+    ),
+    "classic_gaussian_valid_up_to_eps": lambda i: iteration.classic_epsilon_max(log_delta=i.log("delta")),
+    "output_mixture_delta": lambda i: gaussian.exp_up(
+        dp_sgd.output_log_delta(**_holder(i, *_SGD, "G", "sigma", "eps"))
+    ),
+    "sigma_grad": lambda i: sampled_renyi.theorem_noise_std(gradient=i("G"), **_theorem(i)),
+    "cond32_ratio": lambda i: sampled_renyi.theorem_square(**_theorem(i)),
+    "cond33_slack": lambda i: sampled_renyi.theorem_slack(**_theorem(i)),
+    "lambda": lambda i: sampled_renyi.theorem_order(share=i("beta"), **_asked(i)),
+    "beta_star": lambda i: sampled_renyi.best_share(**_asked(i)),
+    "beta_max_feasible": lambda i: sampled_renyi.largest_share(**_theorem(i)) or 0.0,
+    "sigma_over_2G_min": lambda i: sampled_renyi.least_ratio(**_theorem(i)),
+    "lemma13_eps_part1": lambda i: sampled_renyi.lemma13_epsilon(records=i.whole("n"))[0],
+    "lemma13_eps_part2": lambda i: sampled_renyi.lemma13_epsilon(records=i.whole("n"))[1],
+    "lemma13_eps_min": lambda i: max(sampled_renyi.lemma13_epsilon(records=i.whole("n"))),
+    "wbk_rdp": lambda i: sampled_renyi.renyi(order=i.whole("order"), rate=i("p"), inverse_square=1.0 / i("s2")),
+    "lemma3_rdp": lambda i: sampled_renyi.lemma_renyi(order=i("order"), rate=i("p"), square=i("s2")),
+    "wor_hockey_stick_1": lambda i: _sampled(i, 1, 2048),
+    "wor_hockey_stick_2": lambda i: _sampled(i, 2, 1 << 16),
+    "wor_rdp_symmetric": _sampled_renyi,
+    "loss_L": lambda i: _loss_of(i).hoelder_constant(i("al") if "al" in i.raw else None),
+    "loss_M": lambda i: _loss_of(i).gradient_at_zero,
+    "loss_M0": lambda i: _loss_of(i).loss_at_zero,
+    "Q_min": lambda i: generalisation.chaining(i.log("gamma")),
+    "gen_bkz": lambda i: generalisation.gap_published(
+        stability=i("gamma_us"), **_holder(i, "Bmax", "n"), log_chance=i.log("gamma")
+    ),
+    "gen_tight": lambda i: generalisation.gap_uniform(
+        stability=i("gamma_us"), **_holder(i, "Bmax", "n"), log_chance_mean=holder.log_each(i.log("gamma"), 2),
+        log_chance_rest=holder.log_each(i.log("gamma"), 2),
+    ),
+    "gen_rms": lambda i: _gap(i, "index")(i("eta"), i.log("g0")),
+    "chi2_upper_quantile": lambda i: chi_square.quantile(i.log("gamma"), freedom=i.whole("dof")),
+    "chi2_laurent_massart": lambda i: chi_square.laurent_massart(i.log("gamma"), freedom=i.whole("dof")),
+    "chi2_paper_lemma15": lambda i: chi_square.published(i.log("gamma"), freedom=i.whole("dof")),
+    "loss_range_bound": lambda i: holder.range_bound(
+        **_holder(i, "R", "M0", "alpha", "L", "M"), gradient=math.inf
+    ),
+    "excess_expected_grad": lambda i: holder_cost.gradient_expected_risk(
+        **_holder(i, "n", "T", "eta", "R", "G", "d", "sigma"), drift=_drift(i)
+    ),
+    "excess_hp_grad": _likely_risk,
+    "output_noise_hp": lambda i: holder_cost.output_noise_likely(**_output_noise(i)),
+    "output_noise_paper": lambda i: holder_cost.output_noise_published(**_output_noise(i)),
+    "output_noise_expected": lambda i: holder_cost.output_noise_expected(**_holder(i, "alpha", "L", "d", "sigma")),
+    "T_exponent_unbounded": lambda i: holder_rates.steps_exponent_unbounded(holder_exponent=i("alpha")),
+    "T_exponent_bounded": lambda i: holder_rates.steps_exponent(holder_exponent=i("alpha")),
+    "eta_thm9": lambda i: holder_rates.step_unbounded(**_holder(i, "n", "T", "alpha"), log_chance=i.log("gamma")),
+    "eta_thm10": lambda i: holder_rates.step_output(
+        **_holder(i, "n", "T", "d"), **_asked(i), log_chance=i.log("gamma")
+    ),
+    "eta_thm12": lambda i: holder_rates.step_gradient(
+        **_holder(i, "n", "T", "d"), **_asked(i), log_chance=i.log("gamma")
+    ),
+}  # fmt: skip
+_QUANTITIES.update(_HOLDER)
 
 
 def evaluate(quantity: str, inputs: Mapping[str, Any]) -> float | dict[str, float]:
