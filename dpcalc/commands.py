@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dpcalc import losses
 from dpcalc.errors import DpcalcError, Infeasible, MissingParameter, NotApplicable, NotConverged, SpecError
 from dpcalc.gate import Gate, judge
 from dpcalc.query import Question, answer
 from dpcalc.registry import Bound, for_algorithm
 from dpcalc.report import Assertion, Case, Obstacle, Report, Result
 from dpcalc.spec.run import Run, describe
+from dpcalc.spec.symbols import check
 
 
 class Command(NamedTuple):
@@ -27,7 +29,9 @@ class Command(NamedTuple):
     families: tuple[str, ...]
 
 
-_LOSS = ("lipschitz", "loss_class", "smoothness", "strong_convexity", "displacement", "diameter")
+_CATALOGUE = ("loss", *losses.PARAMETERS)
+_LOSS = ("lipschitz", "loss_class", "smoothness", "strong_convexity", "displacement", "diameter", *_CATALOGUE)
+_HOLDER = ("holder_exponent", "holder_constant", "gradient_at_zero", "loss_at_zero")
 _NOISE = ("noise_std", "laplace_scale", "noise", "dimension")
 _COLUMNS = ("step_size", "noise_std", "laplace_scale", "contraction", "displacement", "probability")
 
@@ -40,7 +44,7 @@ COMMANDS: dict[str, Command] = {
             ("pnsgd", "skip", "stop", "local"),
             (
                 "algorithm", "records", "index", "batch_size", "lipschitz", "smoothness", "strong_convexity",
-                "step_size", "noise_std", "diameter", "adjacency",
+                "step_size", "noise_std", "diameter", "adjacency", *_CATALOGUE,
             ),
             ("step_size", "noise_std", "contraction"),
             ("iteration", "scheduled"),
@@ -98,6 +102,17 @@ COMMANDS: dict[str, Command] = {
             (),
             ("online",),
         ),
+        Command(
+            "dp-sgd",
+            "Sampled SGD with losses that need not be smooth: noise on the averaged output, or on every gradient.",
+            ("dp-sgd-gradient", "dp-sgd-output"),
+            (
+                "algorithm", "records", "epochs", "steps", "batch_size", "lipschitz", *_HOLDER, "strong_convexity",
+                *_CATALOGUE, "step_size", "noise_std", "adjacency",
+            ),
+            (),
+            ("dp_sgd",),
+        ),
     )
 }  # fmt: skip
 
@@ -110,6 +125,18 @@ COMMANDS["compare"] = Command(
     _COLUMNS,
     (),
 )
+
+COMMANDS["utility"] = Command(
+    "utility",
+    "What a budget costs: excess risk, noise, step size and steps, by every theorem that applies.",
+    ("stop", "skip", "local", "noisy-gd", "dp-sgd-gradient", "dp-sgd-output"),
+    (
+        "algorithm", "records", "dimension", "index", "public_records", "tasks", "steps", "lipschitz", "smoothness",
+        "strong_convexity", *_HOLDER, *_CATALOGUE, "step_size", "noise_std", "failure_probability",
+    ),
+    (),
+    (),
+)  # fmt: skip
 
 _IMMATERIAL = ("index", "last_batch", "permutation")
 """Parameters that say nothing of an algorithm which does not take them: a random order has no position to choose."""
@@ -143,11 +170,14 @@ def ask(
         raise SpecError(f"{command} does not take {', '.join(unknown)}", f"it takes {', '.join(described.parameters)}")
     _check_question(question)
     values = {name: value for name, value in given.items() if value is not None}
+    if command == "utility":
+        return _priced(values, question, dict(sources or {}), gates)
     algorithm = _algorithm(described, values)
     origin = dict(sources or {})
     dropped: tuple[str, ...] = ()
     if command == "compare":
         described, dropped = _fitting(algorithm, values, origin)
+    of_the_loss(values, origin, _taken(algorithm) if command == "compare" else described.parameters)
     if values.pop("release", "last") == "epoch" and algorithm != "repeated":
         algorithm += "-released"
     if command == "shifted" or "schedule" in values:
@@ -207,6 +237,41 @@ def _algorithm(command: Command, values: dict[str, Any]) -> str:
     return algorithm
 
 
+def _priced(values: dict[str, Any], question: Question, origin: dict[str, str], gates: Sequence[Gate]) -> Case:
+    """Return the case of `utility`."""
+    from dpcalc.pricing import priced
+
+    described = COMMANDS["utility"]
+    algorithm = _algorithm(described, values) if "algorithm" in values else None
+    of_the_loss(values, origin, (*described.parameters, "loss_range"), risk=True)
+    case = priced(values, origin, question, algorithm)
+    return case._replace(assertions=tuple(judge(gate, case) for gate in gates))
+
+
+def _taken(algorithm: str) -> set[str]:
+    """Return the parameters that some command takes for this algorithm."""
+    return {name for c in _COVERING if algorithm in c.algorithms for name in c.parameters}
+
+
+def of_the_loss(values: dict[str, Any], origin: dict[str, str], taken: Collection[str], *, risk: bool = False) -> None:
+    """Fill in those constants of the loss named, if one is, that are taken.
+
+    Raises:
+        SpecError: they are also given, or a parameter of a loss is and no loss.
+    """
+    if "loss" not in values:
+        alone = [name for name in losses.PARAMETERS if name in values and name != "radius"]
+        if alone:
+            raise SpecError(f"{', '.join(alone)} describes a loss, and none is named", "give --loss")
+        return
+    checked = {name: float(check(name, values[name])) for name in losses.PARAMETERS if name in values}
+    for name, value in losses.constants(str(check("loss", values["loss"])), checked, risk=risk).items():
+        if name in values and name in taken and name != "loss_class":
+            raise SpecError(f"{name} is given and also follows from the loss", "keep one of the two")
+        if name not in values and name in taken:
+            values[name], origin[name] = value, "loss"
+
+
 def _fitting(algorithm: str, values: dict[str, Any], origin: dict[str, str]) -> tuple[Command, tuple[str, ...]]:
     """Return what `compare` accepts for one algorithm, and notes on what was left out of the values as immaterial.
 
@@ -214,7 +279,7 @@ def _fitting(algorithm: str, values: dict[str, Any], origin: dict[str, str]) -> 
         SpecError: a value describes something that the algorithm does not do.
     """
     covering = [command for command in _COVERING if algorithm in command.algorithms]
-    taken = {name for command in covering for name in command.parameters} | {"schedule"}
+    taken = _taken(algorithm) | {"schedule"}
     if values.get("epochs") == 1:
         taken.add("epochs")  # one pass is what the algorithms without epochs do
     left_out = [name for name in values if name not in taken and name in _IMMATERIAL]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from dpcalc.bounds.cost import RISKS
 from dpcalc.errors import SpecError
 from dpcalc.report import Assertion, Case, Result
+from dpcalc.solve import DIRECTIONS
 from dpcalc.spec.symbols import SYMBOLS
 
 _OPERATORS = ("<=", ">=", "==", "<", ">")
-_BOUNDED_ABOVE = ("epsilon", "delta", "log_delta", "mu", "rdp")
-_SOLVABLE = ("noise_std", "laplace_scale", "records", "index", "lipschitz", "diameter", "strong_convexity")
+_BOUNDED_ABOVE = ("epsilon", "delta", "log_delta", "mu", "rdp", "excess_risk", "empirical_excess_risk")
+_SOLVABLE = (*DIRECTIONS,)
 
 
 class Gate(NamedTuple):
@@ -67,6 +69,8 @@ def judge(gate: Gate, case: Case) -> Assertion:
     if isinstance(gate.limit, str):
         return Assertion(gate.text, best.bound == gate.limit, best.bound, None)
     chosen = [result for result in case.results if result.best]
+    if gate.name in RISKS:
+        chosen = [result for result in chosen if result.quantity == gate.name] or chosen
     value = max(_quantity(result, gate.name) for result in chosen)
     limit, compared = gate.limit, value
     if gate.log_limit is not None and best.log_delta is not None and min(gate.log_limit, best.log_delta) < -690.0:

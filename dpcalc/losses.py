@@ -19,7 +19,8 @@ twice the gradient bound of the data part alone. Constants are rounded up.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dpcalc.errors import MissingParameter, NotApplicable, SpecError
@@ -336,6 +337,45 @@ def of(
         huber_threshold=huber_threshold, tube=0.0 if tube is None and name == "insensitive" else tube, radius=radius,
         regularisation=regularisation,
     )  # fmt: skip
+
+
+PARAMETERS = (
+    "feature_bound", "label_bound", "power", "huber_threshold", "tube", "radius", "regularisation",
+)  # fmt: skip
+"""What a loss of the catalogue is described by, beside its name."""
+
+
+def constants(name: str, parameters: Mapping[str, float], *, risk: bool = False) -> dict[str, Any]:
+    """Return what a loss tells of the parameters that bounds take.
+
+    ``strong_convexity`` is that of the regulariser, and what the Hoelder constants say is of the loss without it.
+
+    Args:
+        name: one of `LOSSES`.
+        parameters: those of `PARAMETERS` that are given.
+        risk: whether ``lipschitz`` is to bound the regularised gradient, as the risk needs; privacy needs the data's.
+
+    Raises:
+        SpecError, MissingParameter: as `Loss`.
+    """
+    if "feature_bound" not in parameters:
+        raise MissingParameter(f"the {name} loss needs feature_bound", "give --feature-bound")
+    loss = of(name, **{key: parameters[key] for key in PARAMETERS if key in parameters})
+    data = replace(loss, regularisation=0.0)
+    found: dict[str, Any] = {
+        "lipschitz": loss.gradient_bound if risk else loss.lipschitz,
+        "loss_class": "convex" if loss.smoothness is None else "convex-smooth",
+        "strong_convexity": loss.strong_convexity,
+        "holder_exponent": data.exponent,
+        "holder_constant": data.hoelder_constant(),
+    }
+    if loss.smoothness is not None:
+        found["smoothness"] = loss.smoothness
+    if loss.label_bound is not None or loss.name in SIGNED:
+        found["gradient_at_zero"], found["loss_at_zero"] = loss.gradient_at_zero, loss.loss_at_zero
+    if loss.radius is not None and "loss_at_zero" in found:
+        found["loss_range"] = loss.range
+    return found
 
 
 def _flag(name: str) -> str:

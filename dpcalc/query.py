@@ -69,16 +69,13 @@ def answer(run: Run, question: Question, bounds: list[Bound] | None = None) -> C
             obstacles.append(Obstacle(bound.id, error.message, error.hint or ""))
             failures.append(error)
     if not any(result.guarantee for result in results):
-        raise _first(failures, obstacles)
-    inputs = {
-        name: (_plain(value), run.sources[name])
+        raise first_failure(failures, obstacles)
+    known = {
+        name: value
         for name, value in run.values.items()
         if (run.sources[name] != "file" or name == "schedule") and name != unknown
     }
-    if question.epsilon is not None:
-        inputs["epsilon"] = (question.epsilon, "flag")
-    if question.log_delta is not None:
-        inputs["delta"] = (_typed_delta(question), "flag")
+    inputs = inputs_of(known, run.sources, question)
     return Case(
         run.algorithm, inputs, _ranked(results, unknown), tuple(obstacles), (), _warnings(results, question), ()
     )
@@ -101,6 +98,16 @@ def _would_better(bound: Bound, run: Run, question: Question, unknown: str, resu
         )
 
 
+def inputs_of(values: Mapping[str, Any], sources: Mapping[str, str], question: Question) -> dict[str, tuple[Any, str]]:
+    """Return what a case records of its inputs: the run's and the question's, each with its source."""
+    inputs = {name: (_plain(value), sources[name]) for name, value in values.items()}
+    if question.epsilon is not None:
+        inputs["epsilon"] = (question.epsilon, "flag")
+    if question.log_delta is not None:
+        inputs["delta"] = (_typed_delta(question), "flag")
+    return inputs
+
+
 def _typed_delta(question: Question) -> float | str | None:
     """Return delta for the record of inputs: as a power of ten where no double can hold it."""
     if question.log_delta is not None and question.log_delta < -700.0:
@@ -108,7 +115,7 @@ def _typed_delta(question: Question) -> float | str | None:
     return question.delta
 
 
-def _first(failures: list[DpcalcError], obstacles: list[Obstacle]) -> DpcalcError:
+def first_failure(failures: list[DpcalcError], obstacles: list[Obstacle]) -> DpcalcError:
     """Return the failure to show where no bound gives a guarantee, naming its bound.
 
     A budget out of reach says more than a theorem that does not hold, and that more than one that was not asked.

@@ -47,7 +47,7 @@ def remarks(run: Run, question: Question, case: Case, bounds: Sequence[Bound]) -
 def _orders(run: Run, question: Question, best: Result) -> tuple[str, ...]:
     """Say what the same passes would give in another order, each by its closed-form or composed bounds."""
     released = "-released" if run.algorithm.endswith("-released") else ""
-    given = {name: value for name, value in run.values.items() if run.sources[name] in ("flag", "argument")}
+    given = {name: value for name, value in run.values.items() if run.sources[name] in ("flag", "argument", "loss")}
     if "steps" in given or run.algorithm.startswith("noisy-gd"):
         return ()
     parts = []

@@ -14,6 +14,8 @@ class Cost(NamedTuple):
         step_size: eta.
         steps: T, where it is a choice.
         failure_probability: None for a bound in expectation.
+        quantity: ``excess_risk`` of the law the records are drawn from; ``empirical_excess_risk`` of their own mean
+            loss; ``smoothing_error``, what smoothing adds.
     """
 
     excess_risk: float
@@ -21,3 +23,12 @@ class Cost(NamedTuple):
     step_size: float | None = None
     steps: int | None = None
     failure_probability: float | None = None
+    quantity: str = "excess_risk"
+
+
+RISKS = {
+    "excess_risk": "excess risk",
+    "empirical_excess_risk": "empirical excess risk",
+    "smoothing_error": "risk added by smoothing",
+}
+"""What a cost may be of, and what that is called."""

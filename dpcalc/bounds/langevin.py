@@ -56,6 +56,9 @@ def _enough(values: Mapping[str, Any]) -> tuple[str, str] | None:
 ENOUGH_RECORDS = Requirement("(records epsilon)^2 > 4 dimension ln(1/delta)", _enough)
 
 
+_EMPIRICAL = "empirical_excess_risk"
+
+
 @bound(
     "langevin.explicit",
     title="Noisy gradient descent at the stated noise, with explicit constants",
@@ -229,7 +232,7 @@ def least_order(*, records: int, dimension: int, epsilon: float, log_delta: floa
     1e-05
     """
     spent = epsilon * records
-    return Cost(min(1.0, dimension / spent / spent) if spent > 0.0 else 1.0)
+    return Cost(min(1.0, dimension / spent / spent) if spent > 0.0 else 1.0, quantity=_EMPIRICAL)
 
 
 # --- the stated run ---------------------------------------------------------------------------------------------------
@@ -299,13 +302,14 @@ def _stated(excess: Callable[..., float], *, log_delta: float, **given: Any) -> 
         smoothness=beta, strong_convexity=m, records=n, dimension=d, epsilon=epsilon, log_delta=log_delta
     )
     if not 0.0 < needed < math.inf:
-        return Cost(math.inf)
+        return Cost(math.inf, quantity=_EMPIRICAL)
     spread = variance(lipschitz=given["lipschitz"], strong_convexity=m, records=n, epsilon=epsilon, log_delta=log_delta)
     return Cost(
         excess(**given, log_delta=log_delta),
         wide_up((2.0, beta, math.sqrt(spread)), (math.sqrt(m),), 8.0),
         0.5 * m / beta / beta,
         _count(needed),
+        quantity=_EMPIRICAL,
     )
 
 
@@ -332,7 +336,7 @@ def _best(excess: Callable[..., float], step_size: float, *, epsilon: float, log
             steps=steps, step_size=eta, noise_std=sigma, rate=decay_rate(eta, beta, m), dimension=d,
             reach=up(2.0 * lip / m), strong_convexity=m, smoothness=beta,
         )  # fmt: skip
-        return Cost(risk, sigma, eta, steps)
+        return Cost(risk, sigma, eta, steps, quantity=_EMPIRICAL)
 
     rate, endless = decay_rate(step_size, beta, m), at(10**15)
     if rate <= 0.0 or endless.noise_std is None or math.isinf(endless.noise_std):

@@ -108,9 +108,9 @@ def kernel(*, dimension: int, lipschitz: float, smoothness: float) -> Cost:
     0.24609375
     """
     if smoothness == 0.0:
-        return Cost(math.inf)
+        return Cost(math.inf, quantity="smoothing_error")
     width = width_for(lipschitz=lipschitz, smoothness=smoothness)
-    return Cost(error_of(lipschitz=lipschitz, width=width, dimension=dimension))
+    return Cost(error_of(lipschitz=lipschitz, width=width, dimension=dimension), quantity="smoothing_error")
 
 
 # --- Corollary 34 -----------------------------------------------------------------------------------------------------

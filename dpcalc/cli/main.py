@@ -19,6 +19,8 @@ _COMMANDS = {
     "shuffle": "One pass in a random order, public or secret; fixed noise or noise tuned to n.",
     "multi-epoch": "Many passes: fixed, shuffled or sampled order; hidden iterates, or one released each epoch.",
     "online": "A growing stream with decaying noise: what holds now, for which records, and the limit.",
+    "dp-sgd": "Sampled SGD with losses that need not be smooth: noise on the output or on every gradient.",
+    "utility": "What a budget costs: excess risk, noise, step size and steps, by every theorem that applies.",
     "compare": "Every bound that applies to one described run, best first, and why the others do not.",
     "statement": "A paragraph for a paper's appendix or a model card about one described run.",
     "explain": "Statement, assumptions, formula and reference of a bound, or of the best for a described run.",

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from dpcalc.bounds.cost import RISKS
 from dpcalc.report import Report
 
 _CSV_COLUMNS = ("case", "bound", "quantity", "value", "kind", "epsilon", "delta", "log_delta", "mu", "order")
+
+_RAN = ("noise_std", "step_size", "steps", "failure_probability")
+"""What the run behind a cost is described by."""
 
 
 def render_json(report: Report) -> str:
@@ -28,14 +32,16 @@ def render_csv(report: Report) -> str:
     import io
 
     names = sorted({name for case in report.cases for name in case.inputs})
+    ran = _RAN if any(result.quantity in RISKS for case in report.cases for result in case.results) else ()
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([*_CSV_COLUMNS, "adjacency", "best", "reference", *(f"input_{name}" for name in names)])
+    writer.writerow([*_CSV_COLUMNS, *ran, "adjacency", "best", "reference", *(f"input_{name}" for name in names)])
     for number, case in enumerate(report.cases, start=1):
         inputs = [_cell(case.inputs[name][0]) if name in case.inputs else "" for name in names]
         for result in case.results:
             fields = result._asdict()
             cells = [number, *(_cell(fields[name]) for name in _CSV_COLUMNS[1:])]
+            cells += [_cell((result.details or {}).get(name)) for name in ran]
             writer.writerow([*cells, result.adjacency, str(result.best).lower(), result.reference, *inputs])
     return buffer.getvalue()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpcalc.render.text import (
-    COLUMNS,
+    columns,
     common_inputs,
     detail_lines,
     headline,
@@ -33,7 +33,7 @@ def render(report: Report, precision: int = 6) -> str:
 def _case(case: Case, precision: int) -> str:
     lines = [released(case), f"given: {inputs_text(case)}", "", *headline(case, precision)]
     lines += ["", promise(case), ""]
-    lines += aligned([COLUMNS, *rows(case, precision)])
+    lines += aligned([columns(case), *rows(case, precision)])
     lines += tail_lines(case, precision)
     lines += ["", *aligned(obstacle_rows(case))] if case.obstacles else []
     return "\n".join(line.rstrip() for line in lines)

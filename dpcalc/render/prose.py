@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpcalc.render.text import (
-    COLUMNS,
+    columns,
     common_inputs,
     delta_text,
     headline,
@@ -39,7 +39,7 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
 def _markdown(case: Case, precision: int) -> str:
     lines = [f"**{line}**  " for line in headline(case, precision)]
     lines += ["", _escape(released(case)) + "  ", f"given: {_escape(inputs_text(case))}", ""]
-    lines += _table([COLUMNS, *rows(case, precision)])
+    lines += _table([columns(case), *rows(case, precision)])
     lines += ["", *(_escape(line) + "  " for line in legend_lines(case)), ""]
     lines += [f"- {'pass' if a.passed else '**FAIL**'}: `{a.text}` (slack {a.slack})" for a in case.assertions]
     lines += [f"- note: {_escape(note)}" for note in case.notes]

@@ -6,7 +6,7 @@ from typing import IO, TYPE_CHECKING
 
 from dpcalc.render.plain import tail_lines
 from dpcalc.render.text import (
-    COLUMNS,
+    columns,
     common_inputs,
     headline,
     inputs_text,
@@ -68,7 +68,7 @@ def _case(console: Console, case: Case, precision: int) -> None:
     console.print()
     console.print(Text(promise(case)))
     table = Table(show_edge=False, pad_edge=False)
-    for name in COLUMNS:
+    for name in columns(case):
         table.add_column(name, overflow="fold", no_wrap=name in ("", "value", "kind"))
     for row, result in zip(rows(case, precision), case.results, strict=True):
         style = "bold" if result.best else ("" if result.guarantee else "dim")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from dpcalc.bounds.cost import RISKS
 from dpcalc.report import Case, Report, Result
 from dpcalc.spec.run import ALGORITHMS
 from dpcalc.spec.symbols import SYMBOLS
@@ -94,7 +95,17 @@ def value_text(result: Result, precision: int) -> str:
 
 def headline(case: Case, precision: int) -> list[str]:
     """Return the answer in one line per best result."""
-    return [_headline(result, precision) for result in case.results if result.best]
+    line = _cost_headline if is_cost(case) else _headline
+    return [line(result, precision) for result in case.results if result.best]
+
+
+def _cost_headline(result: Result, precision: int) -> str:
+    ran = ", ".join(f"{name} = {value}" for name, value in _ran(result, precision)[1:] if value)
+    algorithm = "/".join((result.details or {}).get("algorithms", ()))
+    return (
+        f"{RISKS[result.quantity]} <= {value_text(result, precision)} {_cost_how(result)}: "
+        f"{algorithm} with {ran} ({result.bound})"
+    )
 
 
 def _headline(result: Result, precision: int) -> str:
@@ -115,14 +126,20 @@ def _headline(result: Result, precision: int) -> str:
     return f"{result.quantity} {relation} {value} is enough for {target}"
 
 
+_SOURCES = {"default": "default", "worst case": "worst case", "loss": "of the loss"}
+
+
 def inputs_text(case: Case) -> str:
     """Return the inputs on one line, marking what was not typed."""
     parts = []
     for name, (value, source) in case.inputs.items():
         if source == "derived":
             continue
-        mark = f" ({source})" if source in ("default", "worst case") else ""
-        parts.append(f"{symbol_of(name)} = {number(value, side='as given')}{mark}")
+        mark = (
+            f" ({'of the loss' if source == 'loss' else source})" if source in ("default", "worst case", "loss") else ""
+        )
+        side = "nearest" if source == "loss" else "as given"
+        parts.append(f"{symbol_of(name)} = {number(value, side=side)}{mark}")
     return ", ".join(parts)
 
 
@@ -138,10 +155,19 @@ _CONVERSIONS = {
 }
 
 
+def _cost_how(result: Result) -> str:
+    """Return of which risk a cost speaks, how surely, and whether it says anything."""
+    details = result.details or {}
+    chance = details.get("failure_probability")
+    risk = {"excess_risk": "", "empirical_excess_risk": "empirical, ", "smoothing_error": "added by smoothing, "}
+    sure = "in expectation" if chance is None else f"with probability {1.0 - chance:.6g}"
+    return risk[result.quantity] + sure + (", vacuous" if details.get("vacuous") else "")
+
+
 def how(result: Result, precision: int) -> str:
     """Return how the number came about: its mu, or the order and conversion."""
-    if result.quantity == "mu":
-        return "Gaussian DP"
+    if result.quantity in RISKS or result.quantity == "mu":
+        return "Gaussian DP" if result.quantity == "mu" else _cost_how(result)
     if result.mu is not None:
         return f"mu = {number(result.mu, precision, 'up')}, exact conversion"
     if result.order is not None and result.quantity != "rdp":
@@ -154,24 +180,42 @@ def how(result: Result, precision: int) -> str:
     return _CONVERSIONS.get(str(result.conversion), "")
 
 
-def rows(case: Case, precision: int) -> list[tuple[str, ...]]:
-    """Return the comparison table's rows, one cell for each of `COLUMNS`."""
-    letters = legend(case)
-    return [
-        (
-            "*" if r.best else "",
-            r.bound,
-            value_text(r, precision)
-            + (f" (order {number(r.order or 0.0, precision, 'down')})" if r.quantity == "rdp" else ""),
-            r.kind,
-            how(r, precision),
-            " ".join(letters[text] for text in r.assumes),
-        )
-        for r in case.results
-    ]
-
-
 COLUMNS = ("", "bound", "value", "kind", "how", "assumes")
+COST_COLUMNS = ("", "bound", "excess risk", "kind", "algorithm", "noise_std", "step_size", "steps", "how", "assumes")
+
+
+def columns(case: Case) -> tuple[str, ...]:
+    """Return the heads of the comparison table."""
+    return COST_COLUMNS if is_cost(case) else COLUMNS
+
+
+def is_cost(case: Case) -> bool:
+    """Return whether a case is about what a budget costs."""
+    return any(result.quantity in RISKS for result in case.results)
+
+
+def rows(case: Case, precision: int) -> list[tuple[str, ...]]:
+    """Return the comparison table's rows, one cell for each of `columns`."""
+    letters = legend(case)
+    table = []
+    for r in case.results:
+        value = value_text(r, precision)
+        if r.quantity == "rdp":
+            value += f" (order {number(r.order or 0.0, precision, 'down')})"
+        ran = cost_cells(r, precision) if is_cost(case) else ()
+        held = " ".join(letters[text] for text in r.assumes)
+        table.append(("*" if r.best else "", r.bound, value, r.kind, *ran, how(r, precision), held))
+    return table
+
+
+def cost_cells(result: Result, precision: int) -> tuple[str, ...]:
+    """Return the run that has a cost: algorithm, noise, step size and steps."""
+    details = result.details or {}
+    names = ("noise_std", "step_size", "steps")
+    # The noise is what keeps the budget: it is never shown smaller than it is.
+    sides = {"noise_std": "up"}
+    numbers = [number(details[n], precision, sides.get(n, "nearest")) if n in details else "" for n in names]
+    return "/".join(details.get("algorithms", ())), *numbers
 
 
 def legend(case: Case) -> dict[str, str]:
@@ -234,13 +278,19 @@ def summary(report: Report, precision: int) -> list[tuple[str, ...]]:
         chosen = [result for result in case.results if result.best]
         for best in chosen:
             values = (value_text(best, precision) if best.quantity == name else "" for name in quantities)
-            order = f"order {number(best.order or 0.0, precision, 'down')}" if best.quantity == "rdp" else ""
-            table.append((*told, *values, *([_within(case)] if tight else []), best.bound, order))
+            last = f"order {number(best.order or 0.0, precision, 'down')}" if best.quantity == "rdp" else ""
+            if best.quantity in RISKS:
+                last = " ".join((*(f"{n}={v}" for n, v in _ran(best, precision) if v), _cost_how(best)))
+            table.append((*told, *values, *([_within(case)] if tight else []), best.bound, last))
         if not chosen:
             because = case.obstacles[0].because if case.obstacles else "no guarantee"
             blank = [""] * (len(head) - len(names) - 2)
             table.append((*told, *["none", *blank][: len(blank)], "", because))
     return table if any(row[-1] for row in table) else [row[:-1] for row in table]
+
+
+def _ran(result: Result, precision: int) -> list[tuple[str, str]]:
+    return list(zip(("algorithm", "noise_std", "step_size", "steps"), cost_cells(result, precision), strict=True))
 
 
 def _within(case: Case) -> str:
@@ -301,6 +351,8 @@ def promise(case: Case) -> str:
     best = case.best
     if best is None:
         return ""
+    if best.quantity in RISKS:
+        return _cost_promise(best)
     if best.adjacency == "by_shift":
         return (
             "Two data sets whose maps are within the given shifts of each other, step by step, give outputs whose "
@@ -324,6 +376,14 @@ def promise(case: Case) -> str:
     )
 
 
+def _cost_promise(best: Result) -> str:
+    """Return what an excess risk is, in a sentence."""
+    return (
+        "The mean loss of the released model exceeds that of the best model in the domain by at most this much, on new "
+        "records of the law the given ones were drawn from; the noise keeps the budget when one record is replaced."
+    )
+
+
 def _factor(best: Result) -> str:
     """Return e^epsilon, with its value where that can be read."""
     epsilon = best.epsilon or 0.0
@@ -332,7 +392,7 @@ def _factor(best: Result) -> str:
 
 def released(case: Case) -> str:
     """Return the algorithm and what it releases."""
-    return f"{case.algorithm}: {ALGORITHMS.get(case.algorithm, '')}"
+    return f"{case.algorithm}: {ALGORITHMS.get(case.algorithm, 'every algorithm whose cost is known')}"
 
 
 def grounds(case: Case) -> list[str]:

@@ -65,7 +65,7 @@ NOISE_SCALES = {"noise_std": "gaussian", "laplace_scale": "laplace"}
 
 class Run(NamedTuple):
     """A described run. ``values`` holds every parameter (and derived ``sensitivity``), ``sources`` where it came from:
-    ``flag``, ``argument``, ``default``, ``worst case``, ``derived``."""
+    ``flag``, ``argument``, ``loss``, ``default``, ``worst case``, ``derived``."""
 
     algorithm: str
     values: Mapping[str, Any]
@@ -73,7 +73,7 @@ class Run(NamedTuple):
 
     def replacing(self, **changes: Any) -> Run:
         """Return the run with some given values changed, checked and derived anew."""
-        kept = ("flag", "argument", "file")
+        kept = ("flag", "argument", "file", "loss")
         given = {k: v for k, v in self.values.items() if self.sources[k] in kept or k == "schedule"}
         sources = {k: v for k, v in self.sources.items() if k in given}
         given.update(changes)
@@ -128,6 +128,8 @@ def _derive_loss(values: dict[str, Any], origin: dict[str, str]) -> None:
     """Fill in the loss class, and the displacement factor that follows from it on a bounded domain."""
     if "loss_class" not in values:
         values["loss_class"], origin["loss_class"] = loss.default_class(values.get("smoothness")), "derived"
+    if "radius" in values and "diameter" not in values:
+        values["diameter"], origin["diameter"] = 2.0 * values["radius"], "derived"
     if "displacement" in values or "diameter" not in values or "step_size" not in values:
         return
     known = {name: values[name] for name in ("lipschitz", "smoothness", "strong_convexity") if name in values}
