@@ -316,7 +316,7 @@ def epochs_log_delta(
     erratum=NO_GUARANTEE,
     slack=_EVENT,
     coarse=True,
-    unsolved=("records", "batch_size"),
+    unsolved=("records", "batch_size", "steps", "epochs"),
 )
 def sampled(
     *, records: int, batch_size: int, steps: int, sensitivity: float, noise_std: float, adjacency: str, epsilon: float

@@ -18,6 +18,7 @@ CONVEX = "-L 1 --smoothness 1 --eta 0.1"
 PASS = f"-n 1000 {CONVEX} --sigma 2"
 MANY = f"-n 1000 --epochs 5 --batch-size 10 {CONVEX} --sigma 0.5"
 STREAM = "-n 1000 -i 10 -L 10 --smoothness 1 --eta 0.01 -D 1 --c1 100 --c2 100 --decay-exponent 1.5"
+SAMPLED = "-n 1000 --loss logistic --feature-bound 1 -R 1 --sigma 2"
 DESCRIBED = {
     "pnsgd": PASS,
     "skip": PASS,
@@ -33,6 +34,8 @@ DESCRIBED = {
     "noisy-gd": f"-n 1000 --steps 50 {CONVEX} --sigma 0.01",
     "repeated": "--epochs 5 --epoch-epsilon 0.1 --epoch-delta 1e-8",
     "online": STREAM,
+    "dp-sgd-gradient": SAMPLED,
+    "dp-sgd-output": f"{SAMPLED} --eta 0.001",
 }
 OWN = {
     "pnsgd": ("rdp", "hockey-stick"),
@@ -43,6 +46,8 @@ OWN = {
     "rotation": ("shuffle",),
     "shuffled-stop": ("shuffle",),
     "online": ("online",),
+    "dp-sgd-gradient": ("dp-sgd",),
+    "dp-sgd-output": ("dp-sgd",),
 }
 
 
@@ -84,6 +89,11 @@ REACHED = [
     "--algorithm cyclic,shuffle-once,shuffled-epochs,noisy-sgd,noisy-gd --release epoch --epochs 2 -n 20 "
     f"{CONVEX} --sigma 2 -D 1 -d 1e-6",
     f"--algorithm shuffled-epochs --release epoch --epochs 2 -n 20 {CONVEX} --sigma 2 --permutation secret -d 1e-6",
+    "--algorithm pnsgd,skip,stop,local,shuffled,rotation,shuffled-stop,cyclic,shuffle-once,shuffled-epochs,noisy-sgd,"
+    f"noisy-gd -n 20 {CONVEX} --sigma 2 -d 1e-6",
+    f"--algorithm cyclic,noisy-gd --release epoch --epochs 2 -n 20 {CONVEX} --sigma 2 -d 1e-6",
+    "--algorithm dp-sgd-gradient -n 100000 --loss logistic --feature-bound 1 -R 1 --sigma 4 -d 1e-6",
+    f"--algorithm dp-sgd-output {SAMPLED} --eta 0.001 -d 1e-6",
     f"--algorithm shuffled,shuffle-once,shuffled-epochs --epochs 1 -n 20 {CONVEX} --sigma 2 --permutation secret "
     "-d 1e-6",
 ]

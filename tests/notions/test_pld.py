@@ -464,3 +464,19 @@ def test_beside_prv_accountant() -> None:
     low, _, high = accountant.compute_epsilon(1e-6, [1000])
     ours = pld.epsilon([(pld.laplace(ratio=0.1), 1000)], log_delta_target=math.log(1e-6)).value
     assert low <= ours <= high
+
+
+@pytest.mark.parametrize(("scale", "log10_delta"), [(8.0, -6.0), (4.0, -6.0), (2.0, -5.0), (4.0, -12.0)])
+def test_rare_losses_do_not_hide_the_middle(scale: float, log10_delta: float) -> None:
+    """With tiny rates the moment generating function is all tail; the sum is nearly normal all the same."""
+    mu, rate, count = 1.5 / scale, 1e-5, 10**5
+    pair = pld.subsampled_gaussian(mu=mu, rate=rate)
+    found = pld.epsilon([(pair, count)], log_delta_target=log10_delta * math.log(10.0))
+    # The variance of a loss: of rate e^(mu x - mu^2/2) on the half line where it is above 1, counted for both signs.
+    phi = lambda x: 0.5 * math.erfc(-x / math.sqrt(2.0))  # noqa: E731
+    variance = 2.0 * rate**2 * (math.exp(mu**2) * phi(1.5 * mu) + 3.0 * phi(-0.5 * mu) - 2.0)
+    normal = gaussian.epsilon(mu=math.sqrt(count * variance), log_delta_target=log10_delta * math.log(10.0))
+    assert 0.97 * normal <= found.value <= 1.15 * normal
+    assert found.rounding + found.lattice < 1e-3
+    back = pld.log_delta([(pair, count)], epsilon=found.value)
+    assert back.value <= log10_delta * math.log(10.0) + 1e-3

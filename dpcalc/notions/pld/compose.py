@@ -13,7 +13,7 @@ from dpcalc.notions import gaussian
 from dpcalc.notions.pld.dots import connect
 from dpcalc.notions.pld.lattice import Grid, Law, finite_delta, from_dots, power, product
 from dpcalc.notions.pld.pair import Pair, gaussian_sum
-from dpcalc.notions.pld.pilot import Pilot, least_tilt, pilot, tilt_for_log_delta, tilt_for_mean
+from dpcalc.notions.pld.pilot import Pilot, least_tilt, pilot, saddle_point, tilt_for_log_delta, tilt_for_mean
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp, log_one_minus_exp
 from dpcalc.numerics.roots import least
@@ -22,6 +22,8 @@ RESOLUTION = 2048
 _MOST_COUNT = 10**15
 _POINTS = 128  # at most so many times the resolution: where the tail is long, the lattice is coarser
 _ROUNDS = 3
+_POOR = 0.02  # so much of ln delta, and more, is worth another try
+_LOG_SHARE = 9.0  # losses that are e^-9 of delta may as well be told
 
 
 class Bound(NamedTuple):
@@ -66,13 +68,43 @@ def log_delta(parts: Parts, *, epsilon: float, resolution: int = RESOLUTION) -> 
     if (pair := _single(merged)) is not None:
         return Bound(_log_profile(pair, epsilon))
     pilots = [pilot(pair, count) for pair, count in merged]
-    log_told = _log_told(pilots)
     if epsilon >= _largest_loss(merged):
-        return Bound(log_told)
+        return Bound(_log_told(pilots))
+    found = _log_delta_of(pilots, epsilon, resolution)
+    if not _poor(found):
+        return found
+    again = _log_delta_of(_cut(pilots, _expected(pilots, epsilon)), epsilon, resolution)
+    return min(found, again, key=lambda bound: bound.value)
+
+
+def _expected(pilots: list[Pilot], epsilon: float) -> float:
+    """Return about what ln delta is where only losses that matter to it are counted, to a fifth.
+
+    The less is cut off, the more the rare losses that are left seem to add.
+    """
+    low, high = 1.0, 1e5
+    while high > 1.2 * low:
+        middle = math.sqrt(low * high)
+        cut = _cut(pilots, -middle)
+        likely = saddle_point(cut, tilt_for_mean(cut, epsilon))[1] > -middle
+        low, high = (low, middle) if likely else (middle, high)
+    return -high
+
+
+def _log_delta_of(pilots: list[Pilot], epsilon: float, resolution: int) -> Bound:
     pilots = _zoomed(pilots, lambda p: tilt_for_mean(p, epsilon))
     tilt = max(tilt_for_mean(pilots, epsilon), least_tilt(pilots, epsilon))
-    law = _composed(pilots, tilt, resolution)
-    return _bound_at(law, log_told, epsilon)
+    return _bound_at(_composed(pilots, tilt, resolution), _log_told(pilots), epsilon)
+
+
+def _cut(pilots: list[Pilot], log_delta: float) -> list[Pilot]:
+    """Return the pilots without the losses that are next to nothing of delta, all together."""
+    return [p.cut(log_delta - _LOG_SHARE - math.log(len(pilots))) for p in pilots]
+
+
+def _poor(found: Bound) -> bool:
+    """Return whether much of the bound is the method's: rare losses kept the tilt away from where it should be."""
+    return found.rounding + found.lattice > _POOR
 
 
 def epsilon(parts: Parts, *, log_delta_target: float, resolution: int = RESOLUTION) -> Bound:
@@ -101,16 +133,24 @@ def epsilon(parts: Parts, *, log_delta_target: float, resolution: int = RESOLUTI
             return Bound(gaussian.epsilon(mu=pair.mu, log_delta_target=log_delta_target))
         return Bound(_solve(lambda e: _log_profile(pair, e), log_delta_target, 1.0))
     pilots = [pilot(pair, count) for pair, count in merged]
-    log_told = _log_told(pilots)
-    if log_told >= log_delta_target:
+    if _log_told(pilots) >= log_delta_target:
         return Bound(math.inf)
-    wanted = log_delta_target + log_one_minus_exp(log_told - log_delta_target)
+    found = _epsilon_of(pilots, log_delta_target, resolution)
+    if _poor(found) or math.isinf(found.value):
+        again = _epsilon_of(_cut(pilots, log_delta_target), log_delta_target, resolution)
+        found = min(found, again, key=lambda bound: bound.value)
+    largest = _largest_loss(merged)
+    return Bound(largest) if found.value >= largest else found
+
+
+def _epsilon_of(pilots: list[Pilot], log_delta: float, resolution: int) -> Bound:
+    log_told = _log_told(pilots)
+    wanted = log_delta + log_one_minus_exp(log_told - log_delta)
     pilots = _zoomed(pilots, lambda p: tilt_for_log_delta(p, wanted))
     tilt = tilt_for_log_delta(pilots, wanted)
     law = _composed(pilots, max(tilt, least_tilt(pilots)) if tilt > 0.0 else 0.0, resolution)
-    found = _solve(lambda e: _bound_at(law, log_told, e).value, log_delta_target, float(law.points()[-1]))
-    if found >= _largest_loss(merged):
-        return Bound(_largest_loss(merged))
+    log_told = _log_told(pilots)
+    found = _solve(lambda e: _bound_at(law, log_told, e).value, log_delta, float(law.points()[-1]))
     return _bound_at(law, log_told, found)._replace(value=found) if found < math.inf else Bound(found)
 
 

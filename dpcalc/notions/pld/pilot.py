@@ -65,6 +65,20 @@ class Pilot(NamedTuple):
         below = np.union1d(self.below, -more[more < 0.0])
         return self._replace(above=above, below=below, dots=connect(self.pair, above, below))
 
+    def cut(self, log_rest: float) -> Pilot:
+        """Return the pilot with all losses told, as if infinite, past the point where ``times`` of them add up to no
+        more than exp(log_rest) of delta: the tilt is then free of them.
+        """
+        if self.pair.discrete or len(self.above) < 3:
+            return self
+        with np.errstate(all="ignore"):
+            log_h = np.minimum.accumulate(np.fmin(self.pair.forward(self.above), 0.0))
+        last = int(np.searchsorted(-log_h, -(log_rest - math.log(self.times))))
+        if last >= len(self.above) - 1:
+            return self
+        above = self.above[: max(last, 1) + 1]
+        return self._replace(above=above, dots=connect(self.pair, above, self.below))
+
     def law(self, tilt: float, grid: Grid) -> Law:
         """Return the tilted law of one loss on a lattice as fine as ``grid`` asks and allows."""
         low, high = self.window(tilt, max(_OUTSIDE, _NEGLIGIBLE / self.times))
@@ -141,13 +155,17 @@ def tilt_for_log_delta(pilots: Sequence[Pilot], log_delta: float) -> float:
     """Return the tilt >= 0 at whose mean ln delta is about as given, by the saddle-point estimate."""
 
     def excess(tilt: float) -> float:
-        log_scale, mean, variance = (sum(c) for c in zip(*(p.cumulants(tilt) for p in pilots), strict=True))
-        spread = math.sqrt(max(variance, 0.0))
-        # Two limits of the sum of e^(-tilt x)(1 - e^-x) over a normal density: many deviations per 1/tilt, and few.
-        estimate: float = log_scale - tilt * mean - math.log(2.0 + 2.5 * spread * tilt * (1.0 + tilt))
-        return estimate - log_delta
+        return saddle_point(pilots, tilt)[1] - log_delta
 
     return _root(excess, pilots)
+
+
+def saddle_point(pilots: Sequence[Pilot], tilt: float) -> tuple[float, float]:
+    """Return the mean at this tilt and the saddle-point estimate of ln delta there."""
+    log_scale, mean, variance = (sum(c) for c in zip(*(p.cumulants(tilt) for p in pilots), strict=True))
+    spread = math.sqrt(max(variance, 0.0))
+    # Two limits of the sum of e^(-tilt x)(1 - e^-x) over a normal density: many deviations per 1/tilt, and few.
+    return mean, log_scale - tilt * mean - math.log(2.0 + 2.5 * spread * tilt * (1.0 + tilt))
 
 
 def least_tilt(pilots: Sequence[Pilot], epsilon: float = math.inf) -> float:
