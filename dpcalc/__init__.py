@@ -17,6 +17,8 @@ _PUBLIC = {
     "shuffle": "dpcalc.api",
     "online": "dpcalc.api",
     "multi_epoch": "dpcalc.api",
+    "dp_sgd": "dpcalc.api",
+    "utility": "dpcalc.api",
     "Report": "dpcalc.report",
     "Case": "dpcalc.report",
     "Result": "dpcalc.report",
@@ -32,12 +34,14 @@ __all__ = [*_PUBLIC, "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from dpcalc.api import compare as compare
+    from dpcalc.api import dp_sgd as dp_sgd
     from dpcalc.api import hockey_stick as hockey_stick
     from dpcalc.api import multi_epoch as multi_epoch
     from dpcalc.api import online as online
     from dpcalc.api import rdp as rdp
     from dpcalc.api import shifted as shifted
     from dpcalc.api import shuffle as shuffle
+    from dpcalc.api import utility as utility
     from dpcalc.errors import DpcalcError as DpcalcError
     from dpcalc.errors import GateFailed as GateFailed
     from dpcalc.errors import Infeasible as Infeasible

@@ -346,6 +346,64 @@ def compare(
     return report("compare", found)
 
 
+def utility(
+    *,
+    epsilon: float | None = None,
+    delta: float | str | None = None,
+    gates: Sequence[str] = (),
+    **parameters: Any,
+) -> Report:
+    """Return what a budget costs: every bound on the excess risk that applies, with the run that has it.
+
+    Args:
+        epsilon, delta, gates: as in `rdp`; ``"excess_risk<=0.1"`` is a gate.
+        parameters: ``records``, ``dimension``, ``radius`` (of a ball about 0 that holds the domain), and either
+            ``loss`` with ``feature_bound`` (and ``label_bound``, ``power``, ``huber_threshold``, ``tube``,
+            ``regularisation`` as the loss has them) or ``lipschitz``, ``smoothness``, ``strong_convexity``, ``holder_exponent``,
+            ``holder_constant``, ``gradient_at_zero``, ``loss_at_zero``; where known ``index``, ``public_records``,
+            ``tasks``, ``steps``, ``step_size``, ``noise_std``, ``failure_probability``; ``algorithm`` for one alone.
+
+    Returns:
+        A report with one case. Each result's ``value`` is an excess risk, and its ``details`` have ``algorithms``,
+        ``noise_std``, ``step_size``, ``steps`` and ``vacuous`` where the value says nothing.
+
+    Raises:
+        SpecError, NotApplicable: as in `rdp`.
+
+    >>> case = utility(loss="logistic", feature_bound=1.0, records=10**5, dimension=20, radius=1.0, algorithm="stop",
+    ...                epsilon=1.0, delta=1e-6).cases[0]
+    >>> case.best.bound, round(case.best.value, 5)
+    ('utility.stop_from_centre', 0.08739)
+    """
+    return _one("utility", parameters, epsilon, delta, (), None, gates)
+
+
+def dp_sgd(
+    *,
+    epsilon: float | None = None,
+    delta: float | str | None = None,
+    order: float | Sequence[float] = (),
+    solve: str | None = None,
+    gates: Sequence[str] = (),
+    **parameters: Any,
+) -> Report:
+    """Return what is true of SGD on uniformly sampled records whose losses need not be smooth.
+
+    Args:
+        epsilon, delta, order, solve, gates: as in `rdp`.
+        parameters: ``algorithm`` (``dp-sgd-gradient``, the default: noise on every gradient; ``dp-sgd-output``: on the
+            average alone), ``records``, ``steps`` (default: records) or ``epochs``, ``batch_size``, ``radius``,
+            ``step_size``, ``noise_std``, and a loss as in `utility`.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+
+    >>> round(dp_sgd(records=1000, lipschitz=1.0, noise_std=2.0, delta=1e-6).cases[0].best.value, 2)
+    0.22
+    """
+    return _one("dp-sgd", parameters, epsilon, delta, order, solve, gates)
+
+
 def _one(
     command: str,
     given: dict[str, Any],

@@ -47,7 +47,7 @@ def priced(values: Mapping[str, Any], origin: Mapping[str, str], question: Quest
         except DpcalcError as error:
             obstacles.append(Obstacle(bound.id, error.message, error.hint or ""))
             failures.append(error)
-    if not any(result.guarantee for result in results):
+    if not any(result.guarantee and result.quantity != "smoothing_error" for result in results):
         raise first_failure(failures, obstacles)
     sources = {name: origin.get(name, "argument" if name in values else "default") for name in known}
     inputs = inputs_of(known, sources, question)

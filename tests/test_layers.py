@@ -31,12 +31,14 @@ PUBLIC = [
     "SpecError",
     "__version__",
     "compare",
+    "dp_sgd",
     "hockey_stick",
     "multi_epoch",
     "online",
     "rdp",
     "shifted",
     "shuffle",
+    "utility",
 ]
 
 

@@ -1,0 +1,180 @@
+"""`utility`, `dp-sgd` and losses by name: what a user learns in one command."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import re
+import shlex
+from typing import Any
+
+import pytest
+
+import dpcalc
+from dpcalc import losses
+from dpcalc.bounds import holder_cost, utility
+from dpcalc.cli.main import main
+from dpcalc.registry import costs
+from tests.cli.conftest import best
+
+LOGISTIC = "--loss logistic --feature-bound 1 -n 1e5 --dimension 20 -R 1"
+STOP = f"utility --algorithm stop {LOGISTIC}"
+OWN = "-L 1 --smoothness 1 --dimension 5 -R 1"
+
+
+def rows(case: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {result["bound"]: result for result in case["results"]}
+
+
+def test_one_command_says_what_a_budget_costs(ask_json: Any) -> None:
+    [case] = ask_json(f"utility {LOGISTIC} -e 1 -d 1e-6")
+    found = best(case)
+    loss = losses.of("logistic", feature_bound=1.0, radius=1.0)
+    expected = holder_cost.output_expected(
+        records=10**5, steps=10**5, dimension=20, radius=1.0, holder_exponent=1.0,
+        holder_constant=loss.hoelder_constant(), lipschitz=loss.lipschitz, epsilon=1.0, log_delta=found["log_delta"],
+    )  # fmt: skip
+    assert found["bound"] == "holder_cost.output_expected"
+    assert found["quantity"] == "excess_risk"
+    assert found["value"] == expected.excess_risk
+    assert (found["noise_std"], found["step_size"], found["steps"]) == expected[1:4]
+    assert case["inputs"]["lipschitz"] == {"value": loss.lipschitz, "source": "loss"}
+    assert "vacuous" not in found
+    assert not case["notes"]
+
+
+def test_the_answer_in_words(ask: Any) -> None:
+    text = ask(f"{STOP} -e 1 -d 1e-6")
+    assert re.search(r"^excess risk <= 0\.0873\d+ in expectation: stop/local with noise_std = 6\.17\d+", text, re.M)
+    assert "exceeds that of the best model in the domain" in text
+    assert "lipschitz L = 0.731059 (of the loss)" in text
+    assert re.search(
+        r"utility.public +needs public_records +give --public-records", ask(f"utility {LOGISTIC} -e 1 -d .1")
+    )
+
+
+def test_every_cost_is_reached(ask: Any) -> None:
+    lines = [
+        f"{LOGISTIC} -e 0.5 -d 1e-6 --index 5 --tasks 3 --public-records 100 --failure-probability 0.05",
+        f"{LOGISTIC} --regularisation 0.1 -e 1 -d 1e-6",
+        f"{LOGISTIC} --steps 100 --sigma 1 --eta 0.1 -e 1 -d 1e-6",
+    ]
+    found = {row["bound"] for line in lines for row in json.loads(ask(f"utility {line} --json"))["cases"][0]["results"]}
+    assert {bound.id for bound in costs()} == found
+
+
+def test_what_says_nothing_is_called_vacuous(ask: Any, ask_json: Any) -> None:
+    line = f"utility {OWN} -n 50 -e 0.1 -d 1e-6"
+    [case] = ask_json(line)
+    assert best(case)["vacuous"]
+    assert best(case)["value"] > 2.0
+    assert "every bound here is vacuous" in case["notes"][0]
+    assert "in expectation, vacuous" in ask(line)
+
+
+def test_empirical_risk_is_its_own_matter(ask_json: Any) -> None:
+    [case] = ask_json(f"utility {OWN} --strong-convexity 0.5 -n 1e5 -e 1 -d 1e-6 --failure-probability 0.1")
+    marked = {result["quantity"]: result["bound"] for result in case["results"] if result["best"]}
+    assert marked["empirical_excess_risk"] == "langevin.shifted"
+    assert marked["excess_risk"].startswith("utility.")
+
+
+def test_trade_offs_side_by_side(ask: Any, tmp_path: Any) -> None:
+    line = f"{STOP} -e 0.5,1,2 -d 1e-6"
+    text = ask(line)
+    assert (
+        len(re.findall(r"^[0-9.]+ +0\.\d+ +utility.stop_from_centre +algorithm=stop/local noise_std=", text, re.M)) == 3
+    )
+    table = list(csv.DictReader(io.StringIO(ask(f"{line} --format csv"))))
+    chosen = [row for row in table if row["best"] == "true"]
+    for before, after in itertools.pairwise(chosen):
+        assert float(after["value"]) < float(before["value"])
+        assert float(after["noise_std"]) < float(before["noise_std"])
+    assert float(chosen[1]["step_size"]) == utility.stop_from_centre(
+        records=10**5, dimension=20, radius=1.0, epsilon=1.0, log_delta=float(chosen[1]["log_delta"]),
+        lipschitz=losses.of("logistic", feature_bound=1.0, radius=1.0).lipschitz,
+    ).step_size  # fmt: skip
+    ask(f"{line} --plot {tmp_path / 'a.svg'}")
+    assert "excess risk" in ask(f"{line} --plot -")
+
+
+@pytest.mark.parametrize(("limit", "code"), [("0.1", 0), ("0.05", 1)])
+def test_risk_is_gated(ask: Any, limit: str, code: int) -> None:
+    ask(f"{STOP} -e 1 -d 1e-6 --assert 'excess_risk<={limit}'", expected=code)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["rdp", "shuffle", "hockey-stick", "multi-epoch --epochs 3", "compare --algorithm pnsgd"],
+)
+def test_a_loss_stands_for_its_constants(ask_json: Any, line: str) -> None:
+    run = f"{line} -n 100 --eta 0.1 --sigma 2 -d 1e-6"
+    [named] = ask_json(f"{run} --loss logistic --feature-bound 1")
+    [given] = ask_json(f"{run} -L 1 --smoothness 0.25")
+    values = [{r["bound"]: r["value"] for r in case["results"]} for case in (named, given)]
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
+    assert all(value >= values[1][name] for name, value in values[0].items())
+
+
+def test_a_regulariser_adds_convexity_and_nothing_to_the_sensitivity(ask_json: Any) -> None:
+    line = (
+        "compare --algorithm noisy-gd -n 100 --steps 500 --eta 0.1 --sigma 2 -d 1e-6 --loss logistic --feature-bound 1"
+    )
+    [plain], [regular] = ask_json(line), ask_json(f"{line} --regularisation 0.5")
+    assert regular["inputs"]["sensitivity"]["value"] <= plain["inputs"]["sensitivity"]["value"]
+    assert regular["inputs"]["strong_convexity"] == {"value": 0.5, "source": "loss"}
+    assert best(regular)["value"] < 0.5 * best(plain)["value"]
+
+
+def test_a_ball_is_a_domain(ask_json: Any) -> None:
+    [ball] = ask_json("shuffle -n 1000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6 -R 2")
+    [interval] = ask_json("shuffle -n 1000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6 -D 4")
+    assert [r["value"] for r in ball["results"]] == [r["value"] for r in interval["results"]]
+
+
+def test_noise_on_the_gradients_and_on_the_output(ask_json: Any) -> None:
+    hinge = "--loss hinge --feature-bound 1 -R 1 -n 2000 -e 2 -d 1e-6"
+    for algorithm in ("dp-sgd-gradient", "dp-sgd-output --eta 0.001"):
+        [case] = ask_json(f"dp-sgd --algorithm {algorithm} {hinge}")
+        [back] = ask_json(f"dp-sgd --algorithm {algorithm} {hinge} --sigma {best(case)['value']!r}")
+        assert back["assertions"][0]["passed"]
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "code"),
+    [
+        ("utility --loss logistic -n 10 --dimension 2 -R 1 -e 1 -d 1e-6", "the logistic loss needs feature_bound", 2),
+        ("utility --loss squares --feature-bound 1 -n 10 -R 1 -e 1 -d 1e-6", "needs label_bound", 2),
+        ("utility --loss squares --feature-bound 1 --label-bound 1 -n 10 -e 1 -d 1e-6", "needs radius", 2),
+        ("utility --loss logistik --feature-bound 1 -n 10", "did you mean logistic?", 2),
+        (f"utility {LOGISTIC} -L 1 -e 1 -d 1e-6", "lipschitz is given and also follows from the loss", 2),
+        ("rdp -n 10 --feature-bound 1 --eta 1 --sigma 1 -d 1e-6", "describes a loss, and none is named", 2),
+        (f"utility {OWN} -n 1e4", "needs epsilon, delta", 2),
+        (f"utility {LOGISTIC} --power 3 -e 1 -d 1e-6", "power is 3.0; it must be a number >= 1 and <= 2", 2),
+        (f"utility {LOGISTIC} --power 2 -e 1 -d 1e-6", "the logistic loss has no power", 2),
+        ("utility -L 1 -n 10 -e 1 -d 1e-6", "needs dimension, radius", 2),
+        (f"utility {LOGISTIC} -e 1 -d 1e-6 --assert 'epsilon<=1' --assert 'nonsense<=1'", "cannot assert on", 2),
+    ],
+)
+def test_refusals(capsys: pytest.CaptureFixture[str], line: str, text: str, code: int) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(line))
+    assert stop.value.code == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert text in captured.err
+    assert "hint:" in captured.err
+
+
+def test_from_python() -> None:
+    case = dpcalc.utility(
+        loss="hinge", feature_bound=1.0, records=10**6, dimension=10, radius=1.0, algorithm="stop", epsilon=1.0,
+        delta=1e-9, gates=["excess_risk<=1"],
+    ).cases[0]  # fmt: skip
+    assert case.best is not None
+    assert case.assertions[0].passed
+    assert not case.failed
+    with pytest.raises(dpcalc.SpecError, match="does not take colour"):
+        dpcalc.utility(colour=1)
