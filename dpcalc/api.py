@@ -359,9 +359,10 @@ def utility(
         epsilon, delta, gates: as in `rdp`; ``"excess_risk<=0.1"`` is a gate.
         parameters: ``records``, ``dimension``, ``radius`` (of a ball about 0 that holds the domain), and either
             ``loss`` with ``feature_bound`` (and ``label_bound``, ``power``, ``huber_threshold``, ``tube``,
-            ``regularisation`` as the loss has them) or ``lipschitz``, ``smoothness``, ``strong_convexity``, ``holder_exponent``,
-            ``holder_constant``, ``gradient_at_zero``, ``loss_at_zero``; where known ``index``, ``public_records``,
-            ``tasks``, ``steps``, ``step_size``, ``noise_std``, ``failure_probability``; ``algorithm`` for one alone.
+            ``regularisation`` as the loss has them) or ``lipschitz``, ``smoothness``, ``strong_convexity``,
+            ``holder_exponent``, ``holder_constant``, ``gradient_at_zero``, ``loss_at_zero``; where known ``index``,
+            ``public_records``, ``tasks``, ``steps``, ``step_size``, ``noise_std``, ``failure_probability``;
+            ``algorithm`` for one alone.
 
     Returns:
         A report with one case. Each result's ``value`` is an excess risk, and its ``details`` have ``algorithms``,

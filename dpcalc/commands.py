@@ -205,6 +205,8 @@ def ask(
             values["index"], origin["index"] = worst_index(values["schedule"]), "worst case"
     run = describe(algorithm, values, origin)
     bounds = _bounds_of(described, run)
+    if command == "compare" and not notes:  # in a sweep, what a promise not made would give is not worth its time
+        bounds = [bound for bound in bounds if not (bound.coarse and bound.unmet(run.values))]
     case = answer(run, question, bounds)
     if command == "compare":
         from dpcalc.comparison import compared

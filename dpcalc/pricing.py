@@ -48,6 +48,8 @@ def priced(values: Mapping[str, Any], origin: Mapping[str, str], question: Quest
             obstacles.append(Obstacle(bound.id, error.message, error.hint or ""))
             failures.append(error)
     if not any(result.guarantee and result.quantity != "smoothing_error" for result in results):
+        if question.epsilon is None or question.log_delta is None:
+            raise MissingParameter("the budget is not known: needs epsilon and delta", "give --epsilon and --delta")
         raise first_failure(failures, obstacles)
     sources = {name: origin.get(name, "argument" if name in values else "default") for name in known}
     inputs = inputs_of(known, sources, question)

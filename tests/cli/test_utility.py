@@ -151,7 +151,7 @@ def test_noise_on_the_gradients_and_on_the_output(ask_json: Any) -> None:
         ("utility --loss logistik --feature-bound 1 -n 10", "did you mean logistic?", 2),
         (f"utility {LOGISTIC} -L 1 -e 1 -d 1e-6", "lipschitz is given and also follows from the loss", 2),
         ("rdp -n 10 --feature-bound 1 --eta 1 --sigma 1 -d 1e-6", "describes a loss, and none is named", 2),
-        (f"utility {OWN} -n 1e4", "needs epsilon, delta", 2),
+        (f"utility {OWN} -n 1e4 -e 1", "needs epsilon and delta", 2),
         (f"utility {LOGISTIC} --power 3 -e 1 -d 1e-6", "power is 3.0; it must be a number >= 1 and <= 2", 2),
         (f"utility {LOGISTIC} --power 2 -e 1 -d 1e-6", "the logistic loss has no power", 2),
         ("utility -L 1 -n 10 -e 1 -d 1e-6", "needs dimension, radius", 2),
