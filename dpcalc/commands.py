@@ -181,28 +181,7 @@ def ask(
     if values.pop("release", "last") == "epoch" and algorithm != "repeated":
         algorithm += "-released"
     if command == "shifted" or "schedule" in values:
-        from dpcalc.spec.chain import resolve
-
-        if not described.columns:
-            hint = (
-                "the noise follows from --c1, --c2 and --decay-exponent"
-                if command == "online"
-                else "all steps are alike"
-            )
-            raise SpecError(f"{command} takes no --schedule", hint)
-
-        values, origin = resolve(command, values, origin, described.columns)
-        if algorithm == "pnsgd" and values["schedule"].probability is not None:
-            raise SpecError(
-                "the schedule has a column probability, and in a fixed order every record has its own step",
-                "use --algorithm stop, or `dpcalc shuffle`",
-            )
-        if command == "compare" and algorithm == "pnsgd" and values.get("index") is None:
-            raise SpecError("which record is worst off depends on the bound, with a schedule", "give --index")
-        if command == "rdp" and values.get("index") is None:
-            from dpcalc.bounds.scheduled import worst_index
-
-            values["index"], origin["index"] = worst_index(values["schedule"]), "worst case"
+        values, origin = _step_by_step(described, algorithm, values, origin)
     run = describe(algorithm, values, origin)
     bounds = _bounds_of(described, run)
     if command == "compare" and not notes:  # in a sweep, what a promise not made would give is not worth its time
@@ -212,14 +191,44 @@ def ask(
         from dpcalc.comparison import compared
 
         case = compared(run, question, case, bounds, hints=notes)
-        case = case._replace(notes=(*case.notes, *dropped))
     elif notes:
         from dpcalc.remarks import remarks
 
         case = case._replace(notes=(*case.notes, *remarks(run, question, case, bounds)))
+    case = case._replace(notes=(*case.notes, *dropped))
     if command == "shifted":
         case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
     return case._replace(assertions=(*_implied(question, case), *(judge(gate, case) for gate in gates)))
+
+
+def _step_by_step(
+    command: Command, algorithm: str, values: dict[str, Any], origin: dict[str, str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the values with the schedule read, and the worst index where it is known.
+
+    Raises:
+        SpecError: the command or the algorithm takes no such schedule, or the index is needed.
+    """
+    from dpcalc.spec.chain import resolve
+
+    if not command.columns:
+        follows = "the noise follows from --c1, --c2 and --decay-exponent"
+        raise SpecError(
+            f"{command.name} takes no --schedule", follows if algorithm == "online" else "all steps are alike"
+        )
+    values, origin = resolve(command.name, values, origin, command.columns)
+    if algorithm == "pnsgd" and values["schedule"].probability is not None:
+        raise SpecError(
+            "the schedule has a column probability, and in a fixed order every record has its own step",
+            "use --algorithm stop, or `dpcalc shuffle`",
+        )
+    if algorithm == "pnsgd" and values.get("index") is None and command.name == "compare":
+        raise SpecError("which record is worst off depends on the bound, with a schedule", "give --index")
+    if command.name == "rdp" and values.get("index") is None:
+        from dpcalc.bounds.scheduled import worst_index
+
+        values["index"], origin["index"] = worst_index(values["schedule"]), "worst case"
+    return values, origin
 
 
 def _algorithm(command: Command, values: dict[str, Any]) -> str:
