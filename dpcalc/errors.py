@@ -38,13 +38,19 @@ class MissingParameter(NotApplicable):
 
 
 class Infeasible(DpcalcError):
-    """No value of the unknown reaches the target (exit 3); ``reached`` is the most private value tried."""
+    """No value of the unknown reaches the target (exit 3).
+
+    ``reached`` is the most private value tried, ``epsilon`` what holds there.
+    """
 
     exit_code = 3
 
-    def __init__(self, message: str, hint: str | None = None, *, reached: float | None = None) -> None:
+    def __init__(
+        self, message: str, hint: str | None = None, *, reached: float | None = None, epsilon: float | None = None
+    ) -> None:
         super().__init__(message, hint)
         self.reached = reached
+        self.epsilon = epsilon
 
 
 class NotConverged(DpcalcError):

@@ -118,12 +118,19 @@ def _typed_delta(question: Question) -> float | str | None:
 def first_failure(failures: list[DpcalcError], obstacles: list[Obstacle]) -> DpcalcError:
     """Return the failure to show where no bound gives a guarantee, naming its bound.
 
-    A budget out of reach says more than a theorem that does not hold, and that more than one that was not asked.
+    A budget out of reach says more than a theorem that does not hold, and that more than one that was not asked. Of
+    those out of reach, the one that comes nearest is shown.
     """
     if not failures:
         return NotApplicable("no bound speaks of this run")
     rank = {Infeasible: 0, NotApplicable: 1, MissingParameter: 2}
-    place = min(range(len(failures)), key=lambda k: rank.get(type(failures[k]), 1))
+
+    def telling(place: int) -> tuple[int, float]:
+        error = failures[place]
+        nearest = getattr(error, "epsilon", None)
+        return rank.get(type(error), 1), math.inf if nearest is None else nearest
+
+    place = min(range(len(failures)), key=telling)
     first = failures[place]
     role = "needed by " if isinstance(first, MissingParameter) else ""
     return type(first)(f"{first.message} ({role}{obstacles[place].bound})", first.hint)
@@ -317,8 +324,9 @@ def _solved(bound: Bound, run: Run, question: Question, unknown: str) -> list[Re
         "lipschitz": "sensitivity", "noise_std": "scale", "laplace_scale": "scale", "window": "index",
         "epochs": "steps",
     }.get(unknown)  # fmt: skip
-    if unknown not in bound.parameters and through not in bound.parameters:
-        return [_indifferent(bound, run, question, unknown, direction)]
+    taken = unknown in bound.parameters or through in bound.parameters
+    if not taken and (whatever := _indifferent(bound, run, question, unknown, direction)) is not None:
+        return [whatever]
     if direction.integer and bound.coarse and bound.unmet(run.values):
         raise NotApplicable("demands what is not promised: " + "; ".join(bound.unmet(run.values)), "promise it")
     if bound.kind == "asymptotic":
@@ -347,23 +355,33 @@ def _solved(bound: Bound, run: Run, question: Question, unknown: str) -> list[Re
     return [_result(bound, run, unknown, value, **more)]
 
 
-def _indifferent(bound: Bound, run: Run, question: Question, unknown: str, direction: Direction) -> Result:
-    """Return the result of a bound that does not depend on the unknown and meets the budget: any value will do.
+def _indifferent(bound: Bound, run: Run, question: Question, unknown: str, direction: Direction) -> Result | None:
+    """Return the result of a bound that does not take the unknown: any value will do if the least private one does.
+
+    None where the unknown matters all the same, through something that follows from it.
 
     Raises:
-        NotApplicable: it misses the budget, or is no guarantee.
+        NotApplicable: the bound misses the budget whatever the unknown, or is no guarantee.
     """
     because = f"does not depend on {unknown}"
     if direction.integer or not bound.guarantee or bound.unmet(run.values):
         raise NotApplicable(because, f"solve for another parameter than {unknown}")
-    some = run.replacing(**{unknown: _start(run, unknown, direction)})
-    achieved = guarantee_of(bound, some.values, question.orders)
-    reached = achieved.epsilon(safe_log_delta(question))
+
+    def at(value: float) -> tuple[Guarantee, Answer]:
+        guarantee = guarantee_of(bound, run.replacing(**{unknown: value}).values, question.orders)
+        return guarantee, guarantee.epsilon(safe_log_delta(question))
+
+    value = direction.low if direction.more_is_private else direction.high
+    achieved, reached = at(value)
     if reached.value > _below(question.epsilon):
-        raise NotApplicable(f"{because}, and gives epsilon {reached.value:.6g}", "more noise, or a larger budget")
+        better = at(_start(run, unknown, direction))[1].value
+        if better < reached.value:
+            return None
+        raise Infeasible(
+            f"{because}, and gives epsilon {reached.value:.6g}", "more noise, or a larger budget", epsilon=reached.value
+        )
     how = _how(achieved, reached)
     how["details"] = {**(how.get("details") or {}), "achieved": {"epsilon": reached.value}, "any": True}
-    value = direction.low if direction.more_is_private else direction.high
     given = {"epsilon": question.epsilon, "delta": question.delta, "log_delta": question.log_delta}
     return _result(bound, run, unknown, value, **given, **how)
 
@@ -378,6 +396,7 @@ def _unreachable(bound: Bound, run: Run, question: Question, unknown: str, error
         f"no {unknown} meets epsilon = {question.epsilon:g} at this delta: at {unknown} = {error.reached:g} epsilon is "
         f"{reached:.6g}",
         "allow a larger epsilon or delta, or more noise",
+        epsilon=reached,
     )
 
 

@@ -287,3 +287,26 @@ def test_compare_from_python() -> None:
     assert math.isclose(alone.cases[0].tightness.ratio or 0.0, 1.0, abs_tol=1e-9)
     with pytest.raises(dpcalc.SpecError, match="does not take colour"):
         dpcalc.compare(algorithm="pnsgd", colour=3, **run)
+
+
+def test_what_a_bound_depends_on_through_something_else_is_not_any(ask_json: Any) -> None:
+    """The contraction bounds take how far a step leaves two points apart, which follows from the strong convexity."""
+    line = "compare --algorithm pnsgd -i 50 -n 100 -L 1 --smoothness 1 --eta 0.5 --sigma 1 -D 3 -d 1e-6"
+    [case] = ask_json(f"{line} -e 3 --solve strong-convexity")
+    rows = {result["bound"]: result for result in case["results"]}
+    assert rows["iteration.pnsgd"]["any"]
+    assert "any" not in rows["contraction.product"]
+    [back] = ask_json(f"{line} --strong-convexity {rows['contraction.product']['value']!r}")
+    assert next(r["value"] for r in back["results"] if r["bound"] == "contraction.product") <= 3.0
+    [plain] = ask_json(line)
+    assert next(r["value"] for r in plain["results"] if r["bound"] == "contraction.product") > 3.0
+
+
+def test_the_nearest_miss_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    from dpcalc.cli.main import main
+
+    line = "compare --algorithm shuffled -n 100 -L 1 --smoothness 1 --eta 0.5 --sigma 1 -D 3 -e 3 -d 1e-6"
+    with pytest.raises(SystemExit) as stop:
+        main([*line.split(), "--solve", "strong-convexity"])
+    assert stop.value.code == 3
+    assert "epsilon is 8.87687" in capsys.readouterr().err
