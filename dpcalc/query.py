@@ -363,9 +363,8 @@ def _indifferent(bound: Bound, run: Run, question: Question, unknown: str, direc
     Raises:
         NotApplicable: the bound misses the budget whatever the unknown, or is no guarantee.
     """
-    because = f"does not depend on {unknown}"
     if direction.integer or not bound.guarantee or bound.unmet(run.values):
-        raise NotApplicable(because, f"solve for another parameter than {unknown}")
+        raise NotApplicable(f"does not depend on {unknown}", f"solve for another parameter than {unknown}")
 
     def at(value: float) -> tuple[Guarantee, Answer]:
         guarantee = guarantee_of(bound, run.replacing(**{unknown: value}).values, question.orders)
@@ -378,7 +377,10 @@ def _indifferent(bound: Bound, run: Run, question: Question, unknown: str, direc
         if better < reached.value:
             return None
         raise Infeasible(
-            f"{because}, and gives epsilon {reached.value:.6g}", "more noise, or a larger budget", epsilon=reached.value
+            f"no {unknown} meets epsilon = {question.epsilon:g} at this delta: epsilon is {reached.value:.6g} whatever it "
+            "is",
+            "allow a larger epsilon or delta, or more noise",
+            epsilon=reached.value,
         )
     how = _how(achieved, reached)
     how["details"] = {**(how.get("details") or {}), "achieved": {"epsilon": reached.value}, "any": True}
