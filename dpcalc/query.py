@@ -377,8 +377,7 @@ def _indifferent(bound: Bound, run: Run, question: Question, unknown: str, direc
         if better < reached.value:
             return None
         raise Infeasible(
-            f"no {unknown} meets epsilon = {question.epsilon:g} at this delta: epsilon is {reached.value:.6g} whatever it "
-            "is",
+            f"no {unknown} meets epsilon = {question.epsilon:g} at this delta: epsilon is {reached.value:.6g} for any",
             "allow a larger epsilon or delta, or more noise",
             epsilon=reached.value,
         )
