@@ -26,6 +26,7 @@ _COARSE = 1 << 30  # bounds that cost tens of milliseconds are solved to 2e-7,
 _FINE = 1 << 16  # and their epsilon found to 1e-11, so that what was solved for is met when asked for
 _ROUGH = 1 << 44  # what a promise not made would give, to 4e-3
 _TYPED = ("flag", "argument")
+_SHARES, _HALVINGS = (0.999, 0.97, 0.9, 0.7, 0.4, 0.1, 0.01), 4  # of the best, where something below it is looked for
 _STEEP = 100.0  # how far ln delta is off matters to the search no further
 
 
@@ -62,7 +63,7 @@ def answer(run: Run, question: Question, bounds: list[Bound] | None = None) -> C
         try:
             if bound.coarse and bound.unmet(run.values):
                 _would_better(bound, run, question, unknown, results)
-            results.extend(_ANSWERS.get(unknown, _solved)(bound, run, question, unknown))
+            results.extend(_answer_of(bound, run, question, unknown, results))
         except DpcalcError as error:
             if isinstance(error, SpecError):
                 raise
@@ -79,6 +80,43 @@ def answer(run: Run, question: Question, bounds: list[Bound] | None = None) -> C
     return Case(
         run.algorithm, inputs, _ranked(results, unknown), tuple(obstacles), (), _warnings(results, question), ()
     )
+
+
+def _answer_of(bound: Bound, run: Run, question: Question, unknown: str, known: list[Result]) -> list[Result]:
+    best = min((result.value for result in known if result.guarantee), default=None)
+    if bound.coarse and bound.kind == "lower" and best and unknown in ("epsilon", *NOISE_SCALES):
+        return [_floor(bound, run, question, unknown, best)]
+    return _ANSWERS.get(unknown, _solved)(bound, run, question, unknown)
+
+
+def _floor(bound: Bound, run: Run, question: Question, unknown: str, best: float) -> Result:
+    """Return how near below the best guarantee nothing can be, found in few steps: a share of it that is too small.
+
+    Raises:
+        NotApplicable: it may be far below.
+    """
+    target = safe_log_delta(question)
+
+    def too_small(share: float) -> bool:
+        if unknown == "epsilon":
+            return guarantee_of(bound, run.values).log_delta(share * best).value > target
+        changed = run.replacing(**{unknown: share * best})
+        return guarantee_of(bound, changed.values).log_delta(_below(question.epsilon)).value > target
+
+    enough = 1.0
+    for low in _SHARES:
+        if too_small(low):
+            break
+        enough = low
+    else:
+        raise NotApplicable("says nothing within a factor 100 of the best guarantee", "leave it")
+    for _ in range(_HALVINGS if low < _SHARES[0] else 0):
+        middle = math.sqrt(low * enough)
+        low, enough = (middle, enough) if too_small(middle) else (low, middle)
+    given = {"epsilon": question.epsilon, "delta": question.delta, "log_delta": question.log_delta}
+    if unknown == "epsilon":
+        given["epsilon"] = low * best
+    return _result(bound, run, unknown, low * best, conversion="profile", **given)
 
 
 def _would_better(bound: Bound, run: Run, question: Question, unknown: str, results: list[Result]) -> None:

@@ -721,7 +721,7 @@ def shuffled_curved(
     if smoothness == 0.0:
         value = at(0.0)
     else:
-        value = _most(at, *_curvatures(step_size, smoothness, strong_convexity), tries=24, rounds=12)
+        value = _most(at, *_curvatures(step_size, smoothness, strong_convexity), tries=8, rounds=6)
     return _over(value + math.log(held), math.log(records))
 
 
