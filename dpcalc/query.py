@@ -188,13 +188,14 @@ def _explicit(run: Run, question: Question) -> str:
 def _refuse_unordered(run: Run, name: str) -> None:
     """Raise SpecError where privacy is not monotone in the parameter."""
     scheduled, why = "c1" in run.values, None
+    placed = run.sources.get("index") in ("flag", "argument")
     if scheduled and name in ("diameter", "strong_convexity"):
         why = "the schedule's noise moves with it"
     elif scheduled and name == "records" and run.algorithm != "online":
         why = "the noise is tuned to them, and delta is not monotone in them"
-    elif name == "records" and run.values.get("batch_size", 1) != 1 and run.algorithm != "pnsgd":
-        why = "a short last batch breaks the order"
-    elif name == "records" and run.algorithm == "online" and run.sources.get("index") not in ("flag", "argument"):
+    elif name == "records" and run.values.get("batch_size", 1) != 1 and not (run.algorithm == "pnsgd" and placed):
+        why = "a short last batch breaks the order" + (" (give --index)" if run.algorithm == "pnsgd" else "")
+    elif name == "records" and run.algorithm == "online" and not placed:
         why = "the record spoken of moves with them (give --index)"
     elif name == "step_size" and (scheduled or "langevin_std" in run.values):
         why = "the noise moves with it"

@@ -236,7 +236,8 @@ def _refuse_last_batch(values: Mapping[str, Any]) -> None:
         )
     if last == "nominal":
         raise SpecError(
-            "in a fixed order a short last batch is divided by its own size", "leave out --last-batch, or drop it"
+            "in a fixed order a short last batch is divided by its own size",
+            "leave out --last-batch: no bound for it is known here",
         )
 
 

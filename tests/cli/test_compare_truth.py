@@ -289,6 +289,15 @@ def test_a_fixed_order_is_not_told_less_than_the_truth_of_a_short_last_batch(alg
     assert front(algorithm, {**told, "last_batch": "own"}, epsilon=1.0).best is not None
 
 
+def test_how_many_records_is_not_asked_where_one_more_may_break_the_budget() -> None:
+    """The worst record of a pass moves into ever other last batches: 8 records may do where 9 do not."""
+    told = {**SMOOTH, "batch_size": 4}
+    epsilons = [front("pnsgd", {**told, "records": n}, delta=1e-2).best.value for n in (8, 9)]  # type: ignore[union-attr]
+    assert epsilons[0] < epsilons[1]
+    with pytest.raises(SpecError, match="a short last batch"):
+        front("pnsgd", told, epsilon=1.01 * epsilons[0], delta=1e-2, solve="records")
+
+
 # --- a stream ---------------------------------------------------------------------------------------------------------
 
 
