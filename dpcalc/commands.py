@@ -12,7 +12,7 @@ from dpcalc.gate import Gate, judge
 from dpcalc.query import Question, answer
 from dpcalc.registry import Bound, for_algorithm
 from dpcalc.report import Assertion, Case, Obstacle, Report, Result
-from dpcalc.spec.run import Run, describe
+from dpcalc.spec.run import FIXED_ORDER, Run, describe
 from dpcalc.spec.symbols import check
 
 
@@ -293,6 +293,8 @@ def _fitting(algorithm: str, values: dict[str, Any], origin: dict[str, str]) -> 
     taken = _taken(algorithm) | {"schedule"}
     if values.get("epochs") == 1:
         taken.add("epochs")  # one pass is what the algorithms without epochs do
+    if values.get("last_batch", "own") != "own" and algorithm in FIXED_ORDER:
+        taken.add("last_batch")  # `describe` says whether it matters
     left_out = [name for name in values if name not in taken and name in _IMMATERIAL]
     strange = [name for name in values if name not in taken and name not in _IMMATERIAL]
     if strange:

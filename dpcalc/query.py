@@ -241,15 +241,16 @@ def _explicit(run: Run, question: Question) -> str:
 def _refuse_unordered(run: Run, name: str) -> None:
     """Raise SpecError where privacy is not monotone in the parameter."""
     scheduled, why = "c1" in run.values, None
+    placed = run.sources.get("index") in ("flag", "argument")
     if scheduled and name in ("diameter", "strong_convexity"):
         why = "the schedule's noise moves with it"
     elif scheduled and name == "records" and run.algorithm != "online":
         why = "the noise is tuned to them, and delta is not monotone in them"
     elif name == "records" and run.algorithm.startswith("dp-sgd") and run.sources.get("steps") not in _TYPED:
         why = "the number of steps moves with them (give --steps)"
-    elif name == "records" and run.values.get("batch_size", 1) != 1 and run.algorithm != "pnsgd":
-        why = "a short last batch breaks the order"
-    elif name == "records" and run.algorithm == "online" and run.sources.get("index") not in ("flag", "argument"):
+    elif name == "records" and run.values.get("batch_size", 1) != 1 and not (run.algorithm == "pnsgd" and placed):
+        why = "a short last batch breaks the order" + (" (give --index)" if run.algorithm == "pnsgd" else "")
+    elif name == "records" and run.algorithm == "online" and not placed:
         why = "the record spoken of moves with them (give --index)"
     elif name == "step_size" and (scheduled or "langevin_std" in run.values):
         why = "the noise moves with it"
@@ -372,7 +373,7 @@ def _solved(bound: Bound, run: Run, question: Question, unknown: str) -> list[Re
     if unknown in bound.unsolved:
         raise NotApplicable(f"is not known to be monotone in {unknown}", f"try values of --{unknown} in a sweep")
     try:
-        value = _search(bound, run, unknown, excess)
+        value = _search(bound, run, unknown, excess, _likely(bound, run, question, unknown))
     except Infeasible as error:
         raise _unreachable(bound, run, question, unknown, error) from None
     achieved = guarantee_of(bound, run.replacing(**{unknown: value}).values, question.orders)
@@ -439,8 +440,25 @@ def _unreachable(bound: Bound, run: Run, question: Question, unknown: str, error
     )
 
 
-def _search(bound: Bound, run: Run, unknown: str, excess: Callable[[float], float]) -> float:
+def _likely(bound: Bound, run: Run, question: Question, unknown: str) -> float | None:
+    """Return about the noise that sampled steps need, whose composition is costly; None where there is no guess."""
+    names = ("records", "batch_size", "steps", "lipschitz")
+    known = {name: run.values[name] for name in names if run.values.get(name) is not None}
+    sampled = run.algorithm in ("noisy-sgd", "noisy-sgd-released", "dp-sgd-gradient") and len(known) == len(names)
+    if unknown != "noise_std" or bound.gives != "parts" or not sampled:
+        return None
+    from dpcalc.bounds.noisy_sgd import likely_noise_std
+
+    found = likely_noise_std(**known, epsilon=_below(question.epsilon), log_delta=safe_log_delta(question))
+    return found if 1e-100 < found < 1e100 else None
+
+
+def _search(
+    bound: Bound, run: Run, unknown: str, excess: Callable[[float], float], likely: float | None = None
+) -> float:
     direction = DIRECTIONS[unknown]
+    if likely is not None:
+        return extreme(excess, direction, likely, _COARSE, stride=1.5)
     if direction.integer:
         low, high = int(direction.low), int(direction.high)
         if unknown == "index":

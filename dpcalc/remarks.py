@@ -13,7 +13,7 @@ from dpcalc.spec.run import Run, describe
 
 _ORDERS = ("cyclic", "shuffle-once", "shuffled-epochs", "noisy-sgd")
 _NOT_FOR = {
-    "cyclic": ("last_batch", "permutation"),
+    "cyclic": ("permutation",),
     "noisy-sgd": ("last_batch", "permutation", "index"),
     "shuffle-once": ("index",),
     "shuffled-epochs": ("index",),

@@ -39,7 +39,9 @@ DIRECTIONS: dict[str, Direction] = {
 """
 
 
-def extreme(excess: Callable[[float], float], direction: Direction, start: float, ulps: int = 4) -> float:
+def extreme(
+    excess: Callable[[float], float], direction: Direction, start: float, ulps: int = 4, stride: float = 16.0
+) -> float:
     """Return the cheapest value of a continuous parameter with excess(value) <= 0.
 
     Args:
@@ -47,11 +49,12 @@ def extreme(excess: Callable[[float], float], direction: Direction, start: float
         direction: the least value is sought where more is private, else the greatest.
         start: a value to start bracketing from.
         ulps: width of the final bracket, in representable numbers.
+        stride: factor between the values tried at first.
 
     Raises:
         Infeasible: no value in the range meets the budget.
     """
-    toward = 16.0 if direction.more_is_private else 1.0 / 16.0
+    toward = stride if direction.more_is_private else 1.0 / stride
     good = start
     while excess(good) > 0.0:
         further = min(max(good * toward, direction.low), direction.high)

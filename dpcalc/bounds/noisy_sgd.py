@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.bounds.steps import CONVEX_SMOOTH, GAUSSIAN, GAUSSIAN_NOISE, NO_CLIPPING, ONE_RELEASE, STEP_WITHIN
+from dpcalc.notions import gaussian
 from dpcalc.numerics.floats import UNIT, down, ratio_up, up
 from dpcalc.registry import Requirement, bound
 from dpcalc.spec import loss
@@ -266,3 +267,17 @@ def clt_mu(*, mu: float, rate: float, steps: int) -> float:
         steps: T.
     """
     return math.sqrt(steps * _variance(mu, rate))
+
+
+def likely_noise_std(
+    *, records: int, batch_size: int, steps: int, lipschitz: float, epsilon: float, log_delta: float
+) -> float:
+    """Return about the noise that a composition needs, by the central limit theorem: where to look, no bound."""
+    whole = gaussian.largest_mu(epsilon=epsilon, log_delta_target=log_delta)
+    step = 2.0 * lipschitz / batch_size
+    low, high, rate = step * 1e-3, step * math.sqrt(steps) / whole, batch_size / records
+    while high > 1.02 * low:
+        middle = math.sqrt(low * high)
+        enough = clt_mu(mu=step / middle, rate=rate, steps=steps) <= whole
+        low, high = (low, middle) if enough else (middle, high)
+    return high

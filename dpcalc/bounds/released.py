@@ -416,6 +416,8 @@ def _renyi(
         records, batch_size, last_batch, sensitivity, noise, scale, step_size, displacement, diameter, nonexpansive
     )
     own = _own_ratio(records, batch_size, last_batch, sensitivity, scale)
+    if order == math.inf:
+        return own if noise == "laplace" else math.inf  # the greatest loss of the record's own step
     breaks = [own] if noise == "laplace" else []
     if breaks and displacement is not None and math.isfinite(diameter):
         breaks.append(later_ratio(displacement, diameter, step_size, scale))

@@ -44,6 +44,8 @@ _ONE_PASS = ("shuffled", "rotation", "shuffled-stop")
 _SHUFFLED_PASSES = ("shuffle-once", "shuffled-epochs", "shuffle-once-released", "shuffled-epochs-released")
 _SAMPLED = ("dp-sgd-output", "dp-sgd-gradient")
 _BY_STEPS = ("noisy-sgd", "noisy-gd", "noisy-sgd-released", "noisy-gd-released", *_SAMPLED)
+FIXED_ORDER = ("pnsgd", "cyclic", "cyclic-released")
+"""Where the order of batches is fixed, and their bounds divide a short last one by its own size."""
 _NO_INDEX = (*_ONE_PASS, *_SHUFFLED_PASSES, *_BY_STEPS)
 _DEFAULTS: dict[str, Any] = {"batch_size": 1, "adjacency": "replace-one"}
 _OWN_DEFAULTS: dict[str, dict[str, Any]] = {
@@ -111,6 +113,8 @@ def describe(algorithm: str, given: Mapping[str, Any], sources: Mapping[str, str
         )
     if algorithm == "local" and "records" not in values:
         values["records"], origin["records"] = 1, "default"  # a message depends on no other record
+    if algorithm in FIXED_ORDER:
+        _refuse_last_batch(values)
     _fill_index(algorithm, values, origin)
     if algorithm in _BY_STEPS:
         _fill_steps(algorithm, values, origin)
@@ -223,6 +227,26 @@ def _fill_steps(algorithm: str, values: dict[str, Any], origin: dict[str, str]) 
     if records is not None:
         each = 1 if algorithm.startswith("noisy-gd") else -(-records // values["batch_size"])
         values["steps"], origin["steps"] = values["epochs"] * each, "derived"
+
+
+def _refuse_last_batch(values: Mapping[str, Any]) -> None:
+    """Raise SpecError where a short last batch is not divided by its own size: a dropped one leaves a step less of
+    noise, and one divided by the nominal size contracts less, than the bounds for a fixed order take for granted.
+    """
+    records, size, last = values.get("records"), values["batch_size"], values.get("last_batch", "own")
+    if records is None or last == "own" or not records % size:
+        return
+    if last == "drop" and records > size:
+        whole = records - records % size
+        raise SpecError(
+            f"the {records % size} records of a short last batch are dropped in every pass of a fixed order",
+            f"they tell nothing: describe the others, with --records {whole}",
+        )
+    if last == "nominal":
+        raise SpecError(
+            "in a fixed order a short last batch is divided by its own size",
+            "leave out --last-batch: no bound for it is known here",
+        )
 
 
 def _fill_index(algorithm: str, values: dict[str, Any], origin: dict[str, str]) -> None:

@@ -17,14 +17,15 @@ from dpcalc import references
 from dpcalc.bounds import iteration, multi_epoch
 from dpcalc.bounds.linear import FLAT, PUBLISHED
 from dpcalc.bounds.multi_epoch import BALANCED
-from dpcalc.errors import DpcalcError, NotApplicable
+from dpcalc.errors import DpcalcError, NotApplicable, SpecError
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition
 from dpcalc.query import Question, answer, guarantee_of
 from dpcalc.registry import FAMILIES, GIVES, KINDS, QUESTIONS, Bound, all_bounds, for_algorithm, lookup
 from dpcalc.report import Case
+from dpcalc.solve import DIRECTIONS
 from dpcalc.spec.chain import Chain
-from dpcalc.spec.run import ALGORITHMS, describe
+from dpcalc.spec.run import ALGORITHMS, NOISE_SCALES, Run, describe
 from tests.oracles import draws, log_uniform, whole
 
 BOUNDS = {
@@ -269,8 +270,8 @@ def asked(bound: Bound, values: dict[str, Any], question: Question) -> Case:
 
 @EVERY
 def test_solved_noise_meets_the_budget(bound: Bound) -> None:
-    if not bound.guarantee or "schedule" in bound.parameters or bound.algorithms[0] in ("cyclic", "online", "repeated"):
-        pytest.skip("not solved here")
+    if not bound.guarantee or "schedule" in bound.parameters or bound.algorithms[0] in ("online", "repeated"):
+        pytest.skip("its noise is no parameter")
     solved, scale = 0, "laplace_scale" if noise_of(bound) == "laplace" else "noise_std"
     for r, values in runs(bound, default=4, cost=5000):
         del values["noise_std"], values["laplace_scale"]
@@ -292,6 +293,125 @@ def test_solved_noise_meets_the_budget(bound: Bound) -> None:
             tighter = asked(bound, less, Question(None, delta, math.log(delta))).best
             assert tighter is None or tighter.value > epsilon * (1.0 - 1e-8), note(bound, values, question)
     assert solved or bound.gives != "mu"
+
+
+THROUGH = {"lipschitz": "sensitivity", "window": "index", "epochs": "steps"}
+
+
+def solvable(bound: Bound) -> list[str]:
+    """The parameters that the bound depends on, is monotone in, and can be solved for; not its noise."""
+    names = [name for name in DIRECTIONS if name in bound.parameters or THROUGH.get(name) in bound.parameters]
+    others = {*bound.unsolved, *NOISE_SCALES, "window" if bound.algorithms[0] != "online" else "",
+              "epochs" if "steps" in bound.parameters else ""}  # fmt: skip
+    return [name for name in names if name not in others]
+
+
+def described(bound: Bound, values: dict[str, Any]) -> Run:
+    """The run in the terms of its user."""
+    kept = {*bound.parameters, "records", "step_size", "smoothness", "permutation", "batch_size", "adjacency", "noise"}
+    given = {k: v for k, v in values.items() if k in kept - {"sensitivity", "scale", *NOISE_SCALES}}
+    algorithm = bound.algorithms[0]
+    if algorithm.startswith("noisy-gd"):
+        del given["batch_size"]
+    elif algorithm.startswith("noisy-sgd"):
+        given["batch_size"] = min(given["batch_size"], given["records"])
+    if algorithm in ("pnsgd", "skip", "stop", "cyclic", "cyclic-released", "online"):
+        given["index"] = values["index"]
+    if algorithm not in ("local", "repeated", "online"):
+        given["last_batch"] = values["last_batch"] if algorithm.startswith("shuffle") else "own"
+    if algorithm == "repeated":
+        given = {k: v for k, v in values.items() if k in bound.parameters}
+    else:
+        given["lipschitz"] = values["sensitivity"] / (2.0 if values["adjacency"] == "replace-one" else 1.0)
+        if algorithm != "online":
+            scale = "laplace_scale" if values["noise"] == "laplace" else "noise_std"
+            given[scale] = values["scale"] if "scale" in bound.parameters else values[scale]
+    return describe(algorithm, given)
+
+
+def next_cheaper(name: str, value: float, run: Run) -> float | None:
+    """The nearest value that asks for less, or None at the end of what there is."""
+    more = -1 if DIRECTIONS[name].more_is_private else 1
+    if not DIRECTIONS[name].integer:
+        limits = {"strong_convexity": run.values["smoothness"], "step_size": 2.0 / run.values["smoothness"]}
+        cheaper = value * (1.0 + 1e-6 * more)
+        return cheaper if name not in limits or cheaper < limits[name] * (1.0 - 1e-5) else None
+    if name == "batch_size":
+        return max((b for b in range(1, int(value)) if run.values["records"] % b == 0), default=None)
+    least = run.values["index"] if name == "records" and "index" in run.values else int(DIRECTIONS[name].low)
+    most = {"index": run.values.get("records"), "window": run.values.get("records", 0) - 1}.get(name, 10**15)
+    return value + more if least <= value + more <= most else None
+
+
+@EVERY
+def test_what_is_solved_for_meets_the_budget(bound: Bound) -> None:
+    """Asked back it does, and the next value, which asks for less, does not."""
+    if not bound.guarantee or "schedule" in bound.parameters:
+        pytest.skip("nothing is solved for here")
+    if bound.id == "shuffled_epochs.fresh_secret":
+        pytest.skip("takes ten seconds, and is hidden_position.shuffled otherwise")
+    counted = 0
+    sharp = bound.gives in ("mu", "log_delta") and not bound.coarse
+    for r, values in runs(
+        bound, default=1 if "laplace" in bound.id or bound.id == "shuffled_epochs.fresh" else 4, cost=10000
+    ):
+        names = solvable(bound)
+        if values["records"] % values["batch_size"]:
+            values["batch_size"] = 1
+        if bound.algorithms[0] == "pnsgd" and "strong_convexity" in bound.parameters:  # else all is forgotten
+            values["index"] = max(1, values["records"] - r.randint(1, 4) * values["batch_size"])
+        if bound.coarse:
+            values["records"] = min(values["records"], 40)
+            values["index"], values["steps"] = min(values["index"], values["records"]), min(values["steps"], 20)
+            values["batch_size"], values["epochs"] = 1, min(values["epochs"], 5)
+            names = r.sample(names, min(1, len(names)))
+        try:
+            run = described(bound, values)
+            guarantee = guarantee_of(bound, run.values)
+            tried = [(e, guarantee.log_delta(e * (1.0 - 1e-9)).value) for e in (log_uniform(r, 0.05, 5.0), 0.02, 20.0)]
+        except DpcalcError:
+            continue
+        epsilon, own = next(((e, own) for e, own in tried if -200.0 < own < -1e-3), (0.0, 0.0))
+        if not own:
+            continue
+        log_delta = own * (1.0 - 1e-6)
+        asks = {"delta": math.exp(log_delta), "log_delta": log_delta}
+        for name in names:
+            inner = THROUGH.get(name, name)
+            given = {k: v for k, v in run.values.items() if run.sources[k] in ("flag", "argument")}
+            given = {k: v for k, v in given.items() if k not in (name, "index" if name == "window" else "")}
+            if inner == "epochs":
+                given.pop("steps", None)
+            try:
+                open_run = describe(run.algorithm, given)
+                best = answer(open_run, Question(epsilon, solve=name, **asks), [bound]).best
+            except DpcalcError as error:
+                assert error.hint
+                continue
+            assert best is not None
+            what = note(bound, given, (name, best.value, epsilon, log_delta))
+            if best.details and best.details.get("any"):
+                continue
+            counted += 1
+            solved = open_run.replacing(**{name: best.value})
+            back = answer(solved, Question(None, **asks), [bound]).best
+            assert back is not None, what
+            if bound.coarse and back.value > epsilon:  # a search over certificates: not monotone to its rounding
+                back = answer(solved, Question(epsilon), [bound]).best
+                assert back is not None, what
+                assert back.log_delta is not None, what
+                assert back.log_delta <= log_delta, what
+                continue
+            assert back.value <= epsilon, what
+            cheaper = next_cheaper(name, best.value, open_run) if sharp else None
+            if cheaper is None:
+                continue
+            try:
+                worse = answer(open_run.replacing(**{name: cheaper}), Question(None, **asks), [bound]).best
+            except (NotApplicable, SpecError):
+                continue
+            assert worse is None or worse.value > epsilon * (1.0 - 1e-9), what
+    assert counted or bound.coarse or bound.gives == "epsilon" or "laplace" in bound.id or not solvable(bound)
 
 
 # --- never below what is true ---------------------------------------------------------------------------------

@@ -415,6 +415,11 @@ def test_renyi_by_quadrature() -> None:
         assert value * (1 - 1e-9) <= found <= value * (1 + 4e-3), (what, found, value)
 
 
+def test_renyi_of_infinite_order_is_the_greatest_loss() -> None:
+    assert curve_run("laplace", 0.7, 2.0, 3, 5, math.inf) == pytest.approx(5 * 0.7, rel=1e-14)
+    assert curve_run("gaussian", 0.7, 2.0, 3, 5, math.inf) == math.inf
+
+
 def test_renyi_is_no_better_than_the_curve() -> None:
     for r in draws("renyi and curves", 8, 800):
         given, loss = fresh_run(r)

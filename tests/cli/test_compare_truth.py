@@ -1,0 +1,672 @@
+"""For every algorithm, no guarantee of `compare` is below the truth, and no value it solves for misses the budget.
+
+The truth is worked out by brute force: every order, stop or batch of a small run on an interval, with the exact laws of
+`tests.oracles.chains`; closed forms of linear and quadratic losses; exact sums. All is asked by the front door.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+import dpcalc
+from dpcalc.commands import COMMANDS
+from dpcalc.errors import Infeasible, NotApplicable, SpecError
+from dpcalc.report import Case as Answer
+from tests.oracles import draws, log_uniform, pld, sampled
+from tests.oracles.chains import (
+    LOSS_CLASSES,
+    Array,
+    Case,
+    Gradient,
+    Grid,
+    Step,
+    constant,
+    fixed_order,
+    hockey_stick,
+    laplace_linear_delta,
+    random_case,
+    step,
+)
+
+LAST_BATCHES = ("own", "nominal", "drop")
+RELEASED = "-released"
+
+
+# --- asking -----------------------------------------------------------------------------------------------------------
+
+
+def front(algorithm: str, told: dict[str, Any], **question: Any) -> Answer:
+    """The answer to a question about a run, in which ``-released`` says that every epoch's iterate is."""
+    given = {name: value for name, value in told.items() if value is not None}
+    if algorithm.endswith(RELEASED):
+        given["release"] = "epoch"
+    return dpcalc.compare(algorithm=algorithm.removesuffix(RELEASED), **given, **question).cases[0]
+
+
+def flags(algorithm: str, told: dict[str, Any]) -> str:
+    """The run as typed."""
+    given = {"algorithm": algorithm.removesuffix(RELEASED), **told}
+    if algorithm.endswith(RELEASED):
+        given["release"] = "epoch"
+    words = [w for name, v in given.items() if v is not None for w in (f"--{name.replace('_', '-')}", f"{v}")]
+    return shlex.join(["compare", *words])
+
+
+def promised(answer: Answer, conditional: bool = False) -> list[Any]:
+    """The results that are guarantees; also those whose promise is kept, though it was not made, if ``conditional``."""
+    kinds = ("upper", "exact", "conditional") if conditional else ("upper", "exact")
+    return [result for result in answer.results if result.kind in kinds]
+
+
+# --- the truth of small runs ------------------------------------------------------------------------------------------
+
+
+class Runs:
+    """The laws of what a run releases: a function of the record that differs, the last of ``everyone``."""
+
+    def __init__(self, case: Case, algorithm: str, told: dict[str, Any]) -> None:
+        self.case, self.algorithm, self.told = case, algorithm, told
+        self.size, self.last = told.get("batch_size") or 1, told.get("last_batch") or "own"
+
+    def orders(self) -> list[tuple[int, ...]]:
+        n, i = self.case.records, self.case.index
+        fixed = (*range(i - 1), n - 1, *range(i - 1, n - 1))
+        if self.algorithm == "rotation":
+            return [fixed[s:] + fixed[:s] for s in range(n)]
+        if self.algorithm == "skip":
+            return [fixed[s:] for s in range(n // 2 + 1)]
+        if self.algorithm.startswith("shuffle"):
+            return list(itertools.permutations(range(n)))
+        return [fixed]
+
+    def laws(self, grid: Grid, record: Any) -> Array:
+        """One row for each equally likely order (and stop), of which the secret run releases the mean."""
+        name, passes = self.algorithm.removesuffix(RELEASED), self.told.get("epochs", 1)
+        released = self.algorithm.endswith(RELEASED)
+        if name in ("noisy-sgd", "noisy-gd"):
+            size = self.case.records if name == "noisy-gd" else self.size
+            return sampled.batched(self.case, grid, record, size, self.told["steps"], released)[None, :]
+        if released:
+            same = name != "shuffled-epochs"
+            return sampled.passes(self.case, grid, record, self.orders(), self.size, self.last, same)
+        maker = sampled.Maker(self.case, grid, record)
+        made = [maker.order(order, self.size, self.last) for order in self.orders()]
+        if name == "shuffled-epochs":
+            runs = [list(itertools.chain(*many)) for many in itertools.product(made, repeat=passes)]
+        elif name in ("stop", "shuffled-stop"):
+            runs = [one[:stop] for one in made for stop in range(1, len(one) + 1)]
+        else:
+            runs = [one * passes for one in made]
+        return np.array([through(grid.start, run) for run in runs])
+
+    def truths(self, published: bool) -> list[tuple[float, float]]:
+        """(delta, error) at every epsilon."""
+        case = self.case
+
+        def found(grid: Grid) -> list[float]:
+            p, q = (self.laws(grid, record) for record in (case.x, case.x_prime))
+            joint = (p / len(p), q / len(q)) if published else (p.mean(axis=0), q.mean(axis=0))
+            return [hockey_stick(*joint, e, 1e-9) for e in case.epsilons]
+
+        if case.noise == "gaussian":
+            released = self.algorithm.endswith(RELEASED)
+            grid = sampled.fine_nodes(case, 2) if released else case.nodes(400)
+            return [(value, 1e-8 * value) for value in found(grid)]
+        coarse, fine = (found(case.cells(count)) for count in ((40, 80) if self.many else (150, 300)))
+        return [(b, abs(b - a) + 1e-9 * b) for a, b in zip(coarse, fine, strict=True)]
+
+    @property
+    def many(self) -> bool:
+        return self.algorithm.endswith(RELEASED)
+
+
+def through(law: Array, steps: Sequence[Step]) -> Array:
+    for one in steps[:-1]:
+        law = law @ one.inner
+    return law @ steps[-1].last
+
+
+def described(case: Case, algorithm: str, **more: Any) -> dict[str, Any]:
+    told = {
+        "records": case.records,
+        "lipschitz": case.lipschitz,
+        "loss_class": case.loss_class,
+        "smoothness": case.smoothness,
+        "strong_convexity": case.strong_convexity or None,
+        "step_size": case.step_size,
+        "diameter": case.diameter,
+        "noise_std" if case.noise == "gaussian" else "laplace_scale": case.scale,
+        **more,
+    }
+    if algorithm.removesuffix(RELEASED) in ("pnsgd", "skip", "stop", "cyclic"):
+        told["index"] = case.index
+    if algorithm == "skip":
+        del told["loss_class"]
+    return told
+
+
+def weaker(r: random.Random, told: dict[str, Any]) -> dict[str, Any]:
+    """The same run, of which less is said."""
+    told = dict(told)
+    kind = r.randrange(3)
+    if kind == 0 and "loss_class" in told:
+        told.update(loss_class="lipschitz", strong_convexity=None, smoothness=None)
+    elif kind == 1:
+        told["diameter"] = None
+    else:
+        told["strong_convexity"] = None
+    return told
+
+
+def check(algorithm: str, told: dict[str, Any], epsilons: Sequence[float], truths: Any, secret: bool = False) -> int:
+    """Nothing promised is below the truth: delta at every epsilon, and epsilon at one of the true deltas."""
+    count = 0
+    for epsilon, (truth, error) in zip(epsilons, truths, strict=True):
+        floor = (truth - 2.0 * error) * (1.0 - 1e-8)
+        what = f"{flags(algorithm, told)} -e {epsilon!r}: truth {truth!r}"
+        try:
+            answers = promised(front(algorithm, told, epsilon=epsilon), secret)
+        except (NotApplicable, Infeasible):
+            continue
+        for result in answers:
+            assert floor <= result.value, f"{what}, {result.bound} says {result.value!r}"
+            count += 1
+        if not 1e-250 < floor < 1.0 or epsilon != sorted(epsilons)[len(epsilons) // 2]:
+            continue
+        try:
+            answers = promised(front(algorithm, told, delta=floor), secret)
+        except (NotApplicable, Infeasible):
+            continue
+        for result in answers:
+            assert epsilon * (1.0 - 1e-12) <= result.value, f"{what}, {result.bound} says epsilon {result.value!r}"
+    return count
+
+
+SMALL = {
+    "pnsgd": (1, 2, 3, 4, 6),
+    "skip": (1, 2, 3, 4, 6),
+    "stop": (1, 2, 4, 6),
+    "shuffled": (1, 2, 3, 4),
+    "rotation": (2, 3, 4, 6),
+    "shuffled-stop": (2, 3, 4),
+    "cyclic": (1, 2, 3, 4),
+    "shuffle-once": (2, 3, 4),
+    "shuffled-epochs": (2, 3),
+    "noisy-sgd": (2, 3, 4),
+    "noisy-gd": (1, 2, 5),
+    "cyclic-released": (1, 2, 3),
+    "shuffle-once-released": (2, 3),
+    "shuffled-epochs-released": (2, 3),
+    "noisy-sgd-released": (2, 3),
+    "noisy-gd-released": (1, 3),
+}
+OFTEN = {
+    "rotation": 8, "shuffled": 8, "shuffle-once": 8, "shuffled-epochs": 8, "shuffled-epochs-released": 1,
+    "cyclic-released": 5,
+}  # fmt: skip
+
+SINGLE = ("skip", "stop", "shuffled-stop", "noisy-gd", "noisy-gd-released")
+SLOW = ("shuffled-epochs-released",)
+SECRET = ("shuffled", "shuffle-once", "shuffled-epochs", "shuffled-epochs-released")
+NO_LAPLACE = ("skip", "noisy-sgd", "noisy-gd", "noisy-sgd-released", "noisy-gd-released", "cyclic", "shuffle-once",
+              "shuffled-epochs", "shuffle-once-released")  # fmt: skip
+
+
+def small_run(r: random.Random, algorithm: str) -> tuple[Case, dict[str, Any]]:
+    """A run of this algorithm, of a class and with noise that it has bounds for, often with a short last batch."""
+    name = algorithm.removesuffix(RELEASED)
+    noise = "gaussian" if algorithm in NO_LAPLACE or r.random() < 0.5 else "laplace"
+    hidden_maps = algorithm in NO_LAPLACE and not algorithm.endswith(RELEASED)
+    loss_class = "convex-smooth" if hidden_maps or r.random() < 0.4 else r.choice(LOSS_CLASSES)
+    case = random_case(r, noise, loss_class, r.choice(SMALL[algorithm]))
+    case = replace(case, epsilons=(0.0, log_uniform(r, 0.05, 0.5), log_uniform(r, 0.5, 3.0)))
+    more: dict[str, Any] = {}
+    if r.random() < 0.25:
+        case, more = replace(case, x_prime=constant(0.0, case.low, case.high)), {"adjacency": "null-record"}
+    if algorithm not in SINGLE:
+        more["batch_size"] = r.choice((1, 2, 2, 3))
+        if name.startswith("noisy"):
+            more["batch_size"] = min(more["batch_size"], case.records)
+        elif name not in ("pnsgd", "cyclic"):
+            more["last_batch"] = r.choice(LAST_BATCHES)
+    if name in ("noisy-sgd", "noisy-gd"):
+        more["steps"] = r.choice((1, 2) if algorithm == "noisy-sgd-released" else (1, 2, 3, 6))
+        if algorithm == "noisy-gd-released":
+            more["steps"] = min(more["steps"], 2)
+    elif algorithm.endswith(RELEASED):
+        more["epochs"] = 2
+    elif name in ("cyclic", "shuffle-once", "shuffled-epochs"):
+        more["epochs"] = r.choice((1, 2, 3)) if name != "shuffled-epochs" or case.records == 2 else r.choice((1, 2))
+    return case, described(case, algorithm, **more)
+
+
+@pytest.mark.parametrize("algorithm", SMALL)
+def test_no_small_run_is_less_private(algorithm: str) -> None:
+    count = 0
+    for r in draws(f"front door {algorithm}", OFTEN.get(algorithm, 12), 2000):
+        case, told = small_run(r, algorithm)
+        runs = Runs(case, algorithm, told)
+        truths = runs.truths(True)
+        count += check(algorithm, told, case.epsilons, truths)
+        if algorithm not in SLOW:
+            count += check(algorithm, weaker(r, told), case.epsilons, truths)
+        if algorithm in SECRET:
+            hidden = {**told, "permutation": "secret"}
+            truths = runs.truths(False)
+            count += check(algorithm, hidden, case.epsilons, truths)
+            count += check(algorithm, {**told, "permutation": "public"}, case.epsilons, truths, True)
+    assert count
+
+
+def test_every_algorithm_has_its_truth() -> None:
+    covered = {name.removesuffix(RELEASED) for name in SMALL} | {"local", "repeated", "online"}
+    assert covered == set(COMMANDS["compare"].algorithms)
+
+
+@pytest.mark.parametrize("algorithm", ["pnsgd", "cyclic", "cyclic-released"])
+def test_a_fixed_order_is_not_told_less_than_the_truth_of_a_short_last_batch(algorithm: str) -> None:
+    """Dropped, or divided by the nominal size, it hides less than one divided by its own; a whole one is as ever."""
+    told: dict[str, Any] = {"records": 3, "batch_size": 2, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.5}
+    told.update(noise_std=1.0, index=1)
+    for last in ("nominal", "drop"):
+        with pytest.raises(SpecError, match="fixed order"):
+            front(algorithm, {**told, "last_batch": last}, epsilon=1.0)
+        for size in (1, 3):
+            values = [
+                front(algorithm, {**told, "batch_size": size, "last_batch": x}, epsilon=1.0) for x in (None, last)
+            ]
+            assert values[0].best.value == values[1].best.value  # type: ignore[union-attr]
+    assert front(algorithm, {**told, "last_batch": "own"}, epsilon=1.0).best is not None
+
+
+def test_how_many_records_is_not_asked_where_one_more_may_break_the_budget() -> None:
+    """The worst record of a pass moves into ever other last batches: 8 records may do where 9 do not."""
+    told = {**SMOOTH, "batch_size": 4}
+    epsilons = [front("pnsgd", {**told, "records": n}, delta=1e-2).best.value for n in (8, 9)]  # type: ignore[union-attr]
+    assert epsilons[0] < epsilons[1]
+    with pytest.raises(SpecError, match="a short last batch"):
+        front("pnsgd", told, epsilon=1.01 * epsilons[0], delta=1e-2, solve="records")
+
+
+# --- a stream ---------------------------------------------------------------------------------------------------------
+
+
+def stream_scale(told: dict[str, Any], t: int) -> float:
+    """The schedule's noise of record t."""
+    mp = mpmath
+    factor = max(
+        abs(1 - told["step_size"] * (told["strong_convexity"] or 0.0)), abs(1 - told["step_size"] * told["smoothness"])
+    )
+    half, x = factor * told["diameter"] / (2 * told["step_size"]), mp.mpf(t) ** told["decay_exponent"] / told["c1"]
+    if told["noise"] == "laplace":
+        found = half / mp.log(x + told["c2"])
+    else:
+        found = half / mp.sqrt(mp.lambertw(x * x / (2 * mp.pi) + told["c2"]).real)
+    return float(found) * (told["noise_multiplier"] or 1.0)
+
+
+def stream_truths(case: Case, told: dict[str, Any]) -> list[tuple[float, float]]:
+    """(delta, error) of the record at ``index``."""
+    scales = [stream_scale(told, t) for t in range(1, told["records"] + 1)]
+
+    def found(grid: Grid) -> list[float]:
+        def steps(gradient: Any) -> list[Step]:
+            mapped = case.psi(gradient, grid.points)
+            return [step(grid, mapped, case.step_size * scale, told["noise"]) for scale in scales]
+
+        others = [steps(g) for g in case.others]
+        i = told["index"]
+        placed = [one[t if t < i - 1 else t + 1] for t, one in enumerate(others)]
+        p, q = fixed_order(grid.start, placed, steps(case.x)[i - 1], steps(case.x_prime)[i - 1], i)
+        return [hockey_stick(p, q, e, 1e-9) for e in case.epsilons]
+
+    if told["noise"] == "gaussian":
+        return [(v, 1e-8 * v) for v in found(replace(case, scale=min(scales)).nodes(400))]
+    coarse, fine = (found(case.cells(count)) for count in (150, 300))
+    return [(b, abs(b - a) + 1e-9 * b) for a, b in zip(coarse, fine, strict=True)]
+
+
+def stream_run(r: random.Random) -> tuple[Case, dict[str, Any]]:
+    case = random_case(r, None, "convex-smooth", r.choice((1, 2, 3, 5)))
+    told = described(
+        case, "online", noise=case.noise, c1=log_uniform(r, 0.5, 30.0), c2=log_uniform(r, 1.2, 20.0),
+        decay_exponent=r.uniform(1.1, 2.5), noise_multiplier=r.choice((None, 0.9, 1.25)), index=case.index,
+    )  # fmt: skip
+    for name in ("noise_std", "laplace_scale"):
+        told.pop(name, None)
+    return case, told
+
+
+def test_no_stream_is_less_private() -> None:
+    count = 0
+    for r in draws("front door online", 6, 2000):
+        case, told = stream_run(r)
+        if stream_scale(told, 1) * case.step_size < 0.02 * case.diameter:
+            continue  # too fine for the grid
+        count += check("online", told, case.epsilons, stream_truths(case, told))
+    assert count > 20
+
+
+# --- closed forms -----------------------------------------------------------------------------------------------------
+
+
+def normal(mu: Any, epsilon: float) -> float:
+    """delta between N(mu, 1) and N(0, 1)."""
+    with mpmath.workdps(40):
+        m, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
+        if m == 0:
+            return 0.0
+        return float(mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m))
+
+
+def optimal(told: dict[str, Any], epsilon: float) -> float:
+    """Optimal composition (Kairouz, Oh and Viswanath): the sum over all counts of one of two outcomes."""
+    with mpmath.workdps(60):
+        mp, k, e0 = mpmath, told["epochs"], mpmath.mpf(told["epoch_epsilon"])
+        delta0, e = mp.mpf(told.get("epoch_delta") or 0), mp.mpf(epsilon)
+        ratio = [
+            mp.binomial(k, j) * max(0, mp.exp((k - j) * e0) - mp.exp(e + j * e0)) / (1 + mp.exp(e0)) ** k
+            for j in range(k + 1)
+        ]
+        return float(1 - (1 - delta0) ** k * (1 - mp.fsum(ratio)))
+
+
+def sampled_steps(told: dict[str, Any], epsilon: float) -> float:
+    """Linear losses, every iterate released: the steps are independent, each moved by the record or not.
+
+    All the other records are x', which makes it a mixture against a normal law, or halfway between x and x'.
+    """
+    size, rate = told["batch_size"], told["batch_size"] / told["records"]
+    mu = 2.0 * told["lipschitz"] / (size * told["noise_std"])
+    x, w = np.polynomial.legendre.leggauss(12)
+    edges = np.arange(-9.0, 9.0 + mu, 0.25)
+    nodes = (edges[:-1, None] + 0.125 * (1 + x)).ravel()
+    log_weights = np.log(np.tile(0.125 * w, len(edges) - 1)) - nodes**2 / 2 - math.log(2 * math.pi) / 2
+
+    def mixed(shift: float) -> Array:
+        """ln of the density of a step over that of N(0, 1)."""
+        still = math.log1p(-rate) if rate < 1.0 else -math.inf
+        found: Array = np.logaddexp(still, math.log(rate) + shift * nodes - shift * shift / 2)
+        return found
+
+    pairs = ((mixed(mu), 0.0 * nodes), (0.0 * nodes, mixed(mu)), (mixed(mu / 2), mixed(-mu / 2)))
+    return max(together(p - q, np.exp(log_weights + p), told["steps"], epsilon) for p, q in pairs)
+
+
+def together(loss: Array, weights: Array, count: int, epsilon: float, spacing: float = 4e-4) -> float:
+    """delta of so many independent losses, each rounded down to a lattice."""
+    loss, weights = loss[weights > 1e-15], weights[weights > 1e-15]
+    cells = np.floor(loss / spacing).astype(int)
+    first, length = int(cells.min()), count * int(np.ptp(cells)) + 1
+    law = np.bincount(cells - first, weights, minlength=length)
+    total = np.fft.irfft(np.fft.rfft(law, length + 1) ** count, length + 1)
+    reached = (np.arange(length + 1) + count * first) * spacing
+    return float(np.sum(total * -np.expm1(np.minimum(epsilon - reached, 0.0)))) - 1e-12
+
+
+def ratio(told: dict[str, Any]) -> float:
+    return 2.0 * told["lipschitz"] / ((told.get("batch_size") or 1) * told["noise_std"])
+
+
+def first_of_linear(told: dict[str, Any], epsilon: float) -> float:
+    """A record of the first batch of linear losses: its uses and all the noise add up."""
+    steps = told["records"] // (told.get("batch_size") or 1)
+    return normal(ratio(told) * math.sqrt(told.get("epochs") or 1) / math.sqrt(steps), epsilon)
+
+
+def after_a_reset(told: dict[str, Any], epsilon: float) -> float:
+    """The step before the record's forgets all, and its own: only the noise from there on hides it."""
+    n, i, b = told["records"], told.get("index") or told["records"], told.get("batch_size") or 1
+    j, total = -(-i // b), -(-n // b)
+    held = b if j < total else n - b * (total - 1)
+    return normal(2.0 * told["lipschitz"] / (held * told["noise_std"] * math.sqrt(total - j + 1)), epsilon)
+
+
+def full_batches(told: dict[str, Any], epsilon: float) -> float:
+    """The springs of all records alike: every step contracts by c and moves the mean by the record's share."""
+    steps, c = told.get("steps") or told["epochs"], 1.0 - told["step_size"] * (told.get("strong_convexity") or 0.0)
+    moved, spread = math.fsum(c**t for t in range(steps)), math.fsum(c ** (2 * t) for t in range(steps))
+    return normal(2.0 * told["lipschitz"] / (told["records"] * told["noise_std"]) * moved / math.sqrt(spread), epsilon)
+
+
+def every_full_batch(told: dict[str, Any], epsilon: float) -> float:
+    return full_batches({**told, "strong_convexity": 0.0}, epsilon)
+
+
+def one_message(told: dict[str, Any], epsilon: float) -> float:
+    return normal(2.0 * told["lipschitz"] / told["noise_std"], epsilon)
+
+
+def of_laplace(told: dict[str, Any], epsilon: float) -> float:
+    return laplace_linear_delta(told["records"], 2.0 * told["lipschitz"] / told["laplace_scale"], epsilon)
+
+
+SMOOTH = {"lipschitz": 0.75, "smoothness": 1.0, "step_size": 0.5, "noise_std": 1.5}
+SPRINGS = {**SMOOTH, "strong_convexity": 0.3}
+Truth = Callable[[dict[str, Any], float], float]
+CLOSED: list[tuple[str, dict[str, Any], Truth, float]] = [
+    ("pnsgd", {**SMOOTH, "records": 5, "index": 1}, first_of_linear, 1e-9),
+    ("pnsgd", {**SMOOTH, "records": 6, "index": 2, "batch_size": 3}, first_of_linear, 1e-9),
+    ("pnsgd", {**SMOOTH, "smoothness": 2.0, "records": 5, "index": 3}, after_a_reset, 1e-9),
+    ("pnsgd", {**SMOOTH, "smoothness": 2.0, "records": 5, "index": 3, "batch_size": 2}, after_a_reset, 1e-9),
+    ("pnsgd", {**SMOOTH, "smoothness": 2.0, "records": 5, "batch_size": 2}, after_a_reset, 1e-9),
+    ("pnsgd", {**SMOOTH, "noise_std": None, "laplace_scale": 1.0, "records": 4, "index": 1}, of_laplace, math.inf),
+    ("local", {"lipschitz": 0.75, "noise_std": 1.5}, one_message, 1e-9),
+    ("cyclic", {**SMOOTH, "records": 5, "index": 1, "epochs": 7}, first_of_linear, 1e-9),
+    ("cyclic", {**SMOOTH, "records": 6, "index": 2, "batch_size": 2, "epochs": 40}, first_of_linear, 1e-9),
+    ("cyclic-released", {**SMOOTH, "records": 5, "index": 1, "epochs": 7}, first_of_linear, 1e-9),
+    ("cyclic-released", {**SMOOTH, "records": 6, "index": 2, "batch_size": 2, "epochs": 3}, first_of_linear, 1e-9),
+    ("noisy-gd", {**SMOOTH, "records": 3, "steps": 20}, full_batches, 1e-9),
+    ("noisy-gd", {**SPRINGS, "records": 3, "steps": 20}, full_batches, 1e-9),
+    ("noisy-gd", {**SPRINGS, "records": 1, "epochs": 2, "batch_size": None}, full_batches, 1e-9),
+    ("noisy-gd-released", {**SPRINGS, "records": 3, "steps": 20}, every_full_batch, 1e-9),
+    ("noisy-sgd-released", {**SMOOTH, "records": 4, "batch_size": 1, "steps": 6}, sampled_steps, math.inf),
+    ("noisy-sgd-released", {**SMOOTH, "records": 4, "batch_size": 2, "steps": 1}, sampled_steps, 0.05),
+    ("noisy-sgd-released", {**SMOOTH, "records": 5, "batch_size": 2, "steps": 12}, sampled_steps, math.inf),
+    ("noisy-sgd-released", {**SMOOTH, "records": 100, "batch_size": 1, "steps": 60}, sampled_steps, math.inf),
+    ("noisy-sgd-released", {**SMOOTH, "records": 2, "batch_size": 2, "steps": 4}, sampled_steps, 5e-3),
+    ("noisy-sgd", {**SMOOTH, "records": 2, "batch_size": 2, "steps": 4}, every_full_batch, 2e-3),
+    ("repeated", {"epochs": 1, "epoch_epsilon": 0.3, "epoch_delta": 1e-3}, optimal, 1e-9),
+    ("repeated", {"epochs": 9, "epoch_epsilon": 0.3, "epoch_delta": 1e-6}, optimal, 1e-9),
+    ("repeated", {"epochs": 60, "epoch_epsilon": 0.05}, optimal, 1e-9),
+]
+
+
+@pytest.mark.parametrize(("algorithm", "told", "truth", "near"), CLOSED)
+def test_closed_forms(ask_json: Any, algorithm: str, told: dict[str, Any], truth: Truth, near: float) -> None:
+    for epsilon in (0.0, 0.2, 1.0):
+        value = truth(told, epsilon)
+        [case] = ask_json(f"{flags(algorithm, told)} -e {epsilon!r}")
+        best = math.inf
+        for result in case["results"]:
+            if result["kind"] in ("upper", "exact"):
+                assert result["value"] >= value * (1.0 - 1e-12), (result["bound"], epsilon, value)
+                best = min(best, result["value"])
+        assert best <= value * (1.0 + near) + 1e-15, (epsilon, value, best)
+        if truth(told, epsilon + 1e-6) >= value * (1.0 - 1e-9):
+            continue  # no epsilon is the least
+        [case] = ask_json(f"{flags(algorithm, told)} -d {value!r}")
+        found = [result["value"] for result in case["results"] if result["kind"] in ("upper", "exact")]
+        assert min(found) >= epsilon * (1.0 - 1e-9) - 1e-12
+        assert near > 0.1 or min(found) <= epsilon * (1.0 + near) + 1.5 * near, (epsilon, value, min(found))
+
+
+def test_steps_on_batches_are_as_good_as_their_composition() -> None:
+    """No pair of runs attains the composed curve for one step at every epsilon; above it nothing is lost."""
+    for n, size, steps, epsilon in ((4, 1, 6, 1.0), (5, 2, 30, 1.0), (100, 1, 60, 0.2)):
+        told = {**SMOOTH, "records": n, "batch_size": size, "steps": steps}
+        loss = pld.subsampled(ratio(told), size / n)  # half a cell, so that it is rounded to the nearest
+        value = together(loss.nodes + 2e-4, np.exp(loss.log_weights), steps, epsilon)
+        found = front("noisy-sgd-released", told, epsilon=epsilon).best
+        assert found is not None
+        assert value * 0.999 <= found.value <= value * 1.01
+
+
+# --- what is solved for -----------------------------------------------------------------------------------------------
+
+TIGHT: list[tuple[str, dict[str, Any], str, Truth, float, float]] = [
+    ("pnsgd", {**SMOOTH, "index": 1}, "records", first_of_linear, 0.3, 1e-3),
+    ("pnsgd", {**SMOOTH, "index": 1, "batch_size": 3}, "records", after_a_reset, 0.2, 1e-3),
+    ("pnsgd", {**SMOOTH, "smoothness": 2.0, "records": 40}, "index", after_a_reset, 0.3, 1e-2),
+    ("pnsgd", {**SMOOTH, "smoothness": 2.0, "records": 41, "batch_size": 3}, "index", after_a_reset, 0.3, 1e-3),
+    ("pnsgd", {**SMOOTH, "records": 24, "index": 17}, "batch_size", after_a_reset, 0.1, 1e-3),
+    ("pnsgd", {**SMOOTH, "records": 24}, "batch_size", after_a_reset, 0.1, 1e-3),
+    ("pnsgd", {**SMOOTH, "records": 5, "index": 1, "lipschitz": None}, "lipschitz", first_of_linear, 0.5, 1e-4),
+    ("pnsgd", {**SMOOTH, "records": 5, "index": 1, "noise_std": None}, "noise_std", first_of_linear, 0.5, 1e-4),
+    ("local", {"lipschitz": 0.75}, "noise_std", one_message, 1.0, 1e-5),
+    ("local", {"noise_std": 0.75}, "lipschitz", one_message, 1.0, 1e-5),
+    ("cyclic", {**SMOOTH, "records": 50, "index": 1}, "epochs", first_of_linear, 1.0, 1e-3),
+    ("cyclic", {**SMOOTH, "records": 50, "index": 1, "batch_size": 5}, "epochs", first_of_linear, 1.0, 1e-3),
+    ("cyclic", {**SMOOTH, "epochs": 9, "index": 1}, "records", first_of_linear, 0.5, 1e-3),
+    ("cyclic-released", {**SMOOTH, "records": 50, "index": 1}, "epochs", first_of_linear, 1.0, 1e-3),
+    ("cyclic-released", {**SMOOTH, "epochs": 9, "index": 1}, "records", first_of_linear, 0.5, 1e-3),
+    ("noisy-gd", {**SMOOTH, "records": 20}, "steps", full_batches, 0.7, 1e-3),
+    ("noisy-gd", {**SMOOTH, "records": 20}, "epochs", full_batches, 0.7, 1e-3),
+    ("noisy-gd", {**SPRINGS, "steps": 7}, "records", full_batches, 0.3, 1e-3),
+    ("noisy-gd", {**SPRINGS, "records": 4, "steps": 7, "noise_std": None}, "noise_std", full_batches, 0.3, 1e-3),
+    ("noisy-gd", {**SMOOTH, "records": 8, "steps": 30}, "strong_convexity", full_batches, 1.0, 1e-2),
+    ("noisy-gd-released", {**SMOOTH, "records": 20}, "steps", every_full_batch, 0.7, 1e-3),
+    ("repeated", {"epoch_epsilon": 0.1, "epoch_delta": 1e-6}, "epochs", optimal, 1.0, 1e-4),
+    ("repeated", {"epoch_epsilon": 0.4}, "epochs", optimal, 3.0, 1e-3),
+]
+WHOLE = ("records", "index", "batch_size", "epochs", "steps")
+RISING = ("index", "epochs", "steps", "lipschitz")
+
+
+@pytest.mark.parametrize(("algorithm", "told", "name", "truth", "epsilon", "delta"), TIGHT)
+def test_what_is_solved_for_is_the_truth(
+    ask_json: Any, algorithm: str, told: dict[str, Any], name: str, truth: Truth, epsilon: float, delta: float
+) -> None:
+    """Where a bound is attained, its solution meets the budget and the next value, which asks for less, does not."""
+    solve = "" if name == "noise_std" else f"--solve {name.replace('_', '-')}"
+    [case] = ask_json(f"{flags(algorithm, told)} -e {epsilon!r} -d {delta!r} {solve}")
+    best = next(result for result in case["results"] if result["best"])
+    value = best["value"]
+    assert best["quantity"] == name
+    assert truth({**told, name: value}, epsilon) <= delta
+    for result in case["results"]:
+        if result["kind"] in ("upper", "exact"):
+            assert truth({**told, name: result["value"]}, epsilon) <= delta, result
+    further = 1 if name in RISING else -1
+    if name == "batch_size":
+        cheaper = max(b for b in range(1, value) if told["records"] % b == 0)
+    else:
+        cheaper = value + further if name in WHOLE else value * (1.0 + further * 1e-8)
+    assert truth({**told, name: cheaper}, epsilon) > delta
+    if name == "index":  # every record up to there
+        assert all(truth({**told, name: i}, epsilon) <= delta for i in range(1, value + 1))
+
+
+@pytest.mark.parametrize("algorithm", [name for name in SMALL if name not in SLOW])
+def test_solved_noise_hides_a_small_run(algorithm: str) -> None:
+    solved = 0
+    for r in draws(f"solved noise {algorithm}", 1 if algorithm == "cyclic-released" else 3, 4000):
+        case, told = small_run(r, algorithm)
+        case = replace(case, epsilons=(case.epsilons[2],))
+        name = "noise_std" if case.noise == "gaussian" else "laplace_scale"
+        [(truth, _)] = Runs(case, algorithm, told).truths(True)
+        delta = min(max(truth * r.uniform(0.2, 0.9), 1e-6), 0.5)
+        given = {**told, name: None, "noise": case.noise}
+        if algorithm == "skip":
+            del given["noise"]
+        best = front(algorithm, given, epsilon=case.epsilons[0], delta=delta).best
+        assert best is not None
+        assert best.quantity == name
+        solved += 1
+        again = replace(case, scale=best.value)
+        [(truth, error)] = Runs(again, algorithm, {**told, name: best.value}).truths(True)
+        assert truth - 2.0 * error <= delta, (flags(algorithm, given), case.epsilons, delta, best)
+        back = front(algorithm, {**told, name: best.value}, delta=delta).best
+        assert back is not None
+        assert back.value <= case.epsilons[0]
+    assert solved
+
+
+def extremes(algorithm: str, told: dict[str, Any], epsilon: float) -> Case:
+    """The run whose record pulls as hard as it can either way, and the others as the one it replaces."""
+    width, rho = told["diameter"], told.get("strong_convexity") or 0.0
+    low, high, level = -width / 2, width / 2, told["lipschitz"]
+    tilt = rho * width / 2
+    pulls = [Gradient("linear", (low, high), (s * (level - tilt) - tilt, s * (level - tilt) + tilt)) for s in (-1, 1)]
+    return Case(
+        records=told["records"], epsilons=(epsilon,), lipschitz=level, smoothness=told["smoothness"],
+        strong_convexity=rho, step_size=told["step_size"], scale=told["noise_std"], diameter=width, noise="gaussian",
+        loss_class="convex-smooth", low=low, high=high, start=0.0, index=told.get("index") or told["records"],
+        others=(pulls[1],) * (told["records"] - 1), x=pulls[0], x_prime=pulls[1],
+    )  # fmt: skip
+
+
+BOUNDED = {"lipschitz": 1.0, "smoothness": 1.0, "step_size": 1.0, "noise_std": 1.0, "diameter": 2.5}
+CURVED = {**BOUNDED, "strong_convexity": 0.25}
+BACK: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
+    ("pnsgd", {**CURVED, "records": 4, "index": 2}, ("diameter", "strong_convexity", "step_size", "records", "index")),
+    ("skip", {**CURVED, "records": 4, "index": 2}, ("diameter", "lipschitz")),
+    ("stop", {**CURVED, "records": 4, "index": 2}, ("diameter", "lipschitz", "strong_convexity")),
+    ("shuffled", {**CURVED, "records": 4}, ("diameter", "lipschitz", "strong_convexity", "records", "step_size")),
+    ("rotation", {**CURVED, "records": 4}, ("diameter", "lipschitz", "records")),
+    ("shuffled-stop", {**CURVED, "records": 3}, ("diameter", "lipschitz", "records")),
+    ("cyclic", {**CURVED, "records": 3, "index": 2, "epochs": 3}, ("diameter", "epochs", "strong_convexity", "index")),
+    ("shuffle-once", {**CURVED, "records": 3, "epochs": 2}, ("diameter", "epochs", "lipschitz", "records")),
+    ("shuffled-epochs", {**CURVED, "records": 3, "epochs": 2}, ("diameter", "epochs", "lipschitz")),
+    ("noisy-gd", {**BOUNDED, "records": 3, "steps": 12}, ("diameter", "step_size", "steps", "records")),
+    ("noisy-sgd", {**BOUNDED, "noise_std": 2.0, "records": 3, "steps": 12}, ("diameter", "steps")),
+    ("cyclic-released", {**CURVED, "records": 3, "index": 1, "epochs": 2}, ("diameter", "lipschitz", "index")),
+    ("shuffle-once-released", {**CURVED, "records": 3, "epochs": 2}, ("lipschitz",)),
+]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "told", "name"), [(algorithm, told, name) for algorithm, told, names in BACK for name in names]
+)
+def test_what_is_solved_for_hides_a_small_run(algorithm: str, told: dict[str, Any], name: str) -> None:
+    """What the delta of a run allows is at least the run's own, and no run in which a record pulls hard is above it."""
+    epsilon, whole = 0.5, name in WHOLE
+    best = front(algorithm, told, epsilon=epsilon).best
+    assert best is not None
+    delta = best.value * (1.0 + 1e-6)
+    found = front(algorithm, {**told, name: None}, epsilon=epsilon, delta=delta, solve=name).best
+    assert found is not None
+    value, own = found.value, told[name]
+    assert found.quantity == name
+    near = 0.0 if whole else 1e-3
+    assert value >= own * (1.0 - near) if name in (*RISING, "diameter") else value <= own * (1.0 + near)
+    if whole:
+        value = min(int(value), own + 40)
+    elif not 0.02 < value < 50.0:
+        return  # any value will do, or too fine for a grid
+    solved = {**told, name: value}
+    if "epochs" in solved and "shuffle" in algorithm and solved["epochs"] > 3:
+        return
+    case = extremes(algorithm, solved, epsilon)
+    assert Runs(case, algorithm, solved).truths(True)[0][0] <= delta, (flags(algorithm, told), delta, found)
+
+
+def test_what_is_solved_for_hides_a_stream() -> None:
+    told: dict[str, Any] = {
+        "records": 4, "index": 2, "lipschitz": 1.0, "smoothness": 1.0, "strong_convexity": 0.2, "step_size": 0.5,
+        "diameter": 2.0, "noise": "gaussian", "c1": 2.0, "c2": 1.5, "decay_exponent": 1.5, "noise_multiplier": 1.0,
+    }  # fmt: skip
+    best = front("online", told, epsilon=0.5).best
+    assert best is not None
+    delta = best.value * (1.0 + 1e-6)
+    for name in ("noise_multiplier", "index", "records"):
+        found = front("online", {**told, name: None}, epsilon=0.5, delta=delta, solve=name).best
+        assert found is not None
+        own = told[name]
+        assert found.value == own if name != "noise_multiplier" else found.value <= own * (1.0 + 1e-3)
+        solved = {**told, name: found.value}
+        case = extremes("online", {**solved, "noise_std": 1.0}, 0.5)
+        assert stream_truths(case, solved)[0][0] <= delta
+    window = front("online", {**told, "index": None}, epsilon=0.5, delta=delta, solve="window").best
+    assert window is not None
+    assert window.value == told["records"] - told["index"]
