@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dpcalc.bounds.cost import RISKS, Cost
+from dpcalc.bounds.holder_rates import gradient_complexity
 from dpcalc.errors import DpcalcError, MissingParameter, NotApplicable
 from dpcalc.query import Question, first_failure, inputs_of
 from dpcalc.references import SHORT
 from dpcalc.registry import QUESTIONS, Bound, costs
 from dpcalc.report import Case, Obstacle, Result
-from dpcalc.spec.symbols import SYMBOLS, check
+from dpcalc.spec.symbols import MAX_RECORDS, SYMBOLS, check
 
 _ORDER = tuple(RISKS)
 _RAN = ("noise_std", "step_size", "steps", "failure_probability")
@@ -35,8 +36,6 @@ def priced(values: Mapping[str, Any], origin: Mapping[str, str], question: Quest
     """
     known = {name: check(name, value) if name in SYMBOLS else value for name, value in values.items()}
     known.setdefault("strong_convexity", 0.0)
-    if "records" in known:
-        known.setdefault("steps", known["records"])
     told = {**known, "epsilon": question.epsilon, "log_delta": question.log_delta}
     results, obstacles, failures = [], [], []
     for bound in costs():
@@ -63,7 +62,8 @@ def _result(bound: Bound, told: Mapping[str, Any], question: Question) -> Result
     missing = [{"log_delta": "delta"}.get(name, name) for name, value in asked.items() if value is None]
     if missing:
         raise MissingParameter(f"needs {', '.join(missing)}", "give " + ", ".join(f"--{name}" for name in missing))
-    cost: Cost = bound.function_of(told)(**asked)
+    tried = [bound.function_of({**told, **choice})(**asked) for choice in _choices(bound, told)]
+    cost: Cost = min(tried, key=lambda cost: cost.excess_risk)
     if not math.isfinite(cost.excess_risk):
         raise NotApplicable("gives no finite risk here", "more records, or a larger budget")
     trivial = _trivial(told, cost.quantity)
@@ -81,6 +81,15 @@ def _result(bound: Bound, told: Mapping[str, Any], question: Question) -> Result
         delta=question.delta, log_delta=question.log_delta, assumes=bound.assumes,
         reference=f"{SHORT[bound.reference]}, {bound.locator}", details=details,
     )  # fmt: skip
+
+
+def _choices(bound: Bound, told: Mapping[str, Any]) -> list[dict[str, int]]:
+    """Return the numbers of steps to try where it is free: one pass, ten, and the order that Wang et al. advise."""
+    if "steps" not in bound.parameters or "steps" in told or "records" not in told:
+        return [{}]
+    records = told["records"]
+    advised = gradient_complexity(records=records, holder_exponent=told.get("holder_exponent", 1.0))
+    return [{"steps": steps} for steps in sorted({records, 10 * records, advised}) if steps <= MAX_RECORDS]
 
 
 def _trivial(told: Mapping[str, Any], quantity: str) -> float | None:

@@ -11,7 +11,8 @@ from dpcalc.cli.options import parameter_options, run_query
 
 @click.command("utility")
 @parameter_options("utility")
-def command(**flags: Any) -> None:
+@click.option("--orders", is_flag=True, help="Print Table 1 of Feldman et al.: orders of growth, no guarantees.")
+def command(orders: bool, **flags: Any) -> None:
     """What a budget costs: the excess risk, noise, step size and steps by every theorem that applies, best first.
 
     \b
@@ -22,4 +23,33 @@ def command(**flags: Any) -> None:
     With constants of your own:
       dpcalc utility -L 1 --smoothness 1 -n 1e5 --dimension 20 -R 1 -e 1 -d 1e-6
     """
+    if orders:
+        _print_orders(flags)
+        return
     run_query("utility", flags)
+
+
+def _print_orders(flags: dict[str, Any]) -> None:
+    """Print what the excess risk grows like, without constants, for one task and for several.
+
+    Raises:
+        SpecError: the records, the dimension or epsilon are not given.
+    """
+    from dpcalc.bounds.tasks import comparison
+    from dpcalc.errors import SpecError
+    from dpcalc.output import write
+    from dpcalc.render.plain import aligned
+    from dpcalc.render.text import number
+
+    given = {name: flags[name][0][0] for name in ("records", "tasks", "dimension", "epsilon") if flags[name]}
+    missing = [name for name in ("records", "dimension", "epsilon") if name not in given]
+    if missing:
+        raise SpecError(f"needs {', '.join(missing)}", "give " + ", ".join("--" + name for name in missing))
+    tasks = given.pop("tasks", 1)
+    head = ("algorithm", "order for one and for several tasks", "one task", f"{tasks} tasks", "epsilon of a message")
+    table = [head]
+    for row in comparison(tasks=tasks, **given):
+        numbers = (number(value, 4) for value in (row.one_task, row.many_tasks, row.local_epsilon))
+        table.append((row.algorithm, row.formula, *numbers))
+    text = "Orders of the excess risk at R = L = 1, without constants and logarithms; none is a guarantee.\n\n"
+    write(text + "\n".join(line.rstrip() for line in aligned(table)) + "\n", flags["output"])

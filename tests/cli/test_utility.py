@@ -33,7 +33,7 @@ def test_one_command_says_what_a_budget_costs(ask_json: Any) -> None:
     found = best(case)
     loss = losses.of("logistic", feature_bound=1.0, radius=1.0)
     expected = holder_cost.output_expected(
-        records=10**5, steps=10**5, dimension=20, radius=1.0, holder_exponent=1.0,
+        records=10**5, steps=10**6, dimension=20, radius=1.0, holder_exponent=1.0,
         holder_constant=loss.hoelder_constant(), lipschitz=loss.lipschitz, epsilon=1.0, log_delta=found["log_delta"],
     )  # fmt: skip
     assert found["bound"] == "holder_cost.output_expected"
@@ -43,6 +43,14 @@ def test_one_command_says_what_a_budget_costs(ask_json: Any) -> None:
     assert case["inputs"]["lipschitz"] == {"value": loss.lipschitz, "source": "loss"}
     assert "vacuous" not in found
     assert not case["notes"]
+
+
+def test_steps_are_chosen_where_they_are_free(ask_json: Any) -> None:
+    line = "utility --algorithm dp-sgd-output --loss hinge --feature-bound 1 -n 1000 --dimension 5 -R 1 -e 1 -d 1e-6"
+    chosen = best(ask_json(line)[0])
+    tried = [best(ask_json(f"{line} --steps {steps}")[0]) for steps in (10**3, 10**4, 10**6)]
+    assert chosen["value"] == min(found["value"] for found in tried)
+    assert chosen["steps"] == 10**6
 
 
 def test_the_answer_in_words(ask: Any) -> None:
@@ -178,3 +186,10 @@ def test_from_python() -> None:
     assert not case.failed
     with pytest.raises(dpcalc.SpecError, match="does not take colour"):
         dpcalc.utility(colour=1)
+
+
+def test_orders_are_no_guarantees(ask: Any) -> None:
+    text = ask("utility --orders -n 1e4 --tasks 25 --dimension 4 -e 0.5")
+    assert "none is a guarantee" in text
+    assert re.search(r"^random stop with hidden iterates .* 0\.04 +0\.04 +0\.5$", text, re.M)
+    ask("utility --orders -n 1e4", expected=2)
