@@ -47,7 +47,7 @@ def _print_orders(flags: dict[str, Any]) -> None:
         raise SpecError(f"needs {', '.join(missing)}", "give " + ", ".join("--" + name for name in missing))
     tasks = given.pop("tasks", 1)
     head = ("algorithm", "order for one and for several tasks", "one task", f"{tasks} tasks", "epsilon of a message")
-    table = [head]
+    table: list[tuple[str, ...]] = [head]
     for row in comparison(tasks=tasks, **given):
         numbers = (number(value, 4) for value in (row.one_task, row.many_tasks, row.local_epsilon))
         table.append((row.algorithm, row.formula, *numbers))
