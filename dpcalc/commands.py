@@ -172,17 +172,7 @@ def ask(
     values = {name: value for name, value in given.items() if value is not None}
     if command == "utility":
         return _priced(values, question, dict(sources or {}), gates)
-    algorithm = _algorithm(described, values)
-    origin = dict(sources or {})
-    dropped: tuple[str, ...] = ()
-    if command == "compare":
-        described, dropped = _fitting(algorithm, values, origin)
-    of_the_loss(values, origin, _taken(algorithm) if command == "compare" else described.parameters)
-    if values.pop("release", "last") == "epoch" and algorithm != "repeated":
-        algorithm += "-released"
-    if command == "shifted" or "schedule" in values:
-        values, origin = _step_by_step(described, algorithm, values, origin)
-    run = describe(algorithm, values, origin)
+    described, run, dropped = run_of(described, values, dict(sources or {}))
     bounds = _bounds_of(described, run)
     if command == "compare" and not notes:  # in a sweep, what a promise not made would give is not worth its time
         bounds = [bound for bound in bounds if not (bound.coarse and bound.unmet(run.values))]
@@ -199,6 +189,26 @@ def ask(
     if command == "shifted":
         case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
     return case._replace(assertions=(*_implied(question, case), *(judge(gate, case) for gate in gates)))
+
+
+def run_of(command: Command, values: dict[str, Any], origin: dict[str, str]) -> tuple[Command, Run, tuple[str, ...]]:
+    """Return the command as it speaks of the algorithm, the run that the values describe, and what was left out.
+
+    Raises:
+        SpecError: the description is malformed, or is of something that the algorithm does not do.
+    """
+    algorithm = _algorithm(command, values)
+    dropped: tuple[str, ...] = ()
+    taken: Collection[str] = command.parameters
+    if command.name == "compare":
+        command, dropped = _fitting(algorithm, values, origin)
+        taken = _taken(algorithm)
+    of_the_loss(values, origin, taken)
+    if values.pop("release", "last") == "epoch" and algorithm != "repeated":
+        algorithm += "-released"
+    if command.name == "shifted" or "schedule" in values:
+        values, origin = _step_by_step(command, algorithm, values, origin)
+    return command, describe(algorithm, values, origin), dropped
 
 
 def _step_by_step(

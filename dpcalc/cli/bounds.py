@@ -8,12 +8,11 @@ from typing import Any
 import click
 
 from dpcalc.cli.options import parameter_options
-from dpcalc.commands import COMMANDS
+from dpcalc.commands import COMMANDS, run_of
 from dpcalc.errors import SpecError
 from dpcalc.output import write
 from dpcalc.registry import Bound, all_bounds, for_algorithm
 from dpcalc.render.plain import aligned
-from dpcalc.spec.run import describe
 
 
 @click.command("bounds")
@@ -43,10 +42,9 @@ def _applying(chosen: list[str], given: dict[str, Any]) -> list[tuple[str, ...]]
     """Return one row per algorithm and bound: whether it applies, and if not, why and what would make it."""
     if not chosen:
         raise SpecError("what is run is not known", "give --algorithm")
-    release = "-released" if given.pop("release", "last") == "epoch" else ""
     table: list[tuple[str, ...]] = [("algorithm", "id", "kind", "applies", "because")]
     for algorithm in chosen:
-        run = describe(algorithm + release, given)
+        _, run, _ = run_of(COMMANDS["compare"], {**given, "algorithm": algorithm}, {})
         for bound in for_algorithm(run.algorithm):
             because, cure = bound.obstacle(run.values) or ("", "")
             unmet = "; ".join(bound.unmet(run.values))

@@ -76,7 +76,8 @@ class Run(NamedTuple):
     def replacing(self, **changes: Any) -> Run:
         """Return the run with some given values changed, checked and derived anew."""
         kept = ("flag", "argument", "file", "loss")
-        given = {k: v for k, v in self.values.items() if self.sources[k] in kept or k in ("schedule", "epochs")}
+        also = ("schedule",) if "steps" in changes else ("schedule", "epochs")
+        given = {k: v for k, v in self.values.items() if self.sources[k] in kept or k in also}
         sources = {k: v for k, v in self.sources.items() if k in given}
         given.update(changes)
         sources.update(dict.fromkeys(changes, "argument"))

@@ -242,7 +242,9 @@ def test_bounds_of_a_described_run(ask: Any) -> None:
     assert by_id["shuffle.mixture"][3] == "yes"
     assert by_id["shuffle.product"][3:] == ["no", "needs diameter (give --diameter)"]
     assert by_id["hidden_position.shuffled"][3] == "if promised"
-    assert by_id["multi_epoch.cyclic"][3] == "no"
+    assert by_id["multi_epoch.cyclic"][3] == "yes"  # one epoch, where none is said
+    named = ask("bounds --algorithm pnsgd -n 10 --loss logistic --feature-bound 1 --eta 1 --sigma 1")
+    assert re.search(r"iteration.pnsgd +upper +yes", named)
 
 
 @pytest.mark.parametrize(
