@@ -339,7 +339,8 @@ def test_interrupt() -> None:
     line = "rdp --algorithm stop -n 1001:10000:1 -L 1 --smoothness 1 --eta 0.1 -e 1 -d 1e-6 --json"
     # The announcement tells that the interpreter has come as far as the evaluation of cases.
     program = (
-        "import sys, dpcalc.cli.options as options\n"
+        "import signal, sys, dpcalc.cli.options as options\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored where the tests run in the background
         "from dpcalc.cli.main import main\n"
         "ask = options.side_by_side\n"
         "def announced(*args, **more):\n"
