@@ -348,8 +348,8 @@ def test_what_is_solved_for_meets_the_budget(bound: Bound) -> None:
     """Asked back it does, and the next value, which asks for less, does not."""
     if not bound.guarantee or "schedule" in bound.parameters:
         pytest.skip("nothing is solved for here")
-    if bound.id == "shuffled_epochs.fresh_secret":
-        pytest.skip("takes ten seconds, and is hidden_position.shuffled otherwise")
+    if bound.id in ("shuffled_epochs.fresh_secret", "released.shuffled_epochs_rdp"):
+        pytest.skip("takes tens of seconds, and its parts are solved for elsewhere")
     counted = 0
     sharp = bound.gives in ("mu", "log_delta") and not bound.coarse
     for r, values in runs(

@@ -139,7 +139,7 @@ def test_no_run_is_less_private() -> None:
             told["adjacency"], case = "null-record", replace(case, x_prime=constant(0.0, case.low, case.high))
         told = given(case, batch_size=r.choice((1, 1, 1, 2)), last_batch=r.choice(LAST_BATCHES), **told)
         two_passes(r, case, oracle.fine_nodes(case, pieces=2), False, told, seen)
-    assert seen == {id for a in ALGORITHMS for id in (b.id for b in for_algorithm(a))}
+    assert seen == {b.id for a in ALGORITHMS for b in for_algorithm(a) if b.guarantee}
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
@@ -495,7 +495,7 @@ def test_a_secret_has_to_be_told_to_be_kept() -> None:
 @pytest.mark.parametrize("noise", ["noise_std", "laplace_scale"])
 def test_extremes(algorithm: str, noise: str) -> None:
     """An answer or a refusal; never less than the last place of one pass, or its share of the records, tells."""
-    for lipschitz, scale, epochs in itertools.product((1e-300, 1.0, 1e300), (1e-300, 1e-9, 1.0), (1, 10**15)):
+    for lipschitz, scale, epochs in itertools.product((1e-300, 1.0, 1e300), (1e-9, 1.0), (1, 10**15)):
         told = {
             "records": 3, "epochs": epochs, "lipschitz": lipschitz, noise: scale, "step_size": 1.0, "smoothness": 1.0,
             "diameter": 1.0,

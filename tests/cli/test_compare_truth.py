@@ -270,6 +270,7 @@ def test_no_small_run_is_less_private(algorithm: str) -> None:
 
 def test_every_algorithm_has_its_truth() -> None:
     covered = {name.removesuffix(RELEASED) for name in SMALL} | {"local", "repeated", "online"}
+    covered |= {algorithm.removesuffix(RELEASED) for algorithm, *_ in CLOSED}
     assert covered == set(COMMANDS["compare"].algorithms)
 
 
@@ -403,6 +404,27 @@ def sampled_steps(told: dict[str, Any], epsilon: float) -> float:
     return max(together(p - q, np.exp(log_weights + p), told["steps"], epsilon) for p, q in pairs)
 
 
+def average_and_noise(told: dict[str, Any], epsilon: float) -> float:
+    """Linear losses on a domain that is never left, the others flat: every draw of the record moves all later iterates.
+
+    The output is a mixture of normal laws over which steps drew it, against its mirror image.
+    """
+    steps, sigma, chance = told["steps"], told["noise_std"], 1.0 / told["records"]
+    weights, means = np.ones(1), np.zeros(1)
+    for later in range(steps - 1, 0, -1):
+        move = told["step_size"] * told["lipschitz"] * later / steps
+        weights = np.concatenate(((1.0 - chance) * weights, chance * weights))
+        means = np.concatenate((means, means + move))
+    reach = float(means.max()) + 10.0 * sigma
+    x, w = np.polynomial.legendre.leggauss(8)
+    edges = np.linspace(-reach, reach, 4001)
+    half = 0.5 * (edges[1] - edges[0])
+    nodes = (edges[:-1, None] + half * (1 + x)).ravel()
+    law = np.exp(-((nodes[:, None] - means) ** 2) / (2 * sigma**2)) @ weights / (sigma * math.sqrt(2 * math.pi))
+    beyond = np.maximum(law - math.exp(epsilon) * law[::-1], 0.0)
+    return float(np.sum(beyond * half * np.tile(w, len(edges) - 1))) - 1e-9
+
+
 def together(loss: Array, weights: Array, count: int, epsilon: float, spacing: float = 4e-4) -> float:
     """delta of so many independent losses, each rounded down to a lattice."""
     loss, weights = loss[weights > 1e-15], weights[weights > 1e-15]
@@ -453,6 +475,8 @@ def of_laplace(told: dict[str, Any], epsilon: float) -> float:
 
 SMOOTH = {"lipschitz": 0.75, "smoothness": 1.0, "step_size": 0.5, "noise_std": 1.5}
 SPRINGS = {**SMOOTH, "strong_convexity": 0.3}
+SAMPLED = {"lipschitz": 0.75, "noise_std": 1.5}
+WIDE = {"step_size": 0.5, "radius": 100.0, "holder_exponent": 1.0, "holder_constant": 1.0, "batch_size": None}
 Truth = Callable[[dict[str, Any], float], float]
 CLOSED: list[tuple[str, dict[str, Any], Truth, float]] = [
     ("pnsgd", {**SMOOTH, "records": 5, "index": 1}, first_of_linear, 1e-9),
@@ -476,6 +500,10 @@ CLOSED: list[tuple[str, dict[str, Any], Truth, float]] = [
     ("noisy-sgd-released", {**SMOOTH, "records": 100, "batch_size": 1, "steps": 60}, sampled_steps, math.inf),
     ("noisy-sgd-released", {**SMOOTH, "records": 2, "batch_size": 2, "steps": 4}, sampled_steps, 5e-3),
     ("noisy-sgd", {**SMOOTH, "records": 2, "batch_size": 2, "steps": 4}, every_full_batch, 2e-3),
+    ("dp-sgd-gradient", {**SAMPLED, "records": 4, "batch_size": 1, "steps": 6}, sampled_steps, math.inf),
+    ("dp-sgd-gradient", {**SAMPLED, "records": 5, "batch_size": 2, "steps": 1}, sampled_steps, 0.05),
+    ("dp-sgd-output", {**SAMPLED, **WIDE, "noise_std": 0.3, "records": 3, "steps": 5}, average_and_noise, math.inf),
+    ("dp-sgd-output", {**SAMPLED, **WIDE, "noise_std": 1.0, "records": 1, "steps": 9}, average_and_noise, math.inf),
     ("repeated", {"epochs": 1, "epoch_epsilon": 0.3, "epoch_delta": 1e-3}, optimal, 1e-9),
     ("repeated", {"epochs": 9, "epoch_epsilon": 0.3, "epoch_delta": 1e-6}, optimal, 1e-9),
     ("repeated", {"epochs": 60, "epoch_epsilon": 0.05}, optimal, 1e-9),
