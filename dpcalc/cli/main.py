@@ -13,6 +13,7 @@ from dpcalc.errors import DpcalcError
 from dpcalc.version import __version__
 
 _COMMANDS = {
+    "compare": "Every bound that applies to one described run, best first, and why the others do not.",
     "rdp": "One fixed-order pass whose iterates stay hidden (pnsgd, skip, stop, local).",
     "shifted": "Any sequence of noisy Lipschitz steps, with the optimal allocation of shifts.",
     "hockey-stick": "One record along a fixed-order or randomly stopped pass; Gaussian or Laplace noise.",
@@ -21,7 +22,6 @@ _COMMANDS = {
     "online": "A growing stream with decaying noise: what holds now, for which records, and the limit.",
     "dp-sgd": "Sampled SGD with losses that need not be smooth: noise on the output or on every gradient.",
     "utility": "What a budget costs: excess risk, noise, step size and steps, by every theorem that applies.",
-    "compare": "Every bound that applies to one described run, best first, and why the others do not.",
     "statement": "A paragraph for a paper's appendix or a model card about one described run.",
     "explain": "Statement, assumptions, formula and reference of a bound, or of the best for a described run.",
     "bounds": "List the bounds.",
@@ -54,7 +54,7 @@ def cli() -> None:
     """How private is this training run, what noise does it need, and what does that cost?
 
     Give two of --epsilon, --delta and the noise; the third is solved for. Every number reported as a guarantee is
-    rounded to the safe side. Start with: dpcalc rdp --help
+    rounded to the safe side. Start with: dpcalc compare --help
     """
 
 
