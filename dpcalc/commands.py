@@ -172,7 +172,7 @@ def ask(
     values = {name: value for name, value in given.items() if value is not None}
     if command == "utility":
         return _priced(values, question, dict(sources or {}), gates)
-    described, run, dropped = run_of(described, values, dict(sources or {}))
+    described, run, remarked = run_of(described, values, dict(sources or {}))
     bounds = _bounds_of(described, run)
     if command == "compare" and not notes:  # in a sweep, what a promise not made would give is not worth its time
         bounds = [bound for bound in bounds if not (bound.coarse and bound.unmet(run.values))]
@@ -185,14 +185,14 @@ def ask(
         from dpcalc.remarks import remarks
 
         case = case._replace(notes=(*case.notes, *remarks(run, question, case, bounds)))
-    case = case._replace(notes=(*case.notes, *dropped))
+    case = case._replace(notes=(*case.notes, *remarked))
     if command == "shifted":
         case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
     return case._replace(assertions=(*_implied(question, case), *(judge(gate, case) for gate in gates)))
 
 
 def run_of(command: Command, values: dict[str, Any], origin: dict[str, str]) -> tuple[Command, Run, tuple[str, ...]]:
-    """Return the command as it speaks of the algorithm, the run that the values describe, and what was left out.
+    """Return the command as it speaks of the algorithm, the run that the values describe, and notes on the two.
 
     Raises:
         SpecError: the description is malformed, or is of something that the algorithm does not do.
@@ -204,8 +204,12 @@ def run_of(command: Command, values: dict[str, Any], origin: dict[str, str]) -> 
         command, dropped = _fitting(algorithm, values, origin)
         taken = _taken(algorithm)
     of_the_loss(values, origin, taken)
+    if "loss" in values and "radius" in values:
+        dropped += (f"the constants of the loss hold where |w| <= {values['radius']:g}: project every iterate there",)
     if values.pop("release", "last") == "epoch" and algorithm != "repeated":
         algorithm += "-released"
+    if "schedule" in values and values.get("regularisation"):
+        raise SpecError("a schedule is not combined with a regularised loss", "describe the steps' maps in the file")
     if command.name == "shifted" or "schedule" in values:
         values, origin = _step_by_step(command, algorithm, values, origin)
     return command, describe(algorithm, values, origin), dropped

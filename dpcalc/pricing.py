@@ -53,32 +53,42 @@ def priced(values: Mapping[str, Any], origin: Mapping[str, str], question: Quest
     sources = {name: origin.get(name, "argument" if name in values else "default") for name in known}
     inputs = inputs_of(known, sources, question)
     ranked = tuple(_ranked(results))
-    return Case(algorithm or "any", inputs, ranked, tuple(obstacles), notes=tuple(_notes(ranked)))
+    return Case(
+        algorithm or "any", inputs, ranked, tuple(obstacles), notes=(*_notes(ranked), *_own_choice(ranked, values))
+    )
 
 
 def _result(bound: Bound, told: Mapping[str, Any], question: Question) -> Result:
     code = bound.function.__code__
     asked = {name: told[name] for name in QUESTIONS & set(code.co_varnames[: code.co_kwonlyargcount])}
+    own_noise = "epsilon" not in asked and "noise_std" in bound.parameters and told.get("noise_std") is not None
+    if own_noise and question.epsilon is not None:
+        raise NotApplicable("is of a noise that is given, whatever its privacy", "leave out --epsilon and --delta")
+    if told.get("tasks", 1) > 1 and "tasks" not in bound.parameters and asked:
+        raise NotApplicable("is for one task", "leave out --tasks")
     missing = [{"log_delta": "delta"}.get(name, name) for name, value in asked.items() if value is None]
     if missing:
         raise MissingParameter(f"needs {', '.join(missing)}", "give " + ", ".join(f"--{name}" for name in missing))
-    tried = [bound.function_of({**told, **choice})(**asked) for choice in _choices(bound, told)]
+    try:
+        tried = [bound.function_of({**told, **choice})(**asked) for choice in _choices(bound, told)]
+    except OverflowError:
+        raise NotApplicable("overflows here", "constants of a more usual size") from None
     cost: Cost = min(tried, key=lambda cost: cost.excess_risk)
+    budget = (question.epsilon, question.delta, question.log_delta) if asked else (None, None, None)
     if not math.isfinite(cost.excess_risk):
         raise NotApplicable("gives no finite risk here", "more records, or a larger budget")
     trivial = _trivial(told, cost.quantity)
-    details = {
-        "algorithms": list(bound.algorithms),
-        **{
-            name: value
-            for name, value in cost._asdict().items()
-            if name not in ("excess_risk", "quantity") and value is not None
-        },
-        **({"vacuous": True} if bound.guarantee and trivial is not None and cost.excess_risk >= trivial else {}),
-    }
+    details: dict[str, Any] = {"algorithms": list(bound.algorithms)}
+    details.update({name: value for name in _RAN if (value := getattr(cost, name)) is not None})
+    if "index" in bound.parameters:
+        details["covers"] = f"one of the records up to {told['index']}"
+    elif "public_records" in bound.parameters:
+        details["covers"] = "one of the records that are not public"
+    if bound.guarantee and trivial is not None and cost.excess_risk >= trivial:
+        details["vacuous"] = True
     return Result(
-        bound.id, bound.title, cost.quantity, cost.excess_risk, bound.kind, epsilon=question.epsilon,
-        delta=question.delta, log_delta=question.log_delta, assumes=bound.assumes,
+        bound.id, bound.title, cost.quantity, cost.excess_risk, bound.kind, epsilon=budget[0], delta=budget[1],
+        log_delta=budget[2], assumes=bound.assumes,
         reference=f"{SHORT[bound.reference]}, {bound.locator}", details=details,
     )  # fmt: skip
 
@@ -115,6 +125,15 @@ def _ranked(results: list[Result]) -> Iterator[Result]:
         if best:
             marked.add(_group(result))
         yield result._replace(best=best)
+
+
+def _own_choice(results: tuple[Result, ...], values: Mapping[str, Any]) -> Iterator[str]:
+    """Say where a best result is of another run than was described."""
+    for result in results:
+        ran = result.details or {}
+        other = [name for name in _RAN[:3] if name in values and name in ran and ran[name] != values[name]]
+        if result.best and other:
+            yield f"{result.bound} chooses {', '.join(other)} itself: it is not of the run described"
 
 
 def _notes(results: tuple[Result, ...]) -> Iterator[str]:

@@ -101,7 +101,7 @@ GRADIENT_IN_BALL = Requirement(
     _gradient_in_ball,
 )
 _OUTPUT_REQUIRES = (BATCHES_OF_ONE, GAUSSIAN_NOISE, STEP_FITS, KNOWN_GRADIENT)
-_OUTPUT_ASSUMES = (_CONVEX, _DRAWS, _L2, _NORM, _AVERAGE, "without a radius: losses are >= 0")
+_OUTPUT_ASSUMES = (_CONVEX, _DRAWS, _L2, _NORM, _AVERAGE, "the run starts at 0", "without a radius: losses are >= 0")
 _GRADIENT_REQUIRES = (BATCH_WITHIN, GAUSSIAN_NOISE, GRADIENT_IN_BALL)
 _GRADIENT_ASSUMES = (_BATCHES, _NORM, "fresh Gaussian noise in every step, w - step_size (gradient + Z)", _ALL_SEEN)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from dpcalc.errors import NotApplicable
 from dpcalc.notions.gaussian import exp_up
 from dpcalc.numerics import binomial
 from dpcalc.numerics.floats import MAX, UNIT, down, up
@@ -150,6 +151,11 @@ def reach(
     10.064425508394
     """
     logs = math.log(step_size), math.log(holder_constant)
+    if math.fsum(logs) > 1e-9 or step_size > 1.0:
+        raise NotApplicable(
+            "how far unconstrained SGD gets is known for step_size <= min(1, 1/holder_constant) only",
+            "give --radius or --lipschitz",
+        )
     scale = min(0.0, math.fsum(logs) + UNIT * (2.0 + 2.0 * abs(logs[0]) + 2.0 * abs(logs[1])))
     each = _remainder(holder_exponent, scale) + 2.0 * step_size * loss_at_zero
     return up(math.sqrt(steps) * math.sqrt(up(each, 4.0)), 4.0)
@@ -173,7 +179,8 @@ def gradient_bound(
     if holder_exponent is None or holder_constant is None or gradient_at_zero is None:
         return best
     within = radius
-    if math.isinf(radius) and holder_exponent > 0.0 and None not in (loss_at_zero, steps, step_size):
+    # The reach rests on conditions that are asked of the run only where no other bound is known.
+    if math.isinf(min(radius, lipschitz)) and holder_exponent > 0.0 and None not in (loss_at_zero, steps, step_size):
         assert loss_at_zero is not None
         assert steps is not None
         assert step_size is not None

@@ -65,6 +65,13 @@ def _fewer_public(values: Mapping[str, Any]) -> tuple[str, str] | None:
     return f"all {n} records are public, or more ({m})", f"use --public-records below {n}"
 
 
+def _within_pass(values: Mapping[str, Any]) -> tuple[str, str] | None:
+    records, steps = values.get("records"), values.get("steps")
+    if records is None or steps is None or steps <= records:
+        return None
+    return f"{steps} steps are more than one pass over {records} records", f"use --steps up to {records}"
+
+
 def _some_public(values: Mapping[str, Any]) -> tuple[str, str] | None:
     if values["public_records"] > 0:
         return None
@@ -180,6 +187,7 @@ def _ending(
     reference=PAPER,
     locator="Theorem 28, for every step size",
     formula="2 R^2/(eta T) + eta (L^2 + d sigma^2)/2",
+    requires=(Requirement("steps <= records, each used once", _within_pass),),
     assumes=(*STOPPED, "any start in the domain"),
     erratum="The paper prints w + eta G in the update; the sign is minus.",
 )
@@ -216,6 +224,7 @@ def average(*, radius: float, lipschitz: float, dimension: int, noise_std: float
     reference=PAPER,
     locator="Theorem 28",
     formula="4 R sqrt(L^2 + d sigma^2)/sqrt(T) at eta = 2R/sqrt(T (L^2 + d sigma^2))",
+    requires=(Requirement("steps <= records, each used once", _within_pass),),
     assumes=(*STOPPED, "any start in the domain"),
     erratum="True; the constant 2 is enough at the same step size, which utility.average gives.",
 )

@@ -378,9 +378,15 @@ def promise(case: Case) -> str:
 
 def _cost_promise(best: Result) -> str:
     """Return what an excess risk is, in a sentence."""
+    covers = (best.details or {}).get("covers", "one record")
+    kept = (
+        f"the noise keeps the budget when {covers} is replaced"
+        if best.epsilon is not None
+        else "no budget was asked for, and none is promised"
+    )
     return (
         "The mean loss of the released model exceeds that of the best model in the domain by at most this much, on new "
-        "records of the law the given ones were drawn from; the noise keeps the budget when one record is replaced."
+        f"records of the law the given ones were drawn from; {kept}."
     )
 
 

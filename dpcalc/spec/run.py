@@ -116,6 +116,10 @@ def describe(algorithm: str, given: Mapping[str, Any], sources: Mapping[str, str
         values["records"], origin["records"] = 1, "default"  # a message depends on no other record
     if algorithm in FIXED_ORDER:
         _refuse_last_batch(values)
+    if values.get("regularisation") and values.get("adjacency") == "null-record":
+        raise SpecError(
+            "with a regulariser the gradient of a null record is not zero", "leave out --adjacency null-record"
+        )
     _fill_index(algorithm, values, origin)
     if algorithm in _BY_STEPS:
         _fill_steps(algorithm, values, origin)
@@ -138,6 +142,12 @@ def _derive_loss(values: dict[str, Any], origin: dict[str, str]) -> None:
     if "displacement" in values or "diameter" not in values or "step_size" not in values:
         return
     known = {name: values[name] for name in ("lipschitz", "smoothness", "strong_convexity") if name in values}
+    weight = values.get("regularisation", 0.0)
+    if weight and "lipschitz" in known and values["step_size"] * weight > 1.0 - 1e-12:
+        # A step this long turns the regulariser's part around: what counts is the bound on the whole gradient.
+        del known["lipschitz"]
+        if "radius" in values:
+            known["lipschitz"] = up(values["lipschitz"] + up(weight * values["radius"]), 4.0)
     factor = loss.displacement(
         loss_class=values["loss_class"], step_size=values["step_size"], diameter=values["diameter"], **known
     )

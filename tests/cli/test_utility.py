@@ -67,7 +67,8 @@ def test_every_cost_is_reached(ask: Any) -> None:
     lines = [
         f"{LOGISTIC} -e 0.5 -d 1e-6 --index 5 --tasks 3 --public-records 100 --failure-probability 0.05",
         f"{LOGISTIC} --regularisation 0.1 -e 1 -d 1e-6",
-        f"{LOGISTIC} --steps 100 --sigma 1 --eta 0.1 -e 1 -d 1e-6",
+        f"{LOGISTIC} -e 0.5 -d 1e-6 --index 5 --public-records 100 --failure-probability 0.05",
+        f"{LOGISTIC} --steps 100 --sigma 1 --eta 0.1",
     ]
     found = {row["bound"] for line in lines for row in json.loads(ask(f"utility {line} --json"))["cases"][0]["results"]}
     assert {bound.id for bound in costs()} == found
@@ -193,3 +194,74 @@ def test_orders_are_no_guarantees(ask: Any) -> None:
     assert "none is a guarantee" in text
     assert re.search(r"^random stop with hidden iterates .* 0\.04 +0\.04 +0\.5$", text, re.M)
     ask("utility --orders -n 1e4", expected=2)
+
+
+def test_noise_that_is_given_keeps_no_budget(ask: Any, ask_json: Any) -> None:
+    line = f"utility {OWN} -n 10000 --sigma 1e-9 --eta 0.01 --steps 10000"
+    [case] = ask_json(f"{line} -e 1 -d 1e-6")
+    assert "utility.average" not in rows(case)
+    [alone] = ask_json(line)
+    assert best(alone)["bound"] == "utility.average"
+    assert "epsilon" not in best(alone)
+    assert "none is promised" in ask(line)
+
+
+def test_several_tasks_are_paid_for(ask_json: Any) -> None:
+    [case] = ask_json(f"utility {OWN} -n 10000 --tasks 1000 -e 1 -d 1e-6")
+    assert all(name.startswith(("tasks.", "smoothing.kernel", "langevin.least")) for name in rows(case))
+
+
+def test_who_is_covered_is_said(ask: Any) -> None:
+    text = ask(f"utility {OWN} -n 10000 --index 1 -e 1 -d 1e-6")
+    assert "when one of the records up to 1 is replaced" in text
+
+
+@pytest.mark.parametrize("name", ["logistic", "absolute"])
+@pytest.mark.parametrize("turned", [0.5, 1.5, 3.0, 10.0])
+def test_a_regularised_step_moves_two_points_no_further_than_said(ask_json: Any, name: str, turned: float) -> None:
+    import numpy as np
+
+    line = f"hockey-stick -n 10 -i 1 --loss {name} --feature-bound 0.5 --regularisation 1 --eta {turned} -R 1 --sigma 1"
+    [case] = ask_json(f"{line} -e 1")
+    said = case["inputs"]["displacement"]["value"] * 2.0
+    loss = losses.of(
+        name, feature_bound=0.5, regularisation=1.0, radius=1.0, **({"label_bound": 1.0} if name == "absolute" else {})
+    )
+    g = np.random.default_rng(5)
+    for _ in range(2000):
+        v, w = g.uniform(-1, 1, (2, 1))
+        x, y = g.uniform(-0.5, 0.5, (1, 1)), np.sign(g.normal(size=1))
+        moved = (v - turned * loss.gradient(v, x, y)[0]) - (w - turned * loss.gradient(w, x, y)[0])
+        assert np.linalg.norm(moved) <= said * (1.0 + 1e-12)
+
+
+def test_a_long_step_of_a_regularised_loss_is_not_private_by_its_data_alone(ask_json: Any) -> None:
+    """A run of 400000 pairs told the records apart with delta 0.277."""
+    line = "hockey-stick -n 10 -i 1 --loss logistic --feature-bound 0.1 --regularisation 1 --eta 10 -R 1 --sigma 0.1"
+    [case] = ask_json(f"{line} -e 0.3")
+    assert best(case)["value"] >= 0.277
+
+
+def test_more_told_is_no_less_noise_where_nothing_follows_from_it(ask_json: Any) -> None:
+    line = "dp-sgd --algorithm dp-sgd-output -n 1 --steps 6 --eta 1e6 -L 1e6 --holder-exponent 0.5 --holder-constant 1"
+    found = [
+        best(ask_json(f"{line} --gradient-at-zero 0.01 {more} -e 1 -d 1e-6")[0])["value"]
+        for more in ("", "--loss-at-zero 2e-6")
+    ]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rdp --loss logistic --feature-bound 1 --regularisation 1 -n 1 --eta 1 --sigma 1 -d 1e-6 -R 1 "
+        "--adjacency null-record",
+        "utility -L 1e200 -R 1 --holder-exponent 0 --holder-constant 1 --algorithm dp-sgd-output --dimension 5 -n 100 "
+        "-e 1 -d 1e-6",
+    ],
+)
+def test_what_cannot_be_told_is_refused(ask: Any, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(line))
+    assert stop.value.code in (2, 3)
+    assert "internal" not in capsys.readouterr().err
