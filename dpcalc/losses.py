@@ -136,7 +136,11 @@ class Loss:
     @property
     def exponent(self) -> float:
         """The largest Hoelder exponent of the gradient, in [0, 1]."""
-        return 1.0 if self.power is None else self.power - 1.0
+        if self.power is None:
+            return 1.0
+        from decimal import Decimal
+
+        return float(Decimal(repr(float(self.power))) - 1)  # of the decimal typed: 1 - exponent may be tiny
 
     def hoelder_constant(self, exponent: float | None = None) -> float:
         """Return the constant C of |grad f(w) - grad f(w')| <= C |w - w'|^exponent on the whole space.
