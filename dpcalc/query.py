@@ -55,11 +55,10 @@ def answer(run: Run, question: Question, bounds: list[Bound] | None = None) -> C
     unknown = _unknown(run, question)
     results: list[Result] = []
     obstacles, failures = [], []
-    # What demands a promise that was not made comes last: it is worked out only where it would better the best.
-    chosen = sorted(
-        bounds if bounds is not None else for_algorithm(run.algorithm), key=lambda b: bool(b.unmet(run.values))
-    )
-    for bound in chosen:
+    # Last comes what is worked out in the light of the best: how far below it nothing can be, and what demands a
+    # promise that was not made.
+    given = bounds if bounds is not None else for_algorithm(run.algorithm)
+    for bound in sorted(given, key=lambda b: b.kind == "lower" or bool(b.unmet(run.values))):
         try:
             if bound.coarse and bound.unmet(run.values):
                 _would_better(bound, run, question, unknown, results)

@@ -135,9 +135,7 @@ def inputs_text(case: Case) -> str:
     for name, (value, source) in case.inputs.items():
         if source == "derived":
             continue
-        mark = (
-            f" ({'of the loss' if source == 'loss' else source})" if source in ("default", "worst case", "loss") else ""
-        )
+        mark = f" ({_SOURCES[source]})" if source in _SOURCES else ""
         side = "nearest" if source == "loss" else "as given"
         parts.append(f"{symbol_of(name)} = {number(value, side=side)}{mark}")
     return ", ".join(parts)
