@@ -68,8 +68,29 @@ class Assertion(NamedTuple):
     slack: float | None
 
 
+class Check(NamedTuple):
+    """Where a case of a recipe stands, and how it ended.
+
+    ``status`` is passed, failed (a gate did not hold), skipped or error; ``message`` says why where it did not pass,
+    ``hint`` what to do, and ``exit_code`` is what the case alone would exit with.
+    """
+
+    name: str
+    command: str
+    file: str
+    line: int
+    column: int
+    status: str
+    message: str | None = None
+    hint: str | None = None
+    exit_code: int = 0
+
+
 class Case(NamedTuple):
-    """One described run and one question about it."""
+    """One described run and one question about it.
+
+    ``training`` is what was measured where the run was carried out as well, ``check`` what became of a recipe's case.
+    """
 
     algorithm: str
     inputs: Mapping[str, tuple[Any, str]]
@@ -79,6 +100,8 @@ class Case(NamedTuple):
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     tightness: Tightness | None = None
+    training: Mapping[str, Any] | None = None
+    check: Check | None = None
 
     @property
     def best(self) -> Result | None:
@@ -123,6 +146,8 @@ def _case(case: Case) -> dict[str, Any]:
         "warnings": list(case.warnings),
         "notes": list(case.notes),
         **({"tightness": case.tightness._asdict()} if case.tightness else {}),
+        **({"training": dict(case.training)} if case.training else {}),
+        **({"check": case.check._asdict()} if case.check else {}),
     }
 
 

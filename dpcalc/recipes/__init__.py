@@ -1,0 +1,1 @@
+"""Recipes: privacy budgets as YAML files, and the gates that keep them."""

@@ -1,0 +1,1 @@
+"""The algorithms themselves, in numpy: what was accounted is what is run."""
