@@ -12,7 +12,7 @@ import click
 from dpcalc.errors import DpcalcError
 from dpcalc.version import __version__
 
-_COMMANDS = {
+COMMANDS = {
     "compare": "Every bound that applies to one described run, best first, and why the others do not.",
     "rdp": "One fixed-order pass whose iterates stay hidden (pnsgd, skip, stop, local).",
     "shifted": "Any sequence of noisy Lipschitz steps, with the optimal allocation of shifts.",
@@ -27,6 +27,7 @@ _COMMANDS = {
     "bounds": "List the bounds.",
     "cite": "BibTeX of what the bounds, or the best answer for a described run, rest on.",
     "schema": "Print the JSON schema of a report.",
+    "completions": "Print the completion script of a shell (bash, zsh, fish), or the manual page.",
 }
 
 
@@ -34,10 +35,10 @@ class _LazyGroup(click.Group):
     """A group whose commands are imported when used, so that each query pays only for what it needs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"dpcalc.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
@@ -45,7 +46,7 @@ class _LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,0 +1,9 @@
+#!/bin/sh
+# Write the completion scripts and the manual page anew, after a command or an option has changed.
+set -e
+cd "$(dirname "$0")/.."
+python=${PYTHON:-python3}
+"$python" -m dpcalc completions bash -o completions/dpcalc.bash
+"$python" -m dpcalc completions zsh -o completions/_dpcalc
+"$python" -m dpcalc completions fish -o completions/dpcalc.fish
+"$python" -m dpcalc completions man -o docs/dpcalc.1

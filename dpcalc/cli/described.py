@@ -1,0 +1,86 @@
+"""The commands as data: what completion scripts and the manual page are generated from."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import click
+
+
+class Taken(NamedTuple):
+    """What an option or an argument takes: one of ``words``, a file (``recipe``: a YAML one), or something to type."""
+
+    words: tuple[str, ...] = ()
+    file: bool = False
+    recipe: bool = False
+
+
+class Described(NamedTuple):
+    """An option: its names, long one first, and the value it takes, None where it is a flag."""
+
+    names: tuple[str, ...]
+    help: str
+    metavar: str
+    takes: Taken | None
+
+
+class Entry(NamedTuple):
+    """A command: one line about it, all of its help, its options and its arguments (their metavars, what they take)."""
+
+    name: str
+    line: str
+    help: str
+    options: tuple[Described, ...]
+    arguments: tuple[tuple[str, Taken], ...]
+
+
+def described() -> list[Entry]:
+    """Return every registered command, in the order in which the help lists them."""
+    from dpcalc.cli.main import COMMANDS, cli
+
+    context = click.Context(cli, info_name="dpcalc")
+    return [_entry(name, line, cli.get_command(context, name)) for name, line in COMMANDS.items()]
+
+
+def _entry(name: str, line: str, command: click.Command | None) -> Entry:
+    assert command is not None
+    context = click.Context(command, info_name=name, help_option_names=["--help", "-h"])
+    params = command.get_params(context)
+    options = tuple(_option(p, context) for p in params if isinstance(p, click.Option) and not p.hidden)
+    arguments = tuple((p.make_metavar(context), _taken(p)) for p in params if isinstance(p, click.Argument))
+    return Entry(name, line, inspect.cleandoc(command.help or ""), options, arguments)
+
+
+def _option(option: click.Option, context: click.Context) -> Described:
+    names = tuple(sorted(option.opts, key=lambda text: (not text.startswith("--"), option.opts.index(text))))
+    takes = None if option.is_flag or option.count else _taken(option)
+    metavar = "" if takes is None else option.make_metavar(context)
+    return Described((*names, *option.secondary_opts), option.help or "", metavar, takes)
+
+
+def _taken(param: click.Parameter) -> Taken:
+    metavar = param.metavar or ""
+    choices = getattr(getattr(param.type, "symbol", param.type), "choices", ())
+    if choices:
+        return Taken(tuple(map(str, choices)))
+    if "ID" in metavar:
+        from dpcalc.registry import all_bounds
+
+        return Taken(tuple(all_bounds()))
+    if param.name == "solve":
+        from dpcalc.solve import DIRECTIONS
+
+        return Taken(tuple(name.replace("_", "-") for name in DIRECTIONS))
+    recipe = "RECIPE" in metavar
+    return Taken(file=recipe or any(word in metavar for word in ("FILE", "DIR", "PATH")), recipe=recipe)
+
+
+def by_option(entries: Sequence[Entry]) -> dict[Described, list[str]]:
+    """Return the options, each once, with the commands that take it in this form."""
+    found: dict[Described, list[str]] = {}
+    for entry in entries:
+        for option in entry.options:
+            found.setdefault(option, []).append(entry.name)
+    return found

@@ -1,0 +1,119 @@
+"""Completion scripts and the manual page: as shipped they are fresh, and a shell completes what there is."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpcalc.cli.described import described
+from dpcalc.cli.main import COMMANDS
+from dpcalc.registry import all_bounds
+from dpcalc.spec.loss import LOSSES
+from dpcalc.spec.symbols import ALGORITHM_NAMES
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = {
+    "bash": ROOT / "completions" / "dpcalc.bash",
+    "zsh": ROOT / "completions" / "_dpcalc",
+    "fish": ROOT / "completions" / "dpcalc.fish",
+    "man": ROOT / "docs" / "dpcalc.1",
+}
+
+pytestmark = pytest.mark.skipif(not SHIPPED["bash"].exists(), reason="not part of this distribution")
+
+
+def shell(*command: str, text: str = "", folder: Path | None = None) -> str:
+    done = subprocess.run(command, input=text, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr == ""
+    assert done.returncode == 0
+    return done.stdout
+
+
+def complete(words: list[str], folder: Path | None = None) -> list[str]:
+    """Return what bash offers for the last of the words of a command line that starts with dpcalc."""
+    line = " ".join(f"'{word}'" for word in ["dpcalc", *words])
+    program = (
+        f"source '{SHIPPED['bash']}'; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _dpcalc; "
+        """printf '%s\\n' "${COMPREPLY[@]}" """
+    )
+    return shell("bash", "--norc", "-c", program, folder=folder).split("\n")[:-1]
+
+
+bash = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+
+
+@pytest.mark.parametrize("kind", SHIPPED)
+def test_what_is_shipped_is_fresh(kind: str, ask: Any) -> None:
+    fresh = ask(f"completions {kind}")
+    assert SHIPPED[kind].read_text(encoding="utf-8") == fresh, "run `sh completions/update.sh`"
+
+
+@pytest.mark.parametrize("kind", SHIPPED)
+def test_every_command_and_option_is_in_every_script(kind: str) -> None:
+    text = SHIPPED[kind].read_text(encoding="utf-8").replace("\\-", "-")
+    assert {entry.name for entry in described()} == set(COMMANDS)
+    for entry in described():
+        assert re.search(rf"\b{entry.name}\b", text)
+        for option in entry.options:
+            name = option.names[0]
+            assert (f"-l {name[2:]} " if kind == "fish" else name) in text
+
+
+@bash
+def test_bash_completes_commands() -> None:
+    assert complete([""]) == [*COMMANDS, "--help", "--version"]
+    assert complete(["sh"]) == ["shifted", "shuffle"]
+    assert complete(["--v"]) == ["--version"]
+
+
+@bash
+def test_bash_completes_options_and_their_words() -> None:
+    assert complete(["rdp", "--feature"]) == ["--feature-bound"]
+    assert complete(["rdp", "--release"]) == [""]
+    assert set(complete(["compare", "--algorithm", ""])) == {*ALGORITHM_NAMES, "all"}
+    assert set(complete(["compare", "-n", "10", "--algorithm", "shuffled-"])) == {"shuffled-epochs", "shuffled-stop"}
+    assert complete(["rdp", "--algorithm", "s"]) == ["skip", "stop"]
+    assert complete(["rdp", "--algorithm", "pnsgd,sk"]) == ["pnsgd,skip"]
+    assert complete(["rdp", "--algorithm", "=", "sk"]) == ["skip"]
+    assert complete(["rdp", "--algorithm", "="]) == ["pnsgd", "skip", "stop", "local"]
+    assert set(complete(["utility", "--loss", ""])) == set(LOSSES)
+    assert complete(["rdp", "--records", ""]) == [""]
+    assert complete(["rdp", "-n", "10", "--json", "--permutation"]) == [""]
+    assert complete(["shuffle", "-n", "10", "--json", "--permutation", "s"]) == ["secret"]
+
+
+@bash
+def test_bash_completes_bounds() -> None:
+    assert complete(["explain", ""]) == list(all_bounds())
+    assert complete(["explain", "iteration.pnsgd", "iteration.sk"]) == ["iteration.skip", "iteration.skip_rdp"]
+    assert complete(["compare", "--plot-bounds", "iteration.skip_"]) == ["iteration.skip_rdp"]
+    assert complete(["completions", ""]) == ["bash", "zsh", "fish", "man"]
+
+
+@bash
+def test_bash_completes_files(tmp_path: Path) -> None:
+    for name in ("steps.csv", "a b.csv"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder").mkdir()
+    assert set(complete(["shifted", "--schedule", ""], tmp_path)) == {"steps.csv", "a b.csv", "folder"}
+    assert complete(["shifted", "--schedule", "s"], tmp_path) == ["steps.csv"]
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_scripts_parse(name: str) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"needs {name}")
+    shell(name, "-n", str(SHIPPED[name]))
+
+
+def test_the_manual_page_is_clean() -> None:
+    if shutil.which("groff") is None:
+        pytest.skip("needs groff")
+    text = shell("groff", "-man", "-ww", "-Tascii", "-P-cbou", str(SHIPPED["man"]))
+    assert "dpcalc rdp -n 60000 -L 1" in text
+    assert "--noise-std, --sigma NUM" in text
