@@ -3,7 +3,7 @@
 set -e
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
-"$python" -m dpcalc completions bash -o completions/dpcalc.bash
-"$python" -m dpcalc completions zsh -o completions/_dpcalc
-"$python" -m dpcalc completions fish -o completions/dpcalc.fish
-"$python" -m dpcalc completions man -o docs/dpcalc.1
+PYTHONPATH=. "$python" -m dpcalc completions bash -o completions/dpcalc.bash
+PYTHONPATH=. "$python" -m dpcalc completions zsh -o completions/_dpcalc
+PYTHONPATH=. "$python" -m dpcalc completions fish -o completions/dpcalc.fish
+PYTHONPATH=. "$python" -m dpcalc completions man -o docs/dpcalc.1

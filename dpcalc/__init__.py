@@ -19,6 +19,7 @@ _PUBLIC = {
     "multi_epoch": "dpcalc.api",
     "dp_sgd": "dpcalc.api",
     "utility": "dpcalc.api",
+    "check": "dpcalc.api",
     "Report": "dpcalc.report",
     "Case": "dpcalc.report",
     "Result": "dpcalc.report",
@@ -33,6 +34,7 @@ _PUBLIC = {
 __all__ = [*_PUBLIC, "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from dpcalc.api import check as check
     from dpcalc.api import compare as compare
     from dpcalc.api import dp_sgd as dp_sgd
     from dpcalc.api import hockey_stick as hockey_stick

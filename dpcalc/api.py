@@ -437,3 +437,25 @@ def _delta(delta: float | str | None) -> tuple[float | None, float | None]:
     if not 0.0 < delta < 1.0:
         raise SpecError(f"delta is {delta!r}; it must be a number > 0 and < 1", "1e-6 is a usual choice")
     return float(delta), math.log(delta)
+
+
+def check(paths: str | Sequence[str], *, run: str | None = None, jobs: int = 1, fail_fast: bool = False) -> Report:
+    """Return the verdict on every case of some recipe files.
+
+    Args:
+        paths: one file or several.
+        run: a regular expression; only cases whose names match it somewhere are checked.
+        jobs: how many processes share the work.
+        fail_fast: whether to stop after the first case that fails or has no answer.
+
+    Returns:
+        A report whose cases have ``check``: name, file, line and column, ``status`` (passed, failed, skipped or error),
+        and why. ``report.failed`` counts the cases of which a gate failed; a case without an answer is an error.
+
+    Raises:
+        SpecError: a recipe is malformed, or no case is left to check.
+    """
+    from dpcalc.recipes.run import checked, read_all, select
+
+    chosen = select(read_all([paths] if isinstance(paths, str) else paths), run)
+    return report("check", list(checked(chosen, jobs=jobs, fail_fast=fail_fast)))

@@ -30,6 +30,7 @@ PUBLIC = [
     "Result",
     "SpecError",
     "__version__",
+    "check",
     "compare",
     "dp_sgd",
     "hockey_stick",

@@ -73,8 +73,11 @@ def _taken(param: click.Parameter) -> Taken:
         from dpcalc.solve import DIRECTIONS
 
         return Taken(tuple(name.replace("_", "-") for name in DIRECTIONS))
-    recipe = "RECIPE" in metavar
-    return Taken(file=recipe or any(word in metavar for word in ("FILE", "DIR", "PATH")), recipe=recipe)
+    if metavar == "KIND=FILE":
+        from dpcalc.render.check import KINDS
+
+        return Taken(tuple(f"{kind}=" for kind in KINDS))
+    return Taken(file="FILE" in metavar, recipe=isinstance(param, click.Argument) and "FILE" in metavar)
 
 
 def by_option(entries: Sequence[Entry]) -> dict[Described, list[str]]:

@@ -44,6 +44,9 @@ _dpcalc() {{
         list=${{cur%,*}},
     fi
     COMPREPLY=($(compgen -P "$list" -W "$words" -- "${{cur#"$list"}}"))
+    if [[ ${{COMPREPLY[0]}} == *= ]]; then
+        compopt -o nospace 2>/dev/null
+    fi
 }}
 
 complete -F _dpcalc dpcalc

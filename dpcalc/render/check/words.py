@@ -111,6 +111,6 @@ def findings(check: Check, case: Case, precision: int) -> list[str]:
 def _finding(gate: Assertion, case: Case, precision: int) -> str:
     slack = slack_text(gate.slack, precision)
     parts = [f"{printable(gate.text)} failed: value {gate_value(gate, case, precision)}"]
-    parts += [f"slack {slack}"] if slack else []
+    parts += [f"slack {slack}{', by rounding alone' if gate.by_rounding else ''}"] if slack else []
     parts += [f"by {theorem(case.best)}"] if case.best else []
     return ", ".join(parts)
