@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -156,13 +157,20 @@ def _case(case: Case) -> dict[str, Any]:
         "inputs": {name: {"value": value, "source": source} for name, (value, source) in case.inputs.items()},
         "results": [_result(result) for result in case.results],
         "not_applicable": [o._asdict() for o in case.obstacles],
-        "assertions": [a._asdict() for a in case.assertions],
+        "assertions": [_assertion(a) for a in case.assertions],
         "warnings": list(case.warnings),
         "notes": list(case.notes),
         **({"tightness": case.tightness._asdict()} if case.tightness else {}),
         **({"training": dict(case.training)} if case.training else {}),
         **({"check": case.check._asdict()} if case.check else {}),
     }
+
+
+def _assertion(assertion: Assertion) -> dict[str, Any]:
+    fields = assertion._asdict()
+    if assertion.slack is not None and math.isinf(assertion.slack):
+        fields["slack"] = None  # a delta that is exactly 0, compared by its logarithm
+    return fields
 
 
 _ALWAYS = ("bound", "quantity", "value", "kind", "adjacency", "assumes", "reference", "best")

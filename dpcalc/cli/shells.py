@@ -177,7 +177,7 @@ def _fish_option(option: Described) -> str:
 
 def _fish_taken(taken: Taken) -> str:
     if taken.recipe:
-        return " -a '(__fish_complete_suffix .yaml .yml)'"
+        return " -a '(__fish_complete_suffix .yaml; __fish_complete_suffix .yml)'"
     return " -F" if taken.file else f" -a {_fish_text(' '.join(taken.words))}" if taken.words else ""
 
 

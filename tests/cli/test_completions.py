@@ -104,6 +104,14 @@ def test_bash_completes_files(tmp_path: Path) -> None:
     assert complete(["shifted", "--schedule", "s"], tmp_path) == ["steps.csv"]
 
 
+@bash
+def test_bash_completes_recipes_and_reports(tmp_path: Path) -> None:
+    for name in ("budget.yaml", "other.yml", "steps.csv"):
+        (tmp_path / name).touch()
+    assert set(complete(["check", ""], tmp_path)) == {"budget.yaml", "other.yml"}
+    assert complete(["check", "budget.yaml", "--report", "s"], tmp_path) == ["sarif="]
+
+
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
 def test_scripts_parse(name: str) -> None:
     if shutil.which(name) is None:

@@ -191,7 +191,20 @@ def test_numbers_stay_on_their_safe_side() -> None:
     assert "| `1.01` | `<= 1` | `-1.24e-08` |" in text
     assert "| `123` | `>= 100` | `23.9` |" in text
     tiny = case(TINY, gates=[Assertion("delta<=1e-300", True, 5e-324, 10822.0)])
-    assert "| `delta` | `10^-5000.03` | `<= 1e-300` |" in render(Report("check", (tiny,)), "markdown")
+    text = render(Report("check", (tiny,)), "markdown")
+    assert "| `delta` | `10^-5000.03` | `<= 1e-300` | `10822 in ln` |" in text
+
+
+def test_a_delta_of_zero_leaves_room_without_end() -> None:
+    zero = EPSILON._replace(quantity="delta", value=0.0, epsilon=1.0, delta=0.0, log_delta=-math.inf)
+    report = Report("check", (case(zero, gates=[Assertion("delta<=1e-9", True, 0.0, math.inf)]),))
+    [found] = json.loads(render(report, "json"))["cases"]
+    assert found["assertions"] == [
+        {**Assertion("delta<=1e-9", True, 0.0, None)._asdict()},
+    ]
+    for kind in KINDS:
+        assert "Infinity" not in render(report, kind)
+    assert changed(report.cases, report.cases) == ["Against the baseline, nothing has changed."]
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -71,7 +71,7 @@ def _gate_row(gate: Assertion, case: Case, precision: int) -> Row:
     match = _GATE.fullmatch(gate.text)
     quantity, limit = (match[1], f"{match[2]} {match[3]}") if match else ("", gate.text)
     status = "passed" if gate.passed else "failed"
-    value, slack = gate_value(gate, case, precision), slack_text(gate.slack, precision)
+    value, slack = gate_value(gate, case, precision), slack_text(gate, precision)
     return Row(status, printable(quantity), value, printable(limit), slack, theorem(case.best))
 
 
@@ -85,11 +85,13 @@ def gate_value(gate: Assertion, case: Case, precision: int) -> str:
     return number(gate.value, precision, "down" if name in MAXIMISED else "up")
 
 
-def slack_text(slack: float | None, precision: int) -> str:
-    """Return the room left, never more than there is."""
+def slack_text(gate: Assertion, precision: int) -> str:
+    """Return the room left, never more than there is; between deltas of which one is no double, that of their ln."""
+    slack = gate.slack
     if slack is None:
         return ""
-    return number(slack, precision, "down") if slack >= 0.0 else "-" + number(-slack, precision, "up")
+    text = number(slack, precision, "down") if slack >= 0.0 else "-" + number(-slack, precision, "up")
+    return f"{text} in ln" if gate_name(gate.text) == "delta" and abs(slack) > 1.0 else text
 
 
 def theorem(best: Result | None) -> str:
@@ -109,7 +111,7 @@ def findings(check: Check, case: Case, precision: int) -> list[str]:
 
 
 def _finding(gate: Assertion, case: Case, precision: int) -> str:
-    slack = slack_text(gate.slack, precision)
+    slack = slack_text(gate, precision)
     parts = [f"{printable(gate.text)} failed: value {gate_value(gate, case, precision)}"]
     parts += [f"slack {slack}{', by rounding alone' if gate.by_rounding else ''}"] if slack else []
     parts += [f"by {theorem(case.best)}"] if case.best else []

@@ -1,0 +1,60 @@
+"""The recipes that come with dpcalc: each passes, and what it expects comes from the reference values."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpcalc.cli.main import main
+from dpcalc.recipes.run import checked, exit_code, read_all, select
+
+ROOT = Path(__file__).resolve().parents[1]
+RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
+REFERENCE = {
+    case["id"]: case
+    for path in sorted((ROOT / "tests" / "reference").glob("*.json"))
+    for case in json.loads(path.read_text(encoding="utf-8"))
+}
+NUMBER = r"([0-9.]+(?:e[+-]?[0-9]+)?)"
+CITED = re.compile(rf"    (?:expect: {{\w+: {NUMBER}, tolerance: 1e-9}}|assert: \w+ <= {NUMBER})  # (?P<id>[\w.-]+)")
+
+pytestmark = pytest.mark.skipif(not RECIPES, reason="the recipes are not part of this distribution")
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_recipes_pass(path: Path) -> None:
+    cases = list(checked(select(read_all([str(path)]))))
+    assert [(case.check.name, case.check.message) for case in cases if case.check and case.check.exit_code] == []
+    assert exit_code(cases) == 0
+    assert all(case.assertions for case in cases)
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_what_is_expected_is_a_reference_value(path: Path) -> None:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        cited = CITED.fullmatch(line)
+        if "expect:" in line or re.search(r"  # \S+$", line):
+            assert cited, line
+        if cited:
+            value = float(cited[1] or cited[2])
+            assert value == pytest.approx(float(REFERENCE[cited["id"]]["value"]), rel=1e-12), line
+
+
+def test_a_change_of_the_configuration_that_costs_too_much_fails(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "digits").mkdir()
+    config = (ROOT / "recipes" / "digits" / "config.yaml").read_text(encoding="utf-8")
+    (tmp_path / "digits" / "config.yaml").write_text(config.replace("noise_std: 0.05", "noise_std: 0.02"))
+    (tmp_path / "budget.yaml").write_bytes((ROOT / "recipes" / "budget.yaml").read_bytes())
+    reports = {kind: tmp_path / f"report.{kind}" for kind in ("junit", "sarif", "markdown")}
+    options = [option for kind, file in reports.items() for option in ("--report", f"{kind}={file}")]
+    with pytest.raises(SystemExit) as stop:
+        main(["check", str(tmp_path / "budget.yaml"), "--run", "release", *options])
+    assert stop.value.code == 1
+    assert "epsilon <= 2" in capsys.readouterr().err
+    for file in reports.values():
+        assert "epsilon" in file.read_text(encoding="utf-8")
+        assert "shuffled_epochs.fresh" in file.read_text(encoding="utf-8")
