@@ -102,6 +102,7 @@ def test_junit_keeps_to_its_schema() -> None:
     assert root.attrib == {"name": "dpcalc check", "tests": "4", "failures": "1", "errors": "1"}
     assert [suite.attrib["name"] for suite in root] == ["recipes/a.yaml", "recipes/b c.yaml"]
     assert [test.attrib["name"] for test in root.iter("testcase")] == ["budget", "too much", "later", "impossible"]
+    assert [test.attrib["classname"] for test in root.iter("testcase")] == [*["recipes.a"] * 3, "recipes.b c"]
     [failure], [error], [skipped] = (list(root.iter(tag)) for tag in ("failure", "error", "skipped"))
     assert failure.attrib["type"] == "gate"
     assert "recipes/a.yaml:9:5" in (failure.text or "")
@@ -242,6 +243,13 @@ def test_markdown_fits_a_comment() -> None:
     assert "1400 more rows are left out." in text
     assert "pass |" not in text
     assert len(text) < 65536
+
+
+def test_long_messages_are_cut_to_fit_a_comment() -> None:
+    many = [case(name=f"case {i}", status="error", message="|" * 2000, hint="&" * 2000) for i in range(500)]
+    text = render(Report("check", tuple(many)), "markdown")
+    assert 60_000 < len(text) < 65_536
+    assert text.endswith("\nThe rest is left out.\n")
 
 
 def baseline(*cases: Case) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from xml.etree import ElementTree
 
 from dpcalc.render.check.words import checked, findings, place, printable, rows
@@ -43,13 +44,18 @@ def _count(checks: list[Check], status: str) -> str:
 
 
 def _add_test(suite: ElementTree.Element, check: Check, case: Case, precision: int) -> None:
-    test = ElementTree.SubElement(suite, "testcase", classname=printable(check.file), name=printable(check.name))
+    test = ElementTree.SubElement(suite, "testcase", classname=_class(check.file), name=printable(check.name))
     if check.status in _ELEMENT:
         told = findings(check, case, precision)
         element = ElementTree.SubElement(test, _ELEMENT[check.status], message=told[0], type=_kind(check))
         element.text = "\n".join([place(check), *told])
     output = ElementTree.SubElement(test, "system-out")
     output.text = "\n".join(_lines(check, case, precision))
+
+
+def _class(file: str) -> str:
+    """Return a path as servers show classes: ``recipes.budget`` of recipes/budget.yaml."""
+    return printable(os.path.splitext(file)[0].replace("\\", "/").replace("/", ".").strip("."))
 
 
 def _kind(check: Check) -> str:

@@ -10,8 +10,9 @@ from dpcalc.render.check.words import checked, findings, place, printable, rows,
 from dpcalc.report import Case, Check, Report
 
 MAX_ROWS = 100
-"""Rows of a table; a comment on GitHub holds 65536 characters."""
 MAX_CELL = 160
+MAX_CHARACTERS = 65_000
+"""A comment on GitHub holds 65536."""
 
 _MARK = {"passed": "pass", "failed": "**FAIL**", "error": "**ERROR**", "skipped": "skipped"}
 _ORDER = ("error", "failed", "skipped", "passed")
@@ -23,7 +24,14 @@ def render_markdown(report: Report, precision: int, baseline: Mapping[str, Any] 
     if baseline is not None:
         lines += _changes(changes(baseline, report.to_dict(), precision))
     lines += _reasons(report, precision)
-    return "\n".join(lines).rstrip("\n") + "\n"
+    return _fitted("\n".join(lines).rstrip("\n") + "\n")
+
+
+def _fitted(text: str) -> str:
+    """Return as many whole lines of the text as a comment holds."""
+    if len(text) <= MAX_CHARACTERS:
+        return text
+    return text[: text.rindex("\n", 0, MAX_CHARACTERS) + 1] + "\nThe rest is left out.\n"
 
 
 def _gates(report: Report, precision: int) -> list[str]:
