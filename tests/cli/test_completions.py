@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +112,53 @@ def test_bash_completes_recipes_and_reports(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     assert set(complete(["check", ""], tmp_path)) == {"budget.yaml", "other.yml"}
     assert complete(["check", "budget.yaml", "--report", "s"], tmp_path) == ["sarif="]
+
+
+def test_zsh_reads_back_every_option() -> None:
+    """Unquote the specifications as zsh does, and take them apart as its _arguments does."""
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    for line in SHIPPED["zsh"].read_text(encoding="utf-8").splitlines():
+        spec = re.fullmatch(r" +\[\[ \$words\[1\] == \(([a-z|-]+)\) \]\] && specs\+=\((.*)\)", line)
+        if spec is None or spec[2].startswith("'*:"):
+            continue
+        names, what = re.fullmatch(r"'\*'(\{[^}]+\}|[^']+)('.*')", spec[2]).groups()  # type: ignore[union-attr]
+        [text] = shlex.split(what)
+        help, rest = re.fullmatch(r"\[((?:\\.|[^]\\])*)\](.*)", text).groups()  # type: ignore[union-attr]
+        for command in spec[1].split("|"):
+            for name in names.strip("{}").split(","):
+                found[command, name.rstrip("=+")] = re.sub(r"\\(.)", r"\1", help), rest
+    for entry in described():
+        for option in entry.options:
+            for name in option.names:
+                help, rest = found.pop((entry.name, name))
+                assert help == option.help
+                assert bool(rest) == (option.takes is not None)
+                assert not option.takes or all(word in rest for word in option.takes.words)
+    assert not found
+
+
+def test_fish_reads_back_every_option() -> None:
+    """Split the lines as fish does: within single quotes a backslash escapes a quote or itself."""
+    found = set()
+    for line in SHIPPED["fish"].read_text(encoding="utf-8").splitlines():
+        if not line.startswith("complete "):
+            assert not line or line.startswith("#")
+            continue
+        tokens = re.findall(r"(?:[^\s'\\]|'(?:\\['\\]|[^'\\])*')+", line)
+        assert " ".join(tokens) == line
+        words = [re.sub(r"\\(['\\])", r"\1", t[1:-1]) if t[0] == "'" else t for t in tokens]
+        given = dict(pairwise(words))
+        if "-d" in given and "__fish_seen_subcommand_from" in given["-n"]:
+            takes = "-x" in words or "-r" in words
+            names = [{"-l": "--", "-s": "-"}[a] + b for a, b in pairwise(words) if a in ("-l", "-s")]
+            found |= {(command, name, given["-d"], takes) for command in given["-n"].split()[1:] for name in names}
+    wanted = {
+        (entry.name, name, option.help, option.takes is not None)
+        for entry in described()
+        for option in entry.options
+        for name in option.names
+    }
+    assert found == wanted
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])

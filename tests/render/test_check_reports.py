@@ -12,6 +12,8 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpcalc.errors import SpecError
 from dpcalc.references import read
@@ -234,6 +236,19 @@ def test_names_do_not_break_out(kind: str, text: str) -> None:
         assert {row.count("|") for row in rows} == {8}
         outside = re.sub(r"<code>[^<`|\\]*</code>|`[^`|\\]*`", "", "\n".join(found.splitlines()[1:]))
         assert not set(outside) & set("<>`\\@#[]&_")
+
+
+@given(texts=st.lists(st.text(st.characters(), max_size=20), min_size=4, max_size=4))
+def test_any_names_keep_to_the_schemas(texts: list[str]) -> None:
+    name, file, message, gate = texts
+    failed = case(EPSILON, name=name, file=file, status="failed", gates=[Assertion(gate, False, 1.5, -0.5)])
+    error = case(name=name, file=file, status="error", message=message, hint=gate, code=2)
+    report = Report("check", (failed, error))
+    assert junit_errors(render(report, "junit")) == []
+    assert sarif_errors(render(report, "sarif")) == []
+    assert len(render(report, "github").splitlines()) == 3
+    rows = [line for line in render(report, "markdown").splitlines() if line.startswith("| ")]
+    assert {row.count("|") for row in rows} == {8}
 
 
 def test_markdown_fits_a_comment() -> None:
