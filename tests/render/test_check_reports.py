@@ -138,7 +138,7 @@ def test_sarif_keeps_to_its_schema() -> None:
     text = render(ALL, "sarif")
     assert sarif_errors(text) == []
     [run] = json.loads(text)["runs"]
-    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["gate/epsilon", "not-computed"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["gate/epsilon", "not-judged"]
     gate, error = run["results"]
     assert [r["ruleIndex"] for r in run["results"]] == [0, 1]
     place = gate["locations"][0]["physicalLocation"]
@@ -165,13 +165,13 @@ def test_github_annotations() -> None:
         "::error file=recipes/b c.yaml,line=3,col=5,title=dpcalc check%3A impossible::no guarantee applies%0Ahint: "
         "give --records",
         "::notice file=recipes/a.yaml,line=3,col=5,title=dpcalc check%3A later::skipped by --only",
-        "::notice title=dpcalc check::1 of 4 cases passed, 1 failed, 1 skipped, 1 could not be computed",
+        "::notice title=dpcalc check::1 of 4 cases passed, 1 failed, 1 skipped, 1 could not be judged",
     ]
 
 
 def test_markdown() -> None:
     lines = render(ALL, "markdown").splitlines()
-    assert lines[0] == "### dpcalc check: 1 of 4 cases passed, 1 failed, 1 skipped, 1 could not be computed"
+    assert lines[0] == "### dpcalc check: 1 of 4 cases passed, 1 failed, 1 skipped, 1 could not be judged"
     rows = [line for line in lines if line.startswith("| ")]
     assert rows[2].startswith("| **ERROR** | `recipes/b c.yaml: impossible` |")
     assert rows[3] == (

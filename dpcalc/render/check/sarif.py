@@ -13,11 +13,11 @@ from dpcalc.spec.symbols import SYMBOLS
 from dpcalc.version import __version__
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_NOT_COMPUTED = "not-computed"
+_NOT_JUDGED = "not-judged"
 
 
 def render_sarif(report: Report, precision: int) -> str:
-    """Return the gates that failed, and the cases that could not be computed, as a SARIF log.
+    """Return the gates that failed, and the cases that could not be judged, as a SARIF log.
 
     What passed or was skipped is left out: code scanning would show it as an alert.
     """
@@ -36,7 +36,7 @@ def _found(check: Check, case: Case, precision: int) -> Iterator[tuple[str, Chec
     """Yield rule, place and text of everything wrong with a case."""
     failed = [gate for gate in case.assertions if not gate.passed]
     if check.status in ("failed", "error") and not failed:
-        rule = _NOT_COMPUTED if check.status == "error" else "gate"
+        rule = _NOT_JUDGED if check.status == "error" else "gate"
         yield rule, check, "\n".join(findings(check, case, precision))
     for gate in failed if check.status != "skipped" else ():
         alone = case._replace(assertions=(gate,))
@@ -45,8 +45,11 @@ def _found(check: Check, case: Case, precision: int) -> Iterator[tuple[str, Chec
 
 
 def _rule(rule: str) -> dict[str, Any]:
-    if rule == _NOT_COMPUTED:
-        short, full = "The case could not be computed", "No guarantee is known where a gate asks for one."
+    if rule == _NOT_JUDGED:
+        short, full = (
+            "The case could not be judged",
+            "Its recipe is malformed, or no theorem answers it: none of its gates is known to hold.",
+        )
     else:
         name = rule.partition("/")[2].replace("-", "_")
         short = f"A gate on {name} failed" if name else "An expectation failed"

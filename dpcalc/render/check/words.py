@@ -47,7 +47,7 @@ def summary(report: Report) -> str:
     found = [check.status for check, _ in checked(report)]
     parts = [f"{found.count('passed')} of {len(found)} cases passed"]
     parts += [f"{found.count(word)} {word}" for word in ("failed", "skipped") if word in found]
-    parts += [f"{found.count('error')} could not be computed"] if "error" in found else []
+    parts += [f"{found.count('error')} could not be judged"] if "error" in found else []
     return ", ".join(parts)
 
 
