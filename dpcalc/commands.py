@@ -324,6 +324,29 @@ def _fitting(algorithm: str, values: dict[str, Any], origin: dict[str, str]) -> 
     return described, tuple(f"{algorithm} has no {name}: it was left out" for name in left_out)
 
 
+def applying(algorithm: str, given: Mapping[str, Any]) -> list[tuple[str, Bound, str, str]]:
+    """Return what is run and, for every bound that speaks of it, whether it applies and why not.
+
+    Args:
+        algorithm: one of those of `compare`.
+        given: parameter name -> value.
+
+    Returns:
+        (algorithm with what it releases, bound, ``yes``, ``no`` or ``if promised``, why and what would help) a bound.
+
+    Raises:
+        SpecError: the description is malformed.
+    """
+    _, run, _ = run_of(COMMANDS["compare"], {**given, "algorithm": algorithm}, {})
+    rows = []
+    for bound in for_algorithm(run.algorithm):
+        because, cure = bound.obstacle(run.values) or ("", "")
+        unmet = "; ".join(bound.unmet(run.values))
+        applies = "no" if because else "if promised" if unmet else "yes"
+        rows.append((run.algorithm, bound, applies, f"{because} ({cure})" if because else unmet))
+    return rows
+
+
 def _bounds_of(command: Command, run: Run) -> list[Bound]:
     known = for_algorithm(run.algorithm)
     return [bound for bound in known if not command.families or bound.id.partition(".")[0] in command.families]

@@ -88,6 +88,24 @@ class Bound(NamedTuple):
         """Whether the value may be promised, gated and solved with."""
         return self.kind in ("upper", "exact")
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is known of the bound, as JSON types."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "kind": self.kind,
+            "gives": self.gives,
+            "algorithms": list(self.algorithms),
+            "parameters": list(self.parameters),
+            "assumes": list(self.assumes),
+            "requires": [requirement.text for requirement in self.requires],
+            "demands": [demand.text for demand in self.demands],
+            "formula": self.formula,
+            "reference": self.reference,
+            "locator": self.locator,
+            "erratum": self.erratum,
+        }
+
     def obstacle(self, values: Mapping[str, Any]) -> tuple[str, str] | None:
         """Return why the bound does not apply to these values and what would make it, or None."""
         if values.get("schedule") is not None and "schedule" not in self.parameters:
@@ -164,10 +182,9 @@ def bound(
 
 
 def all_bounds() -> dict[str, Bound]:
-    """Return every registered bound by id, importing the families on first use."""
-    for family in FAMILIES:
-        importlib.import_module(f"dpcalc.bounds.{family}")
-    return _BOUNDS
+    """Return every registered bound by id, family by family whichever was imported first."""
+    modules = [importlib.import_module(f"dpcalc.bounds.{family}").__name__ for family in FAMILIES]
+    return dict(sorted(_BOUNDS.items(), key=lambda item: modules.index(item[1].function.__module__)))
 
 
 def lookup(id: str) -> Bound:

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from dpcalc.bounds.cost import RISKS
 from dpcalc.version import __version__
 
 SCHEMA = "dpcalc.report/1"
+
+_NUMBERS = (
+    "case", "algorithm", "bound", "quantity", "value", "kind", "epsilon", "delta", "log_delta", "mu", "order",
+)  # fmt: skip
+_RAN = ("noise_std", "step_size", "steps", "failure_probability")
+"""What the run behind a cost is described by."""
 
 
 class Result(NamedTuple):
@@ -124,6 +131,29 @@ class Report(NamedTuple):
     def failed(self) -> int:
         """How many cases failed a gate."""
         return sum(case.failed for case in self.cases)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The keys of `rows`: of the result, of the run that has a cost where costs are reported, of the inputs."""
+        names = sorted({name for case in self.cases for name in case.inputs})
+        costs = any(result.quantity in RISKS for case in self.cases for result in case.results)
+        inputs = (f"input_{name}" for name in names)
+        return (*_NUMBERS, *(_RAN if costs else ()), "adjacency", "best", "reference", *inputs)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one flat dict a result, all with the same keys: what a data frame or a CSV file takes.
+
+        ``case`` counts from 1; the inputs of a case follow prefixed ``input_``, None where it has no such input.
+        """
+        columns, found = self.columns, []
+        for number, case in enumerate(self.cases, start=1):
+            inputs = {f"input_{name}": value for name, (value, _) in case.inputs.items()}
+            for result in case.results:
+                details = result.details or {}
+                own = {"case": number, "algorithm": case.algorithm, **{n: details.get(n) for n in _RAN}}
+                known = {**own, **result._asdict(), **inputs}
+                found.append({name: known.get(name) for name in columns})
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as the ``dpcalc.report/1`` envelope: JSON types only, no NaN or infinity."""
