@@ -17,7 +17,8 @@ from dpcalc.gate import parse
 from dpcalc.query import Question
 from dpcalc.registry import all_bounds, lookup
 from dpcalc.report import Case, Report
-from dpcalc.spec.symbols import SYMBOLS, check
+from dpcalc.spec import symbols
+from dpcalc.spec.symbols import SYMBOLS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -381,7 +382,7 @@ def _question(
     epsilon: float | None, delta: float | str | None, orders: tuple[float, ...] = (), solve: str | None = None
 ) -> Question:
     value, log_delta = _delta(delta)
-    epsilon = None if epsilon is None else float(check("epsilon", epsilon))
+    epsilon = None if epsilon is None else float(symbols.check("epsilon", epsilon))
     return Question(epsilon, value, log_delta, orders, solve)
 
 
@@ -393,5 +394,5 @@ def _delta(delta: float | str | None) -> tuple[float | None, float | None]:
 
         log_delta = parse_log(delta)
         return parse_number(delta) if log_delta > -700.0 else max(math.exp(log_delta), 5e-324), log_delta
-    value = float(check("delta", delta))
+    value = float(symbols.check("delta", delta))
     return value, math.log(value)

@@ -11,7 +11,7 @@ from dpcalc.registry import Bound, lookup
 from dpcalc.render.text import how, number, symbol_of, value_text
 from dpcalc.report import Case, Report, Result
 
-_GIVES = {
+GIVES = {
     "mu": "mu (Gaussian DP)",
     "rdp": "RDP at an order",
     "log_delta": "delta at epsilon",
@@ -19,6 +19,8 @@ _GIVES = {
     "parts": "epsilon and delta, composed by the law of the privacy loss",
     "cost": "excess risk at a budget",
 }
+"""What a bound's function returns, in words."""
+
 _SENSITIVITY = {"replace-one": "2 lipschitz", "null-record": "lipschitz"}
 
 
@@ -101,7 +103,7 @@ def describe(bound: Bound) -> str:
         *_head(bound),
         "",
         f"formula    {bound.formula}",
-        f"gives      {_GIVES[bound.gives]}",
+        f"gives      {GIVES[bound.gives]}",
         *_source(bound),
         f"needs      {', '.join(needed)}",
         *([f"if known   {', '.join(known)}"] if known else []),
