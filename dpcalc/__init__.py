@@ -25,6 +25,7 @@ _PUBLIC = {
     "list_bounds": "dpcalc.api",
     "schema": "dpcalc.api",
     "format_report": "dpcalc.api",
+    "check": "dpcalc.api",
     "Report": "dpcalc.report",
     "Case": "dpcalc.report",
     "Result": "dpcalc.report",
@@ -39,6 +40,7 @@ _PUBLIC = {
 __all__ = [*_PUBLIC, "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from dpcalc.api import check as check
     from dpcalc.api import cite as cite
     from dpcalc.api import compare as compare
     from dpcalc.api import dp_sgd as dp_sgd

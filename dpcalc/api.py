@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, Unpack
 
 from dpcalc import keywords
@@ -390,9 +390,30 @@ def _delta(delta: float | str | None) -> tuple[float | None, float | None]:
     if delta is None:
         return None, None
     if isinstance(delta, str):
-        from dpcalc.spec.numbers import parse_log, parse_number
+        from dpcalc.spec.numbers import parse_delta
 
-        log_delta = parse_log(delta)
-        return parse_number(delta) if log_delta > -700.0 else max(math.exp(log_delta), 5e-324), log_delta
+        return parse_delta(delta)
     value = float(symbols.check("delta", delta))
     return value, math.log(value)
+
+
+def check(paths: str | Sequence[str], *, run: str | None = None, jobs: int = 1, fail_fast: bool = False) -> Report:
+    """Return the verdict on every case of some recipe files.
+
+    Args:
+        paths: one file or several.
+        run: a regular expression; only cases whose names match it somewhere are checked.
+        jobs: how many processes share the work.
+        fail_fast: whether to stop after the first case that fails or has no answer.
+
+    Returns:
+        A report whose cases have ``check``: name, file, line and column, ``status`` (passed, failed, skipped or error),
+        and why. ``report.failed`` counts the cases of which a gate failed; a case without an answer is an error.
+
+    Raises:
+        SpecError: a recipe is malformed, or no case is left to check.
+    """
+    from dpcalc.recipes.run import checked, read_all, select
+
+    chosen = select(read_all([paths] if isinstance(paths, str) else paths), run)
+    return report("check", list(checked(chosen, jobs=jobs, fail_fast=fail_fast)))

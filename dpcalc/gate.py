@@ -13,7 +13,8 @@ from dpcalc.spec.symbols import SYMBOLS
 
 _OPERATORS = ("<=", ">=", "==", "<", ">")
 _BOUNDED_ABOVE = ("epsilon", "delta", "log_delta", "mu", "rdp", "excess_risk", "empirical_excess_risk")
-_SOLVABLE = (*DIRECTIONS,)
+QUANTITIES = (*_BOUNDED_ABOVE, "bound", *DIRECTIONS)
+"""What an assertion may speak of."""
 
 
 class Gate(NamedTuple):
@@ -26,35 +27,43 @@ class Gate(NamedTuple):
     log_limit: float | None = None
 
 
+def split(text: str) -> tuple[str, str, str]:
+    """Return the quantity, the operator and the right side of an assertion, e.g. ``("epsilon", "<=", "1")``.
+
+    Raises:
+        SpecError: there is no operator, or the quantity is none that can be promised so.
+    """
+    operator = next((op for op in _OPERATORS if op in text), None)
+    if operator is None:
+        raise SpecError(f"{text!r} is not an assertion", "write, for example, 'epsilon<=1'")
+    name, _, limit = (part.strip() for part in text.partition(operator))
+    name = name.replace("-", "_")
+    if name == "bound" and operator != "==":
+        raise SpecError(f"{text!r}: bound takes == only", "write, for example, 'bound==iteration.pnsgd'")
+    if name not in QUANTITIES:
+        raise SpecError(f"{text!r}: cannot assert on {name!r}", f"one of {', '.join(QUANTITIES)}")
+    if name in _BOUNDED_ABOVE and operator not in ("<=", "<"):
+        raise SpecError(
+            f"{text!r}: {name} is reported as an upper bound, so only <= and < can be promised", f"write {name}<=..."
+        )
+    return name, operator, limit
+
+
 def parse(text: str) -> Gate:
     """Return the gate that ``text`` spells, e.g. ``epsilon<=1`` or ``bound==iteration.pnsgd``.
 
     Raises:
         SpecError: it does not parse, or asks an upper bound to be large.
     """
-    from dpcalc.spec.numbers import parse_log as logarithm
-    from dpcalc.spec.numbers import parse_number as number
+    from dpcalc.spec.numbers import parse_log, parse_number
 
-    operator = next((op for op in _OPERATORS if op in text), None)
-    if operator is None:
-        raise SpecError(f"{text!r} is not an assertion", "write, for example, 'epsilon<=1'")
-    name, _, limit = (part.strip() for part in text.partition(operator))
-    name = name.replace("-", "_")
+    name, operator, limit = split(text)
     if name == "bound":
-        if operator != "==":
-            raise SpecError(f"{text!r}: bound takes == only", "write, for example, 'bound==iteration.pnsgd'")
         return Gate(text, name, operator, limit)
-    if name not in (*_BOUNDED_ABOVE, *_SOLVABLE):
-        known = ", ".join((*_BOUNDED_ABOVE, "bound", *_SOLVABLE))
-        raise SpecError(f"{text!r}: cannot assert on {name!r}", f"one of {known}")
-    if name in _BOUNDED_ABOVE and operator not in ("<=", "<"):
-        raise SpecError(
-            f"{text!r}: {name} is reported as an upper bound, so only <= and < can be promised", f"write {name}<=..."
-        )
     if name == "delta":
-        log_limit = logarithm(limit)
-        return Gate(text, name, operator, math.exp(log_limit) if log_limit < -700.0 else number(limit), log_limit)
-    return Gate(text, name, operator, number(limit))
+        log_limit = parse_log(limit)
+        return Gate(text, name, operator, math.exp(log_limit) if log_limit < -700.0 else parse_number(limit), log_limit)
+    return Gate(text, name, operator, parse_number(limit))
 
 
 def judge(gate: Gate, case: Case) -> Assertion:
@@ -71,7 +80,7 @@ def judge(gate: Gate, case: Case) -> Assertion:
     chosen = [result for result in case.results if result.best]
     if gate.name in RISKS:
         chosen = [result for result in chosen if result.quantity == gate.name] or chosen
-    value = max(_quantity(result, gate.name) for result in chosen)
+    value = max(quantity(result, gate.name) for result in chosen)
     limit, compared = gate.limit, value
     if gate.log_limit is not None and best.log_delta is not None and min(gate.log_limit, best.log_delta) < -690.0:
         limit, compared = gate.log_limit, best.log_delta
@@ -86,7 +95,12 @@ def judge(gate: Gate, case: Case) -> Assertion:
     return Assertion(gate.text, passed, value, slack)
 
 
-def _quantity(result: Result, name: str) -> float:
+def quantity(result: Result, name: str) -> float:
+    """Return a quantity of a result.
+
+    Raises:
+        SpecError: it reports no such quantity.
+    """
     value = result.value if result.quantity == name else getattr(result, name, None)
     if value is None:
         known = SYMBOLS[name].help if name in SYMBOLS else name

@@ -74,6 +74,13 @@ class Assertion(NamedTuple):
     value: float | str
     slack: float | None
 
+    @property
+    def by_rounding(self) -> bool:
+        """Whether it failed by no more than the rounding of a computation."""
+        if self.slack is None or isinstance(self.value, str):
+            return False
+        return 0.0 < -self.slack <= 1e-9 * abs(self.value)
+
 
 class Check(NamedTuple):
     """Where a case of a recipe stands, and how it ended.
@@ -162,8 +169,15 @@ class Report(NamedTuple):
             "dpcalc": __version__,
             "command": self.command,
             "cases": [_case(case) for case in self.cases],
-            "summary": {"cases": len(self.cases), "failed": self.failed},
+            "summary": {"cases": len(self.cases), "failed": self.failed, **_ended(self.cases)},
         }
+
+
+def _ended(cases: tuple[Case, ...]) -> dict[str, int]:
+    """Return how many of a recipe's cases ended how; nothing where they are of no recipe."""
+    found = [case.check.status for case in cases if case.check]
+    words = {"passed": "passed", "skipped": "skipped", "errors": "error"}
+    return {name: found.count(status) for name, status in words.items()} if found else {}
 
 
 def _case(case: Case) -> dict[str, Any]:

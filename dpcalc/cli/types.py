@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import click
 
 from dpcalc.errors import SpecError
-from dpcalc.spec.numbers import parse_integer, parse_log, parse_number, parse_sweep
+from dpcalc.spec.numbers import parse_delta, parse_integer, parse_number, parse_sweep
 from dpcalc.spec.symbols import Symbol, check
 
 
@@ -48,12 +48,9 @@ class DeltaSweep(Sweep):
             if "," in value or ":" in value:
                 values = parse_sweep(value, parse_number)
                 return [Delta(float(check("delta", v)), math.log(v)) for v in values]
-            log = parse_log(value)
+            return [Delta(*parse_delta(value))]
         except SpecError as error:
             raise SpecError(f"--delta: {error.message}", error.hint) from None
-        if not log < 0.0:
-            raise SpecError(f"--delta: delta is {value}; it must be a number > 0 and < 1", "1e-6 is a usual choice")
-        return [Delta(parse_number(value) if log > -700.0 else max(math.exp(log), 5e-324), log)]
 
 
 class Choice(click.ParamType[Any]):

@@ -13,18 +13,18 @@ def render(report: Report, format: str, precision: int = 6, *, color: bool | Non
         from dpcalc.render import machine
 
         return {"json": machine.render_json, "jsonl": machine.render_jsonl, "csv": machine.render_csv}[format](report)
-    if format == "markdown":
-        from dpcalc.render.prose import render_markdown
+    if format in ("markdown", "statement"):
+        from dpcalc.render import prose
 
-        return render_markdown(report, precision)
-    if format == "statement":
-        from dpcalc.render.prose import render_statement
-
-        return render_statement(report, precision)
+        return (prose.render_markdown if format == "markdown" else prose.render_statement)(report, precision)
     if format in ("explain", "bibtex"):
         from dpcalc.render import explain
 
         return explain.render_explain(report, precision) if format == "explain" else explain.render_bibtex(report)
+    if report.command == "check":
+        from dpcalc.render import checks
+
+        return checks.render(report, precision, color=format == "table" and color is not False)
     if format == "table":
         from dpcalc.render import table
 

@@ -60,6 +60,18 @@ def parse_log(text: str) -> float:
     return _log_of(rational)
 
 
+def parse_delta(text: str) -> tuple[float, float]:
+    """Return the delta typed and its natural logarithm; the double is never 0, however small the number.
+
+    Raises:
+        SpecError: it is not a number > 0 and < 1.
+    """
+    log = parse_log(text)
+    if not log < 0.0:
+        raise SpecError(f"delta is {text}; it must be a number > 0 and < 1", "1e-6 is a usual choice")
+    return parse_number(text) if log > -700.0 else max(math.exp(log), 5e-324), log
+
+
 def parse_integer(text: str) -> int:
     """Return the whole number typed: ``60000``, ``60_000``, ``1e6``, ``2^20``.
 

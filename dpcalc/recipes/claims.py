@@ -1,0 +1,280 @@
+"""What a case claims: gates under ``assert:``, regressions under ``expect:``. Parsed once, judged on unrounded values.
+
+An assertion compares a quantity with a number or with other cases of the same recipe, by a grammar without recursion:
+a sum of products of numbers and of ``cases.NAME.QUANTITY``. It is evaluated in exact rational arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from dpcalc.errors import SpecError
+from dpcalc.gate import QUANTITIES, Gate, judge, parse, quantity, split
+from dpcalc.recipes.nodes import Field, Node, Place, clipped, items, near, table, text
+from dpcalc.report import Assertion, Case, Result
+from dpcalc.spec.numbers import parse_number
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+MAX_CLAIMS = 100
+MAX_LENGTH = 1000
+ERRORS = {"infeasible": "Infeasible", "not_applicable": "NotApplicable", "not_converged": "NotConverged"}
+"""The refusals that a case may expect, and the errors that they are."""
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<case>cases\.(?P<name>[A-Za-z0-9_-]+(?:\[[^\]]*\])?)\.(?P<quantity>[a-z_]+))"
+    r"|(?P<number>(?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:\^-?[0-9]+)?%?)"
+    r"|(?P<operator>[-+*/]))\s*"
+)
+
+
+class Reference(NamedTuple):
+    """A quantity of another case."""
+
+    name: str
+    quantity: str
+
+
+class Factor(NamedTuple):
+    """A number or a reference, which multiplies or divides what is before it."""
+
+    divides: bool
+    value: float | Reference
+
+
+class Claim(NamedTuple):
+    """An assertion: a gate; its limit follows from ``terms`` (signed products) where it speaks of other cases."""
+
+    place: Place
+    gate: Gate
+    terms: tuple[tuple[int, tuple[Factor, ...]], ...] = ()
+
+    @property
+    def references(self) -> Iterator[Reference]:
+        """The other cases that it speaks of."""
+        return (f.value for _, factors in self.terms for f in factors if isinstance(f.value, Reference))
+
+
+class Expectation(NamedTuple):
+    """A value that a quantity had, and how far it may move, relatively."""
+
+    place: Place
+    name: str
+    value: float | str
+    tolerance: float
+
+
+class Expected(NamedTuple):
+    """What stands under ``expect:``: values, or the refusal that there must be."""
+
+    place: Place
+    values: tuple[Expectation, ...]
+    error: str | None
+
+
+Lookup = Callable[[str], Case]
+
+
+def claims(field: Field) -> tuple[Claim, ...]:
+    """Return the assertions of an ``assert:`` field, one or a list.
+
+    Raises:
+        SpecError: one does not parse; the message says where.
+    """
+    found = items(field.node)
+    if len(found) > MAX_CLAIMS:
+        raise field.place.error(f"{len(found)} assertions; at most {MAX_CLAIMS} are read", "split the case")
+    if not found:
+        raise field.place.error("assert is an empty list", "write, for example, assert: epsilon <= 1")
+    return tuple(_claim(node) for node in found)
+
+
+def _claim(node: Node) -> Claim:
+    typed, place = " ".join(text(node, "assert").split()), node.place
+    if len(typed) > MAX_LENGTH:
+        raise place.error(f"an assertion of {len(typed)} characters is too long", f"at most {MAX_LENGTH}")
+    try:
+        name, operator, right = split(typed)
+        if "cases." in right and name != "bound":
+            return Claim(place, Gate(typed, name, operator, math.nan), _terms(right))
+        gate = parse(typed)
+        if name == "bound":
+            _known_bound(right)
+    except SpecError as error:
+        raise place.error(error.message, error.hint) from None
+    return Claim(place, gate)
+
+
+def _known_bound(id: str) -> None:
+    from dpcalc.registry import lookup
+
+    lookup(id)
+
+
+def _terms(right: str) -> tuple[tuple[int, tuple[Factor, ...]], ...]:
+    """Return the signed products of which ``right`` is the sum."""
+    terms: list[tuple[int, list[Factor]]] = [(1, [])]
+    wants_value, divides, place = True, False, 0
+    while place < len(right):
+        found = _TOKEN.match(right, place)
+        if found is None:
+            raise _not_a_comparison(right[place:])
+        operator = found["operator"]
+        if wants_value and operator is None:
+            terms[-1][1].append(Factor(divides, _value(found)))
+            wants_value = False
+        elif not wants_value and operator is not None:
+            wants_value, divides = True, operator == "/"
+            if operator in "+-":
+                terms.append((-1 if operator == "-" else 1, []))
+        else:
+            raise _not_a_comparison(right[place:])
+        place = found.end()
+    if wants_value:
+        raise _not_a_comparison("")
+    return tuple((sign, tuple(factors)) for sign, factors in terms)
+
+
+def _not_a_comparison(rest: str) -> SpecError:
+    where = f"{clipped(rest)} is not expected here" if rest else "the right side ends too soon"
+    return SpecError(where, "write sums and products of numbers and cases.NAME.QUANTITY: cases.base.epsilon * 2 + 0.1")
+
+
+def _value(found: re.Match[str]) -> float | Reference:
+    if found["number"]:
+        return parse_number(found["number"])
+    if found["quantity"] not in QUANTITIES or found["quantity"] == "bound":
+        raise SpecError(f"a case has no {found['quantity']}", near(found["quantity"], QUANTITIES))
+    return Reference(found["name"], found["quantity"])
+
+
+def verdict(claim: Claim, case: Case, lookup: Lookup) -> Assertion:
+    """Return whether a claim holds of a case's best guarantee; ``lookup`` gives the other cases.
+
+    Raises:
+        SpecError: the case, or one it is compared with, reports no such quantity.
+        DpcalcError: as ``lookup``.
+    """
+    gate = claim.gate
+    return judge(gate._replace(limit=_limit(claim, lookup)) if claim.terms else gate, case)
+
+
+def _limit(claim: Claim, lookup: Lookup) -> float:
+    """Return the double that the sum is, or the next one on the side where the gate is harder to pass."""
+    from fractions import Fraction
+
+    total = Fraction(0)
+    for sign, factors in claim.terms:
+        product = Fraction(sign)
+        for factor in factors:
+            value = Fraction(_quantity(factor.value, lookup) if isinstance(factor.value, Reference) else factor.value)
+            if factor.divides and not value:
+                raise SpecError(f"{clipped(claim.gate.text)} divides by zero")
+            product = product / value if factor.divides else product * value
+        total += product
+    return _rounded(total, up=claim.gate.operator in (">=", ">"))
+
+
+def _rounded(exact: Fraction, *, up: bool) -> float:
+    try:
+        value = float(exact)
+    except OverflowError:
+        raise SpecError("the right side is too large for a number") from None
+    if up:
+        return value if value >= exact else math.nextafter(value, math.inf)
+    return value if value <= exact else math.nextafter(value, -math.inf)
+
+
+def _quantity(reference: Reference, lookup: Lookup) -> float:
+    chosen = _chosen(lookup(reference.name), reference.quantity)
+    if not chosen:
+        raise SpecError(f"case {reference.name} has no guarantee to compare with")
+    if len(chosen) > 1 and reference.quantity == "rdp":
+        raise SpecError(f"case {reference.name} has several orders", "compare with a case of one order")
+    value = max(quantity(result, reference.quantity) for result in chosen)
+    if not math.isfinite(value):
+        raise SpecError(f"{reference.quantity} of case {reference.name} is {value}")
+    log_delta = chosen[0].log_delta
+    if reference.quantity == "delta" and log_delta is not None and log_delta < -690.0:
+        raise SpecError(f"delta of case {reference.name} is below 1e-300", "compare log_delta")
+    return value
+
+
+def _chosen(case: Case, name: str) -> list[Result]:
+    """Return the best results of a case that are about a quantity, or else its best."""
+    best = [result for result in case.results if result.best]
+    return [result for result in best if result.quantity == name] or best
+
+
+def expected(field: Field) -> Expected:
+    """Return what an ``expect:`` field says.
+
+    Raises:
+        SpecError: it does not parse; the message says where.
+    """
+    body = table(field.node, "expect")
+    fields = dict(body.fields)
+    tolerance = _tolerance(fields.pop("tolerance", None))
+    refusal = fields.pop("error", None)
+    values = tuple(_expectation(name, entry, tolerance) for name, entry in fields.items())
+    if refusal is None:
+        if not values:
+            raise field.place.error("expect says nothing", "write, for example, expect: {epsilon: 1.25}")
+        return Expected(field.place, values, None)
+    word = text(refusal.node, "error")
+    if word not in ERRORS:
+        raise refusal.node.place.error(f"error is {clipped(word)}; it must be one of {', '.join(ERRORS)}")
+    if values:
+        raise refusal.place.error("an error and a value are expected", "keep one of the two")
+    return Expected(field.place, (), word)
+
+
+def _tolerance(field: Field | None) -> float:
+    if field is None:
+        return 1e-6
+    value = _number("tolerance", field.node)
+    if not 0.0 <= value < 1.0:
+        raise field.node.place.error(f"tolerance is {value!r}; it must be >= 0 and < 1", "it is relative: 1e-3, or 1%")
+    return value
+
+
+def _expectation(name: str, field: Field, tolerance: float) -> Expectation:
+    if name not in QUANTITIES:
+        raise field.place.error(f"cannot expect {clipped(name)}", near(name, (*QUANTITIES, "tolerance", "error")))
+    if name != "bound":
+        return Expectation(field.node.place, name, _number(name, field.node), tolerance)
+    typed = text(field.node, name)
+    try:
+        _known_bound(typed)
+    except SpecError as error:
+        raise field.node.place.error(error.message, error.hint) from None
+    return Expectation(field.node.place, name, typed, tolerance)
+
+
+def _number(name: str, node: Node) -> float:
+    try:
+        return parse_number(text(node, name).strip(" "))
+    except SpecError as error:
+        if error.message.startswith(str(node.place)):
+            raise
+        raise node.place.error(f"{name}: {error.message}", error.hint) from None
+
+
+def compared(expectation: Expectation, case: Case) -> Assertion:
+    """Return whether a value is still what it was.
+
+    Raises:
+        SpecError: the case reports no such quantity.
+    """
+    best, (_, name, wanted, tolerance) = case.best, expectation
+    if best is None:
+        return Assertion(f"{name}=={wanted}", False, "no guarantee", None)
+    if isinstance(wanted, str):
+        return Assertion(f"bound=={wanted}", best.bound == wanted, best.bound, None)
+    value = max(quantity(result, name) for result in _chosen(case, name))
+    slack = tolerance * abs(wanted) - abs(value - wanted)
+    return Assertion(f"{name}=={wanted!r} within {tolerance:g}", slack >= 0.0, value, slack)

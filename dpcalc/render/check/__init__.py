@@ -1,0 +1,51 @@
+"""Reports of ``dpcalc check``: what other programs and people read of recipes and their gates.
+
+Each kind is a module of its own, imported when asked for: a pure function of the report, without a clock, so that the
+same recipes give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpcalc.errors import SpecError
+from dpcalc.report import Report
+
+KINDS = ("json", "junit", "sarif", "github", "markdown")
+
+
+def render(report: Report, kind: str, *, precision: int = 6, baseline: Mapping[str, Any] | None = None) -> str:
+    """Return a report of checked recipes in one of `KINDS`.
+
+    Args:
+        report: its cases carry a `dpcalc.report.Check` each; one without is left out.
+        kind: ``junit`` is XML for the tests' tab of a CI server, ``sarif`` for code scanning, ``github`` the
+            annotations of a workflow's log, ``markdown`` a comment on a pull request or the summary of a step.
+        precision: significant digits in text; guarantees are rounded up. JSON has full precision.
+        baseline: an earlier report (`dpcalc.render.check.baseline.load`), with which ``markdown`` compares.
+
+    Raises:
+        SpecError: there is no such kind.
+    """
+    if kind == "json":
+        from dpcalc.render.machine import render_json
+
+        return render_json(report)
+    if kind == "junit":
+        from dpcalc.render.check.junit import render_junit
+
+        return render_junit(report, precision)
+    if kind == "sarif":
+        from dpcalc.render.check.sarif import render_sarif
+
+        return render_sarif(report, precision)
+    if kind == "github":
+        from dpcalc.render.check.github import render_github
+
+        return render_github(report, precision)
+    if kind == "markdown":
+        from dpcalc.render.check.markdown import render_markdown
+
+        return render_markdown(report, precision, baseline)
+    raise SpecError(f"there is no report of kind {kind!r}", f"one of {', '.join(KINDS)}")
