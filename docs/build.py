@@ -269,6 +269,8 @@ def _parameters() -> list[str]:
 
 # The tutorial
 
+_OURS = f'python() {{ "{sys.executable}" "$@"; }}; dpcalc() {{ python -m dpcalc "$@"; }}'
+
 
 def transcript(text: str, folder: Path) -> str:
     """Return the page with the output of its console commands as they print it now, run in order in ``folder``.
@@ -296,7 +298,7 @@ def _printed(command: str, folder: Path) -> str:
     path = os.pathsep.join(filter(None, (str(DOCS.parent), os.environ.get("PYTHONPATH"))))
     environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", f'dpcalc() {{ "{sys.executable}" -m dpcalc "$@"; }}\n{command}'],
+        ["bash", "-o", "pipefail", "-c", f'{_OURS}\n{command}'],
         cwd=folder, env={**environment, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, check=False,
     )  # fmt: skip
