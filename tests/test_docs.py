@@ -50,10 +50,15 @@ def test_pages_are_fresh(pages: dict[str, str]) -> None:
 def test_the_tutorial_prints_what_it_shows(build: ModuleType, tmp_path: Path) -> None:
     text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
     shown = build.transcript(text, tmp_path)
-    assert shown == text, f"tutorial.md is {REFRESH}"
+    assert rounded(shown) == rounded(text), f"tutorial.md is {REFRESH}"
     assert text.count("\n$ dpcalc ") >= 7
     assert text.count("[exit code 1]") == 1
     assert re.search(r"^pass +released-model .*\n(.*\n)*^FAIL +released-model ", text, re.MULTILINE)
+
+
+def rounded(text: str) -> str:
+    """Return the text with the digits dropped that depend on the C library."""
+    return re.sub(r"\d+\.\d{9,}", lambda match: f"{float(match[0]):.9g}", text)
 
 
 def test_transcripts_are_what_commands_print(build: ModuleType, tmp_path: Path) -> None:
