@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
 from dpcalc.losses import Loss
-from dpcalc.training import orders
+from dpcalc.training import kernels, orders
+from dpcalc.training.domain import Ball, Box
 from dpcalc.training.noise import Source, fill
 from dpcalc.training.plan import Plan
 from dpcalc.training.problem import Problem, verify
@@ -21,6 +23,7 @@ Array = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
 _ENTRIES = 1 << 15  # noise drawn at once: 256 KiB
+_STEPS = 512  # steps in a block
 _MAX_RELEASED = 1 << 28  # numbers
 
 
@@ -146,50 +149,126 @@ class _Run:
     def __init__(self, plan: Plan, problem: Problem, source: Source, w: Array, progress: Progress | None) -> None:
         self.plan, self.problem, self.generator, self.w, self.progress = plan, problem, source.generator, w, progress
         self.batches: Counter[tuple[int, int]] = Counter()
-        self.scales: list[float] = []
-        self.steps = self.moved = 0
+        self.scales = (math.inf, 0.0)
+        self.steps = self.moved = self.drawn = 0
         self.sum = np.zeros_like(w)
         self.released: list[Array] = []
+        self.slope, self.overwrite = kernels.scalar(problem.loss), kernels.in_place(problem.loss)
 
     def execute(self) -> Trained:
         plan = self.plan
         within = orders.extent(plan, self.generator)
-        most = max(1, _ENTRIES // plan.columns)
-        for stretch in orders.stretches(plan, self.generator, within):
-            for done in range(0, stretch.steps, most):
-                count = min(most, stretch.steps - done)
-                rows = None if stretch.rows is None else stretch.rows[done : done + count]
-                self._block(stretch._replace(first=stretch.first + done, rows=rows, steps=count))
-                if self.progress is not None:
-                    self.progress(self.steps, within.end - within.begin)
-            if plan.release == "pass" and stretch.ends_pass:
-                self.released.append(self.w.copy())
+        most = max(1, min(_STEPS, _ENTRIES // plan.columns))
+        with np.errstate(over="ignore"):  # of e^(y z), where the gradient is 0
+            for stretch in orders.stretches(plan, self.generator, within):
+                for done in range(0, stretch.steps, most):
+                    count = min(most, stretch.steps - done)
+                    rows = None if stretch.rows is None else stretch.rows[done : done + count]
+                    self._block(stretch._replace(first=stretch.first + done, rows=rows, steps=count))
+                    if self.progress is not None:
+                        self.progress(self.steps, within.end - within.begin)
+                if plan.release == "pass" and stretch.ends_pass:
+                    self.released.append(self.w.copy())
         return self._finished()
 
     def _block(self, stretch: orders.Stretch) -> None:
-        plan, w, problem = self.plan, self.w, self.problem
-        noise = np.empty((stretch.steps, plan.columns))
-        noisy = not plan.output_scale
-        if noisy:
+        """Execute some equal steps, their noise drawn at once."""
+        plan = self.plan
+        part = slice(stretch.first, stretch.first + stretch.steps)
+        eta = np.broadcast_to(
+            plan.step_size if isinstance(plan.step_size, float) else plan.step_size[part], stretch.steps
+        )
+        scale = np.broadcast_to(plan.scale if isinstance(plan.scale, float) else plan.scale[part], stretch.steps)
+        noise = np.zeros((stretch.steps, plan.columns))
+        if not plan.output_scale:
             fill(self.generator, plan.noise, noise)
-        for k in range(stretch.steps):
-            t = stretch.first + k
-            eta = plan.step_size if isinstance(plan.step_size, float) else plan.step_size[t]
-            scale = plan.scale if isinstance(plan.scale, float) else plan.scale[t]
-            if plan.release == "average":
-                self.sum += w
-            rows = slice(None) if stretch.rows is None else stretch.rows[k]
-            step = problem.loss.gradient(w, problem.features[rows], problem.labels[rows]).sum(axis=0)
-            step /= stretch.divisor
-            if noisy:
-                step += scale * noise[k]
-            w -= eta * step
-            self.moved += plan.domain.project(w)
-            if plan.release == "step":
-                self.released.append(w.copy())
-            self.scales.append(float(scale))
+            self.drawn += noise.size
+            np.multiply(noise, (-eta * scale)[:, np.newaxis], out=noise)
+        if stretch.rows is not None and stretch.size == 1:
+            self._on_records(stretch, eta, noise)
+        else:
+            self._on_batches(stretch, eta, noise)
+        self.scales = min(self.scales[0], float(scale.min())), max(self.scales[1], float(scale.max()))
         self.steps += stretch.steps
         self.batches[stretch.size, stretch.divisor] += stretch.steps
+
+    def _on_records(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
+        """Take steps on single records.
+
+        A record and its noise are stacked, so that one product of a small matrix gives both inner products with w and
+        another the update. What the products give also tells the norm of the next iterate from that of the last: within
+        a ball it is carried along, and computed anew at the start of every block, after a long step, and where the
+        projection may be needed. What is lost meanwhile is less than what `Ball.inner` allows for.
+        """
+        assert stretch.rows is not None
+        plan, w, slope, dot = self.plan, self.w, self.slope, np.dot
+        rows = stretch.rows[:, 0]
+        stacked = np.empty((stretch.steps, 2, plan.columns))
+        stacked[:, 0] = self.problem.features[rows]
+        stacked[:, 1] = noise
+        own, cross, drawn = _products(stacked)
+        held = plan.domain.inner(plan.columns) if isinstance(plan.domain, Ball) else math.inf
+        most, moved = held * held, 0
+        kept = (1.0 - eta * (self.problem.loss.regularisation / stretch.divisor)).tolist()
+        factors = (-eta / stretch.divisor).tolist()
+        averaged, released, bounded = plan.release == "average", plan.release == "step", isinstance(plan.domain, Box)
+        both, weights, update = np.empty(2), np.ones(2), np.empty(plan.columns)
+        norm = float(dot(w, w))
+        each = zip(stacked, self.problem.labels[rows].tolist(), factors, kept, own, cross, drawn, strict=True)
+        for pair, y, factor, c, xx, xn, nn in each:
+            if averaged:
+                self.sum += w
+            dot(pair, w, both)
+            z, h = both.tolist()
+            v = factor * slope(z, y)
+            weights[0] = v
+            dot(weights, pair, update)
+            if c != 1.0:
+                w *= c
+                z, h, norm = z * c, h * c, norm * c * c
+            w += update
+            gone = v * v * xx
+            norm += v * (2.0 * z + xn) + gone + 2.0 * h + nn
+            if norm > most or gone > most:
+                norm = float(dot(w, w))
+                if norm > most:
+                    w *= held / math.sqrt(norm)
+                    norm, moved = most, moved + 1
+            elif bounded:
+                moved += plan.domain.project(w)
+            if released:
+                self.released.append(w.copy())
+        self.moved += moved
+
+    def _on_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
+        """Take steps on batches, or on all records."""
+        plan, w, rows = self.plan, self.w, stretch.rows
+        features, labels, loss = self.problem
+        z, gradient = np.empty(stretch.size), np.empty(plan.columns)
+        x, y, chosen, project = features, labels, labels, plan.domain.projector(plan.columns)
+        if rows is not None:
+            x, chosen = np.empty((stretch.size, plan.columns)), labels[rows]
+        kept = (1.0 - eta * (loss.regularisation * stretch.size / stretch.divisor)).tolist()
+        for k, factor in enumerate((-eta / stretch.divisor).tolist()):
+            if plan.release == "average":
+                self.sum += w
+            if rows is not None:
+                y = chosen[k]
+                if stretch.in_order:
+                    x = features[rows[k, 0] : rows[k, 0] + stretch.size]
+                else:
+                    features.take(rows[k], axis=0, out=x, mode="clip")  # the indices are within, and need no check
+            np.dot(x, w, out=z)
+            self.overwrite(z, y)
+            np.dot(z, x, out=gradient)
+            gradient *= factor
+            if kept[k] != 1.0:
+                w *= kept[k]
+            w += gradient
+            w += noise[k]
+            self.moved += project(w)
+            if plan.release == "step":
+                self.released.append(w.copy())
 
     def _finished(self) -> Trained:
         plan = self.plan
@@ -199,7 +278,15 @@ class _Run:
             fill(self.generator, plan.noise, noise)
             weights = weights + plan.output_scale * noise
         released = np.array(self.released) if self.released else weights[np.newaxis].copy()
-        scales = (min(self.scales), max(self.scales))
         gradients = sum(size * count for (size, _), count in self.batches.items())
-        draws = 0 if plan.output_scale else self.steps * plan.columns
-        return Trained(weights, released, Tally(self.steps, gradients, dict(self.batches), draws, scales, self.moved))
+        return Trained(
+            weights, released, Tally(self.steps, gradients, dict(self.batches), self.drawn, self.scales, self.moved)
+        )
+
+
+def _products(stacked: Array) -> tuple[list[float], list[float], list[float]]:
+    """Return, of every pair (x, n), |x|^2, 2 <x, n> and |n|^2."""
+    x, n = stacked[:, 0], stacked[:, 1]
+    squares = (np.einsum("ij,ij->i", a, b) for a, b in ((x, x), (x, 2.0 * n), (n, n)))
+    own, cross, drawn = (square.tolist() for square in squares)
+    return own, cross, drawn
