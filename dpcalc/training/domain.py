@@ -1,8 +1,7 @@
 """Convex sets that iterates are projected onto after every step.
 
 What is accounted is a set of a given diameter. Projections are rounded like all else, so that a ball is projected onto
-as if its radius were smaller by a part of 1e-10, more than the rounding of a norm, or of one carried along over a few
-hundred steps, can add; a box needs no such care.
+as if its radius were smaller by a part of 1e-12, more than the rounding of a norm can add; a box needs no such care.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from dpcalc.errors import SpecError
 Array = NDArray[np.float64]
 Projector = Callable[[Array], bool]
 
-_SLACK = 1e-10
+_SLACK = 1e-12
 _UNIT = 2.0**-53
 
 

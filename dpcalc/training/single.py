@@ -154,15 +154,17 @@ class _Run:
         self.sum = np.zeros_like(w)
         self.released: list[Array] = []
         self.slope, self.overwrite = kernels.scalar(problem.loss), kernels.in_place(problem.loss)
+        self.most = max(1, min(_STEPS, _ENTRIES // plan.columns))
+        stacked = np.empty((self.most + 1, 3, plan.columns))
+        self.stacked = stacked, list(stacked[:, 1:]), list(stacked[1:, 2])  # views are made once
 
     def execute(self) -> Trained:
         plan = self.plan
         within = orders.extent(plan, self.generator)
-        most = max(1, min(_STEPS, _ENTRIES // plan.columns))
         with np.errstate(over="ignore"):  # of e^(y z), where the gradient is 0
             for stretch in orders.stretches(plan, self.generator, within):
-                for done in range(0, stretch.steps, most):
-                    count = min(most, stretch.steps - done)
+                for done in range(0, stretch.steps, self.most):
+                    count = min(self.most, stretch.steps - done)
                     rows = None if stretch.rows is None else stretch.rows[done : done + count]
                     self._block(stretch._replace(first=stretch.first + done, rows=rows, steps=count))
                     if self.progress is not None:
@@ -195,50 +197,43 @@ class _Run:
     def _on_records(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
         """Take steps on single records.
 
-        A record and its noise are stacked, so that one product of a small matrix gives both inner products with w and
-        another the update. What the products give also tells the norm of the next iterate from that of the last: within
-        a ball it is carried along, and computed anew at the start of every block, after a long step, and where the
-        projection may be needed. What is lost meanwhile is less than what `Ball.inner` allows for.
+        Noise, record and iterate of a step are stacked: one small product yields <w, x> and |w|^2, another the next
+        iterate, written where the next step wants it. Whether w must be projected is seen one step later, and done by
+        its weight; a box, and iterates that are kept, are projected at once.
         """
         assert stretch.rows is not None
-        plan, w, slope, dot = self.plan, self.w, self.slope, np.dot
+        plan, slope, dot, steps = self.plan, self.slope, np.dot, stretch.steps
         rows = stretch.rows[:, 0]
-        stacked = np.empty((stretch.steps, 2, plan.columns))
-        stacked[:, 0] = self.problem.features[rows]
-        stacked[:, 1] = noise
-        own, cross, drawn = _products(stacked)
+        stacked, tails, nexts = self.stacked
+        stacked[:steps, 0] = noise
+        stacked[:steps, 1] = self.problem.features[rows]
+        stacked[0, 2] = self.w
         held = plan.domain.inner(plan.columns) if isinstance(plan.domain, Ball) else math.inf
-        most, moved = held * held, 0
+        at_once = plan.release in ("average", "step") or isinstance(plan.domain, Box)
+        most, moved = math.inf if at_once else held * held, 0
         kept = (1.0 - eta * (self.problem.loss.regularisation / stretch.divisor)).tolist()
         factors = (-eta / stretch.divisor).tolist()
-        averaged, released, bounded = plan.release == "average", plan.release == "step", isinstance(plan.domain, Box)
-        both, weights, update = np.empty(2), np.ones(2), np.empty(plan.columns)
-        norm = float(dot(w, w))
-        each = zip(stacked, self.problem.labels[rows].tolist(), factors, kept, own, cross, drawn, strict=True)
-        for pair, y, factor, c, xx, xn, nn in each:
-            if averaged:
-                self.sum += w
-            dot(pair, w, both)
-            z, h = both.tolist()
-            v = factor * slope(z, y)
-            weights[0] = v
-            dot(weights, pair, update)
-            if c != 1.0:
-                w *= c
-                z, h, norm = z * c, h * c, norm * c * c
-            w += update
-            gone = v * v * xx
-            norm += v * (2.0 * z + xn) + gone + 2.0 * h + nn
-            if norm > most or gone > most:
-                norm = float(dot(w, w))
-                if norm > most:
-                    w *= held / math.sqrt(norm)
-                    norm, moved = most, moved + 1
-            elif bounded:
-                moved += plan.domain.project(w)
-            if released:
-                self.released.append(w.copy())
-        self.moved += moved
+        both, weights, labels = np.empty(2), np.ones(3), self.problem.labels[rows].tolist()
+        for whole, tail, after, y, factor, c in zip(stacked, tails, nexts, labels, factors, kept, strict=False):
+            dot(tail, tail[1], both)
+            z, norm = both.tolist()
+            if norm > most:
+                shrunk = held / math.sqrt(norm)
+                z, c, moved = z * shrunk, c * shrunk, moved + 1
+            weights[1], weights[2] = factor * slope(z, y), c
+            dot(weights, whole, after)
+            if at_once:
+                self._settle(whole[2], after)
+        self.w[:] = stacked[steps, 2]
+        self.moved += moved + plan.domain.project(self.w)
+
+    def _settle(self, before: Array, after: Array) -> None:
+        """Project the iterate after a step, and take note of what is kept."""
+        self.moved += self.plan.domain.project(after)
+        if self.plan.release == "average":
+            self.sum += before
+        elif self.plan.release == "step":
+            self.released.append(after.copy())
 
     def _on_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
         """Take steps on batches, or on all records."""
@@ -250,8 +245,6 @@ class _Run:
             x, chosen = np.empty((stretch.size, plan.columns)), labels[rows]
         kept = (1.0 - eta * (loss.regularisation * stretch.size / stretch.divisor)).tolist()
         for k, factor in enumerate((-eta / stretch.divisor).tolist()):
-            if plan.release == "average":
-                self.sum += w
             if rows is not None:
                 y = chosen[k]
                 if stretch.in_order:
@@ -262,10 +255,12 @@ class _Run:
             self.overwrite(z, y)
             np.dot(z, x, out=gradient)
             gradient *= factor
+            gradient += noise[k]
+            if plan.release == "average":
+                self.sum += w
             if kept[k] != 1.0:
                 w *= kept[k]
             w += gradient
-            w += noise[k]
             self.moved += project(w)
             if plan.release == "step":
                 self.released.append(w.copy())
@@ -282,11 +277,3 @@ class _Run:
         return Trained(
             weights, released, Tally(self.steps, gradients, dict(self.batches), self.drawn, self.scales, self.moved)
         )
-
-
-def _products(stacked: Array) -> tuple[list[float], list[float], list[float]]:
-    """Return, of every pair (x, n), |x|^2, 2 <x, n> and |n|^2."""
-    x, n = stacked[:, 0], stacked[:, 1]
-    squares = (np.einsum("ij,ij->i", a, b) for a, b in ((x, x), (x, 2.0 * n), (n, n)))
-    own, cross, drawn = (square.tolist() for square in squares)
-    return own, cross, drawn
