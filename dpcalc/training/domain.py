@@ -7,6 +7,7 @@ as if its radius were smaller by a part of 1e-12, more than the rounding of a no
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from dpcalc.errors import SpecError
 
 Array = NDArray[np.float64]
+Projector = Callable[[Array], bool]
 
 _SLACK = 1e-12
 _UNIT = 2.0**-53
@@ -49,6 +51,20 @@ class Ball:
             return False
         w *= np.where(outside, held / np.where(outside, norm, 1.0), 1.0)[..., np.newaxis]
         return True
+
+    def projector(self, columns: int) -> Projector:
+        """Return `project` for one vector of so many entries, as fast as can be."""
+        held, dot, sqrt = self.inner(columns), np.dot, math.sqrt
+        most = held * held
+
+        def project(w: Array) -> bool:
+            norm = dot(w, w)
+            if norm <= most:
+                return False
+            w *= held / sqrt(norm)
+            return True
+
+        return project
 
     def contains(self, w: Array) -> bool:
         """Return whether w, shape (d,) or (replicas, d), lies in the ball."""
@@ -92,6 +108,10 @@ class Box:
         np.clip(w, self.low, self.high, out=w)
         return True
 
+    def projector(self, columns: int) -> Projector:
+        """As `Ball.projector`."""
+        return self.project
+
     def contains(self, w: Array) -> bool:
         """As `Ball.contains`."""
         return bool(np.all((w >= self.low) & (w <= self.high)))
@@ -114,6 +134,10 @@ class Whole:
     def project(self, w: Array) -> bool:
         """Leave w as it is."""
         return False
+
+    def projector(self, columns: int) -> Projector:
+        """As `Ball.projector`."""
+        return self.project
 
     def contains(self, w: Array) -> bool:
         """Return whether w is finite."""

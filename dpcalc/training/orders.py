@@ -24,6 +24,7 @@ class Stretch(NamedTuple):
         steps: how many.
         size, divisor: of the batch.
         ends_pass: whether the last of them ends a pass.
+        in_order: whether the rows of a step are neighbours, in the order of the data.
     """
 
     first: int
@@ -32,6 +33,7 @@ class Stretch(NamedTuple):
     size: int
     divisor: int
     ends_pass: bool
+    in_order: bool = False
 
 
 class Extent(NamedTuple):
@@ -102,7 +104,7 @@ def _one_pass(plan: Plan, order: Index | None, first: int) -> Iterator[Stretch]:
             some = slice(used, used + steps * size)
             rows = np.arange(some.start, some.stop) if order is None else order[some]
             ends = number == len(plan.batches) and done + steps == count
-            yield Stretch(first, rows.reshape(steps, size), steps, size, divisor, ends)
+            yield Stretch(first, rows.reshape(steps, size), steps, size, divisor, ends, order is None)
             used += steps * size
             first += steps
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
 from dpcalc.losses import Loss
-from dpcalc.training import orders
+from dpcalc.training import kernels, orders
+from dpcalc.training.domain import Ball, Box
 from dpcalc.training.noise import Source, fill
 from dpcalc.training.plan import Plan
 from dpcalc.training.problem import Problem, verify
@@ -21,6 +23,7 @@ Array = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
 _ENTRIES = 1 << 15  # noise drawn at once: 256 KiB
+_STEPS = 512  # steps in a block
 _MAX_RELEASED = 1 << 28  # numbers
 
 
@@ -146,50 +149,121 @@ class _Run:
     def __init__(self, plan: Plan, problem: Problem, source: Source, w: Array, progress: Progress | None) -> None:
         self.plan, self.problem, self.generator, self.w, self.progress = plan, problem, source.generator, w, progress
         self.batches: Counter[tuple[int, int]] = Counter()
-        self.scales: list[float] = []
-        self.steps = self.moved = 0
+        self.scales = (math.inf, 0.0)
+        self.steps = self.moved = self.drawn = 0
         self.sum = np.zeros_like(w)
         self.released: list[Array] = []
+        self.slope, self.overwrite = kernels.scalar(problem.loss), kernels.in_place(problem.loss)
+        self.most = max(1, min(_STEPS, _ENTRIES // plan.columns))
+        stacked = np.empty((self.most + 1, 3, plan.columns))
+        self.stacked = stacked, list(stacked[:, 1:]), list(stacked[1:, 2])  # views are made once
 
     def execute(self) -> Trained:
         plan = self.plan
         within = orders.extent(plan, self.generator)
-        most = max(1, _ENTRIES // plan.columns)
-        for stretch in orders.stretches(plan, self.generator, within):
-            for done in range(0, stretch.steps, most):
-                count = min(most, stretch.steps - done)
-                rows = None if stretch.rows is None else stretch.rows[done : done + count]
-                self._block(stretch._replace(first=stretch.first + done, rows=rows, steps=count))
-                if self.progress is not None:
-                    self.progress(self.steps, within.end - within.begin)
-            if plan.release == "pass" and stretch.ends_pass:
-                self.released.append(self.w.copy())
+        with np.errstate(over="ignore"):  # of e^(y z), where the gradient is 0
+            for stretch in orders.stretches(plan, self.generator, within):
+                for done in range(0, stretch.steps, self.most):
+                    count = min(self.most, stretch.steps - done)
+                    rows = None if stretch.rows is None else stretch.rows[done : done + count]
+                    self._block(stretch._replace(first=stretch.first + done, rows=rows, steps=count))
+                    if self.progress is not None:
+                        self.progress(self.steps, within.end - within.begin)
+                if plan.release == "pass" and stretch.ends_pass:
+                    self.released.append(self.w.copy())
         return self._finished()
 
     def _block(self, stretch: orders.Stretch) -> None:
-        plan, w, problem = self.plan, self.w, self.problem
-        noise = np.empty((stretch.steps, plan.columns))
-        noisy = not plan.output_scale
-        if noisy:
+        """Execute some equal steps, their noise drawn at once."""
+        plan = self.plan
+        part = slice(stretch.first, stretch.first + stretch.steps)
+        eta = np.broadcast_to(
+            plan.step_size if isinstance(plan.step_size, float) else plan.step_size[part], stretch.steps
+        )
+        scale = np.broadcast_to(plan.scale if isinstance(plan.scale, float) else plan.scale[part], stretch.steps)
+        noise = np.zeros((stretch.steps, plan.columns))
+        if not plan.output_scale:
             fill(self.generator, plan.noise, noise)
-        for k in range(stretch.steps):
-            t = stretch.first + k
-            eta = plan.step_size if isinstance(plan.step_size, float) else plan.step_size[t]
-            scale = plan.scale if isinstance(plan.scale, float) else plan.scale[t]
-            if plan.release == "average":
-                self.sum += w
-            rows = slice(None) if stretch.rows is None else stretch.rows[k]
-            step = problem.loss.gradient(w, problem.features[rows], problem.labels[rows]).sum(axis=0)
-            step /= stretch.divisor
-            if noisy:
-                step += scale * noise[k]
-            w -= eta * step
-            self.moved += plan.domain.project(w)
-            if plan.release == "step":
-                self.released.append(w.copy())
-            self.scales.append(float(scale))
+            self.drawn += noise.size
+            np.multiply(noise, (-eta * scale)[:, np.newaxis], out=noise)
+        if stretch.rows is not None and stretch.size == 1:
+            self._on_records(stretch, eta, noise)
+        else:
+            self._on_batches(stretch, eta, noise)
+        self.scales = min(self.scales[0], float(scale.min())), max(self.scales[1], float(scale.max()))
         self.steps += stretch.steps
         self.batches[stretch.size, stretch.divisor] += stretch.steps
+
+    def _on_records(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
+        """Take steps on single records.
+
+        Noise, record and iterate of a step are stacked: one small product yields <w, x> and |w|^2, another the next
+        iterate, written where the next step wants it. Whether w must be projected is seen one step later, and done by
+        its weight; a box, and iterates that are kept, are projected at once.
+        """
+        assert stretch.rows is not None
+        plan, slope, dot, steps = self.plan, self.slope, np.dot, stretch.steps
+        rows = stretch.rows[:, 0]
+        stacked, tails, nexts = self.stacked
+        stacked[:steps, 0] = noise
+        stacked[:steps, 1] = self.problem.features[rows]
+        stacked[0, 2] = self.w
+        held = plan.domain.inner(plan.columns) if isinstance(plan.domain, Ball) else math.inf
+        at_once = plan.release in ("average", "step") or isinstance(plan.domain, Box)
+        most, moved = math.inf if at_once else held * held, 0
+        kept = (1.0 - eta * (self.problem.loss.regularisation / stretch.divisor)).tolist()
+        factors = (-eta / stretch.divisor).tolist()
+        both, weights, labels = np.empty(2), np.ones(3), self.problem.labels[rows].tolist()
+        for whole, tail, after, y, factor, c in zip(stacked, tails, nexts, labels, factors, kept, strict=False):
+            dot(tail, tail[1], both)
+            z, norm = both.tolist()
+            if norm > most:
+                shrunk = held / math.sqrt(norm)
+                z, c, moved = z * shrunk, c * shrunk, moved + 1
+            weights[1], weights[2] = factor * slope(z, y), c
+            dot(weights, whole, after)
+            if at_once:
+                self._settle(whole[2], after)
+        self.w[:] = stacked[steps, 2]
+        self.moved += moved + plan.domain.project(self.w)
+
+    def _settle(self, before: Array, after: Array) -> None:
+        """Project the iterate after a step, and take note of what is kept."""
+        self.moved += self.plan.domain.project(after)
+        if self.plan.release == "average":
+            self.sum += before
+        elif self.plan.release == "step":
+            self.released.append(after.copy())
+
+    def _on_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
+        """Take steps on batches, or on all records."""
+        plan, w, rows = self.plan, self.w, stretch.rows
+        features, labels, loss = self.problem
+        z, gradient = np.empty(stretch.size), np.empty(plan.columns)
+        x, y, chosen, project = features, labels, labels, plan.domain.projector(plan.columns)
+        if rows is not None:
+            x, chosen = np.empty((stretch.size, plan.columns)), labels[rows]
+        kept = (1.0 - eta * (loss.regularisation * stretch.size / stretch.divisor)).tolist()
+        for k, factor in enumerate((-eta / stretch.divisor).tolist()):
+            if rows is not None:
+                y = chosen[k]
+                if stretch.in_order:
+                    x = features[rows[k, 0] : rows[k, 0] + stretch.size]
+                else:
+                    features.take(rows[k], axis=0, out=x, mode="clip")  # the indices are within, and need no check
+            np.dot(x, w, out=z)
+            self.overwrite(z, y)
+            np.dot(z, x, out=gradient)
+            gradient *= factor
+            gradient += noise[k]
+            if plan.release == "average":
+                self.sum += w
+            if kept[k] != 1.0:
+                w *= kept[k]
+            w += gradient
+            self.moved += project(w)
+            if plan.release == "step":
+                self.released.append(w.copy())
 
     def _finished(self) -> Trained:
         plan = self.plan
@@ -199,7 +273,7 @@ class _Run:
             fill(self.generator, plan.noise, noise)
             weights = weights + plan.output_scale * noise
         released = np.array(self.released) if self.released else weights[np.newaxis].copy()
-        scales = (min(self.scales), max(self.scales))
         gradients = sum(size * count for (size, _), count in self.batches.items())
-        draws = 0 if plan.output_scale else self.steps * plan.columns
-        return Trained(weights, released, Tally(self.steps, gradients, dict(self.batches), draws, scales, self.moved))
+        return Trained(
+            weights, released, Tally(self.steps, gradients, dict(self.batches), self.drawn, self.scales, self.moved)
+        )
