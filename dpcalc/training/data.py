@@ -124,6 +124,25 @@ def read(path: str, *, target: str | None = None, positive: str | None = None, i
     return table
 
 
+def of_arrays(features: Any, target: Any, *, positive: str | None = None) -> Table:
+    """Return the table of features, shape (n, d), and a target, shape (n,): a copy.
+
+    Raises:
+        SpecError: shapes or types are others, or a value is not finite.
+    """
+    x, y = np.asarray(features), np.asarray(target)
+    if x.ndim != 2 or y.shape != x.shape[:1]:
+        raise SpecError(f"features have shape {x.shape} and the target {y.shape}", "they must be (n, d) and (n,)")
+    _numeric("features", x.dtype)
+    cells = _empty("the data", len(x), x.shape[1] + 1)
+    cells[:, :-1] = x
+    cells[:, -1] = _column("the data", y, "target", positive)
+    _one_negative("the data", y, positive)
+    table = Table(cells, (*(str(place) for place in range(1, x.shape[1] + 1)), "target"))
+    _refuse_not_finite("the data", table)
+    return table
+
+
 class _Wanted(NamedTuple):
     path: str
     target: str | None
