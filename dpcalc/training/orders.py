@@ -24,7 +24,6 @@ class Stretch(NamedTuple):
         steps: how many.
         size, divisor: of the batch.
         ends_pass: whether the last of them ends a pass.
-        in_order: whether the rows of a step are neighbours, in the order of the data.
     """
 
     first: int
@@ -33,7 +32,6 @@ class Stretch(NamedTuple):
     size: int
     divisor: int
     ends_pass: bool
-    in_order: bool = False
 
 
 class Extent(NamedTuple):
@@ -104,7 +102,7 @@ def _one_pass(plan: Plan, order: Index | None, first: int) -> Iterator[Stretch]:
             some = slice(used, used + steps * size)
             rows = np.arange(some.start, some.stop) if order is None else order[some]
             ends = number == len(plan.batches) and done + steps == count
-            yield Stretch(first, rows.reshape(steps, size), steps, size, divisor, ends, order is None)
+            yield Stretch(first, rows.reshape(steps, size), steps, size, divisor, ends)
             used += steps * size
             first += steps
 

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import cycle
 from typing import NamedTuple
 
 import numpy as np
@@ -153,7 +154,7 @@ class _Run:
         self.steps = self.moved = self.drawn = 0
         self.sum = np.zeros_like(w)
         self.released: list[Array] = []
-        self.slope, self.overwrite = kernels.scalar(problem.loss), kernels.in_place(problem.loss)
+        self.descent, self.overwrite = kernels.scalar(problem.loss), kernels.in_place(problem.loss)
         self.most = max(1, min(_STEPS, _ENTRIES // plan.columns))
         stacked = np.empty((self.most + 1, 3, plan.columns))
         self.stacked = stacked, list(stacked[:, 1:]), list(stacked[1:, 2])  # views are made once
@@ -188,6 +189,8 @@ class _Run:
             np.multiply(noise, (-eta * scale)[:, np.newaxis], out=noise)
         if stretch.rows is not None and stretch.size == 1:
             self._on_records(stretch, eta, noise)
+        elif stretch.rows is None or stretch.size * plan.columns > _ENTRIES:
+            self._on_many(stretch, eta, noise)
         else:
             self._on_batches(stretch, eta, noise)
         self.scales = min(self.scales[0], float(scale.min())), max(self.scales[1], float(scale.max()))
@@ -202,17 +205,15 @@ class _Run:
         its weight; a box, and iterates that are kept, are projected at once.
         """
         assert stretch.rows is not None
-        plan, slope, dot, steps = self.plan, self.slope, np.dot, stretch.steps
+        plan, descent, dot, steps, moved = self.plan, self.descent, np.dot, stretch.steps, 0
         rows = stretch.rows[:, 0]
         stacked, tails, nexts = self.stacked
         stacked[:steps, 0] = noise
         stacked[:steps, 1] = self.problem.features[rows]
         stacked[0, 2] = self.w
-        held = plan.domain.inner(plan.columns) if isinstance(plan.domain, Ball) else math.inf
-        at_once = plan.release in ("average", "step") or isinstance(plan.domain, Box)
-        most, moved = math.inf if at_once else held * held, 0
+        most, at_once, held = self._lazily()
         kept = (1.0 - eta * (self.problem.loss.regularisation / stretch.divisor)).tolist()
-        factors = (-eta / stretch.divisor).tolist()
+        factors = (eta / stretch.divisor).tolist()
         both, weights, labels = np.empty(2), np.ones(3), self.problem.labels[rows].tolist()
         for whole, tail, after, y, factor, c in zip(stacked, tails, nexts, labels, factors, kept, strict=False):
             dot(tail, tail[1], both)
@@ -220,7 +221,7 @@ class _Run:
             if norm > most:
                 shrunk = held / math.sqrt(norm)
                 z, c, moved = z * shrunk, c * shrunk, moved + 1
-            weights[1], weights[2] = factor * slope(z, y), c
+            weights[1], weights[2] = factor * descent(z, y), c
             dot(weights, whole, after)
             if at_once:
                 self._settle(whole[2], after)
@@ -236,34 +237,57 @@ class _Run:
             self.released.append(after.copy())
 
     def _on_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
-        """Take steps on batches, or on all records."""
-        plan, w, rows = self.plan, self.w, stretch.rows
-        features, labels, loss = self.problem
-        z, gradient = np.empty(stretch.size), np.empty(plan.columns)
-        x, y, chosen, project = features, labels, labels, plan.domain.projector(plan.columns)
-        if rows is not None:
-            x, chosen = np.empty((stretch.size, plan.columns)), labels[rows]
-        kept = (1.0 - eta * (loss.regularisation * stretch.size / stretch.divisor)).tolist()
-        for k, factor in enumerate((-eta / stretch.divisor).tolist()):
-            if rows is not None:
-                y = chosen[k]
-                if stretch.in_order:
-                    x = features[rows[k, 0] : rows[k, 0] + stretch.size]
-                else:
-                    features.take(rows[k], axis=0, out=x, mode="clip")  # the indices are within, and need no check
-            np.dot(x, w, out=z)
+        """Take steps on small batches, the iterate stacked below the records as in `_on_records`."""
+        assert stretch.rows is not None
+        plan, overwrite, dot, size = self.plan, self.overwrite, np.dot, stretch.size
+        features, labels = self.problem.features, self.problem.labels[stretch.rows]
+        stacked = np.empty((2, size + 1, plan.columns))  # of this step and of the next, in turn
+        places = cycle([(whole, whole[:size], whole[size], other[size]) for whole, other in (stacked, stacked[::-1])])
+        stacked[0, size] = self.w
+        most, at_once, held = self._lazily()
+        kept = (1.0 - eta * (self.problem.loss.regularisation * size / stretch.divisor)).tolist()
+        factors = (eta / stretch.divisor).tolist()
+        weights = np.empty(size + 1)
+        slopes, moved, after = weights[:size], 0, self.w
+        for rows, y, drawn, factor, c in zip(stretch.rows, labels, noise, factors, kept, strict=True):
+            whole, x, w, after = next(places)
+            features.take(rows, axis=0, out=x, mode="clip")  # the indices are within, and need no check
+            dot(whole, w, weights)
+            norm = weights[size]
+            if norm > most:
+                shrunk = held / math.sqrt(norm)
+                weights *= shrunk
+                c, moved = c * shrunk, moved + 1
+            overwrite(slopes, y)
+            slopes *= factor
+            weights[size] = c
+            dot(weights, whole, after)
+            after += drawn
+            if at_once:
+                self._settle(w, after)
+        self.w[:] = after
+        self.moved += moved + plan.domain.project(self.w)
+
+    def _on_many(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
+        """Take steps on large batches or on all records, which are not copied where they need not be."""
+        w, (features, labels, loss) = self.w, self.problem
+        for k in range(stretch.steps):
+            x, y = (features, labels) if stretch.rows is None else (features[stretch.rows[k]], labels[stretch.rows[k]])
+            before = w.copy()
+            z = x @ w
             self.overwrite(z, y)
-            np.dot(z, x, out=gradient)
-            gradient *= factor
-            gradient += noise[k]
-            if plan.release == "average":
-                self.sum += w
-            if kept[k] != 1.0:
-                w *= kept[k]
-            w += gradient
-            self.moved += project(w)
-            if plan.release == "step":
-                self.released.append(w.copy())
+            w *= 1.0 - eta[k] * loss.regularisation * stretch.size / stretch.divisor
+            w += (eta[k] / stretch.divisor) * (z @ x) + noise[k]
+            self._settle(before, w)
+
+    def _lazily(self) -> tuple[float, bool, float]:
+        """Return the square of the norm past which an iterate is projected by its weight in the next step, inf where it
+        is projected at once; whether it is; and the norm it is given.
+        """
+        domain = self.plan.domain
+        at_once = self.plan.release in ("average", "step") or isinstance(domain, Box)
+        held = domain.inner(self.plan.columns) if isinstance(domain, Ball) else math.inf
+        return math.inf if at_once else held * held, at_once, held
 
     def _finished(self) -> Trained:
         plan = self.plan
