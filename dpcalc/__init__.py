@@ -19,6 +19,7 @@ _PUBLIC = {
     "multi_epoch": "dpcalc.api",
     "dp_sgd": "dpcalc.api",
     "utility": "dpcalc.api",
+    "train": "dpcalc.api",
     "Report": "dpcalc.report",
     "Case": "dpcalc.report",
     "Result": "dpcalc.report",
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from dpcalc.api import rdp as rdp
     from dpcalc.api import shifted as shifted
     from dpcalc.api import shuffle as shuffle
+    from dpcalc.api import train as train
     from dpcalc.api import utility as utility
     from dpcalc.errors import DpcalcError as DpcalcError
     from dpcalc.errors import GateFailed as GateFailed

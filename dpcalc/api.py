@@ -405,6 +405,75 @@ def dp_sgd(
     return _one("dp-sgd", parameters, epsilon, delta, order, solve, gates)
 
 
+def train(
+    *,
+    data: Any = None,
+    synthetic: str | None = None,
+    target: str | None = None,
+    positive: str | None = None,
+    ignore: Sequence[str] = (),
+    ranges: str | None = None,
+    intercept: bool = False,
+    test_fraction: float = 0.0,
+    seed: int | None = None,
+    noise_source: str = "os",
+    replicas: int = 1,
+    workers: int | None = None,
+    output: str | None = None,
+    algorithm: str | Sequence[str] = "noisy-gd",
+    epsilon: float | None = None,
+    delta: float | str | None = None,
+    gates: Sequence[str] = (),
+    **parameters: Any,
+) -> Report:
+    """Train a linear model by an algorithm whose privacy is accounted first; nothing is trained where a gate fails.
+
+    Args:
+        data: a path (CSV, NPY, NPZ, Parquet), ``"example:breast-cancer"``, or arrays (features, target).
+        synthetic: ``logistic`` or ``linear`` in place of data, with ``records`` and ``dimension``.
+        target, positive, ignore: the target's column, the label that counts as +1, columns to leave out.
+        ranges: path of a CSV ``column,low,high``: each range is mapped to [-1, 1]. Never take it from the records.
+        intercept: whether to add a constant feature; it counts in the feature bound.
+        test_fraction: share of the records set aside for testing.
+        seed: of noise, order and split; the result is then not private.
+        noise_source: ``os`` (default) or ``secure``.
+        replicas, workers: so many independent runs on so many threads: quantiles of the metrics, and no model.
+        output: path of the model, .json or .npz; `dpcalc.training.model.load` reads it.
+        algorithm: what is run; or several names, one case each.
+        epsilon, delta, gates: as in `rdp`; with the noise given as well they are checked.
+        parameters: ``loss``, ``feature_bound`` (default 1), ``radius``, ``step_size``, ``steps`` or ``epochs``,
+            ``noise_std``, ... as in the command. Steps and step size that are not given follow from the others.
+
+    Returns:
+        A report with a case per algorithm; ``training`` of a case has ``metrics``, those of the ``non_private`` fit,
+        and whether the result is ``private``. Metrics are computed without noise: the guarantee does not cover them.
+
+    Raises:
+        SpecError: malformed parameters or data.
+        NotApplicable, Infeasible: as in `rdp`.
+
+    >>> found = train(data="example:breast-cancer", radius=5, epsilon=1, delta=1e-5).cases[0]
+    >>> found.training["steps"], round(found.best.value, 6), found.training["private"]
+    (18, 0.055261, True)
+    """
+    from dpcalc import fitting
+
+    setup = fitting.Setup(
+        data, synthetic, target, positive, tuple(ignore), ranges, intercept, test_fraction, seed, noise_source,
+        replicas, workers, output,
+    )  # fmt: skip
+    names = [algorithm] if isinstance(algorithm, str) else list(algorithm)
+    fitting.check_setup(setup, len(names))
+    question, checks = _question(epsilon, delta, (), None), [parse(text) for text in gates]
+    fit = fitting.side_by_side if len(names) > 1 else fitting.fitted
+    found = [fit({**parameters, "algorithm": name}, question, setup, gates=checks) for name in names]
+    if output is not None and found[0].model is not None:
+        from dpcalc.training.model import save
+
+        save(found[0].model, output)
+    return report("train", [one.case for one in found])
+
+
 def _one(
     command: str,
     given: dict[str, Any],

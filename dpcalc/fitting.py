@@ -331,9 +331,7 @@ def _told(case: Case, origin: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
 # --- training ---------------------------------------------------------------------------------------------------------
 
 
-def _executed(
-    case: Case, values: dict[str, Any], records: _Records, setup: Setup, progress: Progress | None
-) -> Fitted:
+def _executed(case: Case, values: dict[str, Any], records: _Records, setup: Setup, progress: Progress | None) -> Fitted:
     import time
 
     from dpcalc.training.metrics import minimise
@@ -389,9 +387,9 @@ def _trained(
             for name, row in measured.items()
         }
         middle = {name: {m: float(column.mean()) for m, column in row.items()} for name, row in measured.items()}
-        told = {"probabilities": list(metrics.QUANTILES), **spread}
+        spread_of = {"probabilities": list(metrics.QUANTILES), **spread}
         return {"private": False, "why_not_private": EXPERIMENT, "noise_source": f"seed {seed}", "seed": seed,
-                "replicas": setup.replicas, "metrics": middle, "quantiles": told}, None  # fmt: skip
+                "replicas": setup.replicas, "metrics": middle, "quantiles": spread_of}, None  # fmt: skip
     from dpcalc.training.single import train as train_one
 
     if setup.seed is None:
@@ -399,7 +397,7 @@ def _trained(
     else:
         source = noise.seeded(setup.seed)
     weights = train_one(planned, train, source, progress=progress).weights
-    told = {"private": source.private, "noise_source": source.label}
+    told: dict[str, Any] = {"private": source.private, "noise_source": source.label}
     if setup.seed is not None:
         told.update(seed=setup.seed, why_not_private=f"seeded: the noise can be drawn again from the seed {setup.seed}")
     return {**told, "metrics": {name: metrics.measured(weights, part) for name, part in parts.items()}}, weights
@@ -459,8 +457,8 @@ def _promised_risk(case: Case, ran: Mapping[str, Any], values: Mapping[str, Any]
     if not same:
         return {"excess_risk_bound": None, "excess_risk_bound_because": "no known bound covers exactly this run"}
     least = min(same, key=lambda result: result.value)
-    told = {"bound": least.bound, "quantity": least.quantity, "value": least.value}
-    return {"excess_risk_bound": {**told, "assumes": list(least.assumes)}}
+    told = {"bound": least.bound, "quantity": least.quantity, "value": least.value, "assumes": list(least.assumes)}
+    return {"excess_risk_bound": {**told, "vacuous": bool((least.details or {}).get("vacuous"))}}
 
 
 def _is_of(result: Result, described: Mapping[str, Any]) -> bool:
@@ -527,6 +525,11 @@ def side_by_side(given: Mapping[str, Any], question: Question, setup: Setup, **m
     from dpcalc.commands import nothing
 
     try:
-        return fitted(given, question, setup, **more)
+        case, model = fitted(given, question, setup, **more)
+        if setup.replicas == 1 and case.training:
+            case = case._replace(
+                notes=(*case.notes, "several models from the same records: a guarantee is of one alone")
+            )
+        return Fitted(case, model)
     except (NotApplicable, Infeasible, NotConverged) as error:
         return Fitted(nothing("train", given, question, error, more.get("gates", ())), None)

@@ -38,6 +38,7 @@ PUBLIC = [
     "rdp",
     "shifted",
     "shuffle",
+    "train",
     "utility",
 ]
 

@@ -29,7 +29,9 @@ _OWN = (
 @click.option("--ignore", metavar="COLUMN", multiple=True, help="Leave a column out (repeatable).")
 @click.option("--ranges", metavar="FILE", help="CSV column,low,high: each range goes to [-1, 1]. Not from the records!")
 @click.option("--intercept", is_flag=True, help="Add a constant feature; it counts in the feature bound.")
-@click.option("--test-fraction", type=float, default=0.0, help="Share of the records set aside for testing (default 0).")
+@click.option(
+    "--test-fraction", type=float, default=0.0, help="Share of the records set aside for testing (default 0)."
+)
 @click.option("--seed", type=int, help="Draw noise and order from a seed: for experiments. The result is NOT PRIVATE.")
 @click.option("--noise-source", type=click.Choice(["os", "secure"]), default="os", help="secure: AES in counter mode.")
 @click.option("--replicas", type=int, default=1, help="So many independent runs: quantiles of the metrics, no model.")

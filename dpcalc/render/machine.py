@@ -36,7 +36,9 @@ def render_csv(report: Report) -> str:
     measured = sorted({name for case in report.cases for name in _measured(case)})
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([*_CSV_COLUMNS, *ran, "adjacency", "best", "reference", *(f"input_{name}" for name in names), *measured])
+    writer.writerow(
+        [*_CSV_COLUMNS, *ran, "adjacency", "best", "reference", *(f"input_{name}" for name in names), *measured]
+    )
     for number, case in enumerate(report.cases, start=1):
         inputs = [_cell(case.inputs[name][0]) if name in case.inputs else "" for name in names]
         metrics = [_cell(_measured(case).get(name)) for name in measured]

@@ -75,9 +75,9 @@ def _statement(case: Case, precision: int) -> str:
     warned = training.warning(case)
     caution = f"{warned}. What follows holds of the algorithm with noise that nobody can draw again. " if warned else ""
     return (
-        f"{caution}We run {released(case).partition(': ')[2]} ({parameters}). {_claim(best, precision)}, under {adjacency} "
-        f"adjacency. {promise(case)} The guarantee assumes: {assumptions}. It follows from {best.reference} "
-        f"(`{best.bound}`), evaluated with dpcalc and rounded to the safe side.{training.kept_bounds(case)}"
+        f"{caution}We run {released(case).partition(': ')[2]} ({parameters}). {_claim(best, precision)}, "
+        f"under {adjacency} adjacency. {promise(case)} The guarantee assumes: {assumptions}. "
+        f"It follows from {best.reference} (`{best.bound}`), evaluated with dpcalc and rounded to the safe side.{training.kept_bounds(case)}"
     )
 
 

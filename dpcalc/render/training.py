@@ -73,7 +73,9 @@ def lines(case: Case, precision: int) -> list[str]:
         told.append(f"median [{probabilities[0]:.0%}, {probabilities[-1]:.0%} quantiles] over the runs")
     bound = training["excess_risk_bound"]
     if bound:
-        told.append(f"{bound['quantity']} <= {number(bound['value'], precision, 'up')} in expectation ({bound['bound']})")
+        value = number(bound["value"], precision, "up")
+        empty = ", vacuous" if bound["vacuous"] else ""
+        told.append(f"{bound['quantity']} <= {value} in expectation ({bound['bound']}{empty})")
     else:
         told.append(f"excess risk: {training['excess_risk_bound_because']}")
     return told
@@ -97,4 +99,5 @@ def summary_cells(case: Case, names: tuple[str, ...], precision: int) -> tuple[s
     """Return a case's cells under `summary_names`."""
     if not case.training:
         return tuple("" for _ in names)
-    return tuple(_cell(case.training, "metrics", *name.split(" "), min(precision, 4)) for name in names)
+    pairs = [name.partition(" ") for name in names]
+    return tuple(_cell(case.training, "metrics", part, metric, min(precision, 4)) for part, _, metric in pairs)

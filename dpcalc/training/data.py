@@ -83,7 +83,9 @@ def example_of(where: str) -> str | None:
         return None
     name = where.removeprefix("example:")
     if name not in EXAMPLES:
-        raise SpecError(f"there is no example data set {name!r}", "one of " + ", ".join(f"example:{n}" for n in EXAMPLES))
+        raise SpecError(
+            f"there is no example data set {name!r}", "one of " + ", ".join(f"example:{n}" for n in EXAMPLES)
+        )
     return name
 
 
@@ -119,7 +121,9 @@ def read(path: str, *, target: str | None = None, positive: str | None = None, i
             raise SpecError(f"{path} is not a regular file", "give the path of a file")
         table = reader(path, _Wanted(path, target, positive, tuple(ignore)))
     except OSError as error:
-        raise SpecError(f"cannot read {path}: {error.strerror or error}", "check the path and its permissions") from None
+        raise SpecError(
+            f"cannot read {path}: {error.strerror or error}", "check the path and its permissions"
+        ) from None
     _refuse_not_finite(path, table)
     return table
 
@@ -296,7 +300,7 @@ def _wrong(cells: list[str], names: list[str], order: list[int], labels: _Labels
             hint = "fill missing values in by a rule, or leave the record out"
             return f"column {name!r}: the value is missing", hint
         if labels is not None and place == order[-1]:
-            if not labels(cell) == labels(cell):
+            if np.isnan(labels(cell)):
                 known = ", ".join(repr(label) for label in list(labels.codes)[:-1])
                 return f"column {name!r}: a third label {cell[:40]!r} beside {known}", "there must be two labels"
             continue
@@ -335,7 +339,9 @@ def _read_npy(path: str, wanted: _Wanted) -> Table:
     for place, column in enumerate(order):
         last = place == len(order) - 1
         for rows in _blocks(len(found), 1):
-            cells[rows, place] = _column(path, found[names[column]][rows], names[column], wanted.positive if last else None)
+            cells[rows, place] = _column(
+                path, found[names[column]][rows], names[column], wanted.positive if last else None
+            )
     _one_negative(path, found[names[order[-1]]], wanted.positive)
     return Table(cells, tuple(names[place] for place in order))
 
@@ -343,6 +349,7 @@ def _read_npy(path: str, wanted: _Wanted) -> Table:
 def _read_npz(path: str, wanted: _Wanted) -> Table:
     """Return features X, shape (n, d), and target y, shape (n,); X is read in blocks."""
     import zipfile
+    from functools import partial
 
     if wanted.target is not None:
         raise SpecError(f"{path}: an .npz file has its target in y", "leave out --target")
@@ -370,7 +377,7 @@ def _read_npz(path: str, wanted: _Wanted) -> Table:
             cells = _empty(path, shape[0], len(order))
             for rows in _blocks(*shape):
                 size = (rows.stop - rows.start) * shape[1] * dtype.itemsize
-                raw = _loaded(path, lambda size=size: stream.read(size))
+                raw = _loaded(path, partial(stream.read, size))
                 if len(raw) != size:
                     raise SpecError(f"{path} ends early", "save it again")
                 block = np.frombuffer(raw, dtype).reshape(-1, shape[1])
@@ -389,7 +396,7 @@ def _array_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 def _read_parquet(path: str, wanted: _Wanted) -> Table:
     try:
-        import pyarrow.parquet as parquet
+        from pyarrow import parquet
     except ImportError:
         raise DpcalcError("Parquet files need pyarrow", "pip install 'dpcalc[parquet]'") from None
     file = _loaded(path, lambda: parquet.ParquetFile(path))

@@ -89,7 +89,9 @@ def save(model: Model, path: str) -> None:
         data = (json.dumps(described, indent=2, allow_nan=False) + "\n").encode()
     else:
         buffer = io.BytesIO()
-        arrays = {name: np.array(described.pop(name)) for name in ("weights", "low", "high") if described[name] is not None}
+        arrays = {
+            name: np.array(described.pop(name)) for name in ("weights", "low", "high") if described[name] is not None
+        }
         np.savez(buffer, description=np.array(json.dumps(described, allow_nan=False)), **arrays)  # type: ignore[arg-type]
         data = buffer.getvalue()
     write_bytes(data, path, "-o")

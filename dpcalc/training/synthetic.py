@@ -25,9 +25,9 @@ def generate(
 ) -> Table:
     """Return records drawn from a logistic or a linear model.
 
-    Features are independent standard normal, rows longer than B shortened to it; theta is (1, 2, ..., d), shortened to ``radius`` where it is longer, as in
-    Figure 1 of Sordello, Bu and Dong (2021). Logistic: the label is 1 with probability 1/(1 + exp(-<theta, x>)), else
-    0. Linear: it is <theta, x> + N(0, 0.1^2).
+    Features are independent standard normal, rows longer than B shortened to it; theta is (1, 2, ..., d), shortened to
+    ``radius`` where it is longer, as in Figure 1 of Sordello, Bu and Dong (2021). Logistic: the label is 1 with
+    probability 1/(1 + exp(-<theta, x>)), else 0. Linear: it is <theta, x> + N(0, 0.1^2).
 
     Args:
         kind: one of `KINDS`.
