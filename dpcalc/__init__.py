@@ -26,6 +26,7 @@ _PUBLIC = {
     "schema": "dpcalc.api",
     "format_report": "dpcalc.api",
     "check": "dpcalc.api",
+    "train": "dpcalc.api",
     "Report": "dpcalc.report",
     "Case": "dpcalc.report",
     "Result": "dpcalc.report",
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from dpcalc.api import shifted as shifted
     from dpcalc.api import shuffle as shuffle
     from dpcalc.api import statement as statement
+    from dpcalc.api import train as train
     from dpcalc.api import utility as utility
     from dpcalc.errors import DpcalcError as DpcalcError
     from dpcalc.errors import GateFailed as GateFailed

@@ -8,12 +8,12 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar, Unpack
+from typing import Any, NamedTuple, TypeVar, Unpack
 
 from dpcalc import keywords
 from dpcalc.commands import COMMANDS, applying, ask, report, side_by_side
 from dpcalc.errors import SpecError
-from dpcalc.gate import parse
+from dpcalc.gate import Gate, parse
 from dpcalc.query import Question
 from dpcalc.registry import all_bounds, lookup
 from dpcalc.report import Case, Report
@@ -45,14 +45,17 @@ def _mirrors(command: str) -> Callable[[Function], Function]:
         told["algorithm"] = f"{SYMBOLS['algorithm'].help}; one of {', '.join(record.algorithms)}"
         if command not in ("compare", "utility"):
             defaults["algorithm"] = record.algorithms[0]
-    told |= ({"schedule": _SCHEDULE} if record.columns else {}) | QUESTION
+    asked = {name: QUESTION[name] for name in ("epsilon", "delta", "gates")} if command == "train" else QUESTION
+    told |= ({"schedule": _SCHEDULE} if record.columns else {}) | asked
 
     def decorate(function: Function) -> Function:
         own = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
         named = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(n)) for n in told]
         function.__signature__ = inspect.Signature([*own, *named])  # type: ignore[attr-defined]
+        doc = function.__doc__ or ""
         lines = "".join(f"        {name}: {text}.\n" for name, text in told.items())
-        function.__doc__ = (function.__doc__ or "").replace("    Returns:\n", f"    Args:\n{lines}\n    Returns:\n", 1)
+        head = "" if "    Args:\n" in doc else "\n    Args:\n"
+        function.__doc__ = doc.replace("\n    Returns:\n", f"{head}{lines}\n    Returns:\n", 1)
         return function
 
     return decorate
@@ -226,6 +229,79 @@ def utility(**given: Unpack[keywords.Utility]) -> Report:
     return _report("utility", given)
 
 
+@_mirrors("train")
+def train(
+    *,
+    data: Any = None,
+    synthetic: str | None = None,
+    target: str | None = None,
+    positive: str | None = None,
+    ignore: Sequence[str] = (),
+    ranges: str | None = None,
+    intercept: bool = False,
+    test_fraction: float = 0.0,
+    seed: int | None = None,
+    noise_source: str = "os",
+    replicas: int = 1,
+    workers: int | None = None,
+    output: str | None = None,
+    **given: Unpack[keywords.Train],
+) -> Report:
+    """Train a linear model by an algorithm whose privacy is accounted first; nothing is trained where a gate fails.
+
+    Steps and step size that are not given follow from the others.
+
+    Args:
+        data: a path (CSV, NPY, NPZ, Parquet), ``"example:breast-cancer"``, or arrays (features, target).
+        synthetic: ``logistic`` or ``linear`` in place of data, with ``records`` and ``dimension``.
+        target, positive, ignore: the target's column, the label that counts as +1, columns to leave out.
+        ranges: path of a CSV ``column,low,high``: each range is mapped to [-1, 1]. Never take it from the records.
+        intercept: whether to add a constant feature; it counts in the feature bound.
+        test_fraction: share of the records set aside for testing.
+        seed: of noise, order and split; the result is then not private.
+        noise_source: ``os`` (default) or ``secure``.
+        replicas, workers: so many independent runs on so many threads: quantiles of the metrics, and no model.
+        output: path of the model, .json or .npz; `dpcalc.training.model.load` reads it.
+
+    Returns:
+        A report; ``training`` of a case has ``metrics``, those of the ``non_private`` fit, and whether the result is
+        ``private``. Metrics are computed without noise: the guarantee does not cover them.
+
+    Raises:
+        SpecError: malformed parameters or data.
+        NotApplicable, Infeasible: as in `rdp`.
+
+    >>> found = train(data="example:breast-cancer", radius=5, epsilon=1, delta=1e-5).cases[0]
+    >>> found.training["steps"], round(found.best.value, 6), found.training["private"]
+    (18, 0.055261, True)
+    """
+    from dpcalc import fitting
+
+    setup = fitting.Setup(
+        data, synthetic, target, positive, tuple(ignore), ranges, intercept, test_fraction, seed, noise_source,
+        replicas, workers, output,
+    )  # fmt: skip
+    asked = _read("train", given)
+    fitting.check_setup(setup, len(asked.runs))
+    models = []
+
+    def fitted(fit: Callable[..., Any]) -> Callable[..., Case]:
+        def answer(_: str, run: Mapping[str, Any], question: Question, *, notes: bool, gates: Sequence[Gate]) -> Case:
+            found = fit(run, question, setup, gates=gates)
+            models.append(found.model)
+            case: Case = found.case
+            return case
+
+        return answer
+
+    found = _answered("train", asked, fitted(fitting.fitted), fitted(fitting.side_by_side))
+    if output is not None and models[0] is not None:
+        from dpcalc.training.model import save
+
+        save(models[0], output)
+    return found
+
+
 @_mirrors("compare")
 def statement(**given: Unpack[keywords.Compare]) -> str:
     """Return the paragraph for a paper's appendix or a model card about the described run, one for each case.
@@ -343,8 +419,25 @@ def format_report(report: Report, format: str = "plain", precision: int = 6) -> 
     return render(report, format, precision, color=False)
 
 
+class _Asked(NamedTuple):
+    """Every combination of the values given, and what is asked of each."""
+
+    runs: list[dict[str, Any]]
+    orders: tuple[float, ...]
+    solve: str | None
+    gates: list[Gate]
+
+
 def _report(command: str, given: Mapping[str, Any]) -> Report:
-    """Return the report on every combination of the values given."""
+    return _answered(command, _read(command, given), ask, side_by_side)
+
+
+def _read(command: str, given: Mapping[str, Any]) -> _Asked:
+    """Return what the keywords ask.
+
+    Raises:
+        SpecError: a gate does not parse, or a list is empty.
+    """
     values = {name: value for name, value in given.items() if value is not None}
     orders = tuple(float(order) for order in _several("order", values.pop("order", ())))
     gates = [parse(text) for text in _several("gates", values.pop("gates", ()))]
@@ -358,15 +451,21 @@ def _report(command: str, given: Mapping[str, Any]) -> Report:
     if empty:
         raise SpecError(f"{empty[0]} has no value", "give one, or leave it out")
     runs = [dict(zip(sweeps, chosen, strict=True)) for chosen in itertools.product(*sweeps.values())]
+    return _Asked(runs, orders, solve, gates)
 
-    def asked(run: dict[str, Any], ask: Callable[..., Case]) -> Case:
+
+def _answered(command: str, asked: _Asked, alone: Callable[..., Case], among_others: Callable[..., Case]) -> Report:
+    """Return the report on every combination; ``alone`` raises where nothing holds, ``among_others`` says why."""
+    single = len(asked.runs) == 1
+
+    def answer(run: Mapping[str, Any], by: Callable[..., Case]) -> Case:
         run = dict(run)
-        question = _question(run.pop("epsilon", None), run.pop("delta", None), orders, solve)
-        return ask(command, run, question, gates=gates, notes=len(runs) == 1)
+        question = _question(run.pop("epsilon", None), run.pop("delta", None), asked.orders, asked.solve)
+        return by(command, run, question, gates=asked.gates, notes=single)
 
-    cases = [asked(run, ask if len(runs) == 1 else side_by_side) for run in runs]
+    cases = [answer(run, alone if single else among_others) for run in asked.runs]
     if not any(case.best for case in cases):
-        asked(runs[0], ask)  # nothing holds anywhere: say why as for a single case
+        answer(asked.runs[0], alone)  # nothing holds anywhere: say why as for a single case
     return report(command, cases)
 
 

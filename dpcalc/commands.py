@@ -138,6 +138,22 @@ COMMANDS["utility"] = Command(
     (),
 )  # fmt: skip
 
+COMMANDS["train"] = Command(
+    "train",
+    "Run an algorithm on data, privately accounted: budget in, model out.",
+    (
+        "noisy-gd", "noisy-sgd", "cyclic", "shuffle-once", "shuffled-epochs", "pnsgd", "skip", "stop", "shuffled",
+        "rotation", "shuffled-stop", "online", "dp-sgd-gradient", "dp-sgd-output",
+    ),
+    (
+        "algorithm", "release", *_CATALOGUE, "records", "dimension", "epochs", "steps", "batch_size", "last_batch",
+        "permutation", "index", "step_size", "noise_std", "laplace_scale", "noise", "c1", "c2", "decay_exponent",
+        "noise_multiplier",
+    ),
+    (),
+    (),
+)  # fmt: skip
+
 _IMMATERIAL = ("index", "last_batch", "permutation")
 """Parameters that say nothing of an algorithm which does not take them: a random order has no position to choose."""
 
@@ -202,7 +218,7 @@ def run_of(command: Command, values: dict[str, Any], origin: dict[str, str]) -> 
     taken: Collection[str] = command.parameters
     if command.name == "compare":
         command, dropped = _fitting(algorithm, values, origin)
-        taken = _taken(algorithm)
+        taken = taken_by(algorithm)
     of_the_loss(values, origin, taken)
     if "loss" in values and "radius" in values:
         dropped += (f"the constants of the loss hold where |w| <= {values['radius']:g}: project every iterate there",)
@@ -273,7 +289,7 @@ def _priced(values: dict[str, Any], question: Question, origin: dict[str, str], 
     return case._replace(assertions=tuple(judge(gate, case) for gate in gates))
 
 
-def _taken(algorithm: str) -> set[str]:
+def taken_by(algorithm: str) -> set[str]:
     """Return the parameters that some command takes for this algorithm."""
     return {name for c in _COVERING if algorithm in c.algorithms for name in c.parameters}
 
@@ -304,7 +320,7 @@ def _fitting(algorithm: str, values: dict[str, Any], origin: dict[str, str]) -> 
         SpecError: a value describes something that the algorithm does not do.
     """
     covering = [command for command in _COVERING if algorithm in command.algorithms]
-    taken = _taken(algorithm) | {"schedule"}
+    taken = taken_by(algorithm) | {"schedule"}
     if values.get("epochs") == 1:
         taken.add("epochs")  # one pass is what the algorithms without epochs do
     if values.get("last_batch", "own") != "own" and algorithm in FIXED_ORDER:
@@ -365,12 +381,12 @@ def side_by_side(
     except (SpecError, MissingParameter) as error:
         if command != "compare":
             raise
-        return _nothing(command, given, question, error, gates)
+        return nothing(command, given, question, error, gates)
     except (NotApplicable, Infeasible, NotConverged) as error:
-        return _nothing(command, given, question, error, gates)
+        return nothing(command, given, question, error, gates)
 
 
-def _nothing(
+def nothing(
     command: str, given: Mapping[str, Any], question: Question, error: DpcalcError, gates: Sequence[Gate]
 ) -> Case:
     """Return the case of a run for which there is no guarantee; no gate holds."""

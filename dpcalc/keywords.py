@@ -16,14 +16,19 @@ Whole: TypeAlias = int | Iterable[int] | None
 Word: TypeAlias = str | Iterable[str] | None
 
 
-class Question(TypedDict, total=False):
-    """What is asked: of epsilon, delta and the noise, what is left out is solved for."""
+class Budget(TypedDict, total=False):
+    """What privacy there is to be, and assertions on what there is."""
 
     epsilon: Real
     delta: float | str | Iterable[float | str] | None
+    gates: str | Sequence[str]
+
+
+class Question(Budget, total=False):
+    """What is asked: of epsilon, delta and the noise, what is left out is solved for."""
+
     order: float | Iterable[float]
     solve: str | None
-    gates: str | Sequence[str]
 
 
 class Schedule(TypedDict, total=False):
@@ -199,3 +204,22 @@ class Utility(Catalogue, Holder, Question, total=False):
 
 class Compare(Rdp, HockeyStick, Shuffle, MultiEpoch, Online, DpSgd, total=False):
     """The keywords of `dpcalc.compare`: what any command for one algorithm takes."""
+
+
+class Train(Catalogue, Noise, Budget, total=False):
+    """The keywords of `dpcalc.train` that describe the run."""
+
+    algorithm: Word
+    release: Word
+    records: Whole
+    epochs: Whole
+    steps: Whole
+    batch_size: Whole
+    last_batch: Word
+    permutation: Word
+    index: Whole
+    step_size: Real
+    c1: Real
+    c2: Real
+    decay_exponent: Real
+    noise_multiplier: Real

@@ -141,11 +141,12 @@ class Report(NamedTuple):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The keys of `rows`: of the result, of the run that has a cost where costs are reported, of the inputs."""
+        """The keys of `rows`: result, run that has the cost where costs are reported, inputs, what was measured."""
         names = sorted({name for case in self.cases for name in case.inputs})
         costs = any(result.quantity in RISKS for case in self.cases for result in case.results)
         inputs = (f"input_{name}" for name in names)
-        return (*_NUMBERS, *(_RAN if costs else ()), "adjacency", "best", "reference", *inputs)
+        measured = sorted({name for case in self.cases for name in _measured(case)})
+        return (*_NUMBERS, *(_RAN if costs else ()), "adjacency", "best", "reference", *inputs, *measured)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat dict a result, all with the same keys: what a data frame or a CSV file takes.
@@ -158,7 +159,7 @@ class Report(NamedTuple):
             for result in case.results:
                 details = result.details or {}
                 own = {"case": number, "algorithm": case.algorithm, **{n: details.get(n) for n in _RAN}}
-                known = {**own, **result._asdict(), **inputs}
+                known = {**own, **result._asdict(), **inputs, **_measured(case)}
                 found.append({name: known.get(name) for name in columns})
         return found
 
@@ -178,6 +179,18 @@ def _ended(cases: tuple[Case, ...]) -> dict[str, int]:
     found = [case.check.status for case in cases if case.check]
     words = {"passed": "passed", "skipped": "skipped", "errors": "error"}
     return {name: found.count(status) for name, status in words.items()} if found else {}
+
+
+def _measured(case: Case) -> dict[str, Any]:
+    """Return what was measured of a run that was carried out, as columns ``train_loss``, ``private``, ..."""
+    if not case.training:
+        return {}
+    found: dict[str, Any] = {"private": case.training["private"]}
+    models = {"": case.training["metrics"], "non_private_": case.training["non_private"]}
+    for prefix, parts in models.items():
+        for part in ("train", "test"):
+            found.update({f"{prefix}{part}_{name}": value for name, value in parts.get(part, {}).items()})
+    return found
 
 
 def _case(case: Case) -> dict[str, Any]:

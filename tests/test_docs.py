@@ -13,6 +13,7 @@ import click
 import pytest
 import yaml
 
+from dpcalc import __version__
 from dpcalc.cli.main import cli
 from dpcalc.registry import all_bounds
 
@@ -166,6 +167,12 @@ def test_the_hook_and_its_configuration_fit() -> None:
         "budget.yaml", "train.yaml",
     }  # fmt: skip
     the_command_parses(" ".join([hook["entry"], *used["args"]]))
+
+
+def test_the_citation_is_of_this_version() -> None:
+    citation = loaded(ROOT / "CITATION.cff")
+    assert {"cff-version", "message", "title", "authors", "version"} <= set(citation)
+    assert citation["version"] == __version__
 
 
 @pytest.mark.parametrize("name", ["github-actions.yml", "pre-commit-config.yaml"])

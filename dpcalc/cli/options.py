@@ -40,6 +40,19 @@ def parameter_options(command: str) -> Decorator:
     return decorate
 
 
+def training_options(command: str) -> Decorator:
+    """Return the decorator that adds a command's parameters, the budget, gates and how to print; -o is the model's."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        function = output_options(function, printing("Write the model to FILE.json or FILE.npz, atomically."))
+        function = _GATES(function)
+        for name in reversed((*COMMANDS[command].parameters, "epsilon", "delta")):
+            function = _option(_shown(command, SYMBOLS[name]))(function)
+        return function
+
+    return decorate
+
+
 def _shown(command: str, symbol: Symbol) -> Symbol:
     if symbol.name == "algorithm":
         several = ("all",) if command == "compare" else ()
@@ -59,30 +72,38 @@ def _option(symbol: Symbol) -> Decorator:
     return click.option(symbol.flag, *symbol.flags, symbol.name, type=kind, multiple=True, help=letter + symbol.help)
 
 
+_GATES = click.option(
+    "--assert", "gates", metavar="TEXT", multiple=True,
+    help="Gate on the best guarantee, e.g. 'epsilon<=1'; exit 1 if it fails.",
+)  # fmt: skip
+
+
 def _question_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(
         (
             click.option("--schedule", metavar="FILE", help="Per-step values: CSV with a header, NPY, NPZ or YAML."),
             click.option("--solve", metavar="NAME", help="Solve for this parameter; needs --epsilon and --delta."),
-            click.option(
-                "--assert", "gates", metavar="TEXT", multiple=True,
-                help="Gate on the best guarantee, e.g. 'epsilon<=1'; exit 1 if it fails.",
-            ),
+            _GATES,
         )
     ):  # fmt: skip
         function = option(function)
     return output_options(function)
 
 
-PRINTING: tuple[Decorator, ...] = (
-    click.option("--format", "format", type=click.Choice(FORMATS), help="Default: table on a terminal."),
-    click.option("--json", "as_json", is_flag=True, help="Short for --format json."),
-    click.option("--output", "-o", metavar="FILE", help="Write to FILE, atomically, instead of stdout."),
-    click.option(
-        "--precision", type=click.IntRange(2, 17), default=6, show_default=True,
-        help="Significant digits in text; guarantees are rounded up.",
-    ),
-)  # fmt: skip
+def printing(written: str = "Write to FILE, atomically, instead of stdout.") -> tuple[Decorator, ...]:
+    """Return the options of the format; ``written`` says what -o does."""
+    return (
+        click.option("--format", "format", type=click.Choice(FORMATS), help="Default: table on a terminal."),
+        click.option("--json", "as_json", is_flag=True, help="Short for --format json."),
+        click.option("--output", "-o", metavar="FILE", help=written),
+        click.option(
+            "--precision", type=click.IntRange(2, 17), default=6, show_default=True,
+            help="Significant digits in text; guarantees are rounded up.",
+        ),
+    )  # fmt: skip
+
+
+PRINTING = printing()
 PLOTTING: tuple[Decorator, ...] = (
     click.option(
         "--plot", metavar="FILE",
@@ -96,9 +117,9 @@ PLOTTING: tuple[Decorator, ...] = (
 COLORING: Decorator = click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
 
 
-def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def output_options(function: Callable[..., Any], printed: tuple[Decorator, ...] = PRINTING) -> Callable[..., Any]:
     """Add the options that say how and where to print."""
-    return stacked((*PRINTING, *PLOTTING, COLORING))(function)
+    return stacked((*printed, *PLOTTING, COLORING))(function)
 
 
 def stacked(options: Sequence[Decorator]) -> Decorator:
@@ -123,8 +144,15 @@ def run_query(command: str, flags: dict[str, Any]) -> None:
     emit(command, cases, output)
 
 
-def run_cases(command: str, flags: dict[str, Any]) -> tuple[list[Case], dict[str, Any]]:
+def run_cases(
+    command: str, flags: dict[str, Any], askers: tuple[Callable[..., Case], ...] = (ask, side_by_side)
+) -> tuple[list[Case], dict[str, Any]]:
     """Return every case that the flags describe, and the flags that say how to print them.
+
+    Args:
+        command: a key of `COMMANDS`.
+        flags: as click parsed them.
+        askers: what answers one case alone, and what answers one of several.
 
     Raises:
         SpecError: the flags are malformed.
@@ -135,8 +163,8 @@ def run_cases(command: str, flags: dict[str, Any]) -> tuple[list[Case], dict[str
 
         check(output)
     gates = [parse(text) for text in flags.pop("gates")]
-    orders = tuple(order for part in flags.pop("order") for order in part)
-    solve, schedule = flags.pop("solve"), flags.pop("schedule")
+    orders = tuple(order for part in flags.pop("order", ()) for order in part)
+    solve, schedule = flags.pop("solve", None), flags.pop("schedule", None)
     if solve == "":
         raise SpecError("--solve: an empty name", "for example --solve index")
     sweeps = {name: [v for part in parts for v in part] for name, parts in flags.items() if parts}
@@ -154,9 +182,9 @@ def run_cases(command: str, flags: dict[str, Any]) -> tuple[list[Case], dict[str
         return asked(command, given, question, sources=dict.fromkeys(given, "flag"), gates=gates, notes=alone)
 
     with _progress(combinations) as chosen_ones:
-        cases = [evaluated(chosen, ask if alone else side_by_side) for chosen in chosen_ones]
+        cases = [evaluated(chosen, askers[0 if alone else -1]) for chosen in chosen_ones]
     if cases and not any(case.best for case in cases):
-        evaluated(combinations[0], ask)  # nothing holds anywhere: say why as for a single case
+        evaluated(combinations[0], askers[0])  # nothing holds anywhere: say why as for a single case
     return cases, output
 
 
