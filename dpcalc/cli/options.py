@@ -145,14 +145,14 @@ def run_query(command: str, flags: dict[str, Any]) -> None:
 
 
 def run_cases(
-    command: str, flags: dict[str, Any], askers: tuple[Callable[..., Case], ...] = (ask, side_by_side)
+    command: str, flags: dict[str, Any], askers: tuple[Callable[..., Case], Callable[..., Case]] | None = None
 ) -> tuple[list[Case], dict[str, Any]]:
     """Return every case that the flags describe, and the flags that say how to print them.
 
     Args:
         command: a key of `COMMANDS`.
         flags: as click parsed them.
-        askers: what answers one case alone, and what answers one of several.
+        askers: what answers one case alone, and what answers one of several (None: `ask` and `side_by_side`).
 
     Raises:
         SpecError: the flags are malformed.
@@ -170,6 +170,7 @@ def run_cases(
     sweeps = {name: [v for part in parts for v in part] for name, parts in flags.items() if parts}
     combinations = _product(sweeps)
     alone = len(combinations) == 1
+    by_itself, among_others = askers or (ask, side_by_side)
 
     def evaluated(chosen: dict[str, Any], asked: Callable[..., Case]) -> Case:
         given = dict(chosen)
@@ -182,9 +183,9 @@ def run_cases(
         return asked(command, given, question, sources=dict.fromkeys(given, "flag"), gates=gates, notes=alone)
 
     with _progress(combinations) as chosen_ones:
-        cases = [evaluated(chosen, askers[0 if alone else -1]) for chosen in chosen_ones]
+        cases = [evaluated(chosen, by_itself if alone else among_others) for chosen in chosen_ones]
     if cases and not any(case.best for case in cases):
-        evaluated(combinations[0], askers[0])  # nothing holds anywhere: say why as for a single case
+        evaluated(combinations[0], by_itself)  # nothing holds anywhere: say why as for a single case
     return cases, output
 
 
