@@ -338,8 +338,8 @@ def _contenders(bounds: list[Bound], run: Run, question: Question) -> list[Bound
     found = [bound for bound in bounds if bound.guarantee and not bound.unmet(run.values)]
     if question.orders:  # two forms of one bound are there rounded in two ways
         return found or bounds
-    applicable = {bound.id for bound in found if bound.obstacle(run.values) is None}
-    return [bound for bound in found if bound.implied_by not in applicable] or bounds
+    there = {bound.id for bound in found}
+    return [bound for bound in found if bound.implied_by not in there] or bounds
 
 
 def side_by_side(

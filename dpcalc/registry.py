@@ -150,7 +150,7 @@ def bound(
     ``demands`` are promises of the user without which the number is shown and no guarantee. ``slack`` says how far the
     value may lie above the theorem's, where that is more than rounding. ``coarse`` marks a function that takes tens of
     milliseconds: searches over it end seven digits deep. ``unsolved`` names parameters in which it is not known to be
-    monotone. ``implied_by`` names a bound that, where it applies, gives no larger epsilon or delta: the two are shown
+    monotone. ``implied_by`` names a bound that requires no more and gives no larger epsilon or delta: the two are shown
     side by side, and where only the best is wanted this one need not be evaluated.
     """
 
@@ -168,9 +168,14 @@ def bound(
 
 def all_bounds() -> dict[str, Bound]:
     """Return every registered bound by id, importing the families on first use."""
+    _import_families()
+    return _BOUNDS
+
+
+@functools.cache
+def _import_families() -> None:
     for family in FAMILIES:
         importlib.import_module(f"dpcalc.bounds.{family}")
-    return _BOUNDS
 
 
 def lookup(id: str) -> Bound:
