@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -74,42 +74,30 @@ def _question_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return output_options(function)
 
 
-PRINTING: tuple[Decorator, ...] = (
-    click.option("--format", "format", type=click.Choice(FORMATS), help="Default: table on a terminal."),
-    click.option("--json", "as_json", is_flag=True, help="Short for --format json."),
-    click.option("--output", "-o", metavar="FILE", help="Write to FILE, atomically, instead of stdout."),
-    click.option(
-        "--precision", type=click.IntRange(2, 17), default=6, show_default=True,
-        help="Significant digits in text; guarantees are rounded up.",
-    ),
-)  # fmt: skip
-PLOTTING: tuple[Decorator, ...] = (
-    click.option(
-        "--plot", metavar="FILE",
-        help="Also draw the sweep, to FILE.svg, .png or .pdf; with -, in the terminal instead of the report.",
-    ),
-    click.option(
-        "--plot-bounds", metavar="ID,ID...", multiple=True,
-        help="Draw these bounds only (default: all along one parameter, else the best).",
-    ),
-)  # fmt: skip
-COLORING: Decorator = click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
-
-
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how and where to print."""
-    return stacked((*PRINTING, *PLOTTING, COLORING))(function)
-
-
-def stacked(options: Sequence[Decorator]) -> Decorator:
-    """Return the decorator that adds some options, shown in this order."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
+    for option in reversed(
+        (
+            click.option("--format", "format", type=click.Choice(FORMATS), help="Default: table on a terminal."),
+            click.option("--json", "as_json", is_flag=True, help="Short for --format json."),
+            click.option("--output", "-o", metavar="FILE", help="Write to FILE, atomically, instead of stdout."),
+            click.option(
+                "--precision", type=click.IntRange(2, 17), default=6, show_default=True,
+                help="Significant digits in text; guarantees are rounded up.",
+            ),
+            click.option(
+                "--plot", metavar="FILE",
+                help="Also draw the sweep, to FILE.svg, .png or .pdf; with -, in the terminal instead of the report.",
+            ),
+            click.option(
+                "--plot-bounds", metavar="ID,ID...", multiple=True,
+                help="Draw these bounds only (default: all along one parameter, else the best).",
+            ),
+            click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto"),
+        )
+    ):  # fmt: skip
+        function = option(function)
+    return function
 
 
 def run_query(command: str, flags: dict[str, Any]) -> None:

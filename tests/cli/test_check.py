@@ -79,7 +79,7 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
         ("fail.yaml --run b", 0, ""),
         ("fail.yaml --fail-fast", 1, "warning: stopped early: 1 cases were not checked"),
         ("pass.yaml --jobs 0", 2, "1<=x<=256"),
-        ("pass.yaml --format statement", 2, "--format statement is not for recipes"),
+        ("pass.yaml --format statement", 2, "'statement' is not one of"),
         ("pass.yaml --report junit", 2, "--report junit: not KIND=FILE"),
         ("pass.yaml --report html=a", 2, "not KIND=FILE"),
         ("pass.yaml --report junit=-", 2, "two outputs go to the same place"),
