@@ -166,6 +166,7 @@ def ask(
     sources: Mapping[str, str] | None = None,
     gates: Sequence[Gate] = (),
     notes: bool = True,
+    best_only: bool = False,
 ) -> Case:
     """Return the case for one set of parameters.
 
@@ -176,6 +177,7 @@ def ask(
         sources: parameter name -> where it came from.
         gates: parsed assertions.
         notes: whether to say how the answer depends on the position (two more answers).
+        best_only: whether to leave out the bounds that cannot be the best: lower values, limits, what is implied.
 
     Raises:
         SpecError, NotApplicable, Infeasible: see `dpcalc.query.answer`.
@@ -190,7 +192,9 @@ def ask(
         return _priced(values, question, dict(sources or {}), gates)
     described, run, remarked = run_of(described, values, dict(sources or {}))
     bounds = _bounds_of(described, run)
-    if command == "compare" and not notes:  # in a sweep, what a promise not made would give is not worth its time
+    if best_only:
+        bounds = _contenders(bounds, run, question)
+    elif command == "compare" and not notes:  # in a sweep, what a promise not made would give is not worth its time
         bounds = [bound for bound in bounds if not (bound.coarse and bound.unmet(run.values))]
     case = answer(run, question, bounds)
     if command == "compare":
@@ -366,6 +370,15 @@ def applying(algorithm: str, given: Mapping[str, Any]) -> list[tuple[str, Bound,
 def _bounds_of(command: Command, run: Run) -> list[Bound]:
     known = for_algorithm(run.algorithm)
     return [bound for bound in known if not command.families or bound.id.partition(".")[0] in command.families]
+
+
+def _contenders(bounds: list[Bound], run: Run, question: Question) -> list[Bound]:
+    """Return the bounds of which one will be the best guarantee; all, where none is a guarantee."""
+    found = [bound for bound in bounds if bound.guarantee and not bound.unmet(run.values)]
+    if question.orders:  # two forms of one bound are there rounded in two ways
+        return found or bounds
+    there = {bound.id for bound in found}
+    return [bound for bound in found if bound.implied_by not in there] or bounds
 
 
 def side_by_side(

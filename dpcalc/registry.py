@@ -63,6 +63,7 @@ class Bound(NamedTuple):
     slack: str
     coarse: bool
     unsolved: tuple[str, ...]
+    implied_by: str
 
     @property
     def optional(self) -> frozenset[str]:
@@ -160,13 +161,15 @@ def bound(
     slack: str = "",
     coarse: bool = False,
     unsolved: tuple[str, ...] = (),
+    implied_by: str = "",
 ) -> Callable[[Function], Function]:
     """Register the decorated pure function as the bound ``id`` and return it unchanged.
 
     ``demands`` are promises of the user without which the number is shown and no guarantee. ``slack`` says how far the
     value may lie above the theorem's, where that is more than rounding. ``coarse`` marks a function that takes tens of
     milliseconds: searches over it end seven digits deep. ``unsolved`` names parameters in which it is not known to be
-    monotone.
+    monotone. ``implied_by`` names a bound that requires no more and gives no larger epsilon or delta: the two are shown
+    side by side, and where only the best is wanted this one need not be evaluated.
     """
 
     def register(function: Function) -> Function:
@@ -174,13 +177,14 @@ def bound(
             raise ValueError(f"bad or repeated registration of {id}")
         _BOUNDS[id] = Bound(
             id, title, gives, kind, algorithms, function, requires, assumes, reference, locator, formula, erratum,
-            demands, slack, coarse, unsolved,
+            demands, slack, coarse, unsolved, implied_by,
         )  # fmt: skip
         return function
 
     return register
 
 
+@functools.cache
 def all_bounds() -> dict[str, Bound]:
     """Return every registered bound by id, family by family whichever was imported first."""
     modules = [importlib.import_module(f"dpcalc.bounds.{family}").__name__ for family in FAMILIES]

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -44,7 +44,7 @@ def training_options(command: str) -> Decorator:
     """Return the decorator that adds a command's parameters, the budget, gates and how to print; -o is the model's."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        function = output_options(function, printing("Write the model to FILE.json or FILE.npz, atomically."))
+        function = output_options(function, written="Write the model to FILE.json or FILE.npz, atomically.")
         function = _GATES(function)
         for name in reversed((*COMMANDS[command].parameters, "epsilon", "delta")):
             function = _option(_shown(command, SYMBOLS[name]))(function)
@@ -90,47 +90,32 @@ def _question_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return output_options(function)
 
 
-def printing(written: str = "Write to FILE, atomically, instead of stdout.") -> tuple[Decorator, ...]:
-    """Return the options of the format; ``written`` says what -o does."""
-    return (
-        click.option("--format", "format", type=click.Choice(FORMATS), help="Default: table on a terminal."),
-        click.option("--json", "as_json", is_flag=True, help="Short for --format json."),
-        click.option("--output", "-o", metavar="FILE", help=written),
-        click.option(
-            "--precision", type=click.IntRange(2, 17), default=6, show_default=True,
-            help="Significant digits in text; guarantees are rounded up.",
-        ),
-    )  # fmt: skip
-
-
-PRINTING = printing()
-PLOTTING: tuple[Decorator, ...] = (
-    click.option(
-        "--plot", metavar="FILE",
-        help="Also draw the sweep, to FILE.svg, .png or .pdf; with -, in the terminal instead of the report.",
-    ),
-    click.option(
-        "--plot-bounds", metavar="ID,ID...", multiple=True,
-        help="Draw these bounds only (default: all along one parameter, else the best).",
-    ),
-)  # fmt: skip
-COLORING: Decorator = click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
-
-
-def output_options(function: Callable[..., Any], printed: tuple[Decorator, ...] = PRINTING) -> Callable[..., Any]:
+def output_options(
+    function: Callable[..., Any], *, written: str = "Write to FILE, atomically, instead of stdout."
+) -> Callable[..., Any]:
     """Add the options that say how and where to print."""
-    return stacked((*printed, *PLOTTING, COLORING))(function)
-
-
-def stacked(options: Sequence[Decorator]) -> Decorator:
-    """Return the decorator that adds some options, shown in this order."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
+    for option in reversed(
+        (
+            click.option("--format", "format", type=click.Choice(FORMATS), help="Default: table on a terminal."),
+            click.option("--json", "as_json", is_flag=True, help="Short for --format json."),
+            click.option("--output", "-o", metavar="FILE", help=written),
+            click.option(
+                "--precision", type=click.IntRange(2, 17), default=6, show_default=True,
+                help="Significant digits in text; guarantees are rounded up.",
+            ),
+            click.option(
+                "--plot", metavar="FILE",
+                help="Also draw the sweep, to FILE.svg, .png or .pdf; with -, in the terminal instead of the report.",
+            ),
+            click.option(
+                "--plot-bounds", metavar="ID,ID...", multiple=True,
+                help="Draw these bounds only (default: all along one parameter, else the best).",
+            ),
+            click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto"),
+        )
+    ):  # fmt: skip
+        function = option(function)
+    return function
 
 
 def run_query(command: str, flags: dict[str, Any]) -> None:
