@@ -15,7 +15,8 @@ from dpcalc import losses
 from dpcalc.commands import COMMANDS, ask, run_of, taken_by
 from dpcalc.errors import DpcalcError, Infeasible, MissingParameter, NotApplicable, NotConverged, SpecError
 from dpcalc.gate import Gate
-from dpcalc.query import Question
+from dpcalc.query import Question, answer
+from dpcalc.registry import for_algorithm
 from dpcalc.report import Case, Result
 
 if TYPE_CHECKING:
@@ -304,7 +305,12 @@ def _noise(values: Mapping[str, Any], question: Question) -> float:
     for name in ("noise_std", "laplace_scale"):
         if name in values:
             return float(values[name])
-    best = _accounted(values, question, ()).best
+    _, run, _ = run_of(COMMANDS["compare"], dict(values), {})
+    quick = [b for b in for_algorithm(run.algorithm) if b.guarantee and not b.coarse and not b.unmet(run.values)]
+    try:
+        best = answer(run, question, quick).best  # advice: the noise that is used comes from all bounds
+    except DpcalcError:
+        best = _accounted(values, question, ()).best
     assert best is not None
     return best.value
 

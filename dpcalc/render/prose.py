@@ -77,7 +77,8 @@ def _statement(case: Case, precision: int) -> str:
     return (
         f"{caution}We run {released(case).partition(': ')[2]} ({parameters}). {_claim(best, precision)}, "
         f"under {adjacency} adjacency. {promise(case)} The guarantee assumes: {assumptions}. "
-        f"It follows from {best.reference} (`{best.bound}`), evaluated with dpcalc and rounded to the safe side.{training.kept_bounds(case)}"
+        f"It follows from {best.reference} (`{best.bound}`), evaluated with dpcalc and rounded to the "
+        f"safe side.{training.kept_bounds(case)}"
     )
 
 

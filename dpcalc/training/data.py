@@ -107,8 +107,7 @@ def read(path: str, *, target: str | None = None, positive: str | None = None, i
 
     Raises:
         SpecError: it cannot be read; a cell is missing, no number or not finite (with its row and column); the columns
-            asked for are not there.
-        DpcalcError: .parquet without pyarrow.
+            asked for are not there; .parquet without pyarrow.
     """
     readers: dict[str, Callable[[str, _Wanted], Table]] = {
         ".csv": _read_csv, ".npy": _read_npy, ".npz": _read_npz, ".parquet": _read_parquet,
@@ -398,7 +397,7 @@ def _read_parquet(path: str, wanted: _Wanted) -> Table:
     try:
         from pyarrow import parquet
     except ImportError:
-        raise DpcalcError("Parquet files need pyarrow", "pip install 'dpcalc[parquet]'") from None
+        raise SpecError("Parquet files need pyarrow", "pip install 'dpcalc[parquet]'") from None
     file = _loaded(path, lambda: parquet.ParquetFile(path))
     names = list(file.schema_arrow.names)
     order = wanted.order(names)

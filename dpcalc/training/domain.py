@@ -38,24 +38,27 @@ class Ball:
         """Twice the radius."""
         return 2.0 * self.radius
 
-    def inner(self, columns: int) -> float:
-        """Return the radius that computed norms of vectors of so many entries are held to."""
-        return self.radius * (1.0 - max(_SLACK, (columns + 8) * _UNIT))
+    def inner(self, columns: int) -> tuple[float, float]:
+        """Return the norm that vectors of so many entries are given, and the square of that past which they are moved.
+
+        Computed norms are meant; the second is between the first and the radius, so that nothing is moved twice.
+        """
+        margin = max(_SLACK, (columns + 8) * _UNIT)
+        return self.radius * (1.0 - margin), (self.radius * (1.0 - 0.5 * margin)) ** 2
 
     def project(self, w: Array) -> bool:
         """Move w, shape (d,) or (replicas, d), to the nearest point, in place; return whether anything was moved."""
-        held = self.inner(w.shape[-1])
-        norm = np.sqrt(np.einsum("...i,...i->...", w, w))
-        outside = norm > held
+        held, most = self.inner(w.shape[-1])
+        squares = np.einsum("...i,...i->...", w, w)
+        outside = squares > most
         if not np.any(outside):
             return False
-        w *= np.where(outside, held / np.where(outside, norm, 1.0), 1.0)[..., np.newaxis]
+        w *= np.where(outside, held / np.sqrt(np.maximum(squares, most)), 1.0)[..., np.newaxis]
         return True
 
     def projector(self, columns: int) -> Projector:
         """Return `project` for one vector of so many entries, as fast as can be."""
-        held, dot, sqrt = self.inner(columns), np.dot, math.sqrt
-        most = held * held
+        (held, most), dot, sqrt = self.inner(columns), np.dot, math.sqrt
 
         def project(w: Array) -> bool:
             norm = dot(w, w)

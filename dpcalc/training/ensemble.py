@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Statistic = Callable[[Array], Array]
 
-_ENTRIES = 1 << 15  # of a block's state, and of the noise drawn at once: 256 KiB
+_ENTRIES = 1 << 16  # of a block's state, and of the noise drawn at once: 512 KiB
 _ORDERS = 1 << 24  # indices of a block's orders: 64 MiB
 _PRODUCTS = 1 << 19  # records times replicas looked at together
 _FEW = 64  # a batch that is drawn member by member
@@ -148,8 +148,10 @@ class _Block:
         self.noisy = not plan.output_scale
         self.unit = 1.0
         self.state = np.repeat(start[:, np.newaxis], width, axis=1)
-        self.held = plan.domain.inner(plan.columns) if isinstance(plan.domain, Ball) else np.inf
-        self.noise = np.empty((max(1, _ENTRIES // (plan.columns * width)), *shape))
+        self.held, self.most = plan.domain.inner(plan.columns) if isinstance(plan.domain, Ball) else (np.inf, np.inf)
+        self.noise = np.empty(
+            (max(1, min(plan.steps if self.noisy else 1, _ENTRIES // (plan.columns * width))), *shape)
+        )
         self.left = 0  # steps whose noise is drawn and not used
         self.z, self.norms = np.empty(width), np.empty(width)
         self.add_product = dger
@@ -167,7 +169,7 @@ class _Block:
         found = np.empty((self.width, plan.columns))
         total = np.zeros((plan.columns, self.width))
         beat = max(1, _BEATS // (plan.columns * self.width))
-        with np.errstate(over="ignore"):  # of e^(y z), where the gradient is 0
+        with np.errstate(over="ignore", divide="ignore"):  # of e^(y z), and by the norm of 0: neither is made use of
             for step in steps:
                 if step.number >= last:
                     break
@@ -215,15 +217,16 @@ class _Block:
             np.clip(self.state, low, high, out=self.state)
 
     def _moves(self) -> Array:
-        """Return an array of the noise of a step, which the caller may overwrite."""
+        """Return an array of the noise of a step, to be added (its law is symmetric); the caller may overwrite it."""
         if not self.noisy:
-            self.noise[0] = 0.0
-            return self.noise[0]
-        if not self.left:
+            self.noise.fill(0.0)
+            self.left = len(self.noise)
+        elif not self.left:
             fill(self.generator, self.plan.noise, self.noise)
             self.left = len(self.noise)
+        moves: Array = self.noise[-self.left]
         self.left -= 1
-        return self.noise[-self.left - 1]
+        return moves
 
     def _add_descent(self, step: Step, factor: float, out: Array) -> None:
         """Add a multiple of the sum of minus the gradients of the data at the state, in one array."""
@@ -256,7 +259,7 @@ class _Block:
         """As `_add_descent`, for records of each run's own."""
         features, labels, _ = self.problem
         for chosen in rows:
-            x = np.ascontiguousarray(features[chosen].T)
+            x: Array = np.ascontiguousarray(features[chosen].T)
             z = np.einsum("ij,ij->j", x, self.state, out=self.z)
             np.multiply(z, self.unit, out=z)
             self.overwrite(z, labels[chosen])
@@ -266,13 +269,14 @@ class _Block:
 
     def _into_ball(self, spare: Array) -> None:
         """Project every run onto the ball; ``spare`` is overwritten."""
-        state, norms, most = self.state, self.norms, (self.held / self.unit) ** 2
+        state, norms, most = self.state, self.norms, self.most / self.unit**2
         np.multiply(state, state, out=spare)
         np.add.reduce(spare, axis=0, out=norms)
         if norms.max() > most:
-            np.maximum(norms, most, out=norms)
-            np.divide(most, norms, out=norms)
+            inside = norms <= most
             np.sqrt(norms, out=norms)
+            np.divide(self.held / self.unit, norms, out=norms)
+            norms[inside] = 1.0
             np.multiply(state, norms, out=state)
 
     def _apart(self) -> Iterator[Step]:

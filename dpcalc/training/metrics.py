@@ -28,8 +28,8 @@ class Optimum(NamedTuple):
     Attributes:
         weights: shape (d,), in the domain.
         loss: the mean loss F there.
-        gap: F(weights) - min F is at most this, by convexity; None where the domain is the whole space and the loss is
-            not strongly convex, so that nothing bounds it.
+        gap: F(weights) - min F is at most this, by convexity and up to rounding; None where the domain is the whole
+            space and the loss is not strongly convex, so that nothing bounds it.
     """
 
     weights: Array

@@ -74,6 +74,6 @@ def _refuse_outside(size: Array, bound: float, first: int, name: str) -> None:
     if outside.any():
         row = int(outside.argmax())
         raise SpecError(
-            f"record {first + row + 1} has {size[row]!r:.24}, and {name} is {bound!r}",
+            f"record {first + row + 1} has {size[row]:.17g}, and {name} is {bound:.17g}",
             f"clip the data, with a little room for rounding, or give --{name.replace('_', '-')} >= {size.max():.17g}",
         )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcalc.errors import SpecError
+from dpcalc.errors import MissingParameter, SpecError
 from dpcalc.losses import Loss
 from dpcalc.training import kernels, orders
 from dpcalc.training.domain import Ball, Box
@@ -115,12 +115,9 @@ def check_loss(plan: Plan, loss: Loss) -> None:
 
     Raises:
         SpecError: one is not.
+        MissingParameter: one is not known of this loss on the domain.
     """
-    accounted = plan.accounted
-    if np.isfinite(plan.domain.radius):
-        loss = replace(loss, radius=plan.domain.radius if loss.radius is None else min(loss.radius, plan.domain.radius))
-    elif loss.radius is not None:
-        raise SpecError("the loss is bounded on a ball, and iterates are not projected", "give --radius")
+    accounted, reach = plan.accounted, plan.domain.radius
     weight = accounted.get("regularisation", accounted.get("strong_convexity", 0.0))
     if loss.regularisation != weight:
         raise SpecError(
@@ -129,7 +126,7 @@ def check_loss(plan: Plan, loss: Loss) -> None:
     data = replace(loss, regularisation=0.0)
     found: dict[str, float | None] = {}
     if "lipschitz" in accounted:
-        found["lipschitz"] = loss.lipschitz
+        found["lipschitz"] = _lipschitz(data, reach)
     if "smoothness" in accounted:
         found["smoothness"] = loss.smoothness
     if "holder_constant" in accounted:
@@ -140,8 +137,31 @@ def check_loss(plan: Plan, loss: Loss) -> None:
     for name, value in found.items():
         if value is None or not value <= accounted[name]:
             shown = "none" if value is None else f"{value:.17g}"
-            raise SpecError(f"the {loss.name} loss has {name} {shown}, accounted was {accounted[name]:.17g}",
-                            "describe the run by the loss that is trained")  # fmt: skip
+            raise SpecError(
+                f"the {loss.name} loss has {name} {shown}, accounted was {accounted[name]:.17g}",
+                "describe the run by the loss that is trained",
+            )
+
+
+def _lipschitz(loss: Loss, reach: float) -> float:
+    """Return the least of what is known to bound the gradients where |w| <= reach.
+
+    Raises:
+        MissingParameter: nothing is.
+    """
+    forms = [replace(loss, radius=reach)] if math.isfinite(reach) else []
+    if loss.radius is not None and reach <= loss.radius:
+        forms.append(loss)
+    forms.append(replace(loss, radius=None))
+    known = []
+    for form in forms:
+        try:
+            known.append(form.lipschitz)
+        except MissingParameter as error:
+            missing = error
+    if not known:
+        raise missing
+    return min(known)
 
 
 class _Run:
@@ -286,8 +306,8 @@ class _Run:
         """
         domain = self.plan.domain
         at_once = self.plan.release in ("average", "step") or isinstance(domain, Box)
-        held = domain.inner(self.plan.columns) if isinstance(domain, Ball) else math.inf
-        return math.inf if at_once else held * held, at_once, held
+        held, most = domain.inner(self.plan.columns) if isinstance(domain, Ball) else (math.inf, math.inf)
+        return math.inf if at_once else most, at_once, held
 
     def _finished(self) -> Trained:
         plan = self.plan
