@@ -387,7 +387,7 @@ def schema(name: str = "report") -> dict[str, Any]:
     """Return a JSON schema, of JSON types.
 
     Args:
-        name: ``report``, or ``recipe`` where there is one.
+        name: ``report`` or ``recipe``.
 
     Raises:
         SpecError: there is none of this name.
