@@ -19,7 +19,14 @@ _PUBLIC = {
     "multi_epoch": "dpcalc.api",
     "dp_sgd": "dpcalc.api",
     "utility": "dpcalc.api",
+    "statement": "dpcalc.api",
+    "explain": "dpcalc.api",
+    "cite": "dpcalc.api",
+    "list_bounds": "dpcalc.api",
+    "schema": "dpcalc.api",
+    "format_report": "dpcalc.api",
     "check": "dpcalc.api",
+    "train": "dpcalc.api",
     "Report": "dpcalc.report",
     "Case": "dpcalc.report",
     "Result": "dpcalc.report",
@@ -35,14 +42,21 @@ __all__ = [*_PUBLIC, "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from dpcalc.api import check as check
+    from dpcalc.api import cite as cite
     from dpcalc.api import compare as compare
     from dpcalc.api import dp_sgd as dp_sgd
+    from dpcalc.api import explain as explain
+    from dpcalc.api import format_report as format_report
     from dpcalc.api import hockey_stick as hockey_stick
+    from dpcalc.api import list_bounds as list_bounds
     from dpcalc.api import multi_epoch as multi_epoch
     from dpcalc.api import online as online
     from dpcalc.api import rdp as rdp
+    from dpcalc.api import schema as schema
     from dpcalc.api import shifted as shifted
     from dpcalc.api import shuffle as shuffle
+    from dpcalc.api import statement as statement
+    from dpcalc.api import train as train
     from dpcalc.api import utility as utility
     from dpcalc.errors import DpcalcError as DpcalcError
     from dpcalc.errors import GateFailed as GateFailed

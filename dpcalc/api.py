@@ -2,334 +2,75 @@
 
 from __future__ import annotations
 
+import inspect
+import itertools
+import json
 import math
-from collections.abc import Sequence
-from typing import Any
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar, Unpack
 
-from dpcalc.commands import ask, report, side_by_side
+from dpcalc import keywords
+from dpcalc.commands import COMMANDS, applying, ask, report, side_by_side
 from dpcalc.errors import SpecError
-from dpcalc.gate import parse
+from dpcalc.gate import Gate, parse
 from dpcalc.query import Question
-from dpcalc.report import Report
+from dpcalc.registry import all_bounds, lookup
+from dpcalc.report import Case, Report
+from dpcalc.spec import symbols
+from dpcalc.spec.symbols import SYMBOLS
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+QUESTION = {
+    "epsilon": "the budget",
+    "delta": 'the budget; a string such as "1e-5000" where no float can hold it',
+    "order": "order or orders of Renyi divergence; without a budget the divergence itself is reported",
+    "solve": "name of a parameter to solve for instead, given both epsilon and delta",
+    "gates": 'assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one',
+}
+_SCHEDULE = "path of per-step values (CSV, NPY, NPZ, YAML)"
 
 
-def rdp(
-    *,
-    algorithm: str = "pnsgd",
-    records: int | None = None,
-    index: int | None = None,
-    batch_size: int | None = None,
-    lipschitz: float | None = None,
-    smoothness: float | None = None,
-    strong_convexity: float | None = None,
-    step_size: float | None = None,
-    noise_std: float | None = None,
-    diameter: float | None = None,
-    adjacency: str | None = None,
-    schedule: str | None = None,
-    epsilon: float | None = None,
-    delta: float | str | None = None,
-    order: float | Sequence[float] = (),
-    solve: str | None = None,
-    gates: Sequence[str] = (),
-) -> Report:
-    """Return what is true of one fixed-order pass of noisy SGD whose iterates stay hidden.
+def _mirrors(command: str) -> Callable[[Function], Function]:
+    """Return the decorator that shows the command's parameters as those of the function: in ``help``, in notebooks.
 
-    Of ``epsilon``, ``delta`` and ``noise_std``, what is left out is solved for.
-
-    Args:
-        algorithm: ``pnsgd``, ``skip``, ``stop`` or ``local``.
-        records, index, batch_size: n, the 1-based position of the differing record (None: the worst), records a step.
-        lipschitz, smoothness, strong_convexity: constants of every loss.
-        step_size, noise_std: of w - step_size (gradient + N(0, noise_std^2)).
-        diameter: of the constraint set, if bounded.
-        adjacency: ``replace-one`` (default) or ``null-record``.
-        schedule: path of per-step values (CSV, NPY, NPZ, YAML) in place of step_size and noise_std.
-        epsilon, delta: the budget; delta may be a string such as "1e-5000".
-        order: order or orders of Renyi divergence.
-        solve: a parameter to solve for instead, given both epsilon and delta.
-        gates: assertions such as ``"epsilon<=1"``.
-
-    Returns:
-        A report with one case; ``report.cases[0].best`` is the number to quote.
-
-    Raises:
-        SpecError: malformed or incomplete parameters.
-        NotApplicable: no theorem covers the run.
-        Infeasible: no value of the unknown meets the budget.
-
-    >>> round(rdp(records=100, index=1, lipschitz=1, smoothness=1, step_size=0.5, noise_std=1,
-    ...           delta=1e-5).cases[0].best.value, 12)
-    0.725521750858
+    What they are is written once, in `dpcalc.commands` and `dpcalc.spec.symbols`; `dpcalc.keywords` repeats the names,
+    which type checkers must be able to read.
     """
-    given = {k: v for k, v in locals().items() if k not in ("epsilon", "delta", "order", "solve", "gates")}
-    return _one("rdp", given, epsilon, delta, order, solve, gates)
+    record = COMMANDS[command]
+    told = {name: f"{SYMBOLS[name].help}; {SYMBOLS[name].domain}" for name in record.parameters}
+    defaults: dict[str, Any] = {"order": (), "gates": ()}
+    if "algorithm" in told:
+        told["algorithm"] = f"{SYMBOLS['algorithm'].help}; one of {', '.join(record.algorithms)}"
+        if command not in ("compare", "utility"):
+            defaults["algorithm"] = record.algorithms[0]
+    asked = {name: QUESTION[name] for name in ("epsilon", "delta", "gates")} if command == "train" else QUESTION
+    told |= ({"schedule": _SCHEDULE} if record.columns else {}) | asked
+
+    def decorate(function: Function) -> Function:
+        own = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
+        named = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(n)) for n in told]
+        function.__signature__ = inspect.Signature([*own, *named])  # type: ignore[attr-defined]
+        doc = function.__doc__ or ""
+        lines = "".join(f"        {name}: {text}.\n" for name, text in told.items())
+        head = "" if "    Args:\n" in doc else "\n    Args:\n"
+        function.__doc__ = doc.replace("\n    Returns:\n", f"{head}{lines}\n    Returns:\n", 1)
+        return function
+
+    return decorate
 
 
-def shifted(
-    *,
-    schedule: str | None = None,
-    steps: int | None = None,
-    index: int | None = None,
-    shift: float | None = None,
-    contraction: float | None = None,
-    step_size: float | None = None,
-    noise_std: float | None = None,
-    laplace_scale: float | None = None,
-    start_distance: float | None = None,
-    diameter: float | None = None,
-    epsilon: float | None = None,
-    delta: float | str | None = None,
-    order: float | Sequence[float] = (),
-    solve: str | None = None,
-    gates: Sequence[str] = (),
-) -> Report:
-    """Return what the general shifted-divergence theorem proves of a chain of noisy Lipschitz steps.
-
-    Args:
-        schedule: path of per-step values (CSV, NPY, NPZ, YAML); what it lacks is taken from the other arguments.
-        steps: number of steps T, without a schedule.
-        index: the only step at which the two runs' maps differ (None: every step).
-        shift: how far apart the two maps can be in a step.
-        contraction: Lipschitz factor of a step's map; 0 and > 1 are allowed.
-        step_size, noise_std, laplace_scale: the parameter-space noise of a step has scale step_size times noise.
-        start_distance, diameter: of the two starting points; of the constraint set.
-        epsilon, delta, order, solve, gates: as in `rdp`.
-
-    Raises:
-        SpecError, NotApplicable, Infeasible: as in `rdp`.
-    """
-    given = {k: v for k, v in locals().items() if k not in ("epsilon", "delta", "order", "solve", "gates")}
-    return _one("shifted", given, epsilon, delta, order, solve, gates)
-
-
-def hockey_stick(
-    *,
-    algorithm: str = "pnsgd",
-    records: int | None = None,
-    index: int | None = None,
-    batch_size: int | None = None,
-    lipschitz: float | None = None,
-    loss_class: str | None = None,
-    smoothness: float | None = None,
-    strong_convexity: float | None = None,
-    displacement: float | None = None,
-    diameter: float | None = None,
-    step_size: float | None = None,
-    noise_std: float | None = None,
-    laplace_scale: float | None = None,
-    noise: str | None = None,
-    dimension: int | None = None,
-    adjacency: str | None = None,
-    schedule: str | None = None,
-    epsilon: float | None = None,
-    delta: float | str | None = None,
-    solve: str | None = None,
-    gates: Sequence[str] = (),
-) -> Report:
-    """Return one record's delta(epsilon) along a fixed-order pass, by contraction, shift and mixture bounds.
-
-    Args:
-        algorithm: ``pnsgd``, or ``stop`` for a pass that stops after a uniformly random number of steps.
-        records, index, batch_size: n, the 1-based position of the differing record (None: the worst), records a step.
-        lipschitz, smoothness, strong_convexity: constants of every loss.
-        loss_class: ``convex-smooth``, ``convex``, ``smooth`` or ``lipschitz`` (None: from what is given).
-        displacement: how far a step leaves two points of the domain, over its diameter (None: from the loss class).
-        diameter: of the constraint set.
-        step_size: of w - step_size (gradient + Z).
-        noise_std, laplace_scale: of a Gaussian, or of a Laplace Z; give one, or neither to solve for it.
-        noise: ``gaussian`` or ``laplace``, where its scale is solved for.
-        dimension: of the parameter, for Laplace noise.
-        adjacency: ``replace-one`` (default) or ``null-record``.
-        schedule: path of per-step values (CSV, NPY, NPZ, YAML).
-        epsilon, delta, solve, gates: as in `rdp`.
-
-    Raises:
-        SpecError, NotApplicable, Infeasible: as in `rdp`.
-
-    >>> round(hockey_stick(records=100, index=50, lipschitz=1, smoothness=1, step_size=0.1, noise_std=2,
-    ...                    epsilon=1).cases[0].best.log_delta, 9)
-    -31.874272984
-    """
-    given = {k: v for k, v in locals().items() if k not in ("epsilon", "delta", "solve", "gates")}
-    return _one("hockey-stick", given, epsilon, delta, (), solve, gates)
-
-
-def shuffle(
-    *,
-    algorithm: str = "shuffled",
-    records: int | None = None,
-    batch_size: int | None = None,
-    last_batch: str | None = None,
-    permutation: str | None = None,
-    lipschitz: float | None = None,
-    loss_class: str | None = None,
-    smoothness: float | None = None,
-    strong_convexity: float | None = None,
-    displacement: float | None = None,
-    diameter: float | None = None,
-    step_size: float | None = None,
-    noise_std: float | None = None,
-    laplace_scale: float | None = None,
-    noise: str | None = None,
-    dimension: int | None = None,
-    c1: float | None = None,
-    c2: float | None = None,
-    adjacency: str | None = None,
-    schedule: str | None = None,
-    epsilon: float | None = None,
-    delta: float | str | None = None,
-    solve: str | None = None,
-    gates: Sequence[str] = (),
-) -> Report:
-    """Return what is true of one pass in a random order.
-
-    Args:
-        algorithm: ``shuffled``, ``rotation`` (a random cyclic shift), or ``shuffled-stop``.
-        records, batch_size: n, and records a step.
-        last_batch: a short last batch is divided by its ``own`` size (default), by the ``nominal`` one, or dropped
-            (``drop``).
-        permutation: ``public`` (default), or ``secret`` if the order and its seed stay so for ever.
-        lipschitz, loss_class, smoothness, strong_convexity, displacement, diameter, step_size, noise_std,
-            laplace_scale, noise, dimension, adjacency: as in `hockey_stick`.
-        c1, c2: constants of the noise schedule that is tuned to the number of records, in place of a scale.
-        schedule: path of per-step values; its column ``probability`` is the law of the record's position.
-        epsilon, delta, solve, gates: as in `rdp`.
-
-    Raises:
-        SpecError, NotApplicable, Infeasible: as in `rdp`.
-
-    >>> round(shuffle(records=10**5, lipschitz=1, smoothness=1, step_size=0.1, noise_std=2, delta=1e-6
-    ...               ).cases[0].best.value, 7)
-    1.3153396
-    """
-    given = {k: v for k, v in locals().items() if k not in ("epsilon", "delta", "solve", "gates")}
-    return _one("shuffle", given, epsilon, delta, (), solve, gates)
-
-
-def online(
-    *,
-    records: int | None = None,
-    index: int | None = None,
-    window: int | None = None,
-    lipschitz: float | None = None,
-    loss_class: str | None = None,
-    smoothness: float | None = None,
-    strong_convexity: float | None = None,
-    displacement: float | None = None,
-    diameter: float | None = None,
-    step_size: float | None = None,
-    noise: str | None = None,
-    dimension: int | None = None,
-    c1: float | None = None,
-    c2: float | None = None,
-    decay_exponent: float | None = None,
-    noise_multiplier: float | None = None,
-    adjacency: str | None = None,
-    epsilon: float | None = None,
-    delta: float | str | None = None,
-    solve: str | None = None,
-    gates: Sequence[str] = (),
-) -> Report:
-    """Return what is true of a growing stream whose noise decays from record to record.
-
-    Args:
-        records: n so far.
-        index, window: the 1-based position of the differing record, or: every record that so many others follow.
-        lipschitz, loss_class, smoothness, strong_convexity, displacement, diameter, step_size, dimension, adjacency: as
-            in `hockey_stick`.
-        noise: ``gaussian`` (default) or ``laplace``.
-        c1, c2, decay_exponent: constants of the noise schedule.
-        noise_multiplier: factor on every scale of the schedule.
-        epsilon, delta, solve, gates: as in `rdp`.
-
-    Raises:
-        SpecError, NotApplicable, Infeasible: as in `rdp`.
-
-    >>> round(online(records=100, lipschitz=10, smoothness=1, step_size=0.01, diameter=1, c1=100, c2=100,
-    ...              decay_exponent=1.5, epsilon=1).cases[0].best.value, 8)
-    0.04950353
-    """
-    given = {k: v for k, v in locals().items() if k not in ("epsilon", "delta", "solve", "gates")}
-    return _one("online", given, epsilon, delta, (), solve, gates)
-
-
-def multi_epoch(
-    *,
-    algorithm: str = "cyclic",
-    release: str | None = None,
-    records: int | None = None,
-    epochs: int | None = None,
-    steps: int | None = None,
-    index: int | None = None,
-    batch_size: int | None = None,
-    last_batch: str | None = None,
-    permutation: str | None = None,
-    lipschitz: float | None = None,
-    loss_class: str | None = None,
-    smoothness: float | None = None,
-    strong_convexity: float | None = None,
-    displacement: float | None = None,
-    diameter: float | None = None,
-    step_size: float | None = None,
-    noise_std: float | None = None,
-    laplace_scale: float | None = None,
-    langevin_std: float | None = None,
-    noise: str | None = None,
-    dimension: int | None = None,
-    adjacency: str | None = None,
-    epsilon: float | None = None,
-    delta: float | str | None = None,
-    order: float | Sequence[float] = (),
-    solve: str | None = None,
-    gates: Sequence[str] = (),
-) -> Report:
-    """Return what is true of many passes over the records.
-
-    Args:
-        algorithm: ``cyclic``, ``shuffle-once``, ``shuffled-epochs``, ``noisy-sgd`` or ``noisy-gd``.
-        release: ``last`` (default), or ``epoch`` if the iterate is released after every pass.
-        records, epochs: n and E.
-        steps: of noisy-sgd and noisy-gd, in place of epochs.
-        index: 1-based position of the differing record, for ``cyclic`` (None: the worst).
-        batch_size, last_batch, permutation: as in `shuffle`.
-        lipschitz, loss_class, smoothness, strong_convexity, displacement, diameter, step_size, noise_std,
-            laplace_scale, noise, dimension, adjacency: as in `hockey_stick`.
-        langevin_std: sigma of w - eta gradient + sqrt(2 eta) sigma N(0, 1), in place of noise_std.
-        epsilon, delta, order, solve, gates: as in `rdp`.
-
-    Raises:
-        SpecError, NotApplicable, Infeasible: as in `rdp`.
-
-    >>> round(multi_epoch(records=60000, epochs=20, batch_size=250, lipschitz=1, smoothness=1, step_size=0.1,
-    ...                   noise_std=0.05, delta=1e-6).cases[0].best.value, 9)
-    0.68377813
-    """
-    given = {k: v for k, v in locals().items() if k not in ("epsilon", "delta", "order", "solve", "gates")}
-    return _one("multi-epoch", given, epsilon, delta, order, solve, gates)
-
-
-def compare(
-    *,
-    algorithm: str | Sequence[str],
-    epsilon: float | None = None,
-    delta: float | str | None = None,
-    order: float | Sequence[float] = (),
-    solve: str | None = None,
-    gates: Sequence[str] = (),
-    **parameters: Any,
-) -> Report:
+@_mirrors("compare")
+def compare(**given: Unpack[keywords.Compare]) -> Report:
     """Return every bound that applies to the described run, best first, and why the others do not.
 
-    Args:
-        algorithm: what is run, a name of any other function here; or several names, one case each.
-        epsilon, delta, order, solve, gates: as in `rdp`.
-        parameters: of the run, as in the function for its algorithm (records, lipschitz, smoothness, noise_std, ...).
+    ``algorithm`` says what is run and must be given; ``"all"`` stands for every one.
 
     Returns:
-        A report with a case per algorithm; beside its results each has ``tightness`` (how far the best is from what
-        nothing can beat, where that is known) and ``notes`` on what knowing or promising more would give. Where several
-        algorithms are asked, one that cannot be so described has no results and says why in ``obstacles``.
+        A report; beside its results each case has ``tightness`` (how far the best is from what nothing can beat, where
+        that is known) and ``notes`` on what knowing or promising more would give. Where several algorithms are asked,
+        one that cannot be so described has no results and says why in ``obstacles``.
 
     Raises:
         SpecError, NotApplicable, Infeasible: as in `rdp`.
@@ -339,33 +80,142 @@ def compare(
     >>> [round(case.best.value, 4) for case in report.cases]
     [4.8866, 1.3153]
     """
-    names = [algorithm] if isinstance(algorithm, str) else list(algorithm)
-    question, checks = _question(epsilon, delta, order, solve), [parse(text) for text in gates]
-    asked = side_by_side if len(names) > 1 else ask
-    found = [asked("compare", {**parameters, "algorithm": name}, question, gates=checks) for name in names]
-    return report("compare", found)
+    return _report("compare", given)
 
 
-def utility(
-    *,
-    epsilon: float | None = None,
-    delta: float | str | None = None,
-    gates: Sequence[str] = (),
-    **parameters: Any,
-) -> Report:
-    """Return what a budget costs: every bound on the excess risk that applies, with the run that has it.
+@_mirrors("rdp")
+def rdp(**given: Unpack[keywords.Rdp]) -> Report:
+    """Return what is true of one fixed-order pass of noisy SGD whose iterates stay hidden.
 
-    Args:
-        epsilon, delta, gates: as in `rdp`; ``"excess_risk<=0.1"`` is a gate.
-        parameters: ``records``, ``dimension``, ``radius`` (of a ball about 0 that holds the domain), and either
-            ``loss`` with ``feature_bound`` (and ``label_bound``, ``power``, ``huber_threshold``, ``tube``,
-            ``regularisation`` as the loss has them) or ``lipschitz``, ``smoothness``, ``strong_convexity``,
-            ``holder_exponent``, ``holder_constant``, ``gradient_at_zero``, ``loss_at_zero``; where known ``index``,
-            ``public_records``, ``tasks``, ``steps``, ``step_size``, ``noise_std``, ``failure_probability``;
-            ``algorithm`` for one alone.
+    Of ``epsilon``, ``delta`` and ``noise_std``, what is left out is solved for. A parameter may be a list: there is one
+    case for each value, and for every combination of several lists.
 
     Returns:
-        A report with one case. Each result's ``value`` is an excess risk, and its ``details`` have ``algorithms``,
+        A report; ``report.cases[0].best`` is the number to quote, ``report.rows()`` a flat table of all.
+
+    Raises:
+        SpecError: malformed or incomplete parameters.
+        NotApplicable: no theorem covers the run; of several cases one such has no results and says why.
+        Infeasible: no value of the unknown meets the budget.
+
+    >>> round(rdp(records=100, index=1, lipschitz=1, smoothness=1, step_size=0.5, noise_std=1,
+    ...           delta=1e-5).cases[0].best.value, 12)
+    0.725521750858
+    """
+    return _report("rdp", given)
+
+
+@_mirrors("shifted")
+def shifted(**given: Unpack[keywords.Shifted]) -> Report:
+    """Return what the general shifted-divergence theorem proves of a chain of noisy Lipschitz steps.
+
+    What a ``schedule`` lacks is taken from the other arguments; the parameter-space noise of a step has scale
+    ``step_size`` times ``noise_std`` or ``laplace_scale``.
+
+    Returns:
+        A report as in `rdp`; the best result's ``details["allocation"]`` is where the shifts are spent.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+    """
+    return _report("shifted", given)
+
+
+@_mirrors("hockey-stick")
+def hockey_stick(**given: Unpack[keywords.HockeyStick]) -> Report:
+    """Return one record's delta(epsilon) along a fixed-order pass, by contraction, shift and mixture bounds.
+
+    Returns:
+        A report as in `rdp`.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+
+    >>> round(hockey_stick(records=100, index=50, lipschitz=1, smoothness=1, step_size=0.1, noise_std=2,
+    ...                    epsilon=1).cases[0].best.log_delta, 9)
+    -31.874272984
+    """
+    return _report("hockey-stick", given)
+
+
+@_mirrors("shuffle")
+def shuffle(**given: Unpack[keywords.Shuffle]) -> Report:
+    """Return what is true of one pass in a random order.
+
+    The column ``probability`` of a ``schedule`` is the law of the record's position.
+
+    Returns:
+        A report as in `rdp`.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+
+    >>> round(shuffle(records=10**5, lipschitz=1, smoothness=1, step_size=0.1, noise_std=2, delta=1e-6
+    ...               ).cases[0].best.value, 7)
+    1.3153396
+    """
+    return _report("shuffle", given)
+
+
+@_mirrors("online")
+def online(**given: Unpack[keywords.Online]) -> Report:
+    """Return what is true of a growing stream whose noise decays from record to record.
+
+    Returns:
+        A report as in `rdp`.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+
+    >>> round(online(records=100, lipschitz=10, smoothness=1, step_size=0.01, diameter=1, c1=100, c2=100,
+    ...              decay_exponent=1.5, epsilon=1).cases[0].best.value, 8)
+    0.04950353
+    """
+    return _report("online", given)
+
+
+@_mirrors("multi-epoch")
+def multi_epoch(**given: Unpack[keywords.MultiEpoch]) -> Report:
+    """Return what is true of many passes over the records.
+
+    Returns:
+        A report as in `rdp`.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+
+    >>> round(multi_epoch(records=60000, epochs=20, batch_size=250, lipschitz=1, smoothness=1, step_size=0.1,
+    ...                   noise_std=0.05, delta=1e-6).cases[0].best.value, 9)
+    0.68377813
+    """
+    return _report("multi-epoch", given)
+
+
+@_mirrors("dp-sgd")
+def dp_sgd(**given: Unpack[keywords.DpSgd]) -> Report:
+    """Return what is true of SGD on uniformly sampled records whose losses need not be smooth.
+
+    Returns:
+        A report as in `rdp`.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+
+    >>> round(dp_sgd(records=1000, lipschitz=1.0, noise_std=2.0, delta=1e-6).cases[0].best.value, 2)
+    0.22
+    """
+    return _report("dp-sgd", given)
+
+
+@_mirrors("utility")
+def utility(**given: Unpack[keywords.Utility]) -> Report:
+    """Return what a budget costs: every bound on the excess risk that applies, with the run that has it.
+
+    The domain lies in a ball of the given ``radius`` about 0. A loss is given by name with what its constants depend
+    on, or by its constants.
+
+    Returns:
+        A report as in `rdp`. Each result's ``value`` is an excess risk, and its ``details`` have ``algorithms``,
         ``noise_std``, ``step_size``, ``steps`` and ``vacuous`` where the value says nothing.
 
     Raises:
@@ -376,53 +226,262 @@ def utility(
     >>> case.best.bound, round(case.best.value, 5)
     ('utility.stop_from_centre', 0.08739)
     """
-    return _one("utility", parameters, epsilon, delta, (), None, gates)
+    return _report("utility", given)
 
 
-def dp_sgd(
+@_mirrors("train")
+def train(
     *,
-    epsilon: float | None = None,
-    delta: float | str | None = None,
-    order: float | Sequence[float] = (),
-    solve: str | None = None,
-    gates: Sequence[str] = (),
-    **parameters: Any,
+    data: Any = None,
+    synthetic: str | None = None,
+    target: str | None = None,
+    positive: str | None = None,
+    ignore: Sequence[str] = (),
+    ranges: str | None = None,
+    intercept: bool = False,
+    test_fraction: float = 0.0,
+    seed: int | None = None,
+    noise_source: str = "os",
+    replicas: int = 1,
+    workers: int | None = None,
+    output: str | None = None,
+    **given: Unpack[keywords.Train],
 ) -> Report:
-    """Return what is true of SGD on uniformly sampled records whose losses need not be smooth.
+    """Train a linear model by an algorithm whose privacy is accounted first; nothing is trained where a gate fails.
+
+    Steps and step size that are not given follow from the others.
 
     Args:
-        epsilon, delta, order, solve, gates: as in `rdp`.
-        parameters: ``algorithm`` (``dp-sgd-gradient``, the default: noise on every gradient; ``dp-sgd-output``: on the
-            average alone), ``records``, ``steps`` (default: records) or ``epochs``, ``batch_size``, ``radius``,
-            ``step_size``, ``noise_std``, and a loss as in `utility`.
+        data: a path (CSV, NPY, NPZ, Parquet), ``"example:breast-cancer"``, or arrays (features, target).
+        synthetic: ``logistic`` or ``linear`` in place of data, with ``records`` and ``dimension``.
+        target, positive, ignore: the target's column, the label that counts as +1, columns to leave out.
+        ranges: path of a CSV ``column,low,high``: each range is mapped to [-1, 1]. Never take it from the records.
+        intercept: whether to add a constant feature; it counts in the feature bound.
+        test_fraction: share of the records set aside for testing.
+        seed: of noise, order and split; the result is then not private.
+        noise_source: ``os`` (default) or ``secure``.
+        replicas, workers: so many independent runs on so many threads: quantiles of the metrics, and no model.
+        output: path of the model, .json or .npz; `dpcalc.training.model.load` reads it.
+
+    Returns:
+        A report; ``training`` of a case has ``metrics``, those of the ``non_private`` fit, and whether the result is
+        ``private``. Metrics are computed without noise: the guarantee does not cover them.
+
+    Raises:
+        SpecError: malformed parameters or data.
+        NotApplicable, Infeasible: as in `rdp`.
+
+    >>> found = train(data="example:breast-cancer", radius=5, epsilon=1, delta=1e-5).cases[0]
+    >>> found.training["steps"], round(found.best.value, 6), found.training["private"]
+    (18, 0.055261, True)
+    """
+    from dpcalc import fitting
+
+    setup = fitting.Setup(
+        data, synthetic, target, positive, tuple(ignore), ranges, intercept, test_fraction, seed, noise_source,
+        replicas, workers, output,
+    )  # fmt: skip
+    asked = _read("train", given)
+    fitting.check_setup(setup, len(asked.runs))
+    models = []
+
+    def fitted(fit: Callable[..., Any]) -> Callable[..., Case]:
+        def answer(_: str, run: Mapping[str, Any], question: Question, *, notes: bool, gates: Sequence[Gate]) -> Case:
+            found = fit(run, question, setup, gates=gates)
+            models.append(found.model)
+            case: Case = found.case
+            return case
+
+        return answer
+
+    found = _answered("train", asked, fitted(fitting.fitted), fitted(fitting.side_by_side))
+    if output is not None and models[0] is not None:
+        from dpcalc.training.model import save
+
+        save(models[0], output)
+    return found
+
+
+@_mirrors("compare")
+def statement(**given: Unpack[keywords.Compare]) -> str:
+    """Return the paragraph for a paper's appendix or a model card about the described run, one for each case.
+
+    Returns:
+        Plain text: what is run, what holds of it, and every assumption.
 
     Raises:
         SpecError, NotApplicable, Infeasible: as in `rdp`.
-
-    >>> round(dp_sgd(records=1000, lipschitz=1.0, noise_std=2.0, delta=1e-6).cases[0].best.value, 2)
-    0.22
     """
-    return _one("dp-sgd", parameters, epsilon, delta, order, solve, gates)
+    return format_report(_report("compare", given), "statement")
 
 
-def _one(
-    command: str,
-    given: dict[str, Any],
-    epsilon: float | None,
-    delta: float | str | None,
-    order: float | Sequence[float],
-    solve: str | None,
-    gates: Sequence[str],
-) -> Report:
-    question = _question(epsilon, delta, order, solve)
-    return report(command, [ask(command, given, question, gates=[parse(text) for text in gates])])
+@_mirrors("compare")
+def explain(*ids: str, **given: Unpack[keywords.Compare]) -> str:
+    """Return what the bounds ``ids`` say, of the run if one is described; without ids, what the best one for it says.
+
+    Returns:
+        Plain text: statement, assumptions, formula, source and errata; with a run its numbers as well.
+
+    Raises:
+        SpecError: an id is unknown, or neither a bound nor a run is given.
+        NotApplicable, Infeasible: as in `rdp`.
+
+    >>> print(explain("iteration.pnsgd").partition(":")[0])
+    iteration.pnsgd
+    """
+    from dpcalc.render.explain import describe, explain_bounds
+
+    bounds = [lookup(id) for id in ids]
+    if not given:
+        if not bounds:
+            raise SpecError("nothing to explain: neither a bound nor a run is given", "`list_bounds()` has the bounds")
+        return "\n\n".join(describe(bound) for bound in bounds) + "\n"
+    if not bounds:
+        return format_report(_report("compare", given), "explain")
+    named = {"algorithm": bounds[0].algorithms[0].removesuffix("-released"), **given}
+    return explain_bounds(_report("compare", named), ids)
+
+
+@_mirrors("compare")
+def cite(*ids: str, **given: Unpack[keywords.Compare]) -> str:
+    """Return the BibTeX of what the bounds ``ids`` rest on; without ids of the best for the described run, or of all.
+
+    Returns:
+        BibTeX entries, each once.
+
+    Raises:
+        SpecError: an id is unknown.
+        NotApplicable, Infeasible: as in `rdp`.
+    """
+    from dpcalc.render.explain import bibtex
+
+    if given and not ids:
+        return format_report(_report("compare", given), "bibtex")
+    return bibtex([lookup(id) for id in ids] or list(all_bounds().values()))
+
+
+def list_bounds(algorithm: str | None = None, **given: Any) -> list[dict[str, Any]]:
+    """Return what is known of each bound, one dict a bound: the command ``bounds`` (a package has that name here).
+
+    Args:
+        algorithm: those that speak of it alone.
+        given: a run of it, as in `compare` (without a budget): the dicts then also have ``applies`` (``yes``, ``no``,
+            ``if promised``) and ``because``.
+
+    Raises:
+        SpecError: the run is malformed, or its algorithm is not given.
+
+    >>> [bound["id"] for bound in list_bounds("local", lipschitz=1, noise_std=1) if bound["applies"] == "yes"][:2]
+    ['iteration.local', 'iteration.local_rdp']
+    """
+    if not given:
+        found = all_bounds().values()
+        return [bound.to_dict() for bound in found if algorithm is None or algorithm in bound.algorithms]
+    if algorithm is None:
+        raise SpecError("what is run is not known", "give algorithm")
+    rows = applying(algorithm, given)
+    return [{**bound.to_dict(), "applies": applies, "because": because} for _, bound, applies, because in rows]
+
+
+def schema(name: str = "report") -> dict[str, Any]:
+    """Return a JSON schema, of JSON types.
+
+    Args:
+        name: ``report`` or ``recipe``.
+
+    Raises:
+        SpecError: there is none of this name.
+    """
+    from dpcalc.references import read
+
+    try:
+        found: dict[str, Any] = json.loads(read(f"{os.path.basename(name)}-1.schema.json"))
+    except FileNotFoundError:
+        raise SpecError(f"no schema is called {name!r}", "`dpcalc schema --help` names them") from None
+    return found
+
+
+def format_report(report: Report, format: str = "plain", precision: int = 6) -> str:
+    """Return the report as text, as ``--format`` prints it.
+
+    Args:
+        report: what a function of this module returned.
+        format: ``table``, ``plain``, ``json``, ``jsonl``, ``csv``, ``markdown``, ``statement``, ...
+        precision: significant digits in human-readable formats; guarantees are rounded up.
+
+    Raises:
+        SpecError: there is no such format.
+    """
+    from dpcalc.render import FORMATS, render
+
+    if format not in FORMATS:
+        raise SpecError(f"format is {format!r}; it must be one of {', '.join(FORMATS)}")
+    return render(report, format, precision, color=False)
+
+
+class _Asked(NamedTuple):
+    """Every combination of the values given, and what is asked of each."""
+
+    runs: list[dict[str, Any]]
+    orders: tuple[float, ...]
+    solve: str | None
+    gates: list[Gate]
+
+
+def _report(command: str, given: Mapping[str, Any]) -> Report:
+    return _answered(command, _read(command, given), ask, side_by_side)
+
+
+def _read(command: str, given: Mapping[str, Any]) -> _Asked:
+    """Return what the keywords ask.
+
+    Raises:
+        SpecError: a gate does not parse, or a list is empty.
+    """
+    values = {name: value for name, value in given.items() if value is not None}
+    orders = tuple(float(order) for order in _several("order", values.pop("order", ())))
+    gates = [parse(text) for text in _several("gates", values.pop("gates", ()))]
+    solve = values.pop("solve", None)
+    if command == "compare" and values.get("algorithm") == "all":
+        values["algorithm"] = COMMANDS[command].algorithms
+    if "schedule" in values:
+        values["schedule"] = os.fspath(values["schedule"])
+    sweeps = {name: _several(name, value) for name, value in values.items()}
+    empty = [name for name, several in sweeps.items() if not several]
+    if empty:
+        raise SpecError(f"{empty[0]} has no value", "give one, or leave it out")
+    runs = [dict(zip(sweeps, chosen, strict=True)) for chosen in itertools.product(*sweeps.values())]
+    return _Asked(runs, orders, solve, gates)
+
+
+def _answered(command: str, asked: _Asked, alone: Callable[..., Case], among_others: Callable[..., Case]) -> Report:
+    """Return the report on every combination; ``alone`` raises where nothing holds, ``among_others`` says why."""
+    single = len(asked.runs) == 1
+
+    def answer(run: Mapping[str, Any], by: Callable[..., Case]) -> Case:
+        run = dict(run)
+        question = _question(run.pop("epsilon", None), run.pop("delta", None), asked.orders, asked.solve)
+        return by(command, run, question, gates=asked.gates, notes=single)
+
+    cases = [answer(run, alone if single else among_others) for run in asked.runs]
+    if not any(case.best for case in cases):
+        answer(asked.runs[0], alone)  # nothing holds anywhere: say why as for a single case
+    return report(command, cases)
+
+
+def _several(name: str, value: Any) -> list[Any]:
+    """Return the values of a parameter, one or several, as Python's own numbers (those of numpy become so)."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, Mapping):
+        raise SpecError(f"{name} is {value!r}; it must be a value or a list of values")
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else [value]
 
 
 def _question(
-    epsilon: float | None, delta: float | str | None, order: float | Sequence[float], solve: str | None
+    epsilon: float | None, delta: float | str | None, orders: tuple[float, ...] = (), solve: str | None = None
 ) -> Question:
-    orders = (float(order),) if isinstance(order, (int, float)) else tuple(float(a) for a in order)
     value, log_delta = _delta(delta)
+    epsilon = None if epsilon is None else float(symbols.check("epsilon", epsilon))
     return Question(epsilon, value, log_delta, orders, solve)
 
 
@@ -430,13 +489,11 @@ def _delta(delta: float | str | None) -> tuple[float | None, float | None]:
     if delta is None:
         return None, None
     if isinstance(delta, str):
-        from dpcalc.spec.numbers import parse_log
+        from dpcalc.spec.numbers import parse_delta
 
-        log_delta = parse_log(delta)
-        return max(math.exp(log_delta), 5e-324), log_delta
-    if not 0.0 < delta < 1.0:
-        raise SpecError(f"delta is {delta!r}; it must be a number > 0 and < 1", "1e-6 is a usual choice")
-    return float(delta), math.log(delta)
+        return parse_delta(delta)
+    value = float(symbols.check("delta", delta))
+    return value, math.log(value)
 
 
 def check(paths: str | Sequence[str], *, run: str | None = None, jobs: int = 1, fail_fast: bool = False) -> Report:

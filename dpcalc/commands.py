@@ -138,6 +138,22 @@ COMMANDS["utility"] = Command(
     (),
 )  # fmt: skip
 
+COMMANDS["train"] = Command(
+    "train",
+    "Run an algorithm on data, privately accounted: budget in, model out.",
+    (
+        "noisy-gd", "noisy-sgd", "cyclic", "shuffle-once", "shuffled-epochs", "pnsgd", "skip", "stop", "shuffled",
+        "rotation", "shuffled-stop", "online", "dp-sgd-gradient", "dp-sgd-output",
+    ),
+    (
+        "algorithm", "release", *_CATALOGUE, "records", "dimension", "epochs", "steps", "batch_size", "last_batch",
+        "permutation", "index", "step_size", "noise_std", "laplace_scale", "noise", "c1", "c2", "decay_exponent",
+        "noise_multiplier",
+    ),
+    (),
+    (),
+)  # fmt: skip
+
 _IMMATERIAL = ("index", "last_batch", "permutation")
 """Parameters that say nothing of an algorithm which does not take them: a random order has no position to choose."""
 
@@ -150,6 +166,7 @@ def ask(
     sources: Mapping[str, str] | None = None,
     gates: Sequence[Gate] = (),
     notes: bool = True,
+    best_only: bool = False,
 ) -> Case:
     """Return the case for one set of parameters.
 
@@ -160,6 +177,7 @@ def ask(
         sources: parameter name -> where it came from.
         gates: parsed assertions.
         notes: whether to say how the answer depends on the position (two more answers).
+        best_only: whether to leave out the bounds that cannot be the best: lower values, limits, what is implied.
 
     Raises:
         SpecError, NotApplicable, Infeasible: see `dpcalc.query.answer`.
@@ -174,7 +192,9 @@ def ask(
         return _priced(values, question, dict(sources or {}), gates)
     described, run, remarked = run_of(described, values, dict(sources or {}))
     bounds = _bounds_of(described, run)
-    if command == "compare" and not notes:  # in a sweep, what a promise not made would give is not worth its time
+    if best_only:
+        bounds = _contenders(bounds, run, question)
+    elif command == "compare" and not notes:  # in a sweep, what a promise not made would give is not worth its time
         bounds = [bound for bound in bounds if not (bound.coarse and bound.unmet(run.values))]
     case = answer(run, question, bounds)
     if command == "compare":
@@ -202,7 +222,7 @@ def run_of(command: Command, values: dict[str, Any], origin: dict[str, str]) -> 
     taken: Collection[str] = command.parameters
     if command.name == "compare":
         command, dropped = _fitting(algorithm, values, origin)
-        taken = _taken(algorithm)
+        taken = taken_by(algorithm)
     of_the_loss(values, origin, taken)
     if "loss" in values and "radius" in values:
         dropped += (f"the constants of the loss hold where |w| <= {values['radius']:g}: project every iterate there",)
@@ -273,7 +293,7 @@ def _priced(values: dict[str, Any], question: Question, origin: dict[str, str], 
     return case._replace(assertions=tuple(judge(gate, case) for gate in gates))
 
 
-def _taken(algorithm: str) -> set[str]:
+def taken_by(algorithm: str) -> set[str]:
     """Return the parameters that some command takes for this algorithm."""
     return {name for c in _COVERING if algorithm in c.algorithms for name in c.parameters}
 
@@ -304,7 +324,7 @@ def _fitting(algorithm: str, values: dict[str, Any], origin: dict[str, str]) -> 
         SpecError: a value describes something that the algorithm does not do.
     """
     covering = [command for command in _COVERING if algorithm in command.algorithms]
-    taken = _taken(algorithm) | {"schedule"}
+    taken = taken_by(algorithm) | {"schedule"}
     if values.get("epochs") == 1:
         taken.add("epochs")  # one pass is what the algorithms without epochs do
     if values.get("last_batch", "own") != "own" and algorithm in FIXED_ORDER:
@@ -324,9 +344,41 @@ def _fitting(algorithm: str, values: dict[str, Any], origin: dict[str, str]) -> 
     return described, tuple(f"{algorithm} has no {name}: it was left out" for name in left_out)
 
 
+def applying(algorithm: str, given: Mapping[str, Any]) -> list[tuple[str, Bound, str, str]]:
+    """Return what is run and, for every bound that speaks of it, whether it applies and why not.
+
+    Args:
+        algorithm: one of those of `compare`.
+        given: parameter name -> value.
+
+    Returns:
+        (algorithm with what it releases, bound, ``yes``, ``no`` or ``if promised``, why and what would help) a bound.
+
+    Raises:
+        SpecError: the description is malformed.
+    """
+    _, run, _ = run_of(COMMANDS["compare"], {**given, "algorithm": algorithm}, {})
+    rows = []
+    for bound in for_algorithm(run.algorithm):
+        because, cure = bound.obstacle(run.values) or ("", "")
+        unmet = "; ".join(bound.unmet(run.values))
+        applies = "no" if because else "if promised" if unmet else "yes"
+        rows.append((run.algorithm, bound, applies, f"{because} ({cure})" if because else unmet))
+    return rows
+
+
 def _bounds_of(command: Command, run: Run) -> list[Bound]:
     known = for_algorithm(run.algorithm)
     return [bound for bound in known if not command.families or bound.id.partition(".")[0] in command.families]
+
+
+def _contenders(bounds: list[Bound], run: Run, question: Question) -> list[Bound]:
+    """Return the bounds of which one will be the best guarantee; all, where none is a guarantee."""
+    found = [bound for bound in bounds if bound.guarantee and not bound.unmet(run.values)]
+    if question.orders:  # two forms of one bound are there rounded in two ways
+        return found or bounds
+    there = {bound.id for bound in found}
+    return [bound for bound in found if bound.implied_by not in there] or bounds
 
 
 def side_by_side(
@@ -342,12 +394,12 @@ def side_by_side(
     except (SpecError, MissingParameter) as error:
         if command != "compare":
             raise
-        return _nothing(command, given, question, error, gates)
+        return nothing(command, given, question, error, gates)
     except (NotApplicable, Infeasible, NotConverged) as error:
-        return _nothing(command, given, question, error, gates)
+        return nothing(command, given, question, error, gates)
 
 
-def _nothing(
+def nothing(
     command: str, given: Mapping[str, Any], question: Question, error: DpcalcError, gates: Sequence[Gate]
 ) -> Case:
     """Return the case of a run for which there is no guarantee; no gate holds."""

@@ -63,6 +63,7 @@ class Bound(NamedTuple):
     slack: str
     coarse: bool
     unsolved: tuple[str, ...]
+    implied_by: str
 
     @property
     def optional(self) -> frozenset[str]:
@@ -87,6 +88,24 @@ class Bound(NamedTuple):
     def guarantee(self) -> bool:
         """Whether the value may be promised, gated and solved with."""
         return self.kind in ("upper", "exact")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is known of the bound, as JSON types."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "kind": self.kind,
+            "gives": self.gives,
+            "algorithms": list(self.algorithms),
+            "parameters": list(self.parameters),
+            "assumes": list(self.assumes),
+            "requires": [requirement.text for requirement in self.requires],
+            "demands": [demand.text for demand in self.demands],
+            "formula": self.formula,
+            "reference": self.reference,
+            "locator": self.locator,
+            "erratum": self.erratum,
+        }
 
     def obstacle(self, values: Mapping[str, Any]) -> tuple[str, str] | None:
         """Return why the bound does not apply to these values and what would make it, or None."""
@@ -142,13 +161,15 @@ def bound(
     slack: str = "",
     coarse: bool = False,
     unsolved: tuple[str, ...] = (),
+    implied_by: str = "",
 ) -> Callable[[Function], Function]:
     """Register the decorated pure function as the bound ``id`` and return it unchanged.
 
     ``demands`` are promises of the user without which the number is shown and no guarantee. ``slack`` says how far the
     value may lie above the theorem's, where that is more than rounding. ``coarse`` marks a function that takes tens of
     milliseconds: searches over it end seven digits deep. ``unsolved`` names parameters in which it is not known to be
-    monotone.
+    monotone. ``implied_by`` names a bound that requires no more and gives no larger epsilon or delta: the two are shown
+    side by side, and where only the best is wanted this one need not be evaluated.
     """
 
     def register(function: Function) -> Function:
@@ -156,18 +177,18 @@ def bound(
             raise ValueError(f"bad or repeated registration of {id}")
         _BOUNDS[id] = Bound(
             id, title, gives, kind, algorithms, function, requires, assumes, reference, locator, formula, erratum,
-            demands, slack, coarse, unsolved,
+            demands, slack, coarse, unsolved, implied_by,
         )  # fmt: skip
         return function
 
     return register
 
 
+@functools.cache
 def all_bounds() -> dict[str, Bound]:
-    """Return every registered bound by id, importing the families on first use."""
-    for family in FAMILIES:
-        importlib.import_module(f"dpcalc.bounds.{family}")
-    return _BOUNDS
+    """Return every registered bound by id, family by family whichever was imported first."""
+    modules = [importlib.import_module(f"dpcalc.bounds.{family}").__name__ for family in FAMILIES]
+    return dict(sorted(_BOUNDS.items(), key=lambda item: modules.index(item[1].function.__module__)))
 
 
 def lookup(id: str) -> Bound:

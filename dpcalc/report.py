@@ -6,9 +6,16 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from dpcalc.bounds.cost import RISKS
 from dpcalc.version import __version__
 
 SCHEMA = "dpcalc.report/1"
+
+_NUMBERS = (
+    "case", "algorithm", "bound", "quantity", "value", "kind", "epsilon", "delta", "log_delta", "mu", "order",
+)  # fmt: skip
+_RAN = ("noise_std", "step_size", "steps", "failure_probability")
+"""What the run behind a cost is described by."""
 
 
 class Result(NamedTuple):
@@ -133,6 +140,30 @@ class Report(NamedTuple):
         """How many cases failed a gate."""
         return sum(case.failed for case in self.cases)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The keys of `rows`: result, run that has the cost where costs are reported, inputs, what was measured."""
+        names = sorted({name for case in self.cases for name in case.inputs})
+        costs = any(result.quantity in RISKS for case in self.cases for result in case.results)
+        inputs = (f"input_{name}" for name in names)
+        measured = sorted({name for case in self.cases for name in _measured(case)})
+        return (*_NUMBERS, *(_RAN if costs else ()), "adjacency", "best", "reference", *inputs, *measured)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one flat dict a result, all with the same keys: what a data frame or a CSV file takes.
+
+        ``case`` counts from 1; the inputs of a case follow prefixed ``input_``, None where it has no such input.
+        """
+        columns, found = self.columns, []
+        for number, case in enumerate(self.cases, start=1):
+            inputs = {f"input_{name}": value for name, (value, _) in case.inputs.items()}
+            for result in case.results:
+                details = result.details or {}
+                own = {"case": number, "algorithm": case.algorithm, **{n: details.get(n) for n in _RAN}}
+                known = {**own, **result._asdict(), **inputs, **_measured(case)}
+                found.append({name: known.get(name) for name in columns})
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """Return the report as the ``dpcalc.report/1`` envelope: JSON types only, no NaN or infinity."""
         return {
@@ -149,6 +180,18 @@ def _ended(cases: tuple[Case, ...]) -> dict[str, int]:
     found = [case.check.status for case in cases if case.check]
     words = {"passed": "passed", "skipped": "skipped", "errors": "error"}
     return {name: found.count(status) for name, status in words.items()} if found else {}
+
+
+def _measured(case: Case) -> dict[str, Any]:
+    """Return what was measured of a run that was carried out, as columns ``train_loss``, ``private``, ..."""
+    if not case.training:
+        return {}
+    found: dict[str, Any] = {"private": case.training["private"]}
+    models = {"": case.training["metrics"], "non_private_": case.training["non_private"]}
+    for prefix, parts in models.items():
+        for part in ("train", "test"):
+            found.update({f"{prefix}{part}_{name}": value for name, value in parts.get(part, {}).items()})
+    return found
 
 
 def _case(case: Case) -> dict[str, Any]:

@@ -92,6 +92,7 @@ def pnsgd_noise_std(
     formula="RDP(a) = a Delta^2 / (2 b^2 sigma^2 k)",
     requires=(INDEX_IN_RANGE, STEP_WITHIN),
     assumes=_PASS,
+    implied_by="iteration.pnsgd",
 )
 def pnsgd_rdp(
     *, records: int, index: int, batch_size: int, sensitivity: float, noise_std: float, order: float
@@ -544,6 +545,7 @@ def local_mu(*, records: int, index: int, batch_size: int, sensitivity: float, n
     formula="RDP(a) = a Delta^2/(2 b^2 sigma^2)",
     requires=(INDEX_IN_RANGE,),
     assumes=("order and iterates may all be public", GAUSSIAN, "no convexity, no smoothness, any step size"),
+    implied_by="iteration.local",
 )
 def local_rdp(
     *, records: int, index: int, batch_size: int, sensitivity: float, noise_std: float, order: float

@@ -114,6 +114,7 @@ def cyclic_mu(*, records: int, index: int, batch_size: int, epochs: int, sensiti
     formula="RDP(a) = (a Delta^2/(2 b^2 sigma^2)) ((E-1)/l + 1/k)",
     requires=(INDEX_IN_RANGE, STEP_WITHIN),
     assumes=_PASSES,
+    implied_by="multi_epoch.cyclic",
 )
 def cyclic_rdp(
     *, records: int, index: int, batch_size: int, epochs: int, sensitivity: float, noise_std: float, order: float

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from dpcalc.cli.options import parameter_options
-from dpcalc.commands import COMMANDS, run_of
+from dpcalc.commands import COMMANDS, applying
 from dpcalc.errors import SpecError
 from dpcalc.output import write
-from dpcalc.registry import Bound, all_bounds, for_algorithm
+from dpcalc.registry import all_bounds
 from dpcalc.render.plain import aligned
 
 
@@ -27,7 +27,7 @@ def command(**flags: Any) -> None:
     chosen = [name for part in flags["algorithm"] for name in part]
     found = [b for b in all_bounds().values() if not chosen or set(chosen) & set(b.algorithms)]
     if flags["as_json"]:
-        write(json.dumps([_record(bound) for bound in found], indent=2) + "\n", flags["output"])
+        write(json.dumps([bound.to_dict() for bound in found], indent=2) + "\n", flags["output"])
         return
     given = {name: flags[name][0][0] for name in COMMANDS["compare"].parameters if flags[name] and name != "algorithm"}
     if given:
@@ -44,27 +44,5 @@ def _applying(chosen: list[str], given: dict[str, Any]) -> list[tuple[str, ...]]
         raise SpecError("what is run is not known", "give --algorithm")
     table: list[tuple[str, ...]] = [("algorithm", "id", "kind", "applies", "because")]
     for algorithm in chosen:
-        _, run, _ = run_of(COMMANDS["compare"], {**given, "algorithm": algorithm}, {})
-        for bound in for_algorithm(run.algorithm):
-            because, cure = bound.obstacle(run.values) or ("", "")
-            unmet = "; ".join(bound.unmet(run.values))
-            applies = "no" if because else "if promised" if unmet else "yes"
-            table.append((run.algorithm, bound.id, bound.kind, applies, f"{because} ({cure})" if because else unmet))
+        table += [(ran, bound.id, bound.kind, *why) for ran, bound, *why in applying(algorithm, given)]
     return table
-
-
-def _record(bound: Bound) -> dict[str, object]:
-    return {
-        "id": bound.id,
-        "title": bound.title,
-        "kind": bound.kind,
-        "gives": bound.gives,
-        "algorithms": list(bound.algorithms),
-        "parameters": list(bound.parameters),
-        "assumes": list(bound.assumes),
-        "requires": [requirement.text for requirement in bound.requires],
-        "formula": bound.formula,
-        "reference": bound.reference,
-        "locator": bound.locator,
-        "erratum": bound.erratum,
-    }

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import COLORING, PRINTING, color_of, format_of, say, stacked
+from dpcalc.cli.options import color_of, format_of, say
 from dpcalc.commands import report
 from dpcalc.errors import SpecError
 from dpcalc.output import write
@@ -38,7 +38,17 @@ _FEW = 20  # cases without a progress bar
     help=f"Also write a report: {', '.join(KINDS)}. Repeatable.",
 )
 @click.option("--baseline", metavar="FILE", help="An earlier --report json=FILE, with which markdown compares.")
-@stacked((*PRINTING, COLORING))
+@click.option("--format", type=click.Choice(_FORMATS), help="Default: table on a terminal.")
+@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+@click.option("--output", "-o", metavar="FILE", help="Write to FILE, atomically, instead of stdout.")
+@click.option(
+    "--precision",
+    type=click.IntRange(2, 17),
+    default=6,
+    show_default=True,
+    help="Significant digits in text; guarantees are rounded up.",
+)
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
 def command(
     files: tuple[str, ...], pattern: str | None, listing: bool, jobs: int, fail_fast: bool, **output: Any
 ) -> None:
@@ -101,11 +111,9 @@ def _destinations(output: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the reports asked for, kind and file, and check every option that says where something is written.
 
     Raises:
-        SpecError: a kind or format is unknown, or two things would be written to one place.
+        SpecError: a kind is unknown, or two things would be written to one place.
     """
     output["format"] = format_of(output)
-    if output["format"] not in _FORMATS:
-        raise SpecError(f"--format {output['format']} is not for recipes", f"one of {', '.join(_FORMATS)}")
     found = [_destination(text) for text in output.pop("reports")]
     places = [_real(path) for path in (output["output"], *(path for _, path in found))]
     if len(set(places)) < len(places):

@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from dpcalc.cli.options import is_described, parameter_options, run_cases, run_query
-from dpcalc.errors import NotApplicable, SpecError
+from dpcalc.commands import report
+from dpcalc.errors import SpecError
 from dpcalc.output import write
 from dpcalc.registry import lookup
-from dpcalc.report import Case
 
 
 @click.command("explain")
@@ -27,7 +27,7 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
     Why is the best answer for my run true?
       dpcalc explain --algorithm shuffled -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6
     """
-    from dpcalc.render.explain import describe, explain_result
+    from dpcalc.render.explain import describe, explain_bounds
 
     bounds = [lookup(id) for id in ids]
     if not is_described(flags):
@@ -43,24 +43,4 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
     if not flags["algorithm"]:
         flags["algorithm"] = ([bounds[0].algorithms[0].removesuffix("-released")],)
     cases, output = run_cases("compare", flags)
-    texts = [
-        explain_result(result, case, output["precision"])
-        for id in ids
-        for case in cases
-        for result in _results(case, id)
-    ]
-    write("\n\n".join(texts) + "\n", output["output"])
-
-
-def _results(case: Case, id: str) -> list[Any]:
-    """Return the case's results by this bound.
-
-    Raises:
-        NotApplicable: it does not apply to the run.
-    """
-    found = [result for result in case.results if result.bound == id]
-    if not found:
-        why = next((o for o in case.obstacles if o.bound == id), None)
-        because = why.because if why else f"it does not speak of {case.algorithm}"
-        raise NotApplicable(f"{id} does not apply to this run: {because}", why.hint if why else "see `dpcalc bounds`")
-    return found
+    write(explain_bounds(report("compare", cases), ids, output["precision"]), output["output"])

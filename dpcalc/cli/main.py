@@ -22,6 +22,7 @@ COMMANDS = {
     "online": "A growing stream with decaying noise: what holds now, for which records, and the limit.",
     "dp-sgd": "Sampled SGD with losses that need not be smooth: noise on the output or on every gradient.",
     "utility": "What a budget costs: excess risk, noise, step size and steps, by every theorem that applies.",
+    "train": "Run an algorithm on data, privately accounted: budget in, model out.",
     "check": "Run recipe files: cases of any command, and the gates that their numbers must pass.",
     "statement": "A paragraph for a paper's appendix or a model card about one described run.",
     "explain": "Statement, assumptions, formula and reference of a bound, or of the best for a described run.",

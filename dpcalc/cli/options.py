@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -40,6 +40,19 @@ def parameter_options(command: str) -> Decorator:
     return decorate
 
 
+def training_options(command: str) -> Decorator:
+    """Return the decorator that adds a command's parameters, the budget, gates and how to print; -o is the model's."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        function = output_options(function, written="Write the model to FILE.json or FILE.npz, atomically.")
+        function = _GATES(function)
+        for name in reversed((*COMMANDS[command].parameters, "epsilon", "delta")):
+            function = _option(_shown(command, SYMBOLS[name]))(function)
+        return function
+
+    return decorate
+
+
 def _shown(command: str, symbol: Symbol) -> Symbol:
     if symbol.name == "algorithm":
         several = ("all",) if command == "compare" else ()
@@ -59,57 +72,50 @@ def _option(symbol: Symbol) -> Decorator:
     return click.option(symbol.flag, *symbol.flags, symbol.name, type=kind, multiple=True, help=letter + symbol.help)
 
 
+_GATES = click.option(
+    "--assert", "gates", metavar="TEXT", multiple=True,
+    help="Gate on the best guarantee, e.g. 'epsilon<=1'; exit 1 if it fails.",
+)  # fmt: skip
+
+
 def _question_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(
         (
             click.option("--schedule", metavar="FILE", help="Per-step values: CSV with a header, NPY, NPZ or YAML."),
             click.option("--solve", metavar="NAME", help="Solve for this parameter; needs --epsilon and --delta."),
-            click.option(
-                "--assert", "gates", metavar="TEXT", multiple=True,
-                help="Gate on the best guarantee, e.g. 'epsilon<=1'; exit 1 if it fails.",
-            ),
+            _GATES,
         )
     ):  # fmt: skip
         function = option(function)
     return output_options(function)
 
 
-PRINTING: tuple[Decorator, ...] = (
-    click.option("--format", "format", type=click.Choice(FORMATS), help="Default: table on a terminal."),
-    click.option("--json", "as_json", is_flag=True, help="Short for --format json."),
-    click.option("--output", "-o", metavar="FILE", help="Write to FILE, atomically, instead of stdout."),
-    click.option(
-        "--precision", type=click.IntRange(2, 17), default=6, show_default=True,
-        help="Significant digits in text; guarantees are rounded up.",
-    ),
-)  # fmt: skip
-PLOTTING: tuple[Decorator, ...] = (
-    click.option(
-        "--plot", metavar="FILE",
-        help="Also draw the sweep, to FILE.svg, .png or .pdf; with -, in the terminal instead of the report.",
-    ),
-    click.option(
-        "--plot-bounds", metavar="ID,ID...", multiple=True,
-        help="Draw these bounds only (default: all along one parameter, else the best).",
-    ),
-)  # fmt: skip
-COLORING: Decorator = click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
-
-
-def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def output_options(
+    function: Callable[..., Any], *, written: str = "Write to FILE, atomically, instead of stdout."
+) -> Callable[..., Any]:
     """Add the options that say how and where to print."""
-    return stacked((*PRINTING, *PLOTTING, COLORING))(function)
-
-
-def stacked(options: Sequence[Decorator]) -> Decorator:
-    """Return the decorator that adds some options, shown in this order."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
+    for option in reversed(
+        (
+            click.option("--format", "format", type=click.Choice(FORMATS), help="Default: table on a terminal."),
+            click.option("--json", "as_json", is_flag=True, help="Short for --format json."),
+            click.option("--output", "-o", metavar="FILE", help=written),
+            click.option(
+                "--precision", type=click.IntRange(2, 17), default=6, show_default=True,
+                help="Significant digits in text; guarantees are rounded up.",
+            ),
+            click.option(
+                "--plot", metavar="FILE",
+                help="Also draw the sweep, to FILE.svg, .png or .pdf; with -, in the terminal instead of the report.",
+            ),
+            click.option(
+                "--plot-bounds", metavar="ID,ID...", multiple=True,
+                help="Draw these bounds only (default: all along one parameter, else the best).",
+            ),
+            click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto"),
+        )
+    ):  # fmt: skip
+        function = option(function)
+    return function
 
 
 def run_query(command: str, flags: dict[str, Any]) -> None:
@@ -123,8 +129,15 @@ def run_query(command: str, flags: dict[str, Any]) -> None:
     emit(command, cases, output)
 
 
-def run_cases(command: str, flags: dict[str, Any]) -> tuple[list[Case], dict[str, Any]]:
+def run_cases(
+    command: str, flags: dict[str, Any], askers: tuple[Callable[..., Case], Callable[..., Case]] | None = None
+) -> tuple[list[Case], dict[str, Any]]:
     """Return every case that the flags describe, and the flags that say how to print them.
+
+    Args:
+        command: a key of `COMMANDS`.
+        flags: as click parsed them.
+        askers: what answers one case alone, and what answers one of several (None: `ask` and `side_by_side`).
 
     Raises:
         SpecError: the flags are malformed.
@@ -135,13 +148,14 @@ def run_cases(command: str, flags: dict[str, Any]) -> tuple[list[Case], dict[str
 
         check(output)
     gates = [parse(text) for text in flags.pop("gates")]
-    orders = tuple(order for part in flags.pop("order") for order in part)
-    solve, schedule = flags.pop("solve"), flags.pop("schedule")
+    orders = tuple(order for part in flags.pop("order", ()) for order in part)
+    solve, schedule = flags.pop("solve", None), flags.pop("schedule", None)
     if solve == "":
         raise SpecError("--solve: an empty name", "for example --solve index")
     sweeps = {name: [v for part in parts for v in part] for name, parts in flags.items() if parts}
     combinations = _product(sweeps)
     alone = len(combinations) == 1
+    by_itself, among_others = askers or (ask, side_by_side)
 
     def evaluated(chosen: dict[str, Any], asked: Callable[..., Case]) -> Case:
         given = dict(chosen)
@@ -154,9 +168,9 @@ def run_cases(command: str, flags: dict[str, Any]) -> tuple[list[Case], dict[str
         return asked(command, given, question, sources=dict.fromkeys(given, "flag"), gates=gates, notes=alone)
 
     with _progress(combinations) as chosen_ones:
-        cases = [evaluated(chosen, ask if alone else side_by_side) for chosen in chosen_ones]
+        cases = [evaluated(chosen, by_itself if alone else among_others) for chosen in chosen_ones]
     if cases and not any(case.best for case in cases):
-        evaluated(combinations[0], ask)  # nothing holds anywhere: say why as for a single case
+        evaluated(combinations[0], by_itself)  # nothing holds anywhere: say why as for a single case
     return cases, output
 
 

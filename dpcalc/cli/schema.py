@@ -9,7 +9,21 @@ from dpcalc.references import read
 
 
 @click.command("schema")
-@click.argument("name", type=click.Choice(["report"]), default="report")
+@click.argument("name", type=click.Choice(["report", "recipe"]), default="report")
 def command(name: str) -> None:
-    """Print a JSON schema."""
-    write(read(f"{name}-1.schema.json"), None)
+    """Print a JSON schema: of a report (the default), or of a recipe.
+
+    \b
+    An editor that speaks YAML's language server checks and completes a recipe that starts with
+      # yaml-language-server: $schema=recipe-1.schema.json
+    beside which this was run:
+      dpcalc schema recipe > recipe-1.schema.json
+    """
+    if name == "report":
+        write(read("report-1.schema.json"), None)
+        return
+    import json
+
+    from dpcalc.recipes.schema import recipe_schema
+
+    write(json.dumps(recipe_schema(), indent=2) + "\n", None)

@@ -38,6 +38,9 @@ from dpcalc.spec.symbols import SYMBOLS
 VERSION = "recipe/1"
 MAX_CASES = 10_000
 MAX_EXCLUDES = 1000
+MAX_ERRORS = 20
+"""How many mistakes are looked for before a recipe is refused."""
+
 TOP = ("dpcalc", "description", "defaults", "cases")
 SHARED = ("command", "from", "assert")
 OWN = (*SHARED, "description", "expect", "skip", "matrix", "include", "exclude")
@@ -103,7 +106,7 @@ def read(path: str) -> Recipe:
     """Return the recipe in a file, ``-`` for standard input.
 
     Raises:
-        Malformed: it is not one; every case is looked at before this is said.
+        Malformed: it is not one; the first `MAX_ERRORS` mistakes are named.
     """
     try:
         return _recipe(shown_path(path), parse_yaml(shown_path(path), read_bytes(path, "recipe")), Files(path))
@@ -137,6 +140,8 @@ def _recipe(shown: str, node: Node | None, files: Files) -> Recipe:
             made = _Case(name, field, shared).entries(MAX_CASES - len(entries))
         except RecipeError as error:
             errors.append(error)
+            if len(errors) == MAX_ERRORS:
+                break
             continue
         groups[name] = tuple(entry.name for entry in made)
         entries.update((entry.name, entry) for entry in made)

@@ -53,13 +53,16 @@ def _standard_input(place: Place) -> bytes:
 def _regular(place: Place, path: str) -> bytes:
     # Not blocking, so that opening a pipe that nobody writes to does not wait.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with open(handle, "rb") as stream:
-        status = os.fstat(handle)
-        if stat.S_ISDIR(status.st_mode):
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
             raise place.error("is a folder", "name the files, for example recipes/*.yaml")
-        if not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(mode):
             raise place.error("is not a regular file", "give the path of a file")
-        return stream.read(MAX_BYTES + 1)
+        with open(handle, "rb", closefd=False) as stream:
+            return stream.read(MAX_BYTES + 1)
+    finally:
+        os.close(handle)
 
 
 class _Open(NamedTuple):

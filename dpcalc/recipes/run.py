@@ -117,7 +117,7 @@ def exit_code(cases: Iterable[Case]) -> int:
 def evaluate(entry: Entry) -> Outcome:
     """Return the answer to a case, or why there is none."""
     try:
-        return Outcome(ask(entry.command, entry.given, entry.question, notes=False))
+        return Outcome(ask(entry.command, entry.given, entry.question, notes=False, best_only=True))
     except DpcalcError as error:
         return Outcome(None, type(error).__name__, error.message, in_words(error.hint), error.exit_code)
     except MemoryError:

@@ -53,13 +53,15 @@ class Axis(NamedTuple):
 
 
 class Series(NamedTuple):
-    """A curve: ``ys`` is None where there is nothing to draw; ``kind`` is that of the results behind it."""
+    """A curve: ``ys`` is None where there is nothing to draw; ``kind`` is that of the results behind it; ``band`` the
+    lower and upper edge of a band about it."""
 
     label: str
     xs: tuple[Number, ...]
     ys: tuple[float | None, ...]
     kind: str = "upper"
     best: bool = False
+    band: tuple[tuple[float | None, ...], tuple[float | None, ...]] | None = None
 
     @property
     def dashed(self) -> bool:
@@ -113,6 +115,10 @@ def chart(report: Report, only: Sequence[str] = ()) -> Chart:
     Raises:
         SpecError: the report has no sweep, or none of a number, or lacks a bound of ``only``.
     """
+    if report.command == "train":
+        from dpcalc.render import risk
+
+        return risk.chart(report)
     if report.command == "shifted" and len(report.cases) == 1:
         return _allocation(report)
     sweep = _sweep(report, only)
@@ -351,7 +357,7 @@ def _y_axis(sweep: _Sweep, series: Sequence[Series], low: float | None, deep: bo
         if deep:
             return Axis(f"log10 {label}", False, low)
         return Axis(label, bool(values), None if low is None else 10.0**low)
-    return Axis(label, _wide(values))
+    return Axis(label, is_wide(values))
 
 
 def _plain(name: str) -> str:
@@ -382,7 +388,7 @@ def _x_axis(sweep: _Sweep) -> Axis:
         return Axis("log10 delta") if xs[0] / _LN10 < _TINY else Axis("delta", True)
     steps = [b - a for a, b in itertools.pairwise(xs)]
     even = len(xs) > 4 and max(steps) <= 1.01 * min(steps)
-    return Axis(_labelled(sweep.x), _wide(xs) and not even)
+    return Axis(_labelled(sweep.x), is_wide(xs) and not even)
 
 
 def _abscissa(sweep: _Sweep, axis: Axis, x: Any) -> Number:
@@ -391,7 +397,7 @@ def _abscissa(sweep: _Sweep, axis: Axis, x: Any) -> Number:
     return float(math.exp(x)) if axis.log else float(x) / _LN10
 
 
-def _wide(values: Sequence[Number]) -> bool:
+def is_wide(values: Sequence[Number]) -> bool:
     """Whether the values are positive and span two powers of ten."""
     return bool(values) and min(values) > 0 and max(values) >= 100 * min(values)
 
@@ -429,7 +435,7 @@ def _rate(sweep: _Sweep, x: Axis) -> list[Panel]:
     if not found:
         return []
     found = found[:MAX_SERIES]
-    log = _wide([y for series in found for y in series.ys if y is not None])
+    log = is_wide([y for series in found for y in series.ys if y is not None])
     label = "1 / |delta - limit|"
     shown = tuple(series._replace(label=series.label + _slope(series)) for series in found) if log else tuple(found)
     return [Panel("how fast delta approaches its limit", x, Axis(label, log), shown)]
@@ -460,7 +466,7 @@ def _schedule(sweep: _Sweep, x: Axis) -> list[Panel]:
     if not any(len(set(curve.ys)) > 1 for curve in series):
         return []
     values = [y for curve in series for y in curve.ys if y is not None]
-    return [Panel("the noise of the schedule", x, Axis("noise scale", _wide(values)), series)]
+    return [Panel("the noise of the schedule", x, Axis("noise scale", is_wide(values)), series)]
 
 
 # --- an allocation ----------------------------------------------------------------------------------------------------
@@ -476,7 +482,7 @@ def _allocation(report: Report) -> Chart:
     steps = tuple(sampled["steps"]) if sampled else tuple(range(1, len(spent) + 1))
     axis = Axis("step t")
     panels = (
-        Panel("", axis, Axis("shift spent in step t, a_t", _wide(spent)), (Series("a_t", steps, tuple(spent)),)),
+        Panel("", axis, Axis("shift spent in step t, a_t", is_wide(spent)), (Series("a_t", steps, tuple(spent)),)),
         Panel("", axis, Axis("distance left after step t, z_t"), (Series("z_t", steps, tuple(left)),)),
     )
     notes = list(found["summary"])

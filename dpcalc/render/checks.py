@@ -58,11 +58,10 @@ def _theorems(report: Report) -> list[str]:
 
 
 def _notes(report: Report) -> list[str]:
-    notes = dict.fromkeys(
-        f"note: {printable(f'{check.name}: {note}')}" for check, case in checked(report) for note in case.notes
-    )
+    told = ((check.name.partition("[")[0], note) for check, case in checked(report) for note in case.notes)
+    notes = [f"note: {printable(f'{name}: {note}')}" for name, note in dict.fromkeys(told)]
     left_out = len(notes) - MAX_NOTES
-    return [*list(notes)[:MAX_NOTES], *([f"note: {left_out} more notes are left out"] if left_out > 0 else [])]
+    return [*notes[:MAX_NOTES], *([f"note: {left_out} more notes are left out"] if left_out > 0 else [])]
 
 
 def _gates(report: Report) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
+from dpcalc.errors import NotApplicable
 from dpcalc.references import entries
 from dpcalc.registry import Bound, lookup
 from dpcalc.render.text import how, number, symbol_of, value_text
 from dpcalc.report import Case, Report, Result
 
-_GIVES = {
+GIVES = {
     "mu": "mu (Gaussian DP)",
     "rdp": "RDP at an order",
     "log_delta": "delta at epsilon",
@@ -17,6 +19,8 @@ _GIVES = {
     "parts": "epsilon and delta, composed by the law of the privacy loss",
     "cost": "excess risk at a budget",
 }
+"""What a bound's function returns, in words."""
+
 _SENSITIVITY = {"replace-one": "2 lipschitz", "null-record": "lipschitz"}
 
 
@@ -24,6 +28,25 @@ def render_explain(report: Report, precision: int = 6) -> str:
     """Return each case's best result explained, with the numbers of its run."""
     told = [explain_result(r, case, precision) for case in report.cases for r in case.results if r.best]
     return "\n\n".join(dict.fromkeys(told)) + "\n"
+
+
+def explain_bounds(report: Report, ids: Sequence[str], precision: int = 6) -> str:
+    """Return what these bounds say of each case, with the numbers of its run.
+
+    Raises:
+        NotApplicable: one of them does not apply to a run.
+    """
+    told = [explain_result(result, case, precision) for id in ids for case in report.cases for result in _by(case, id)]
+    return "\n\n".join(told) + "\n"
+
+
+def _by(case: Case, id: str) -> list[Result]:
+    found = [result for result in case.results if result.bound == id]
+    if not found:
+        why = next((o for o in case.obstacles if o.bound == id), None)
+        because = why.because if why else f"it does not speak of {case.algorithm}"
+        raise NotApplicable(f"{id} does not apply to this run: {because}", why.hint if why else "see `dpcalc bounds`")
+    return found
 
 
 def render_bibtex(report: Report) -> str:
@@ -80,7 +103,7 @@ def describe(bound: Bound) -> str:
         *_head(bound),
         "",
         f"formula    {bound.formula}",
-        f"gives      {_GIVES[bound.gives]}",
+        f"gives      {GIVES[bound.gives]}",
         *_source(bound),
         f"needs      {', '.join(needed)}",
         *([f"if known   {', '.join(known)}"] if known else []),

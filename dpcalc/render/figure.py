@@ -105,6 +105,9 @@ def _draw_panel(axes: Any, panel: Panel, looks: dict[str, int]) -> None:
             axes, series, panel.y, color=COLOURS[look % 8], linestyle=DASHES[series.kind],
             linewidth=2.4 if series.best else 1.3, zorder=3 if series.best else 2, **marked,
         )  # fmt: skip
+        if series.band:
+            low, high = ([_clamped(value, panel.y) for value in edge] for edge in series.band)
+            axes.fill_between(series.xs, low, high, color=COLOURS[look % 8], alpha=0.18, linewidth=0.0, zorder=1.0)
     if panel.y.low is not None:
         _set_low(axes, panel)
     if len(panel.series) > 1 or ":" in panel.series[0].label:

@@ -5,13 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dpcalc.bounds.cost import RISKS
 from dpcalc.report import Report
-
-_CSV_COLUMNS = ("case", "bound", "quantity", "value", "kind", "epsilon", "delta", "log_delta", "mu", "order")
-
-_RAN = ("noise_std", "step_size", "steps", "failure_probability")
-"""What the run behind a cost is described by."""
 
 
 def render_json(report: Report) -> str:
@@ -27,28 +21,22 @@ def render_jsonl(report: Report) -> str:
 
 
 def render_csv(report: Report) -> str:
-    """Return one row per result; the inputs of its case follow as columns of their own (prefixed ``input_``)."""
+    """Return one row per result, as `Report.rows` has them."""
     import csv
     import io
 
-    names = sorted({name for case in report.cases for name in case.inputs})
-    ran = _RAN if any(result.quantity in RISKS for case in report.cases for result in case.results) else ()
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([*_CSV_COLUMNS, *ran, "adjacency", "best", "reference", *(f"input_{name}" for name in names)])
-    for number, case in enumerate(report.cases, start=1):
-        inputs = [_cell(case.inputs[name][0]) if name in case.inputs else "" for name in names]
-        for result in case.results:
-            fields = result._asdict()
-            cells = [number, *(_cell(fields[name]) for name in _CSV_COLUMNS[1:])]
-            cells += [_cell((result.details or {}).get(name)) for name in ran]
-            writer.writerow([*cells, result.adjacency, str(result.best).lower(), result.reference, *inputs])
+    writer.writerow(report.columns)
+    writer.writerows([_cell(value) for value in row.values()] for row in report.rows())
     return buffer.getvalue()
 
 
 def _cell(value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, bool):
+        return str(value).lower()
     text = repr(value) if isinstance(value, float) else str(value).replace("\r", " ")
     # A cell that a spreadsheet would run as a formula is quoted as text.
     return "'" + text if isinstance(value, str) and text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpcalc.render import training
 from dpcalc.render.text import (
     columns,
     common_inputs,
@@ -32,11 +33,20 @@ def render(report: Report, precision: int = 6) -> str:
 
 def _case(case: Case, precision: int) -> str:
     lines = [released(case), f"given: {inputs_text(case)}", "", *headline(case, precision)]
-    lines += ["", promise(case), ""]
+    lines += ["", promise(case), *training_lines(case, precision), ""]
     lines += aligned([columns(case), *rows(case, precision)])
     lines += tail_lines(case, precision)
     lines += ["", *aligned(obstacle_rows(case))] if case.obstacles else []
     return "\n".join(line.rstrip() for line in lines)
+
+
+def training_lines(case: Case, precision: int) -> list[str]:
+    """Return what a run that was carried out came to, if one was."""
+    if not case.training:
+        return []
+    warned = [training.warning(case)] if training.warning(case) else []
+    table = aligned(training.rows(case, precision))
+    return ["", *warned, *training.lines(case, precision), "", *table]
 
 
 def tail_lines(case: Case, precision: int) -> list[str]:

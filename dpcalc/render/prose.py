@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpcalc.render import training
 from dpcalc.render.text import (
     columns,
     common_inputs,
@@ -39,6 +40,11 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
 def _markdown(case: Case, precision: int) -> str:
     lines = [f"**{line}**  " for line in headline(case, precision)]
     lines += ["", _escape(released(case)) + "  ", f"given: {_escape(inputs_text(case))}", ""]
+    if case.training:
+        warned = training.warning(case)
+        lines += [f"**{warned}**  "] if warned else []
+        lines += [f"{_escape(line)}  " for line in training.lines(case, precision)]
+        lines += ["", *_table(training.rows(case, precision)), ""]
     lines += _table([columns(case), *rows(case, precision)])
     lines += ["", *(_escape(line) + "  " for line in legend_lines(case)), ""]
     lines += [f"- {'pass' if a.passed else '**FAIL**'}: `{a.text}` (slack {a.slack})" for a in case.assertions]
@@ -66,10 +72,13 @@ def _statement(case: Case, precision: int) -> str:
     )
     adjacency = best.adjacency.replace("_", "-")
     assumptions = "; ".join(best.assumes)
+    warned = training.warning(case)
+    caution = f"{warned}. What follows holds of the algorithm with noise that nobody can draw again. " if warned else ""
     return (
-        f"We run {released(case).partition(': ')[2]} ({parameters}). {_claim(best, precision)}, under {adjacency} "
-        f"adjacency. {promise(case)} The guarantee assumes: {assumptions}. It follows from {best.reference} "
-        f"(`{best.bound}`), evaluated with dpcalc and rounded to the safe side."
+        f"{caution}We run {released(case).partition(': ')[2]} ({parameters}). {_claim(best, precision)}, "
+        f"under {adjacency} adjacency. {promise(case)} The guarantee assumes: {assumptions}. "
+        f"It follows from {best.reference} (`{best.bound}`), evaluated with dpcalc and rounded to the "
+        f"safe side.{training.kept_bounds(case)}"
     )
 
 

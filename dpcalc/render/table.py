@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
-from dpcalc.render.plain import tail_lines
+from dpcalc.render.plain import tail_lines, training_lines
 from dpcalc.render.text import (
     columns,
     common_inputs,
@@ -67,6 +67,8 @@ def _case(console: Console, case: Case, precision: int) -> None:
         console.print(Text(line, style="bold green"))
     console.print()
     console.print(Text(promise(case)))
+    for line in training_lines(case, precision):
+        console.print(Text(line, style="bold red" if line.startswith("NOT PRIVATE") else ""))
     table = Table(show_edge=False, pad_edge=False)
     for name in columns(case):
         table.add_column(name, overflow="fold", no_wrap=name in ("", "value", "kind"))

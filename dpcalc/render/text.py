@@ -126,7 +126,7 @@ def _headline(result: Result, precision: int) -> str:
     return f"{result.quantity} {relation} {value} is enough for {target}"
 
 
-_SOURCES = {"default": "default", "worst case": "worst case", "loss": "of the loss"}
+_SOURCES = {"default": "default", "worst case": "worst case", "loss": "of the loss", "data": "of the data"}
 
 
 def inputs_text(case: Case) -> str:
@@ -266,10 +266,13 @@ def _factor_text(ratio: float) -> str:
 
 def summary(report: Report, precision: int) -> list[tuple[str, ...]]:
     """Return one row per case (and order): what varies between the cases, the best answer and its bound."""
+    from dpcalc.render import training
+
     names = varying(report)
     quantities = dict.fromkeys(r.quantity for case in report.cases for r in case.results if r.best)
     tight = any(case.tightness and case.tightness.ratio for case in report.cases)
-    head = (*names, *(symbol_of(name) for name in quantities), *(["within"] if tight else []), "bound", "")
+    measured = training.summary_names(report)
+    head = (*names, *(symbol_of(name) for name in quantities), *measured, *(["within"] if tight else []), "bound", "")
     table = [head]
     for case in report.cases:
         told = tuple(_told(case, name) for name in names)
@@ -279,7 +282,8 @@ def summary(report: Report, precision: int) -> list[tuple[str, ...]]:
             last = f"order {number(best.order or 0.0, precision, 'down')}" if best.quantity == "rdp" else ""
             if best.quantity in RISKS:
                 last = " ".join((*(f"{n}={v}" for n, v in _ran(best, precision) if v), _cost_how(best)))
-            table.append((*told, *values, *([_within(case)] if tight else []), best.bound, last))
+            metrics = training.summary_cells(case, measured, precision)
+            table.append((*told, *values, *metrics, *([_within(case)] if tight else []), best.bound, last))
         if not chosen:
             because = case.obstacles[0].because if case.obstacles else "no guarantee"
             blank = [""] * (len(head) - len(names) - 2)

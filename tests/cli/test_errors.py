@@ -108,7 +108,7 @@ USAGE = [
     ("cite iteration.pnsg", "did you mean iteration.pnsgd"),
     ("explain zzz", "`dpcalc bounds` lists them all"),
     ("bounds --algorithm zzz", "must be one of pnsgd"),
-    ("schema recipe", "recipe"),
+    ("schema recipes", "recipes"),
     # chains
     ("shifted -d 1e-6", "give --steps, or --schedule"),
     (f"{CHAIN} --sigma 1 --steps 0 -d 1e-6", "--steps"),

@@ -34,8 +34,8 @@ BARE = imported("-c", "pass")
 
 @pytest.mark.parametrize(
     "line",
-    ["--help", "--version", "rdp --help", f"{QUERY} --json", f"{QUERY} --format csv", "bounds", "cite", "schema",
-     "explain iteration.pnsgd"],
+    ["--help", "--version", "rdp --help", "train --help", f"{QUERY} --json", f"{QUERY} --format csv", "bounds", "cite",
+     "schema", "explain iteration.pnsgd"],
 )  # fmt: skip
 def test_no_heavy_module(line: str) -> None:
     found = imported("-m", "dpcalc", *shlex.split(line)) - BARE

@@ -1,0 +1,375 @@
+"""Write the pages that follow from the code: the bounds, the errata, the commands, and the tutorial's output.
+
+    python docs/build.py
+
+The tests compare what is in the tree with what this program would write.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import itertools
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from dpcalc.cli.main import cli
+from dpcalc.commands import COMMANDS
+from dpcalc.references import SHORT
+from dpcalc.registry import FAMILIES, Bound, all_bounds
+from dpcalc.render.explain import GIVES
+from dpcalc.spec.symbols import SYMBOLS
+
+DOCS = Path(__file__).resolve().parent
+METHOD = DOCS / "method.md"
+MADE = "<!-- Made by `python docs/build.py`; do not edit. -->\n"
+SETTINGS = ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "FORCE_COLOR")
+"""Variables of the environment that change what commands print."""
+
+
+def pages() -> dict[str, str]:
+    """Return every generated page: path below docs/ -> text."""
+    sections = _sections()
+    found = {f"bounds/{family}.md": family_page(family, sections) for family in FAMILIES}
+    found["bounds/README.md"] = bounds_page()
+    found["errata.md"] = errata_page()
+    found["commands.md"] = commands_page()
+    return found
+
+
+# The bounds
+
+
+def bounds_page() -> str:
+    """Return the table of all bounds."""
+    lines = [
+        "# Bounds",
+        "",
+        "Every bound that dpcalc evaluates: what it says, what it assumes, its source, its proof, and what its paper",
+        "has wrong. `upper` and `exact` are guarantees. `lower`, `asymptotic` and `published` (what a paper prints,",
+        "where that is wrong or superseded) are shown for comparison, and are never best, never solved with and never",
+        "pass a gate. `dpcalc explain ID` prints the same, with the numbers of a run if one is described.",
+    ]
+    for family, bounds in _families().items():
+        lines += ["", f"## {_title(family)}", "", "| bound | kind | gives | runs | |", "|---|---|---|---|---|"]
+        lines += [
+            f"| [`{b.id}`]({family}.md#{_anchor(b.id)}) | {b.kind} | {GIVES[b.gives]} | {', '.join(b.algorithms)} | "
+            f"{_cell(b.title)} |"
+            for b in bounds
+        ]
+    return MADE + "\n" + "\n".join(lines) + "\n"
+
+
+def family_page(family: str, sections: dict[str, str]) -> str:
+    """Return what is known of each bound of a family; ``sections`` has where the method document proves it."""
+    parts = [_bound(bound, sections[bound.id]) for bound in _families()[family]]
+    return MADE + f"\n# {_title(family)}\n\n[All bounds](README.md)\n\n" + "\n".join(parts)
+
+
+def _bound(bound: Bound, section: str) -> str:
+    needed = [name for name in bound.parameters if name not in bound.optional]
+    known = [name for name in bound.parameters if name in bound.optional]
+    facts = [
+        ("kind", f"{bound.kind}, {'a guarantee' if bound.guarantee else 'for comparison: never a guarantee'}"),
+        ("gives", GIVES[bound.gives]),
+        ("runs", ", ".join(bound.algorithms)),
+        ("neighbours", _neighbours(bound)),
+        ("needs", ", ".join(f"`{name}`" for name in needed)),
+        ("if known", ", ".join(f"`{name}`" for name in known)),
+        ("slack", bound.slack),
+        ("source", f"{SHORT[bound.reference]}: {bound.locator}"),
+        ("proof or pointer", f"[Method: {section}](../method.md#{_anchor(section)})"),
+    ]
+    lines = [f"## {bound.id}", "", f"**{bound.title}.** {_prose(bound.statement)}", "", f"    {bound.formula}", ""]
+    lines += [
+        "| | |",
+        "|---|---|",
+        *(f"| {name} | {_cell(text)} |" for name, text in facts if text),
+        "",
+        "Assumes:",
+        "",
+    ]
+    lines += [f"* {_prose(text)}" for text in bound.assumes]
+    lines += [f"* `{requirement.text}` (checked)" for requirement in bound.requires]
+    lines += [f"* {_prose(demand.text)} (to be promised, else no guarantee)" for demand in bound.demands]
+    if bound.erratum:
+        lines += ["", f"**{'Note' if _is_note(bound) else 'Erratum'}.** {_prose(bound.erratum)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _neighbours(bound: Bound) -> str:
+    """Return what the two data sets differ in, of which the bound speaks."""
+    if "chain" in bound.algorithms:
+        return "two runs whose maps are `shift` apart"
+    if "repeated" in bound.algorithms:
+        return "those of the pass that is repeated"
+    if bound.gives == "cost":
+        return "one record replaced"
+    return "one record replaced by another, or by a null record (zero gradient)"
+
+
+# The errata
+
+
+def errata_page() -> str:
+    """Return what the papers have wrong, by paper from the records, then at length from the method document."""
+    lines = [
+        "# Errata",
+        "",
+        "What the papers have wrong or loose, as far as dpcalc met it. Where a paper is wrong the corrected statement",
+        "is the bound.",
+        "",
+        "## By paper",
+    ]
+    told = [bound for bound in all_bounds().values() if bound.erratum and not _is_note(bound)]
+    for key, name in SHORT.items():
+        of_paper = [bound for bound in told if bound.reference == key]
+        if not of_paper:
+            continue
+        lines += ["", f"### {name if key != 'dpcalc' else 'Papers that bounds of dpcalc improve on'}", ""]
+        for text in dict.fromkeys(bound.erratum for bound in of_paper):
+            where = [_link(bound) for bound in of_paper if bound.erratum == text]
+            lines.append(f"* {_prose(text)} ({', '.join(where)})")
+    lines += ["", "## At length"]
+    for section, blocks in _told_in_method():
+        lines += ["", f"### [{section}](method.md#{_anchor(section)})", "", "\n\n".join(blocks)]
+    return MADE + "\n" + "\n".join(lines) + "\n"
+
+
+def _link(bound: Bound) -> str:
+    return f"[`{bound.id}`](bounds/{_family(bound)}.md#{_anchor(bound.id)})"
+
+
+def _is_note(bound: Bound) -> bool:
+    """Return whether the erratum is a word of caution on dpcalc's own bound, and no paper's mistake."""
+    return bound.reference == "dpcalc" and bound.kind == "lower"
+
+
+def _told_in_method() -> Iterator[tuple[str, list[str]]]:
+    """Yield each section of the method document that tells of errata, with those paragraphs and tables."""
+    for part in METHOD.read_text(encoding="utf-8").split("\n## ")[1:]:
+        title, _, body = part.partition("\n")
+        blocks = [block.strip("\n") for block in re.split(r"\n\s*\n", body) if block.strip()]
+        if title.startswith("Errata"):
+            yield title, blocks
+            continue
+        pairs = itertools.pairwise(["", *blocks])
+        chosen = [
+            block
+            for before, block in pairs
+            if re.match(r"\*+Errata", block) or (block.startswith("|") and re.match(r"\*+Errata", before))
+        ]
+        if chosen:
+            yield title, chosen
+
+
+# The commands
+
+
+def commands_page() -> str:
+    """Return the reference of the command line."""
+    context = click.Context(cli, info_name="dpcalc")
+    commands = {name: command for name in cli.list_commands(context) if (command := cli.get_command(context, name))}
+    options = {name: _options(command) for name, command in commands.items()}
+    questions = [rows for rows in options.values() if "--assert" in rows]
+    shared = {key: row for key, row in questions[0].items() if all(rows.get(key) == row for rows in questions)}
+    shared = {key: row for key, row in shared.items() if not _is_parameter(key)}
+    lines = [
+        "# Commands",
+        "",
+        "A parameter has one name: `--noise-std` on the command line, `noise_std` in recipes, Python and JSON. Numeric",
+        "ones take a value, a list `1,2,4`, a range `1:10:0.5` or a log range `1:1000:log7`; several give every",
+        "combination. Numbers may be written `1e-5`, `1/60000`, `2^-20`, `1_000`, `1%`.",
+        "",
+        "Exit codes: 0 ok, 1 a gate failed, 2 usage, 3 no valid bound or infeasible, 4 internal error,",
+        "130 interrupted.",
+        "",
+        "| command | |",
+        "|---|---|",
+    ]
+    lines += [f"| [`{name}`](#{_anchor(name)}) | {_cell(_first(command))} |" for name, command in commands.items()]
+    for name, command in commands.items():
+        rows = options[name]
+        own = {key: row for key, row in rows.items() if shared.get(key) != row and not _is_parameter(key)}
+        lines += ["", f"## {name}", "", f"    {_usage(context, name, command)}", "", *_help(command)]
+        parameters = [key for key in rows if _is_parameter(key) and "--assert" in rows]
+        if parameters:
+            chosen = COMMANDS.get(name, COMMANDS["compare"]).algorithms
+            lines += ["", "* [Parameters](#parameters): " + ", ".join(f"`{key}`" for key in parameters)]
+            lines += [f"* Algorithms: {', '.join(f'`{word}`' for word in chosen)}"] if "--algorithm" in rows else []
+            lines += ["* [Options of every question](#options-of-every-question)"]
+        else:
+            own = rows
+        if own:
+            lines += ["", *_table(own)]
+    lines += ["", "## Options of every question", "", *_table(shared), "", "## Parameters", "", *_parameters()]
+    return MADE + "\n" + "\n".join(lines) + "\n"
+
+
+def _options(command: click.Command) -> dict[str, tuple[str, str]]:
+    """Return the command's options: long flag -> (all flags with what they take, help)."""
+    context, found = click.Context(command), {}
+    for option in command.params:
+        if isinstance(option, click.Option):
+            takes = "" if option.is_flag else " " + option.make_metavar(context)
+            default = f" Default: {option.default}." if option.show_default else ""
+            found[option.opts[0]] = (", ".join(option.opts) + takes, (option.help or "") + default)
+    return found
+
+
+def _is_parameter(flag: str) -> bool:
+    return flag.removeprefix("--").replace("-", "_") in SYMBOLS
+
+
+def _usage(context: click.Context, name: str, command: click.Command) -> str:
+    return f"dpcalc {name} " + " ".join(command.collect_usage_pieces(click.Context(command, context, name)))
+
+
+def _first(command: click.Command) -> str:
+    return " ".join(_paragraphs(command)[0].split())
+
+
+def _paragraphs(command: click.Command) -> list[str]:
+    return inspect.cleandoc(command.help or "").split("\n\n")
+
+
+def _help(command: click.Command) -> list[str]:
+    """Return the help text as Markdown: what is set as typed there is a block of code here."""
+    lines: list[str] = []
+    for paragraph in _paragraphs(command):
+        if paragraph.startswith("\b"):
+            lines += ["```text", *paragraph.removeprefix("\b").strip("\n").splitlines(), "```", ""]
+        else:
+            lines += [_prose(" ".join(paragraph.split())), ""]
+    return lines[:-1]
+
+
+def _table(rows: dict[str, tuple[str, str]]) -> list[str]:
+    return ["| option | |", "|---|---|", *(f"| {_code(flags)} | {_cell(text)} |" for flags, text in rows.values())]
+
+
+def _parameters() -> list[str]:
+    takers = {name: [c for c in COMMANDS if c != "compare" and name in COMMANDS[c].parameters] for name in SYMBOLS}
+    lines = ["| flag | symbol | meaning | values | commands |", "|---|---|---|---|---|"]
+    for name, symbol in SYMBOLS.items():
+        commands = ", ".join(takers[name]) or "all"
+        lines.append(
+            f"| {_code(', '.join((symbol.flag, *symbol.flags)))} | {symbol.letter} | {_cell(symbol.help)} | "
+            f"{_cell(symbol.domain)} | {commands} |"
+        )
+    return lines
+
+
+# The tutorial
+
+_OURS = f'python() {{ "{sys.executable}" "$@"; }}; dpcalc() {{ python -m dpcalc "$@"; }}'
+
+
+def transcript(text: str, folder: Path) -> str:
+    """Return the page with the output of its console commands as they print it now, run in order in ``folder``.
+
+    A block of another language whose first line is ``# name`` with a suffix is written to the file of that name first.
+    """
+
+    def block(match: re.Match[str]) -> str:
+        language, body = match[1], match[2]
+        named = re.match(r"# ([\w./-]+\.\w+)\n", body)
+        if named and language != "console":
+            path = folder / named[1]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(body, encoding="utf-8")
+        if language != "console":
+            return match[0]
+        commands = [line for line in body.splitlines() if line.startswith("$ ")]
+        return "```console\n" + "".join(f"{command}\n{_printed(command[2:], folder)}" for command in commands) + "```"
+
+    return re.sub(r"^```(\w*)\n(.*?)^```", block, text, flags=re.DOTALL | re.MULTILINE)
+
+
+def _printed(command: str, folder: Path) -> str:
+    """Return what a shell command prints, its exit code last if that is not 0."""
+    path = os.pathsep.join(filter(None, (str(DOCS.parent), os.environ.get("PYTHONPATH"))))
+    environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f'{_OURS}\n{command}'],
+        cwd=folder, env={**environment, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, check=False,
+    )  # fmt: skip
+    if done.returncode not in (0, 1):
+        raise RuntimeError(f"{command}\n{done.stdout}")
+    return done.stdout + ("" if done.returncode == 0 else f"[exit code {done.returncode}]\n")
+
+
+# What the pages share
+
+
+def _families() -> dict[str, list[Bound]]:
+    found: dict[str, list[Bound]] = {family: [] for family in FAMILIES}
+    for bound in all_bounds().values():
+        found[_family(bound)].append(bound)
+    return found
+
+
+def _family(bound: Bound) -> str:
+    return bound.function.__module__.rpartition(".")[2]
+
+
+def _title(family: str) -> str:
+    """Return the first sentence of the family's module."""
+    text = " ".join((importlib.import_module(f"dpcalc.bounds.{family}").__doc__ or "").split("\n\n")[0].split())
+    return re.split(r"\.(?=\s+[^\d\s]|$)", text)[0]
+
+
+def _sections() -> dict[str, str]:
+    """Return the section of the method document that first names each bound."""
+    found: dict[str, str] = {}
+    for part in METHOD.read_text(encoding="utf-8").split("\n## ")[1:]:
+        title, _, body = part.partition("\n")
+        for id in re.findall(r"`([a-z_]+\.[a-z_]+)`", body):
+            found.setdefault(id, title)
+    return found
+
+
+def _anchor(heading: str) -> str:
+    """Return the anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _prose(text: str) -> str:
+    """Return text in which nothing is mark-up but what is in backquotes."""
+    text = text.replace("``", "`")
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(part if part.startswith("`") else re.sub(r"([*_<|\\])", r"\\\1", part) for part in parts)
+
+
+def _cell(text: str) -> str:
+    """Return text as one cell of a table; links and code in it are kept."""
+    return text.replace("|", "\\|")
+
+
+def _code(text: str) -> str:
+    return "`" + text.replace("|", "\\|") + "`"
+
+
+def main() -> None:
+    """Write every page and refresh the tutorial."""
+    for name, text in pages().items():
+        path = DOCS / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for path in set((DOCS / "bounds").glob("*.md")) - {DOCS / name for name in pages()}:
+        path.unlink()
+    tutorial = DOCS / "tutorial.md"
+    with tempfile.TemporaryDirectory() as folder:
+        tutorial.write_text(transcript(tutorial.read_text(encoding="utf-8"), Path(folder)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""``dpcalc train``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpcalc.cli.options import emit, run_cases, say, training_options
+
+if TYPE_CHECKING:
+    from dpcalc.report import Case
+
+_OWN = (
+    "data", "synthetic", "target", "positive", "ignore", "ranges", "intercept", "test_fraction", "seed",
+    "noise_source", "replicas", "workers",
+)  # fmt: skip
+
+
+@click.command("train")
+@click.option("--data", metavar="FILE", help="CSV with a header, NPY, NPZ or Parquet; or example:breast-cancer.")
+@click.option("--synthetic", type=click.Choice(["logistic", "linear"]), help="Drawn records (-n, --dimension) instead.")
+@click.option("--target", metavar="COLUMN", help="Name of the target, or its number in a matrix (default: the last).")
+@click.option("--positive", metavar="LABEL", help="The label that counts as +1 (else labels are 0/1 or -1/1).")
+@click.option("--ignore", metavar="COLUMN", multiple=True, help="Leave a column out (repeatable).")
+@click.option("--ranges", metavar="FILE", help="CSV column,low,high: each range goes to [-1, 1]. Not from the records!")
+@click.option("--intercept", is_flag=True, help="Add a constant feature; it counts in the feature bound.")
+@click.option(
+    "--test-fraction", type=float, default=0.0, help="Share of the records set aside for testing (default 0)."
+)
+@click.option("--seed", type=int, help="Draw noise and order from a seed: for experiments. The result is NOT PRIVATE.")
+@click.option("--noise-source", type=click.Choice(["os", "secure"]), default="os", help="secure: AES in counter mode.")
+@click.option("--replicas", type=int, default=1, help="So many independent runs: quantiles of the metrics, no model.")
+@click.option("--workers", type=int, help="Processors for the replicas (default: all).")
+@training_options("train")
+def command(**flags: Any) -> None:
+    """Train a linear model by an algorithm whose privacy is accounted: budget in, model out.
+
+    Steps and step size that are not given follow from the constants of the loss, never from the records. Metrics
+    printed beside the guarantee are computed from the records and are not covered by it.
+
+    \b
+    Logistic regression on the shipped data (569 records, 30 features), against the non-private fit:
+      dpcalc train --data example:breast-cancer --loss logistic --radius 5 -e 1 -d 1e-5
+    A model from a table of your own, and a paragraph for its card:
+      dpcalc train --data table.csv --target outcome --positive yes --ranges ranges.csv --loss logistic -R 5 \\
+          -e 1 -d 1e-6 -o model.json --format statement
+    Algorithms side by side on synthetic records, 1000 runs each:
+      dpcalc train --synthetic logistic -n 1000 --dimension 2 -R 1 --algorithm shuffled,stop --eta 0.005 \\
+          --sigma 0.5 -d 1e-5 --replicas 1000
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is loaded: its products here are small
+    from dpcalc import fitting
+
+    output = flags["output"]
+    setup = fitting.Setup(**{name: flags.pop(name) for name in _OWN}, output=output)
+    fitting.check_setup(setup, _combinations(flags))
+    models: list[Any] = []
+
+    def asker(answer: Callable[..., Any]) -> Callable[..., Case]:
+        def asked(command: str, given: Any, question: Any, *, notes: bool, **more: Any) -> Case:
+            with _bar(setup.replicas) as progress:
+                found = answer(given, question, setup, progress=progress, **more)
+            models.append(found.model)
+            case: Case = found.case
+            return case
+
+        return asked
+
+    try:
+        cases, how = run_cases("train", flags, (asker(fitting.fitted), asker(fitting.side_by_side)))
+    except KeyboardInterrupt:
+        say("nothing was released: no model and no metrics")
+        raise
+    if output is not None and models[0] is not None:
+        from dpcalc.training.model import save
+
+        save(models[0], output)
+    emit("train", cases, {**how, "output": None})
+
+
+def _combinations(flags: dict[str, Any]) -> int:
+    count = 1
+    for name, parts in flags.items():
+        if isinstance(parts, tuple) and parts and isinstance(parts[0], list) and name != "gates":
+            count *= sum(map(len, parts))
+    return count
+
+
+@contextlib.contextmanager
+def _bar(replicas: int) -> Iterator[Callable[[int, int], None] | None]:
+    """Show on a terminal how far a run is and how long it will take; yield what to call with (done, in all)."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    label = "replicas" if replicas > 1 else "steps"
+    with click.progressbar(length=1, label=label, file=sys.stderr, show_pos=True) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.length = total
+            bar.update(done - bar.pos)
+
+        yield progress

@@ -1,0 +1,157 @@
+"""Convex sets that iterates are projected onto after every step.
+
+What is accounted is a set of a given diameter. Projections are rounded like all else, so that a ball is projected onto
+as if its radius were smaller by a part of 1e-12, more than the rounding of a norm can add; a box needs no such care.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.errors import SpecError
+
+Array = NDArray[np.float64]
+Projector = Callable[[Array], bool]
+
+_SLACK = 1e-12
+_UNIT = 2.0**-53
+
+
+@dataclass(frozen=True)
+class Ball:
+    """The Euclidean ball of radius R > 0 about 0."""
+
+    radius: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.radius < math.inf:
+            raise SpecError(f"the radius of a ball is {self.radius!r}; it must be a number > 0", "see --radius")
+
+    @property
+    def diameter(self) -> float:
+        """Twice the radius."""
+        return 2.0 * self.radius
+
+    def inner(self, columns: int) -> tuple[float, float]:
+        """Return the norm that vectors of so many entries are given, and the square of that past which they are moved.
+
+        Computed norms are meant; the second is between the first and the radius, so that nothing is moved twice.
+        """
+        margin = max(_SLACK, (columns + 8) * _UNIT)
+        return self.radius * (1.0 - margin), (self.radius * (1.0 - 0.5 * margin)) ** 2
+
+    def project(self, w: Array) -> bool:
+        """Move w, shape (d,) or (replicas, d), to the nearest point, in place; return whether anything was moved."""
+        held, most = self.inner(w.shape[-1])
+        squares = np.einsum("...i,...i->...", w, w)
+        outside = squares > most
+        if not np.any(outside):
+            return False
+        w *= np.where(outside, held / np.sqrt(np.maximum(squares, most)), 1.0)[..., np.newaxis]
+        return True
+
+    def projector(self, columns: int) -> Projector:
+        """Return `project` for one vector of so many entries, as fast as can be."""
+        (held, most), dot, sqrt = self.inner(columns), np.dot, math.sqrt
+
+        def project(w: Array) -> bool:
+            norm = dot(w, w)
+            if norm <= most:
+                return False
+            w *= held / sqrt(norm)
+            return True
+
+        return project
+
+    def contains(self, w: Array) -> bool:
+        """Return whether w, shape (d,) or (replicas, d), lies in the ball."""
+        return bool(np.all(np.einsum("...i,...i->...", w, w) <= self.radius * self.radius))
+
+
+@dataclass(frozen=True)
+class Box:
+    """The set low <= w <= high, entry by entry: bounds are numbers or arrays of shape (d,). An interval for d = 1.
+
+    Bounds that are arrays give the set its dimension; for numbers ``columns`` does.
+    """
+
+    low: Any
+    high: Any
+    columns: int = 1
+
+    def __post_init__(self) -> None:
+        shape = np.broadcast_shapes(np.shape(self.low), np.shape(self.high), (self.columns,))
+        low, high = (np.broadcast_to(np.asarray(x, dtype=np.float64), shape) for x in (self.low, self.high))
+        if low.ndim != 1 or not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
+            raise SpecError("the bounds of a box must be finite, low <= high", "give one pair, or one per column")
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+        object.__setattr__(self, "columns", len(low))
+
+    @property
+    def radius(self) -> float:
+        """The largest norm of a point of the box, rounded up."""
+        return _norm_up(np.maximum(np.abs(self.low), np.abs(self.high)))
+
+    @property
+    def diameter(self) -> float:
+        """The distance of opposite corners, rounded up."""
+        return _norm_up(self.high - self.low)
+
+    def project(self, w: Array) -> bool:
+        """As `Ball.project`."""
+        if self.contains(w):
+            return False
+        np.clip(w, self.low, self.high, out=w)
+        return True
+
+    def projector(self, columns: int) -> Projector:
+        """As `Ball.projector`."""
+        return self.project
+
+    def contains(self, w: Array) -> bool:
+        """As `Ball.contains`."""
+        return bool(np.all((w >= self.low) & (w <= self.high)))
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The whole space: nothing is projected."""
+
+    @property
+    def radius(self) -> float:
+        """No bound: inf."""
+        return math.inf
+
+    @property
+    def diameter(self) -> float:
+        """No bound: inf."""
+        return math.inf
+
+    def project(self, w: Array) -> bool:
+        """Leave w as it is."""
+        return False
+
+    def projector(self, columns: int) -> Projector:
+        """As `Ball.projector`."""
+        return self.project
+
+    def contains(self, w: Array) -> bool:
+        """Return whether w is finite."""
+        return bool(np.isfinite(w).all())
+
+
+Domain = Ball | Box | Whole
+
+
+def _norm_up(sides: Array) -> float:
+    longest = float(np.max(sides, initial=0.0))
+    if np.count_nonzero(sides) <= 1:
+        return longest  # an interval: exact
+    return math.nextafter(math.sqrt(math.fsum((sides * sides).tolist())) * (1.0 + 8.0 * _UNIT), math.inf)

@@ -1,0 +1,343 @@
+"""Independent runs by the thousand, as one array.
+
+The runs are cut into blocks whose width follows from the plan and their number alone, and every block draws from a
+generator of its own, ``SeedSequence(seed, spawn_key=(0, block))``: the numbers do not depend on how many threads share
+the blocks, or on which takes which.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.errors import SpecError
+from dpcalc.training import kernels, orders
+from dpcalc.training.domain import Ball, Box
+from dpcalc.training.noise import fill
+from dpcalc.training.plan import Plan
+from dpcalc.training.problem import Problem
+from dpcalc.training.single import Progress, prepared
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+Statistic = Callable[[Array], Array]
+
+_ENTRIES = 1 << 16  # of a block's state, and of the noise drawn at once: 512 KiB
+_ORDERS = 1 << 24  # indices of a block's orders: 64 MiB
+_PRODUCTS = 1 << 19  # records times replicas looked at together
+_FEW = 64  # a batch that is drawn member by member
+_BEATS = 1 << 22  # numbers of noise between two calls of progress
+
+
+class Step(NamedTuple):
+    """A step of all replicas of a block.
+
+    Attributes:
+        number: how many steps come before it.
+        rows: indices of records: None for all; shape (size,) where all replicas use the same; else (size, replicas).
+        size, divisor: of the batch.
+    """
+
+    number: int
+    rows: Index | None
+    size: int
+    divisor: int
+
+
+def train(
+    plan: Plan, problem: Problem, replicas: int, seed: int | None = None, *, workers: int | None = None,
+    common_order: bool = False, start: Array | None = None, progress: Progress | None = None,
+    statistic: Statistic | None = None,
+) -> Array:  # fmt: skip
+    """Return what independent runs of a plan end with.
+
+    Args:
+        plan, problem, start: as in `dpcalc.training.single.train`.
+        replicas: number of runs, >= 1.
+        seed: of all randomness; from the operating system where not given.
+        workers: number of threads; by default one per available core.
+        common_order: whether all runs share one draw of the order of records, of what is skipped and of the stop; the
+            noise is always their own. Cheaper; the law is then that given the order.
+        progress: called with (steps of runs done, in all), one call at a time, from any thread.
+        statistic: a function of the weights of some runs, shape (m, d), to an array whose first axis is m; what it
+            gives is returned in place of the weights. It may be called from several threads.
+
+    Returns:
+        Shape (replicas, d): of every run what `Trained.weights` is; or what ``statistic`` gives, joined.
+
+    Raises:
+        SpecError: as in `dpcalc.training.single.train`, or there is nothing to run.
+    """
+    if replicas < 1:
+        raise SpecError(f"{replicas} runs are asked for", "ask for one or more")
+    w = prepared(plan._replace(release="last") if plan.release in ("pass", "step") else plan, problem, start)
+    root = np.random.SeedSequence(seed)
+    edges = _edges(plan, replicas, common_order)
+    report = _Progress(progress, plan.steps * replicas)
+    result: list[Array] = [w] * (len(edges) - 1)
+
+    def run(block: int) -> None:
+        width = edges[block + 1] - edges[block]
+        generator = _generator(root, 0, block)
+        shared = _generator(root, 1) if common_order else None
+        weights = _Block(plan, problem, w, width, generator, shared, report).execute()
+        result[block] = weights if statistic is None else np.asarray(statistic(weights))
+
+    count = min(len(result), workers or len(os.sched_getaffinity(0)))
+    if count <= 1:
+        for block in range(len(result)):
+            run(block)
+    else:
+        with ThreadPoolExecutor(count) as pool:
+            list(pool.map(run, range(len(result))))
+    return np.concatenate(result)
+
+
+def _generator(root: np.random.SeedSequence, *key: int) -> np.random.Generator:
+    """Return the generator with this key; a sequence that is spawned from keeps a count, which no result may show."""
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(root.entropy, spawn_key=key)))
+
+
+def _edges(plan: Plan, replicas: int, common: bool) -> list[int]:
+    """Return where blocks of runs begin, and the number of runs: as equal as can be, and no wider than caches like."""
+    widest = max(64, _ENTRIES // plan.columns)
+    if plan.order in ("shuffle", "shuffle-once") and not common:
+        widest = max(1, min(widest, _ORDERS // plan.records))
+    blocks = -(-replicas // widest)
+    if blocks > 1 and blocks % 2 and replicas // (blocks + 1) >= 64:
+        blocks += 1  # two threads share an even number best
+    return [replicas * block // blocks for block in range(blocks + 1)]
+
+
+class _Progress:
+    """Adds up what the threads have done."""
+
+    def __init__(self, report: Progress | None, total: int) -> None:
+        self.report, self.total, self.done, self.lock = report, total, 0, threading.Lock()
+
+    def add(self, steps: int) -> None:
+        if self.report is not None:
+            with self.lock:
+                self.done += steps
+                self.report(self.done, self.total)
+
+
+class _Block:
+    """The runs of one block.
+
+    Their iterates are the columns of ``state`` times ``unit``, shape (d, replicas). In units of the noise of a step,
+    eta_t scale_t, noise is added as drawn.
+    """
+
+    def __init__(
+        self, plan: Plan, problem: Problem, start: Array, width: int, generator: np.random.Generator,
+        shared: np.random.Generator | None, report: _Progress,
+    ) -> None:  # fmt: skip
+        from scipy.linalg.blas import dger  # adds an outer product in one pass, which numpy cannot
+
+        self.plan, self.problem, self.start, self.generator, self.report = plan, problem, start, generator, report
+        self.width, self.shared = width, shared
+        self.overwrite = kernels.in_place(problem.loss)
+        shape = (plan.columns, width)
+        self.noisy = not plan.output_scale
+        self.unit = 1.0
+        self.state = np.repeat(start[:, np.newaxis], width, axis=1)
+        self.held, self.most = plan.domain.inner(plan.columns) if isinstance(plan.domain, Ball) else (np.inf, np.inf)
+        self.noise = np.empty(
+            (max(1, min(plan.steps if self.noisy else 1, _ENTRIES // (plan.columns * width))), *shape)
+        )
+        self.left = 0  # steps whose noise is drawn and not used
+        self.z, self.norms = np.empty(width), np.empty(width)
+        self.add_product = dger
+        self.step_size = _one_by_one(plan.step_size)
+        self.scale = _one_by_one(plan.scale)
+
+    def execute(self) -> Array:
+        """Return the weights of every run, shape (replicas, d)."""
+        plan = self.plan
+        drawing = self.shared or self.generator
+        skips, stops = orders.extents(plan, drawing, 1 if self.shared else self.width)
+        skips, stops = (np.broadcast_to(each, self.width) for each in (skips, stops))
+        last, longest = int(stops.max()), int(skips.max())
+        steps = _together(plan, drawing) if self.shared or plan.order in ("fixed", "full") else self._apart()
+        found = np.empty((self.width, plan.columns))
+        total = np.zeros((plan.columns, self.width))
+        beat = max(1, _BEATS // (plan.columns * self.width))
+        with np.errstate(over="ignore", divide="ignore"):  # of e^(y z), and by the norm of 0: neither is made use of
+            for step in steps:
+                if step.number >= last:
+                    break
+                if plan.release == "average":
+                    total += self.unit * self.state
+                self._take(step)
+                done = step.number + 1
+                if step.number < longest:
+                    idle = skips > step.number
+                    self.state[:, idle] = self.start[:, np.newaxis] / self.unit
+                if plan.stops or done == last:
+                    ended = stops == done
+                    found[ended] = (self.unit * self.state[:, ended]).T
+                if done % beat == 0:
+                    self.report.add(beat * self.width)
+        self.report.add(plan.steps * self.width - last // beat * beat * self.width)
+        if isinstance(plan.domain, Box):
+            plan.domain.project(found)  # the unit may have moved what lies on the border
+        return self._published(total.T / last if plan.release == "average" else found)
+
+    def _published(self, weights: Array) -> Array:
+        if not self.plan.output_scale:
+            return weights
+        noise = np.empty(weights.shape)
+        fill(self.generator, self.plan.noise, noise)
+        return weights + self.plan.output_scale * noise
+
+    def _take(self, step: Step) -> None:
+        """Take a step."""
+        plan = self.plan
+        eta, scale = self.step_size(step.number), self.scale(step.number)
+        unit = eta * scale if self.noisy else 1.0
+        moves = self._moves()
+        self._add_descent(step, eta / (step.divisor * unit), moves)
+        weight = self.problem.loss.regularisation
+        kept = (1.0 - eta * (weight * step.size / step.divisor)) * (self.unit / unit)
+        if kept != 1.0:
+            self.state *= kept
+        self.unit = unit
+        np.add(self.state, moves, out=self.state)
+        if isinstance(plan.domain, Ball):
+            self._into_ball(moves)
+        elif isinstance(plan.domain, Box):
+            low, high = plan.domain.low[:, np.newaxis] / unit, plan.domain.high[:, np.newaxis] / unit
+            np.clip(self.state, low, high, out=self.state)
+
+    def _moves(self) -> Array:
+        """Return an array of the noise of a step, to be added (its law is symmetric); the caller may overwrite it."""
+        if not self.noisy:
+            self.noise.fill(0.0)
+            self.left = len(self.noise)
+        elif not self.left:
+            fill(self.generator, self.plan.noise, self.noise)
+            self.left = len(self.noise)
+        moves: Array = self.noise[-self.left]
+        self.left -= 1
+        return moves
+
+    def _add_descent(self, step: Step, factor: float, out: Array) -> None:
+        """Add a multiple of the sum of minus the gradients of the data at the state, in one array."""
+        features, labels, _ = self.problem
+        if step.rows is None:
+            self._of_many(features, labels, factor, out)
+        elif step.rows.ndim == 2:
+            self._of_own(step.rows, factor, out)
+        elif step.size == 1:
+            row = step.rows[0]
+            x, z = features[row], self.z
+            np.dot(self.unit * x, self.state, out=z)
+            self.overwrite(z, float(labels[row]))
+            self.add_product(factor, z, x, a=out.T, overwrite_a=True)
+        else:
+            self._of_many(features[step.rows], labels[step.rows], factor, out)
+
+    def _of_many(self, x: Array, y: Array, factor: float, out: Array) -> None:
+        """As `_add_descent`, for records that are the same for all runs."""
+        most = max(1, _PRODUCTS // self.width)
+        for first in range(0, len(x), most):
+            some = x[first : first + most]
+            z = some @ self.state
+            z *= self.unit
+            self.overwrite(z, y[first : first + most, np.newaxis])
+            z *= factor
+            out += some.T @ z
+
+    def _of_own(self, rows: Index, factor: float, out: Array) -> None:
+        """As `_add_descent`, for records of each run's own."""
+        features, labels, _ = self.problem
+        for chosen in rows:
+            x: Array = np.ascontiguousarray(features[chosen].T)
+            z = np.einsum("ij,ij->j", x, self.state, out=self.z)
+            np.multiply(z, self.unit, out=z)
+            self.overwrite(z, labels[chosen])
+            np.multiply(z, factor, out=z)
+            np.multiply(x, z, out=x)
+            out += x
+
+    def _into_ball(self, spare: Array) -> None:
+        """Project every run onto the ball; ``spare`` is overwritten."""
+        state, norms, most = self.state, self.norms, self.most / self.unit**2
+        np.multiply(state, state, out=spare)
+        np.add.reduce(spare, axis=0, out=norms)
+        if norms.max() > most:
+            inside = norms <= most
+            np.sqrt(norms, out=norms)
+            np.divide(self.held / self.unit, norms, out=norms)
+            norms[inside] = 1.0
+            np.multiply(state, norms, out=state)
+
+    def _apart(self) -> Iterator[Step]:
+        """Yield the steps of runs that each have an order of their own."""
+        plan, width, generator = self.plan, self.width, self.generator
+        if plan.order in ("sample", "draw"):
+            total, size, divisor = plan.batches[0]
+            for number in range(total):
+                if plan.order == "draw" or size == 1:
+                    yield Step(number, generator.integers(0, plan.records, size=(size, width)), size, divisor)
+                else:
+                    yield Step(number, subsets(generator, plan.records, size, width), size, divisor)
+            return
+        number, order = 0, np.empty((0, 0), dtype=np.int32)
+        whole = np.arange(plan.records, dtype=np.int32 if plan.records < 2**31 else np.int64)
+        shift = np.zeros(width, dtype=np.int64)
+        if plan.order == "rotation":
+            shift = generator.integers(plan.records, size=width)
+        for _ in range(plan.passes):
+            if plan.order == "shuffle" or (plan.order == "shuffle-once" and not order.size):
+                order = np.repeat(whole[np.newaxis], width, axis=0)
+                generator.permuted(order, axis=1, out=order)
+            used = 0
+            for count, size, divisor in plan.batches:
+                for _ in range(count):
+                    if plan.order == "rotation":
+                        rows = (shift + np.arange(used, used + size)[:, np.newaxis]) % plan.records
+                    else:
+                        rows = order[:, used : used + size].T
+                    yield Step(number, rows, size, divisor)
+                    used, number = used + size, number + 1
+
+
+def subsets(generator: np.random.Generator, records: int, size: int, count: int) -> Index:
+    """Return independent uniform subsets of ``size`` of the ``records`` first numbers, shape (size, count).
+
+    Floyd's algorithm for small ones, all of them at once; else the head of a uniform order.
+    """
+    if size > min(_FEW, records // 2):
+        whole = np.repeat(np.arange(records)[np.newaxis], count, axis=0)
+        return generator.permuted(whole, axis=1, out=whole)[:, :size].T
+    chosen = np.empty((size, count), dtype=np.int64)
+    for k in range(size):
+        newest = records - size + k
+        drawn = generator.integers(0, newest, size=count, endpoint=True)
+        known = (chosen[:k] == drawn).any(axis=0)
+        chosen[k] = np.where(known, newest, drawn)
+    return chosen
+
+
+def _together(plan: Plan, generator: np.random.Generator) -> Iterator[Step]:
+    """Yield the steps of runs that share one order."""
+    for stretch in orders.stretches(plan, generator):
+        for k in range(stretch.steps):
+            rows = None if stretch.rows is None else stretch.rows[k]
+            yield Step(stretch.first + k, rows, stretch.size, stretch.divisor)
+
+
+def _one_by_one(value: float | Array) -> Callable[[int], float]:
+    """Return step -> value."""
+    if isinstance(value, float):
+        return lambda _: value
+    numbers: list[Any] = value.tolist()
+    return numbers.__getitem__

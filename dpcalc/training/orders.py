@@ -1,0 +1,122 @@
+"""Which records each step uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.training.plan import Plan
+
+Index = NDArray[np.int64]
+
+_ENTRIES = 1 << 16  # indices made at once, where no whole order is needed
+
+
+class Stretch(NamedTuple):
+    """Equal steps in a row.
+
+    Attributes:
+        first: number of steps before these, skipped ones included.
+        rows: indices of records, shape (steps, size); None where every step uses all.
+        steps: how many.
+        size, divisor: of the batch.
+        ends_pass: whether the last of them ends a pass.
+    """
+
+    first: int
+    rows: Index | None
+    steps: int
+    size: int
+    divisor: int
+    ends_pass: bool
+
+
+class Extent(NamedTuple):
+    """The steps that are executed: ``begin`` .. ``end`` - 1, counted from 0."""
+
+    begin: int
+    end: int
+
+
+def extent(plan: Plan, generator: np.random.Generator) -> Extent:
+    """Return which steps are executed: a uniform prefix is skipped, or the run stops at random, where it does."""
+    skips, stops = extents(plan, generator, 1)
+    return Extent(int(skips[0]), int(stops[0]))
+
+
+def extents(plan: Plan, generator: np.random.Generator, count: int) -> tuple[Index, Index]:
+    """Return independent draws of how many steps are skipped, and of the step that is the last, shape (count,)."""
+    skips = np.zeros(count, dtype=np.int64)
+    stops = np.full(count, plan.steps, dtype=np.int64)
+    if plan.longest_skip:
+        skips = generator.integers(0, plan.longest_skip, size=count, endpoint=True)
+    if plan.stop_law is not None:
+        law = np.cumsum(plan.stop_law)
+        stops = np.minimum(np.searchsorted(law, generator.random(count) * law[-1], side="right"), plan.steps - 1) + 1
+    elif plan.stops:
+        stops = generator.integers(1, plan.steps, size=count, endpoint=True)
+    return skips, stops
+
+
+def stretches(plan: Plan, generator: np.random.Generator, within: Extent | None = None) -> Iterator[Stretch]:
+    """Yield all steps of one run, in order."""
+    begin, end = within or Extent(0, plan.steps)
+    for stretch in _all(plan, generator):
+        low, high = max(0, begin - stretch.first), min(stretch.steps, end - stretch.first)
+        if low < high:
+            rows = None if stretch.rows is None else stretch.rows[low:high]
+            last = stretch.ends_pass and high == stretch.steps
+            yield stretch._replace(first=stretch.first + low, rows=rows, steps=high - low, ends_pass=last)
+        if stretch.first + stretch.steps >= end:
+            return
+
+
+def _all(plan: Plan, generator: np.random.Generator) -> Iterator[Stretch]:
+    if plan.order == "full":
+        batch = plan.batches[0]
+        yield Stretch(0, None, batch.steps, batch.size, batch.divisor, True)
+    elif plan.order in ("sample", "draw"):
+        yield from _sampled(plan, generator)
+    else:
+        first = 0
+        order: Index | None = None
+        for _ in range(plan.passes):
+            if plan.order == "shuffle" or (plan.order == "shuffle-once" and order is None):
+                order = generator.permutation(plan.records)
+            elif plan.order == "rotation":
+                order = np.roll(np.arange(plan.records), -int(generator.integers(plan.records)))
+            yield from _one_pass(plan, order, first)
+            first += plan.steps_per_pass
+
+
+def _one_pass(plan: Plan, order: Index | None, first: int) -> Iterator[Stretch]:
+    """Yield the steps of a pass in this order of records (None: that of the data)."""
+    used = 0
+    for number, (count, size, divisor) in enumerate(plan.batches, start=1):
+        most = max(1, _ENTRIES // size)
+        for done in range(0, count, most):
+            steps = min(most, count - done)
+            some = slice(used, used + steps * size)
+            rows = np.arange(some.start, some.stop) if order is None else order[some]
+            ends = number == len(plan.batches) and done + steps == count
+            yield Stretch(first, rows.reshape(steps, size), steps, size, divisor, ends)
+            used += steps * size
+            first += steps
+
+
+def _sampled(plan: Plan, generator: np.random.Generator) -> Iterator[Stretch]:
+    """Yield steps on fresh draws: single records with replacement, or batches without."""
+    (total, size, divisor), records = plan.batches[0], plan.records
+    most = max(1, _ENTRIES // size)
+    for first in range(0, total, most):
+        steps = min(most, total - first)
+        if plan.order == "draw" or size == 1:
+            rows = generator.integers(0, records, size=(steps, size))
+        else:
+            rows = np.empty((steps, size), dtype=np.int64)
+            for row in rows:
+                row[:] = generator.choice(records, size, replace=False, shuffle=False)
+        yield Stretch(first, rows, steps, size, divisor, first + steps == total)

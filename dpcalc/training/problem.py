@@ -1,0 +1,79 @@
+"""The data and the loss of a linear model, and the check that they are what was accounted."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.errors import SpecError
+from dpcalc.losses import SIGNED, Loss
+
+Array = NDArray[np.float64]
+
+_PIECE = 1 << 20  # entries looked at together
+
+
+class Problem(NamedTuple):
+    """A linear model's data and loss.
+
+    Attributes:
+        features: shape (n, d), float64, C-contiguous; may be a memory map.
+        labels: shape (n,), float64.
+        loss: of the catalogue, with the bounds on features and labels.
+    """
+
+    features: Array
+    labels: Array
+    loss: Loss
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of records and of columns."""
+        rows, columns = self.features.shape
+        return rows, columns
+
+
+def verify(problem: Problem, *, norm: int = 2) -> None:
+    """Refuse data outside the bounds by which the loss was accounted.
+
+    Args:
+        problem: data and loss.
+        norm: of the features: 2, or 1 for Laplace noise in several dimensions.
+
+    Raises:
+        SpecError: wrong shapes or types, features longer than ``feature_bound``, labels beyond ``label_bound`` or, for
+            hinge and logistic, other than +1 and -1.
+    """
+    x, y, loss = problem
+    if x.ndim != 2 or y.shape != (len(x),) or not len(x) or not x.shape[1]:
+        raise SpecError(
+            f"features have shape {x.shape} and labels {y.shape}", "they must be (records, columns) and (records,)"
+        )
+    if x.dtype != np.float64 or y.dtype != np.float64 or not x.flags.c_contiguous:
+        raise SpecError("features and labels must be float64 in C order", "use np.ascontiguousarray(x, dtype=float)")
+    step = max(1, _PIECE // x.shape[1])
+    for first in range(0, len(x), step):
+        piece = x[first : first + step]
+        size = np.abs(piece).sum(axis=1) if norm == 1 else np.sqrt(np.einsum("ij,ij->i", piece, piece))
+        _refuse_outside(size, loss.feature_bound, first, "feature_bound")
+    if loss.name in SIGNED:
+        wrong = np.abs(y) != 1.0
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise SpecError(f"the label of record {row + 1} is {y[row]:g}", f"labels of {loss.name} are +1 and -1")
+    elif loss.label_bound is not None:
+        _refuse_outside(np.abs(y), loss.label_bound, 0, "label_bound")
+    elif not np.isfinite(y).all():
+        raise SpecError(f"the label of record {int(np.isfinite(y).argmin()) + 1} is not finite", "leave it out")
+
+
+def _refuse_outside(size: Array, bound: float, first: int, name: str) -> None:
+    outside = ~(size <= bound)  # nan is outside
+    if outside.any():
+        row = int(outside.argmax())
+        raise SpecError(
+            f"record {first + row + 1} has {size[row]:.17g}, and {name} is {bound:.17g}",
+            f"clip the data, with a little room for rounding, or give --{name.replace('_', '-')} >= {size.max():.17g}",
+        )

@@ -1,0 +1,323 @@
+"""One run: the algorithm as accounted, on one set of data."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import cycle
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.errors import MissingParameter, SpecError
+from dpcalc.losses import Loss
+from dpcalc.training import kernels, orders
+from dpcalc.training.domain import Ball, Box
+from dpcalc.training.noise import Source, fill
+from dpcalc.training.plan import Plan
+from dpcalc.training.problem import Problem, verify
+
+Array = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+_ENTRIES = 1 << 15  # noise drawn at once: 256 KiB
+_STEPS = 512  # steps in a block
+_MAX_RELEASED = 1 << 28  # numbers
+
+
+class Tally(NamedTuple):
+    """What was really executed.
+
+    Attributes:
+        steps: number of steps.
+        gradients: number of gradients of single records.
+        batches: (size, divisor) -> number of steps.
+        draws: noise variables drawn in steps.
+        scales: least and largest scale of Z over the steps.
+        projections: number of steps after which the projection moved the iterate.
+    """
+
+    steps: int
+    gradients: int
+    batches: dict[tuple[int, int], int]
+    draws: int
+    scales: tuple[float, float]
+    projections: int
+
+
+class Trained(NamedTuple):
+    """The outcome of a run.
+
+    Attributes:
+        weights: what the algorithm is run for, shape (d,).
+        released: all that it publishes, shape (k, d); the last row is ``weights``.
+        tally: what was executed. With a random skip or stop it tells what must stay hidden: never publish it.
+    """
+
+    weights: Array
+    released: Array
+    tally: Tally
+
+
+def train(
+    plan: Plan, problem: Problem, source: Source, *, start: Array | None = None, progress: Progress | None = None
+) -> Trained:
+    """Execute a plan.
+
+    Args:
+        plan: what is executed.
+        problem: data and loss, within the bounds accounted.
+        source: of the order of records and of the noise.
+        start: shape (d,), in the domain and chosen without looking at the data; 0 where not given.
+        progress: called with (steps done, steps in all) after every block.
+
+    Raises:
+        SpecError: data, loss or start are not what was accounted, or the iterates to be released are too many.
+    """
+    w = prepared(plan, problem, start)
+    return _Run(plan, problem, source, w, progress).execute()
+
+
+def prepared(plan: Plan, problem: Problem, start: Array | None) -> Array:
+    """Return the first iterate, all that must hold of data, loss and start checked.
+
+    Raises:
+        SpecError: see `train`.
+    """
+    if problem.shape != (plan.records, plan.columns):
+        raise SpecError(f"the plan is for data of shape {plan.records, plan.columns}, not {problem.shape}", "plan anew")
+    verify(problem, norm=plan.norm)
+    check_loss(plan, problem.loss)
+    count = {"step": plan.steps, "pass": plan.passes}.get(plan.release, 1)
+    if count * plan.columns > _MAX_RELEASED:
+        raise SpecError(f"{count} iterates of {plan.columns} numbers are released: too many to hold", "fewer steps")
+    w = np.zeros(plan.columns) if start is None else np.array(start, dtype=np.float64)
+    if w.shape != (plan.columns,) or not np.isfinite(w).all():
+        raise SpecError(
+            f"the start has shape {w.shape}; it must be {plan.columns} finite numbers", "leave it out for 0"
+        )
+    if plan.from_zero and w.any():
+        raise SpecError("this algorithm starts at 0", "leave out the start")
+    if start is None:
+        plan.domain.project(w)
+    if not plan.domain.contains(w):
+        raise SpecError("the start lies outside the constraint set", "choose one within")
+    if plan.from_zero and w.any():
+        raise SpecError("this algorithm starts at 0, and the constraint set does not hold it", "choose one that does")
+    return w
+
+
+def check_loss(plan: Plan, loss: Loss) -> None:
+    """Refuse a loss whose constants are not within those accounted.
+
+    Raises:
+        SpecError: one is not.
+        MissingParameter: one is not known of this loss on the domain.
+    """
+    accounted, reach = plan.accounted, plan.domain.radius
+    weight = accounted.get("regularisation", accounted.get("strong_convexity", 0.0))
+    if loss.regularisation != weight:
+        raise SpecError(
+            f"the loss has regularisation {loss.regularisation:g}, accounted was {weight:g}", "use the same"
+        )
+    data = replace(loss, regularisation=0.0)
+    found: dict[str, float | None] = {}
+    if "lipschitz" in accounted:
+        found["lipschitz"] = _lipschitz(data, reach)
+    if "smoothness" in accounted:
+        found["smoothness"] = loss.smoothness
+    if "holder_constant" in accounted:
+        found["holder_constant"] = data.hoelder_constant(accounted.get("holder_exponent"))
+    for name in ("gradient_at_zero", "loss_at_zero"):
+        if name in accounted:
+            found[name] = getattr(data, name)
+    for name, value in found.items():
+        if value is None or not value <= accounted[name]:
+            shown = "none" if value is None else f"{value:.17g}"
+            raise SpecError(
+                f"the {loss.name} loss has {name} {shown}, accounted was {accounted[name]:.17g}",
+                "describe the run by the loss that is trained",
+            )
+
+
+def _lipschitz(loss: Loss, reach: float) -> float:
+    """Return the least of what is known to bound the gradients where |w| <= reach.
+
+    Raises:
+        MissingParameter: nothing is.
+    """
+    forms = [replace(loss, radius=reach)] if math.isfinite(reach) else []
+    if loss.radius is not None and reach <= loss.radius:
+        forms.append(loss)
+    forms.append(replace(loss, radius=None))
+    known = []
+    for form in forms:
+        try:
+            known.append(form.lipschitz)
+        except MissingParameter as error:
+            missing = error
+    if not known:
+        raise missing
+    return min(known)
+
+
+class _Run:
+    """The state of one run."""
+
+    def __init__(self, plan: Plan, problem: Problem, source: Source, w: Array, progress: Progress | None) -> None:
+        self.plan, self.problem, self.generator, self.w, self.progress = plan, problem, source.generator, w, progress
+        self.batches: Counter[tuple[int, int]] = Counter()
+        self.scales = (math.inf, 0.0)
+        self.steps = self.moved = self.drawn = 0
+        self.sum = np.zeros_like(w)
+        self.released: list[Array] = []
+        self.descent, self.overwrite = kernels.scalar(problem.loss), kernels.in_place(problem.loss)
+        self.most = max(1, min(_STEPS, _ENTRIES // plan.columns))
+        stacked = np.empty((self.most + 1, 3, plan.columns))
+        self.stacked = stacked, list(stacked[:, 1:]), list(stacked[1:, 2])  # views are made once
+
+    def execute(self) -> Trained:
+        plan = self.plan
+        within = orders.extent(plan, self.generator)
+        with np.errstate(over="ignore"):  # of e^(y z), where the gradient is 0
+            for stretch in orders.stretches(plan, self.generator, within):
+                for done in range(0, stretch.steps, self.most):
+                    count = min(self.most, stretch.steps - done)
+                    rows = None if stretch.rows is None else stretch.rows[done : done + count]
+                    self._block(stretch._replace(first=stretch.first + done, rows=rows, steps=count))
+                    if self.progress is not None:
+                        self.progress(self.steps, within.end - within.begin)
+                if plan.release == "pass" and stretch.ends_pass:
+                    self.released.append(self.w.copy())
+        return self._finished()
+
+    def _block(self, stretch: orders.Stretch) -> None:
+        """Execute some equal steps, their noise drawn at once."""
+        plan = self.plan
+        part = slice(stretch.first, stretch.first + stretch.steps)
+        eta = np.broadcast_to(
+            plan.step_size if isinstance(plan.step_size, float) else plan.step_size[part], stretch.steps
+        )
+        scale = np.broadcast_to(plan.scale if isinstance(plan.scale, float) else plan.scale[part], stretch.steps)
+        noise = np.zeros((stretch.steps, plan.columns))
+        if not plan.output_scale:
+            fill(self.generator, plan.noise, noise)
+            self.drawn += noise.size
+            np.multiply(noise, (-eta * scale)[:, np.newaxis], out=noise)
+        if stretch.rows is not None and stretch.size == 1:
+            self._on_records(stretch, eta, noise)
+        elif stretch.rows is None or stretch.size * plan.columns > _ENTRIES:
+            self._on_many(stretch, eta, noise)
+        else:
+            self._on_batches(stretch, eta, noise)
+        self.scales = min(self.scales[0], float(scale.min())), max(self.scales[1], float(scale.max()))
+        self.steps += stretch.steps
+        self.batches[stretch.size, stretch.divisor] += stretch.steps
+
+    def _on_records(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
+        """Take steps on single records.
+
+        Noise, record and iterate of a step are stacked: one small product yields <w, x> and |w|^2, another the next
+        iterate, written where the next step wants it. Whether w must be projected is seen one step later, and done by
+        its weight; a box, and iterates that are kept, are projected at once.
+        """
+        assert stretch.rows is not None
+        plan, descent, dot, steps, moved = self.plan, self.descent, np.dot, stretch.steps, 0
+        rows = stretch.rows[:, 0]
+        stacked, tails, nexts = self.stacked
+        stacked[:steps, 0] = noise
+        stacked[:steps, 1] = self.problem.features[rows]
+        stacked[0, 2] = self.w
+        most, at_once, held = self._lazily()
+        kept = (1.0 - eta * (self.problem.loss.regularisation / stretch.divisor)).tolist()
+        factors = (eta / stretch.divisor).tolist()
+        both, weights, labels = np.empty(2), np.ones(3), self.problem.labels[rows].tolist()
+        for whole, tail, after, y, factor, c in zip(stacked, tails, nexts, labels, factors, kept, strict=False):
+            dot(tail, tail[1], both)
+            z, norm = both.tolist()
+            if norm > most:
+                shrunk = held / math.sqrt(norm)
+                z, c, moved = z * shrunk, c * shrunk, moved + 1
+            weights[1], weights[2] = factor * descent(z, y), c
+            dot(weights, whole, after)
+            if at_once:
+                self._settle(whole[2], after)
+        self.w[:] = stacked[steps, 2]
+        self.moved += moved + plan.domain.project(self.w)
+
+    def _settle(self, before: Array, after: Array) -> None:
+        """Project the iterate after a step, and take note of what is kept."""
+        self.moved += self.plan.domain.project(after)
+        if self.plan.release == "average":
+            self.sum += before
+        elif self.plan.release == "step":
+            self.released.append(after.copy())
+
+    def _on_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
+        """Take steps on small batches, the iterate stacked below the records as in `_on_records`."""
+        assert stretch.rows is not None
+        plan, overwrite, dot, size = self.plan, self.overwrite, np.dot, stretch.size
+        features, labels = self.problem.features, self.problem.labels[stretch.rows]
+        stacked = np.empty((2, size + 1, plan.columns))  # of this step and of the next, in turn
+        places = cycle([(whole, whole[:size], whole[size], other[size]) for whole, other in (stacked, stacked[::-1])])
+        stacked[0, size] = self.w
+        most, at_once, held = self._lazily()
+        kept = (1.0 - eta * (self.problem.loss.regularisation * size / stretch.divisor)).tolist()
+        factors = (eta / stretch.divisor).tolist()
+        weights = np.empty(size + 1)
+        slopes, moved, after = weights[:size], 0, self.w
+        for rows, y, drawn, factor, c in zip(stretch.rows, labels, noise, factors, kept, strict=True):
+            whole, x, w, after = next(places)
+            features.take(rows, axis=0, out=x, mode="clip")  # the indices are within, and need no check
+            dot(whole, w, weights)
+            norm = weights[size]
+            if norm > most:
+                shrunk = held / math.sqrt(norm)
+                weights *= shrunk
+                c, moved = c * shrunk, moved + 1
+            overwrite(slopes, y)
+            slopes *= factor
+            weights[size] = c
+            dot(weights, whole, after)
+            after += drawn
+            if at_once:
+                self._settle(w, after)
+        self.w[:] = after
+        self.moved += moved + plan.domain.project(self.w)
+
+    def _on_many(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
+        """Take steps on large batches or on all records, which are not copied where they need not be."""
+        w, (features, labels, loss) = self.w, self.problem
+        for k in range(stretch.steps):
+            x, y = (features, labels) if stretch.rows is None else (features[stretch.rows[k]], labels[stretch.rows[k]])
+            before = w.copy()
+            z = x @ w
+            self.overwrite(z, y)
+            w *= 1.0 - eta[k] * loss.regularisation * stretch.size / stretch.divisor
+            w += (eta[k] / stretch.divisor) * (z @ x) + noise[k]
+            self._settle(before, w)
+
+    def _lazily(self) -> tuple[float, bool, float]:
+        """Return the square of the norm past which an iterate is projected by its weight in the next step, inf where it
+        is projected at once; whether it is; and the norm it is given.
+        """
+        domain = self.plan.domain
+        at_once = self.plan.release in ("average", "step") or isinstance(domain, Box)
+        held, most = domain.inner(self.plan.columns) if isinstance(domain, Ball) else (math.inf, math.inf)
+        return math.inf if at_once else most, at_once, held
+
+    def _finished(self) -> Trained:
+        plan = self.plan
+        weights = self.sum / self.steps if plan.release == "average" else self.w
+        if plan.output_scale:
+            noise = np.empty(plan.columns)
+            fill(self.generator, plan.noise, noise)
+            weights = weights + plan.output_scale * noise
+        released = np.array(self.released) if self.released else weights[np.newaxis].copy()
+        gradients = sum(size * count for (size, _), count in self.batches.items())
+        return Trained(
+            weights, released, Tally(self.steps, gradients, dict(self.batches), self.drawn, self.scales, self.moved)
+        )

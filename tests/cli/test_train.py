@@ -1,0 +1,360 @@
+"""`train`: budget in, model out; and nothing is called private that is not."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpcalc
+from dpcalc.bounds import utility
+from dpcalc.cli.main import main
+from dpcalc.commands import COMMANDS
+from dpcalc.training import ensemble, single
+from dpcalc.training.model import load
+from tests.cli.conftest import best
+
+CANCER = "train --data example:breast-cancer"
+LINE = f"{CANCER} --loss logistic --radius 5 -e 1 -d 1e-5"
+SYNTHETIC = "train --synthetic logistic -n 300 --dimension 2 -R 1"
+
+
+def failed(line: str, code: int, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what stands on stderr of a command that fails with this code."""
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(line))
+    captured = capsys.readouterr()
+    assert stop.value.code == code, captured.err
+    return captured.err
+
+
+def never(*arguments: Any, **more: Any) -> None:
+    raise AssertionError("something was trained")
+
+
+# --- one line ---------------------------------------------------------------------------------------------------------
+
+
+def test_one_line_trains_a_good_model_and_says_how_good(ask_json: Any) -> None:
+    [case] = ask_json(f"{LINE} --seed 1")
+    training = case["training"]
+    assert training["non_private"]["train"]["accuracy"] == pytest.approx(0.9561, abs=1e-4)
+    assert training["metrics"]["train"]["accuracy"] > 0.9
+    assert 0.0 < training["metrics"]["train"]["excess_risk"] < 0.15
+    assert "not covered" in training["metrics_are"]
+    assert training["records"] == case["inputs"]["records"]["value"] == 569
+    assert case["inputs"]["records"]["source"] == "data"
+
+
+def test_the_statement_can_be_pasted(ask: Any) -> None:
+    text = ask(f"{LINE} --format statement")
+    assert "the result is (1, 1e-05)-differentially private, under replace-one adjacency" in text
+    assert "records n = 569" in text
+    assert "shortened to Euclidean norm at most 1 by a rule that does not depend on the data" in text
+    assert "NOT PRIVATE" not in text
+
+
+def test_the_table_shows_both_models(ask: Any) -> None:
+    text = ask(f"{LINE} --test-fraction 0.2 --format plain")
+    assert "train (455 records)" in text
+    assert "test (114 records)" in text
+    assert "accuracy     private" in text
+    assert "accuracy     non-private" in text
+    assert "not covered by the guarantee" in text
+
+
+def test_noise_from_the_system_is_never_the_same(tmp_path: Path, ask: Any) -> None:
+    weights = []
+    for name in ("a.json", "b.json"):
+        ask(f"{LINE} -o {tmp_path / name}")
+        weights.append(load(str(tmp_path / name)).weights)
+    assert not np.array_equal(*weights)
+
+
+# --- what is executed is what is accounted ----------------------------------------------------------------------------
+
+
+def test_the_run_that_is_executed_is_the_one_accounted(ask_json: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[Any] = []
+    genuine = single.train
+    monkeypatch.setattr(single, "train", lambda plan, *a, **k: (plans.append(plan), genuine(plan, *a, **k))[1])
+    [case] = ask_json(f"{LINE} --test-fraction 0.2")
+    [plan] = plans
+    assert (plan.records, plan.columns, plan.order, plan.steps) == (455, 30, "full", case["inputs"]["steps"]["value"])
+    assert plan.scale == best(case)["value"]
+    assert plan.step_size == case["inputs"]["step_size"]["value"] <= 4.0
+    assert plan.domain.radius == 5.0
+    # Gaussian differential privacy of so many full-batch steps, written out; |gradient| <= 1/(1 + e^-5).
+    mu = math.sqrt(plan.steps) * 2.0 / (1.0 + math.exp(-5.0)) / (455 * plan.scale)
+
+    def tail(x: float) -> float:
+        return 0.5 * math.erfc(x / math.sqrt(2.0))
+
+    delta = tail(1.0 / mu - 0.5 * mu) - math.e * tail(1.0 / mu + 0.5 * mu)
+    assert delta == pytest.approx(1e-5, rel=1e-6)
+
+
+def test_defaults_do_not_depend_on_the_records(tmp_path: Path, ask_json: Any) -> None:
+    generator = np.random.default_rng(7)
+    chosen = []
+    for scale in (1.0, 1e-3):
+        path = tmp_path / "t.npy"
+        np.save(path, np.column_stack([generator.standard_normal((200, 3)) * scale, np.arange(200) % 2]))
+        [case] = ask_json(f"train --data {path} --loss logistic -R 2 -e 1 -d 1e-6")
+        chosen.append((case["inputs"]["steps"], case["inputs"]["step_size"], best(case)["value"]))
+    assert chosen[0] == chosen[1]
+
+
+@pytest.mark.parametrize("algorithm", COMMANDS["train"].algorithms)
+def test_every_algorithm_trains(algorithm: str, ask_json: Any) -> None:
+    more = "--steps 20 --sigma 2 -d 1e-5" if algorithm in ("noisy-sgd", "dp-sgd-gradient") else "-e 1 -d 1e-5"
+    if algorithm == "online":
+        more = "-d 1e-5 --eta 0.1 --c1 100 --c2 100 --decay-exponent 1.5"
+    [case] = ask_json(f"{SYNTHETIC} --algorithm {algorithm} {more}")
+    training = case["training"]
+    assert training["private"] is True
+    # 1e-9: the optimum is known to its gap.
+    assert training["metrics"]["train"]["excess_risk"] > -1e-9
+    assert set(case["inputs"]) >= {"records", "step_size", "loss"}
+
+
+def test_laplace_noise_bounds_rows_in_its_norm(ask_json: Any) -> None:
+    line = "train --synthetic linear -n 300 --dimension 3 -R 1 --algorithm shuffled --noise laplace -e 2 -d 1e-5"
+    [case] = ask_json(f"{line} --eta 0.05")
+    assert best(case)["quantity"] == "laplace_scale"
+    assert case["training"]["norm"] == 1
+    assert case["inputs"]["dimension"]["value"] == 3
+
+
+def test_a_bound_on_the_risk_is_shown_where_it_covers_the_run(ask_json: Any) -> None:
+    [case] = ask_json(f"{SYNTHETIC} --algorithm stop --eta 0.01 --sigma 0.5 -d 1e-5")
+    found = case["training"]["excess_risk_bound"]
+    expected = utility.average(
+        radius=1.0, lipschitz=case["inputs"]["lipschitz"]["value"], dimension=2, noise_std=0.5, step_size=0.01,
+        steps=300,
+    )  # fmt: skip
+    assert (found["bound"], found["value"]) == ("utility.average", expected.excess_risk)
+    [case] = ask_json(f"{SYNTHETIC} --algorithm shuffled --eta 0.01 --sigma 0.5 -d 1e-5")
+    assert case["training"]["excess_risk_bound"] is None
+
+
+# --- gates ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("more", ["--assert 'bound==iteration.pnsgd'", "--sigma 0.01", "--assert 'epsilon<=0.5'"])
+def test_nothing_is_trained_where_a_gate_fails(
+    more: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(single, "train", never)
+    path = tmp_path / "m.json"
+    assert "gate failed" in failed(f"{LINE} {more} -o {path}", 1, capsys)
+    assert not path.exists()
+
+
+def test_noise_that_is_enough_passes(ask_json: Any) -> None:
+    [case] = ask_json(f"{LINE} --sigma 0.07 --assert 'epsilon<=1'")
+    assert [gate["passed"] for gate in case["assertions"]] == [True, True]
+    assert case["training"]["private"] is True
+
+
+# --- what is not private says so --------------------------------------------------------------------------------------
+
+
+def test_a_seed_marks_everything(tmp_path: Path, ask: Any, ask_json: Any) -> None:
+    path = tmp_path / "m.json"
+    assert "NOT PRIVATE: seeded" in ask(f"{LINE} --seed 3 -o {path} --format plain")
+    assert ask(f"{LINE} --seed 3 --format statement").startswith("NOT PRIVATE: seeded")
+    assert "**NOT PRIVATE: seeded" in ask(f"{LINE} --seed 3 --format markdown")
+    assert ask_json(f"{LINE} --seed 3")[0]["training"]["private"] is False
+    model = load(str(path))
+    assert model.privacy["private"] is False
+    assert model.privacy["seed"] == 3
+    assert str(model.privacy["statement"]).startswith("NOT PRIVATE")
+
+
+def test_replicas_are_an_experiment(ask: Any, ask_json: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    line = f"{SYNTHETIC} --algorithm shuffled --eta 0.005 --sigma 0.5 -d 1e-5 --replicas 50"
+    [case] = ask_json(f"{line} --seed 2")
+    training = case["training"]
+    assert training["private"] is False
+    assert "experiment" in training["why_not_private"]
+    assert training["released"] is None
+    for spread in training["quantiles"]["train"].values():
+        assert spread == sorted(spread)
+        assert len(spread) == 5
+    [again] = ask_json(f"{line} --seed 2 --workers 1")
+    assert again["training"]["quantiles"] == training["quantiles"]
+    assert "an experiment" in ask(f"{line} --format plain")
+    assert "replicas are an experiment" in failed(f"{line} -o m.json", 2, capsys)
+
+
+def test_several_models_are_not_written(capsys: pytest.CaptureFixture[str], ask: Any) -> None:
+    assert "2 models would be trained" in failed(f"{CANCER} -R 5 -e 1,2 -d 1e-5 -o m.json", 2, capsys)
+    text = ask(f"{CANCER} -R 5 -e 1,2 -d 1e-5 --format plain")
+    assert "a guarantee is of one alone" in text
+    assert "train excess_risk" in text
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_an_interrupted_run_releases_nothing(
+    replicas: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*arguments: Any, **more: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(single, "train", stop)
+    monkeypatch.setattr(ensemble, "train", stop)
+    path = tmp_path / "m.json"
+    more = f"-o {path}" if replicas == 1 else f"--replicas {replicas}"
+    with pytest.raises(SystemExit) as ended:
+        main(shlex.split(f"{LINE} {more}"))
+    captured = capsys.readouterr()
+    assert ended.value.code == 130
+    assert "nothing was released" in captured.err
+    assert captured.out == ""
+    assert not os.listdir(tmp_path)
+
+
+# --- the model --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["json", "npz"])
+def test_the_model_does_on_raw_rows_what_the_report_says(tmp_path: Path, ending: str, ask_json: Any) -> None:
+    generator = np.random.default_rng(8)
+    raw = generator.uniform(0.0, 10.0, (2000, 3))
+    y = 20.0 + raw @ [1.0, -2.0, 0.5] + generator.standard_normal(2000)
+    rows = "\n".join(",".join(map(repr, [*row, target])) for row, target in zip(raw.tolist(), y.tolist(), strict=True))
+    (tmp_path / "t.csv").write_text(f"a,b,c,out\n{rows}\n")
+    (tmp_path / "r.csv").write_text("column,low,high\na,0,10\nb,0,10\nc,0,10\nout,0,40\n")
+    path = tmp_path / f"m.{ending}"
+    line = f"train --data {tmp_path / 't.csv'} --target out --ranges {tmp_path / 'r.csv'} --loss squares"
+    [case] = ask_json(f"{line} -R 1 --intercept --seed 1 -e 8 -d 1e-5 -o {path}")
+    model = load(str(path))
+    predicted = model.scores(raw)
+    labels = np.clip((y - 20.0) / 20.0, -1.0, 1.0)
+    assert np.sqrt(np.mean((predicted - labels) ** 2)) == pytest.approx(
+        case["training"]["metrics"]["train"]["rmse"], rel=1e-9
+    )
+    assert case["training"]["metrics"]["train"]["r2"] > 0.5
+    assert model.columns == ("a", "b", "c")
+    assert model.target_range == (0.0, 40.0)
+    assert model.privacy["epsilon"] == 8.0
+    assert model.privacy["bound"] == best(case)["bound"]
+    assert case["training"]["released"] == str(path)
+
+
+def test_classes_are_those_that_the_user_named(tmp_path: Path, ask: Any) -> None:
+    path = tmp_path / "m.json"
+    ask(f"{LINE} --seed 1 -o {path}")
+    model = load(str(path))
+    assert (model.positive, model.target, len(model.columns)) == ("malignant", "diagnosis", 30)
+    assert "benign" not in path.read_text()
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        ("train --loss logistic", 2, "what to train on is not known"),
+        (f"{SYNTHETIC} --data x.csv -e 1 -d 1e-5", 2, "what to train on is not known"),
+        (f"{CANCER} -n 100 -R 5 -e 1 -d 1e-5", 2, "records follow from the data"),
+        (f"{CANCER} -e 1 -d 1e-5", 2, "how many steps suit"),
+        (f"{CANCER} -R 5 -d 1e-5", 2, "how many steps suit"),
+        (f"{CANCER} -R 5 -e 1 -d 1e-5 --positive none", 2, "a third label 'benign' beside 'malignant'"),
+        (f"{CANCER} -R 5 -e 1 -d 1e-5 --test-fraction 1.5", 2, "the test fraction is 1.5"),
+        (f"{CANCER} -R 5 -e 1 -d 1e-5 --replicas 0", 2, "replicas is 0"),
+        (f"{CANCER} -R 5 -e 1 -d 1e-5 --seed -1", 2, "seed is -1"),
+        (f"{CANCER} -R 5 -e 1 -d 1e-5 --seed 1 --noise-source secure", 2, "contradict"),
+        (f"{CANCER} -R 5 -e 1 -d 1e-5 -o m.pkl", 2, "a model is written to a .json or .npz"),
+        (f"{CANCER} -R 5 -e 1 -d 1e-5 --ignore nothing", 2, "no column 'nothing'"),
+        ("train --synthetic logistic -n 10 -R 1 -e 1 -d 1e-5", 2, "synthetic data need --dimension"),
+        (f"{SYNTHETIC} --target y -e 1 -d 1e-5", 2, "synthetic data take no --target"),
+        (f"{SYNTHETIC} -e 1 -d 1e-5 --algorithm local", 2, "must be one of"),
+    ],
+)
+def test_what_cannot_be_done_says_why(line: str, code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    error = failed(line, code, capsys)
+    assert message in error
+    if "must be one of" not in message:
+        assert "hint: " in error
+
+
+def test_a_wrong_cell_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.csv").write_text("a,b,y\n1,2,0\n3,,1\n")
+    error = failed(f"train --data {tmp_path / 't.csv'} --loss logistic -R 1 -e 1 -d 1e-5", 2, capsys)
+    assert "t.csv:3: column 'b': the value is missing" in error
+
+
+# --- sweeps, plots and Python -----------------------------------------------------------------------------------------
+
+
+def test_a_sweep_is_drawn_with_bands(tmp_path: Path, ask: Any) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "f.svg"
+    line = "train --synthetic linear --dimension 2 -R 1 -n 100,200 --algorithm shuffled,stop --eta 0.01 --sigma 0.5"
+    ask(f"{line} -d 1e-5 --replicas 20 --plot {path}")
+    text = path.read_text()
+    assert len(re.findall(r'id="\w*PolyCollection_\d+"', text)) == 2
+    for word in ("excess empirical risk", "shuffled", "stop", "median of 20 runs"):
+        assert word in text
+
+
+def test_bands_hold_their_medians() -> None:
+    from dpcalc.render.chart import chart
+
+    found = [
+        dpcalc.train(synthetic="logistic", records=n, dimension=2, radius=1, step_size=0.005, noise_std=0.5, delta=1e-5,
+                     algorithm=["shuffled", "stop"], replicas=30).cases
+        for n in (100, 300)
+    ]  # fmt: skip
+    drawn = chart(dpcalc.Report("train", (*found[0], *found[1])))
+    [panel] = drawn.panels
+    assert [series.label for series in panel.series] == ["shuffled", "stop"]
+    for series in panel.series:
+        assert series.xs == (100, 300)
+        assert series.band is not None
+        low, high = series.band
+        assert all(a is not None and b is not None and c is not None and a <= b <= c
+                   for a, b, c in zip(low, series.ys, high, strict=True))  # fmt: skip
+
+
+def test_python_and_the_shell_agree(ask_json: Any) -> None:
+    [shell] = ask_json(f"{LINE} --seed 5 --test-fraction 0.3")
+    python = dpcalc.train(
+        data="example:breast-cancer", loss="logistic", radius=5, epsilon=1, delta=1e-5, seed=5, test_fraction=0.3
+    ).to_dict()["cases"][0]
+    assert shell["training"].pop("seconds") >= 0.0
+    assert python["training"].pop("seconds") >= 0.0
+    assert shell["training"] == python["training"]
+    assert best(shell) == best(python)
+
+
+def test_arrays_are_taken_and_left_alone() -> None:
+    generator = np.random.default_rng(9)
+    x, y = generator.standard_normal((100, 2)) * 5.0, np.arange(100) % 2
+    kept = x.copy()
+    case = dpcalc.train(data=(x, y), loss="logistic", radius=1, epsilon=1, delta=1e-5, seed=1).cases[0]
+    assert np.array_equal(x, kept)
+    assert case.training is not None
+    assert case.training["records"] == 100
+    assert case.training["rows_clipped"] > 50
+    with pytest.raises(dpcalc.SpecError, match=r"features have shape \(100,\)"):
+        dpcalc.train(data=(y, y), loss="logistic", radius=1, epsilon=1, delta=1e-5)
+
+
+def test_reports_are_strict_json_of_what_was_given(ask: Any) -> None:
+    lines = ask(f"{CANCER} -R 5 -e 1,2 -d 1e-5 --format jsonl").splitlines()
+    assert [json.loads(line)["inputs"]["epsilon"]["value"] for line in lines] == [1.0, 2.0]
+    head, row = ask(f"{LINE} --format csv").splitlines()[:2]
+    assert "train_accuracy" in head
+    assert "non_private_train_accuracy" in head
+    assert len(row.split(",")) >= len(head.split(","))

@@ -1,0 +1,141 @@
+"""``from:``: the values of a project's own configuration, and nothing outside the project."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpcalc.recipes.expand import read
+from tests.recipes.conftest import HEAD
+
+YAML = """\
+base: &base {lr: 1e-1, std: 2}
+train:
+  <<: [*base, {lr: 5, clip: 1}]
+  std: 3e0
+  epochs: [1, 2]
+a/b~c: {'0': 7}
+tagged: !float 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "pointer"),
+    [
+        ("c.yaml", YAML, "/train/std"),
+        ("c.yml", YAML, "/train/std"),
+        ("c.json", '{"train": {"std": 3.0}}', "/train/std"),
+        ("c.json", '{"a": [1, {"std": 3e0}]}', "/a/1/std"),
+        ("c.toml", "[train]\nstd = 3.0\n", "/train/std"),
+        ("c.toml", "std = 3\n", "/std"),
+    ],
+)
+def test_a_value(good: Any, name: str, text: str, pointer: str) -> None:
+    Path(name).write_text(text, encoding="utf-8")
+    entry = good(f"a: {{algorithm: pnsgd, noise_std: {{from: '{name}#{pointer}'}}}}").entries["a"]
+    assert entry.given["noise_std"] == 3.0
+    assert entry.notes == (f"noise_std is that of {name}#{pointer}",)
+
+
+@pytest.mark.parametrize(
+    ("pointer", "value"), [("/train/lr", 0.1), ("/train/clip", 1.0), ("/base/std", 2.0), ("/a~1b~0c/0", 7.0)]
+)
+def test_merged_and_escaped_keys(good: Any, pointer: str, value: float) -> None:
+    Path("c.yaml").write_text(YAML, encoding="utf-8")
+    assert good(f"a: {{noise_std: {{from: 'c.yaml#{pointer}'}}}}").entries["a"].given["noise_std"] == value
+
+
+def test_a_list_is_a_matrix_and_a_mapping_sets_many(good: Any) -> None:
+    Path("c.yaml").write_text(YAML + "run: {noise_std: 2, algorithm: cyclic}\n", encoding="utf-8")
+    recipe = good("a: {from: c.yaml#/run, matrix: {epochs: {from: c.yaml#/train/epochs}}}")
+    assert list(recipe.entries) == ["a[epochs=1]", "a[epochs=2]"]
+    assert recipe.entries["a[epochs=2]"].given["noise_std"] == 2.0
+    assert recipe.entries["a[epochs=2]"].given["algorithm"] == "cyclic"
+
+
+REFUSED = [
+    ("c.yaml", "4:25: 'c.yaml' is not a reference"),
+    ("c.yaml#train/lr", "is not a reference"),
+    ("c.yaml#/train/lrr", "there is no 'lrr'"),
+    ("c.yaml#/tain", "did you mean train?"),
+    ("c.yaml#/train/epochs/2", "no item '2' in a list of 2"),
+    ("c.yaml#/train/epochs/-1", "no item '-1'"),
+    ("c.yaml#/train/lr/x", "'x' is looked for in a single value"),
+    ("c.yaml#/train/epochs", "noise_std is a list"),
+    ("c.yaml#/train", "noise_std is a mapping"),
+    ("c.yaml#/tagged", "c.yaml:7:9: noise_std has a tag"),
+    ("nothing.yaml#/a", "4:25: nothing.yaml: cannot be read: No such file"),
+    ("r.py#/a", "an unknown kind of configuration"),
+    ("/etc/passwd#/a", "'/etc/passwd' is an absolute path"),
+    ("~/x.yaml#/a", "is an absolute path"),
+    ("../x.yaml#/a", "'../x.yaml' leads out of the project"),
+    ("a/../../x.yaml#/a", "leads out of the project"),
+    ("link.yaml#/a", "'link.yaml' leads out of the project"),
+    ("folder/x.yaml#/a", "leads out of the project"),
+    ("c.yaml\\0#/a", "is not a path"),
+    ("twice.json#/a", "'a' is there twice"),
+    ("nan.json#/a", "noise_std: 'NaN' is not a number"),
+    ("deep.json#/a", "deep"),
+    ("deep.toml#/a", "deep"),
+    ("deep.yaml#/a", "nested more than 32 deep"),
+    ("long.toml#/a", "a line is longer than"),
+    ("bool.json#/a", "noise_std: 'true' is not a number"),
+    ("octal.yaml#/a", "octal.yaml:1:4: noise_std is 010"),
+    ("bad.json#/a", "is not JSON"),
+    ("bad.toml#/a", "is not TOML"),
+    ("empty.yaml#/a", "empty.yaml is empty"),
+    ("pipe.yaml#/a", "is not a regular file"),
+    ("large.json#/a", "more than 1000000 bytes"),
+]
+
+
+@pytest.mark.parametrize(("reference", "message"), REFUSED, ids=[reference for reference, _ in REFUSED])
+def test_what_is_refused(bad: Any, reference: str, message: str, tmp_path: Path) -> None:
+    for name, text in {
+        "c.yaml": YAML, "twice.json": '{"a": 1, "a": 2}', "nan.json": '{"a": NaN}', "deep.json": '{"a":' * 50_000,
+        "deep.toml": "a=" + "[" * 5000 + "]" * 5000, "deep.yaml": "{a: " * 50, "long.toml": "a." * 6000 + "a = 1",
+        "bool.json": '{"a": true}', "octal.yaml": "a: 010", "bad.json": "{", "bad.toml": "[", "empty.yaml": "",
+        "large.json": "[" + "1," * 600_000 + "1]",
+    }.items():  # fmt: skip
+        Path(name).write_text(text, encoding="utf-8")
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    outside.mkdir(exist_ok=True)
+    (outside / "x.yaml").write_text("a: 1", encoding="utf-8")
+    os.symlink(outside / "x.yaml", "link.yaml")
+    os.symlink(outside, "folder")
+    os.mkfifo("pipe.yaml")
+    said = bad(f'a: {{noise_std: {{from: "{reference}"}}}}')
+    assert message in said
+
+
+@pytest.mark.parametrize("marker", [".git", "pyproject.toml"])
+def test_the_project_is_the_nearest_folder_that_is_one(write: Any, marker: str) -> None:
+    Path("a/b").mkdir(parents=True)
+    Path("c.yaml").write_text("a: 3", encoding="utf-8")
+    path = write("a: {noise_std: {from: '../../c.yaml#/a'}}", "a/b/r.yaml")
+    with pytest.raises(Exception, match="leads out of the project"):
+        read(path)
+    Path(marker).mkdir()
+    assert read(path).entries["a"].given["noise_std"] == 3.0
+    Path("a", marker).mkdir()
+    with pytest.raises(Exception, match="leads out of the project"):
+        read(path)
+
+
+def test_a_schedule_is_a_file_of_the_project(good: Any, bad: Any) -> None:
+    Path("a").mkdir()
+    assert good("a: {schedule: steps.csv}", "a/r.yaml").entries["a"].given["schedule"] == "a/steps.csv"
+    assert "is an absolute path" in bad("a: {schedule: /etc/steps.csv}")
+    assert "leads out" in bad("a: {schedule: ../steps.csv}")
+    assert "leads out" in bad("a: {matrix: {schedule: [../steps.csv]}}")
+
+
+def test_what_both_a_case_and_its_mapping_set_is_refused(bad: Any) -> None:
+    Path("c.yaml").write_text("run: {noise_std: 2, seed: 3}", encoding="utf-8")
+    assert "noise_std is set here and in 'c.yaml#/run'" in bad("a: {noise_std: 3, from: c.yaml#/run}")
+    assert "unknown key 'seed'" in bad("a: {from: c.yaml#/run}")
+    assert "is no mapping of parameters" in bad("a: {from: c.yaml#/run/seed}")
+    assert HEAD.startswith("dpcalc")

@@ -1,0 +1,272 @@
+"""Verdicts: what passes, what fails and by how much, what is an error, and that nothing changes the numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import dpcalc
+from dpcalc.commands import ask
+from dpcalc.query import Question
+from dpcalc.recipes.claims import Lookup, claims, verdict
+from dpcalc.recipes.nodes import Field, Place, Scalar
+from dpcalc.recipes.run import Selected, checked, exit_code, read_all
+from dpcalc.references import read as shipped
+from dpcalc.registry import all_bounds, lookup
+from dpcalc.render import render
+from dpcalc.report import Assertion, Case, Report, Result
+
+SCHEMA = json.loads(shipped("report-1.schema.json"))
+
+
+def outcome(case: Case) -> tuple[str, int]:
+    assert case.check is not None
+    return case.check.status, case.check.exit_code
+
+
+@pytest.fixture
+def check(write: Any) -> Any:
+    """Return a function that gives the cases of a recipe, by name."""
+
+    def run(*text: str, **options: Any) -> dict[str, Case]:
+        report = dpcalc.check(write(*text), **options)
+        jsonschema.validate(report.to_dict(), SCHEMA)
+        assert render(report, "plain").endswith("\n")
+        return {case.check.name: case for case in report.cases if case.check}
+
+    return run
+
+
+def test_verdicts(check: Any) -> None:
+    cases = check("""\
+        good: {command: rdp, noise_std: 2, assert: [epsilon <= 5, bound == iteration.pnsgd]}
+        over: {command: rdp, noise_std: 2, assert: [epsilon <= 4.8, epsilon <= 5]}
+        budget: {command: rdp, noise_std: 2, epsilon: 4.8}
+        later: {command: rdp, noise_std: 2, skip: "until the data is there"}
+        wrong: {command: rdp, assert: epsilon <= 1}
+        silent: {command: rdp, noise_std: 2, assert: noise_std <= 3}
+        far: {command: rdp, epsilon: 1, noise_std: null, batch_size: 7, index: 60001}
+        never: {command: rdp, step_size: 3, noise_std: 1}
+        unreached: {command: rdp, noise_std: 1e-6, epsilon: 1e-6, solve: index, expect: {error: infeasible}}
+        refused: {command: rdp, step_size: 3, noise_std: 1, expect: {error: not_applicable}}
+        answered: {algorithm: pnsgd, noise_std: 1, expect: {error: not_applicable}}
+        other: {command: rdp, step_size: 3, noise_std: 1, expect: {error: infeasible}}
+        solved: {command: rdp, epsilon: 1, assert: noise_std <= 9}
+    """)
+    assert {name: outcome(case) for name, case in cases.items()} == {
+        "good": ("passed", 0), "over": ("failed", 1), "budget": ("failed", 1), "later": ("skipped", 0),
+        "wrong": ("error", 2), "silent": ("error", 2), "far": ("error", 2), "never": ("error", 3),
+        "unreached": ("passed", 0), "refused": ("passed", 0),
+        "answered": ("failed", 1), "other": ("error", 3), "solved": ("passed", 0),
+    }  # fmt: skip
+    assert exit_code(cases.values()) == 2
+    assert exit_code(case for name, case in cases.items() if outcome(case)[1] != 2) == 3
+    assert exit_code([cases["good"], cases["later"], cases["over"]]) == 1
+    assert exit_code([cases["good"], cases["later"], cases["refused"]]) == 0
+    over = cases["over"]
+    assert [(a.text, a.passed) for a in over.assertions] == [("epsilon <= 4.8", False), ("epsilon <= 5", True)]
+    assert over.check
+    assert over.check[3:5] == (5, 47)  # the gate that failed
+    assert "4.886" in str(over.check.message)
+    assert "iteration.pnsgd" in str(over.check.message)
+    assert cases["silent"].check
+    assert (
+        cases["silent"].check.message
+        == "this query reports no noise_std (standard deviation per coordinate of the Gaussian Z)"
+    )
+    assert cases["silent"].check[3:5] == (9, 48)
+    assert "--" not in str(cases["wrong"].check)
+
+
+def test_the_numbers_are_those_of_the_commands(check: Any) -> None:
+    cases = check("""\
+        rdp: {command: rdp, noise_std: 2}
+        compare: {algorithm: shuffled, noise_std: 2}
+        shuffle: {command: shuffle, noise_std: 2}
+        order: {command: rdp, noise_std: 2, delta: null, order: [2, 8]}
+        solved: {command: multi-epoch, algorithm: cyclic, epochs: 3, epsilon: 1}
+        risk: {command: utility, epsilon: 1, dimension: 20, radius: 1, step_size: null}
+    """)
+    given = {"records": 60000, "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "delta": 1e-6}
+    noisy = {**given, "noise_std": 2}
+    direct = {
+        "rdp": dpcalc.rdp(**noisy),
+        "compare": dpcalc.compare(algorithm="shuffled", **noisy),
+        "shuffle": dpcalc.shuffle(**noisy),
+        "order": dpcalc.rdp(**{**noisy, "delta": None}, order=[2, 8]),
+        "solved": dpcalc.multi_epoch(**given, epochs=3, epsilon=1),
+        "risk": dpcalc.utility(**{**given, "step_size": None}, epsilon=1, dimension=20, radius=1),
+    }
+    for name, report in direct.items():
+        best = [(r.bound, r.quantity, r.value, r.order) for r in report.cases[0].results if r.best]
+        assert [(r.bound, r.quantity, r.value, r.order) for r in cases[name].results if r.best] == best
+
+
+IMPLIED = [bound.id for bound in all_bounds().values() if bound.implied_by]
+
+
+@pytest.mark.parametrize("id", IMPLIED)
+def test_what_a_bound_implies_is_never_better_and_requires_as_much(id: str) -> None:
+    bound = lookup(id)
+    stronger = lookup(bound.implied_by)
+    assert stronger.guarantee
+    assert set(stronger.requires) <= set(bound.requires)
+    assert set(stronger.demands) <= set(bound.demands)
+    assert set(stronger.parameters) <= set(bound.parameters)
+    assert set(stronger.unsolved) <= set(bound.unsolved)
+    assert set(bound.algorithms) <= set(stronger.algorithms)
+    for noise in (0.01, 0.3, 2.0, 50.0):
+        for log_delta in (-1.0, -14.0, -200.0):
+            for epochs in (1, 7):
+                run = {"records": 50, "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "noise_std": noise}
+                if bound.algorithms == ("cyclic",):
+                    run["epochs"] = epochs
+                if bound.algorithms == ("local",):
+                    run = {"lipschitz": 1, "noise_std": noise}
+                question = Question(delta=math.exp(log_delta), log_delta=log_delta)
+                case = ask("compare", {"algorithm": bound.algorithms[0], **run}, question, notes=False)
+                values = {result.bound: result.value for result in case.results}
+                assert values[stronger.id] <= values[bound.id]
+
+
+def test_there_is_something_implied() -> None:
+    assert len(IMPLIED) >= 3
+
+
+def _case(**values: float) -> Case:
+    name, value = next(iter(values.items()))
+    return Case("pnsgd", {}, (Result("a.b", "", name, value, "upper", **values, best=True),))  # type: ignore[arg-type]
+
+
+def _verdict(text: str, value: float, others: dict[str, Case]) -> Assertion:
+    place = Place("r.yaml", 1, 1)
+    lookup: Lookup = others.__getitem__
+    return verdict(claims(Field(place, Scalar(place, text)))[0], _case(epsilon=value), lookup)
+
+
+COMPARISONS = [
+    ("epsilon <= cases.a.epsilon", 0.1, True),
+    ("epsilon < cases.a.epsilon", 0.1, False),
+    ("epsilon <= cases.a.epsilon", math.nextafter(0.1, 1), False),
+    ("epsilon <= 3 * cases.a.epsilon", 0.3, True),
+    ("epsilon <= 3 * cases.a.epsilon", math.nextafter(0.3, 1), False),
+    ("epsilon <= cases.a.epsilon / 3", math.nextafter(0.1 / 3, 1), False),
+    ("epsilon <= cases.a.epsilon - cases.b.epsilon * 2^-1 + 1%", math.nextafter(0.105, 1), False),
+    ("epsilon <= cases.a.epsilon - cases.b.epsilon * 2^-1 + 1%", 0.1049, True),
+    ("epsilon <= 1 - 1 + cases.a.epsilon / cases.b.epsilon", 9.999, True),
+]
+
+
+@pytest.mark.parametrize(("text", "value", "passed"), COMPARISONS)
+def test_comparisons_are_exact(text: str, value: float, passed: bool) -> None:
+    # Three times the double 0.1 lies between the double 0.3 and the next one, to which floating point would round it.
+    found = _verdict(text, value, {"a": _case(epsilon=0.1), "b": _case(epsilon=0.01)})
+    assert found.passed is passed
+
+
+def test_a_comparison_that_cannot_be_made(check: Any) -> None:
+    cases = check("""\
+        none: {command: rdp, step_size: 3, noise_std: 1}
+        a: {command: rdp, noise_std: 2, assert: epsilon <= cases.none.epsilon}
+        b: {command: rdp, noise_std: 2, assert: epsilon <= cases.a.noise_std}
+        c: {command: rdp, noise_std: 2, assert: epsilon <= 1 / 0 * cases.a.epsilon}
+        d: {command: rdp, noise_std: 2, assert: epsilon <= cases.e.epsilon * 1.0}
+        e: {command: rdp, noise_std: 2}
+    """)
+    assert [outcome(case)[1] for case in cases.values()] == [3, 3, 2, 2, 0, 0]
+    assert "case none, compared with, has no answer" in str(cases["a"].check)
+    assert "divides by zero" in str(cases["c"].check)
+
+
+def test_expectations(check: Any) -> None:
+    value = dpcalc.rdp(records=60000, lipschitz=1, smoothness=1, step_size=0.1, noise_std=2, delta=1e-6).cases[0].best
+    assert value is not None
+    cases = check(f"""\
+        same: {{command: rdp, noise_std: 2, expect: {{epsilon: {value.value!r}, tolerance: 0, bound: iteration.pnsgd}}}}
+        near: {{command: rdp, noise_std: 2, expect: {{epsilon: 4.9, tolerance: 1%}}}}
+        lower: {{command: rdp, noise_std: 2, expect: {{epsilon: 4.9, tolerance: 1e-3}}}}
+        higher: {{command: rdp, noise_std: 2, expect: {{epsilon: 4.8, tolerance: 1e-3}}}}
+        default: {{command: rdp, noise_std: 2, expect: {{epsilon: 4.8866}}}}
+        bound: {{command: rdp, noise_std: 2, expect: {{bound: iteration.pnsgd_rdp}}}}
+    """)
+    assert [outcome(case)[0] for case in cases.values()] == ["passed", "passed", *["failed"] * 4]
+
+
+def test_a_miss_by_rounding_says_so(check: Any) -> None:
+    exact = dpcalc.rdp(records=60000, lipschitz=1, smoothness=1, step_size=0.1, noise_std=2, delta=1e-6).cases[0].best
+    assert exact is not None
+    below = math.nextafter(exact.value, 0.0)
+    cases = check(f"a: {{command: rdp, noise_std: 2, assert: epsilon <= {below!r}}}")
+    assert outcome(cases["a"]) == ("failed", 1)
+    assert "rounding alone" in str(cases["a"].check)
+    report = Report("check", tuple(cases.values()))
+    assert "by rounding alone" in render(report, "plain")
+    assert "by rounding alone" not in render(dpcalc.check("r.yaml"), "plain").replace("by rounding alone", "", 1)
+
+
+def test_processes_change_nothing(write: Any) -> None:
+    path = write("""\
+        s: {command: rdp, matrix: {noise_std: 1:30:1}, assert: epsilon <= 1}
+        t: {command: rdp, noise_std: 2, skip: not yet}
+        u: {command: rdp, assert: epsilon <= 1}
+        v: {command: rdp, noise_std: 2, assert: "epsilon <= cases.s[noise_std=1].epsilon"}
+    """)
+    assert dpcalc.check(path, jobs=2).to_dict() == dpcalc.check(path).to_dict()
+
+
+def test_stopping_early(check: Any) -> None:
+    text = """\
+        a: {command: rdp, noise_std: 2}
+        b: {command: rdp, noise_std: 2, assert: epsilon <= 1}
+        c: {command: rdp, noise_std: 2}
+    """
+    assert list(check(text, fail_fast=True)) == ["a", "b"]
+    assert list(check(text)) == ["a", "b", "c"]
+
+
+def test_choosing_cases(check: Any) -> None:
+    text = """\
+        a: {command: rdp, noise_std: 2}
+        ab: {command: rdp, matrix: {noise_std: [2, 3]}, assert: epsilon <= cases.a.epsilon}
+        c: {command: rdp, noise_std: 2, skip: why}
+    """
+    assert list(check(text, run="^ab")) == ["ab[noise_std=2]", "ab[noise_std=3]"]
+    assert list(check(text, run="=3")) == ["ab[noise_std=3]"]
+    with pytest.raises(dpcalc.SpecError, match="no case matches 'z'"):
+        check(text, run="z")
+    with pytest.raises(dpcalc.SpecError, match="not a regular expression"):
+        check(text, run="(")
+    with pytest.raises(dpcalc.SpecError, match="all 1 cases are skipped"):
+        check(text, run="c")
+    with pytest.raises(dpcalc.SpecError, match="no recipe was given"):
+        dpcalc.check([])
+
+
+def test_a_broken_case_hides_no_other(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import dpcalc.recipes.run as module
+
+    def breaks(command: str, given: Any, *rest: Any, **more: Any) -> Case:
+        if given["noise_std"] == 3.0:
+            raise ZeroDivisionError("float division")
+        return ask(command, given, *rest, **more)
+
+    monkeypatch.setattr(module, "ask", breaks)
+    recipes = read_all([write("s: {command: rdp, matrix: {noise_std: [2, 3, 4]}, assert: epsilon <= 1}")])
+    selected = [Selected(recipe, entry) for recipe in recipes for entry in recipe.entries.values()]
+    cases = list(checked(selected))
+    assert [outcome(case) for case in cases] == [("failed", 1), ("error", 4), ("failed", 1)]
+    assert exit_code(cases) == 4
+
+
+def test_a_schedule_beside_the_recipe(write: Any) -> None:
+    Path("sub").mkdir()
+    Path("sub/steps.csv").write_text("step_size,noise_std,repeat\n0.1,2,50\n", encoding="utf-8")
+    path = write(
+        "a: {command: rdp, schedule: steps.csv, records: null, step_size: null, assert: epsilon <= 9}", "sub/r.yaml"
+    )
+    assert [outcome(case) for case in dpcalc.check(path).cases] == [("passed", 0)]

@@ -1,0 +1,243 @@
+"""The Python API: its names and signatures are frozen, and it says what the command line says."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import inspect
+import io
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+import dpcalc
+from dpcalc import keywords
+from dpcalc.api import QUESTION
+from dpcalc.cli.main import main
+from dpcalc.commands import COMMANDS
+from dpcalc.fitting import Setup
+
+ROOT = Path(__file__).resolve().parents[1]
+FROZEN = Path(__file__).parent / "data" / "api.txt"
+QUERIES = [name for name in COMMANDS if hasattr(keywords, name.title().replace("-", ""))]
+RUN = {"records": 60000, "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "noise_std": 2}
+FLAGS = "-n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6"
+
+
+def surface() -> str:
+    """Return the public names, one a line, functions with their signatures, records with their fields."""
+    lines = []
+    for name in sorted(dpcalc.__all__):
+        found = getattr(dpcalc, name)
+        if inspect.isfunction(found):
+            shown = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in _parameters(found)]
+            lines.append(name + str(inspect.Signature(shown)))
+        elif hasattr(found, "_fields"):
+            lines.append(f"{name}: {', '.join(found._fields)}")
+        else:
+            lines.append(name)
+    return "\n".join(lines) + "\n"
+
+
+def _parameters(function: Any) -> list[inspect.Parameter]:
+    return list(inspect.signature(function).parameters.values())
+
+
+def test_names_and_signatures_are_frozen() -> None:
+    """Names and parameters are only ever added.
+
+    After adding one: python -c 'import tests.test_api as t; t.FROZEN.write_text(t.surface())'
+    """
+    assert surface() == FROZEN.read_text(encoding="utf-8")
+
+
+def test_the_public_names_are_listed() -> None:
+    assert [name for name in dir(dpcalc) if name in dpcalc.__all__] == sorted(dpcalc.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = dpcalc.nothing
+    tree = ast.parse((ROOT / "dpcalc" / "__init__.py").read_text(encoding="utf-8"))
+    typed = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert set(dpcalc.__all__) <= typed
+
+
+@pytest.mark.parametrize("name", sorted(set(dpcalc.__all__) - {"__version__"}))
+def test_public_names_are_documented(name: str) -> None:
+    found = getattr(dpcalc, name)
+    doc = inspect.getdoc(found) or ""
+    assert len(doc) > 20
+    if inspect.isfunction(found):
+        assert "Raises:" in doc
+        assert not [word for word in inspect.signature(found).parameters if word not in doc]
+
+
+@pytest.mark.parametrize("command", QUERIES)
+def test_every_command_is_mirrored(command: str) -> None:
+    """Each function takes what its command takes, as editors, type checkers and ``help`` see it."""
+    record = COMMANDS[command]
+    expected = {*record.parameters, *QUESTION, *(("schedule",) if record.columns else ())}
+    own = set(Setup._fields) if command == "train" else set()
+    expected -= {"order", "solve"} if command == "train" else set()
+    assert set(inspect.signature(getattr(dpcalc, command.replace("-", "_"))).parameters) == expected | own
+    assert set(getattr(keywords, command.title().replace("-", "")).__annotations__) == expected
+
+
+def test_there_is_a_function_for_every_question() -> None:
+    assert len(QUERIES) >= 9
+    assert {name for name in COMMANDS if hasattr(dpcalc, name.replace("-", "_"))} == set(COMMANDS)
+
+
+def through_the_shell(capsys: pytest.CaptureFixture[str], line: str) -> str:
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(line))
+    assert not stop.value.code
+    return capsys.readouterr().out
+
+
+def alike(report: dict[str, Any]) -> dict[str, Any]:
+    """Return the envelope without where its inputs came from: a flag or an argument."""
+    text = json.dumps(report).replace('"source": "flag"', '"source": "argument"')
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("line", "function", "given"),
+    [
+        (f"rdp {FLAGS}", "rdp", {**RUN, "delta": "1e-6"}),
+        ("rdp --loss logistic --feature-bound 1 -n 600 --eta 0.1 --sigma 2 -d 1e-6", "rdp",
+         {"loss": "logistic", "feature_bound": 1, "records": 600, "step_size": 0.1, "noise_std": 2, "delta": "1e-6"}),
+        (f"rdp --algorithm stop,skip {FLAGS} -i 3", "rdp",
+         {**RUN, "algorithm": ("stop", "skip"), "index": 3, "delta": ["1e-6"]}),
+        ("shuffle -n 1000,2000 -L 1 --smoothness 1 --eta 0.1 --sigma 1:3:1 -e 1", "shuffle",
+         {**RUN, "records": (1000, 2000), "noise_std": numpy.linspace(1, 3, 3), "epsilon": 1}),
+        ("rdp -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 --order 2,4", "rdp", {**RUN, "order": [2, 4]}),
+        ("rdp -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -e 1 -d 1e-5000 --solve index", "rdp",
+         {**RUN, "epsilon": 1, "delta": "1e-5000", "solve": "index"}),
+        (f"compare --algorithm all {FLAGS}", "compare", {**RUN, "algorithm": "all", "delta": "1e-6"}),
+    ],
+)  # fmt: skip
+def test_the_same_report_as_the_command_line(
+    capsys: pytest.CaptureFixture[str], line: str, function: str, given: dict[str, Any]
+) -> None:
+    printed = json.loads(through_the_shell(capsys, line + " --json"))
+    assert alike(getattr(dpcalc, function)(**given).to_dict()) == alike(printed)
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (f"statement --algorithm shuffled {FLAGS}",
+         lambda: dpcalc.statement(algorithm="shuffled", delta="1e-6", **RUN)),
+        ("explain iteration.pnsgd shuffle.product", lambda: dpcalc.explain("iteration.pnsgd", "shuffle.product")),
+        (f"explain --algorithm shuffled {FLAGS}", lambda: dpcalc.explain(algorithm="shuffled", delta="1e-6", **RUN)),
+        (f"explain iteration.pnsgd_rdp {FLAGS}", lambda: dpcalc.explain("iteration.pnsgd_rdp", delta="1e-6", **RUN)),
+        ("cite", dpcalc.cite),
+        ("cite shuffle.product", lambda: dpcalc.cite("shuffle.product")),
+        (f"cite --algorithm stop {FLAGS}", lambda: dpcalc.cite(algorithm="stop", delta="1e-6", **RUN)),
+        ("bounds --algorithm stop --json", lambda: json.dumps(dpcalc.list_bounds("stop"), indent=2) + "\n"),
+        (f"compare --algorithm stop {FLAGS} --format markdown",
+         lambda: dpcalc.format_report(dpcalc.compare(algorithm="stop", delta="1e-6", **RUN), "markdown")),
+    ],
+)  # fmt: skip
+def test_the_same_text_as_the_command_line(capsys: pytest.CaptureFixture[str], line: str, text: Any) -> None:
+    assert text() == through_the_shell(capsys, line)
+
+
+def test_bounds_of_a_described_run() -> None:
+    rows = {row["id"]: row for row in dpcalc.list_bounds("pnsgd", **RUN)}
+    assert rows["iteration.pnsgd"]["applies"] == "yes"
+    assert rows["iteration.pnsgd_domain"]["applies"] == "no"
+    assert "diameter" in rows["iteration.pnsgd_domain"]["because"]
+    assert "applies" not in dpcalc.list_bounds()[0]
+
+
+def test_schemas_are_parsed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert dpcalc.schema() == json.loads(through_the_shell(capsys, "schema"))
+    with pytest.raises(dpcalc.SpecError, match="no schema"):
+        dpcalc.schema("../references")
+
+
+def test_rows_are_flat_and_alike_and_what_csv_has() -> None:
+    report = dpcalc.rdp(algorithm=["stop", "pnsgd"], records=100, lipschitz=1, smoothness=1, step_size=0.1,
+                        noise_std=[1, 2], delta=1e-6)  # fmt: skip
+    rows = report.rows()
+    assert {tuple(row) for row in rows} == {report.columns}
+    assert [row["case"] for row in rows if row["best"]] == [1, 2, 3, 4]
+    assert [(row["algorithm"], row["input_noise_std"]) for row in rows if row["best"]] == [
+        ("stop", 1.0), ("stop", 2.0), ("pnsgd", 1.0), ("pnsgd", 2.0),
+    ]  # fmt: skip
+    assert all(value is None or isinstance(value, (int, float, str)) for row in rows for value in row.values())
+    printed = list(csv.DictReader(io.StringIO(dpcalc.format_report(report, "csv"))))
+    assert len(printed) == len(rows) == sum(len(case.results) for case in report.cases)
+    for row, cells in zip(rows, printed, strict=True):
+        assert list(row) == list(cells)
+        assert {name: "" if v is None else str(v).lower() if v in (True, False) and isinstance(v, bool) else str(v)
+                for name, v in row.items()} == cells  # fmt: skip
+
+
+def test_rows_of_costs_have_the_run_that_has_them() -> None:
+    report = dpcalc.utility(loss="logistic", feature_bound=1, records=10**5, dimension=20, radius=1, epsilon=1,
+                            delta=1e-6)  # fmt: skip
+    best = next(row for row in report.rows() if row["best"])
+    assert best["noise_std"] > 0.0
+    assert best["value"] == report.cases[0].best.value
+
+
+def test_what_a_sweep_cannot_cover_says_why() -> None:
+    report = dpcalc.hockey_stick(records=1000, index=[1, 900], lipschitz=1, smoothness=1, step_size=0.1, epsilon=1,
+                                 delta=1e-6, noise_std=2, gates="epsilon<=0.3")  # fmt: skip
+    assert [case.failed for case in report.cases] == [False, True]
+    assert report.failed == 1
+    with pytest.raises(dpcalc.SpecError, match="noise"):
+        dpcalc.rdp(records=[10, 20], lipschitz=1, smoothness=1, step_size=0.1)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"colour": 1}, "does not take colour"),
+        ({"records": []}, "records has no value"),
+        ({"records": "many"}, "records is 'many'"),
+        ({"records": {"from": 1}}, "a value or a list of values"),
+        ({"records": True}, "records is True"),
+        ({"epsilon": -1}, "epsilon is -1"),
+        ({"epsilon": float("nan")}, "epsilon is nan"),
+        ({"delta": 0}, "delta is 0"),
+        ({"delta": "1.5"}, "delta is 1.5"),
+        ({"delta": float("nan")}, "delta is nan"),
+        ({"gates": "nonsense"}, "not an assertion"),
+    ],
+)
+def test_refusals(given: dict[str, Any], text: str) -> None:
+    with pytest.raises(dpcalc.SpecError, match=text):
+        dpcalc.rdp(**{**RUN, **({} if "epsilon" in given else {"delta": 1e-6}), **given})
+
+
+def test_formats_are_checked() -> None:
+    with pytest.raises(dpcalc.SpecError, match="format is 'pdf'"):
+        dpcalc.format_report(dpcalc.rdp(delta=1e-6, **RUN), "pdf")
+
+
+def test_no_command_line_is_imported() -> None:
+    program = (
+        "import sys, dpcalc\n"
+        "run = dict(records=60000, lipschitz=1, smoothness=1, step_size=0.1, noise_std=2, delta=1e-6)\n"
+        "report = dpcalc.compare(algorithm=['pnsgd', 'shuffled'], **run)\n"
+        "report.rows(), report.to_dict(), dpcalc.format_report(report, 'csv'), dpcalc.explain('iteration.pnsgd')\n"
+        "dpcalc.cite(), dpcalc.list_bounds(), dpcalc.schema(), dpcalc.statement(algorithm='stop', **run)\n"
+        "dpcalc.utility(loss='logistic', feature_bound=1, records=1000, dimension=2, radius=1, epsilon=1, delta=1e-6)\n"
+        "print(sorted(name for name in sys.modules if name.partition('.')[0] == 'click' or name == 'dpcalc.cli'))\n"
+    )
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "[]\n"

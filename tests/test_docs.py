@@ -1,0 +1,190 @@
+"""The documentation: pages made from the code are fresh, links lead somewhere, commands and examples work."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from dpcalc import __version__
+from dpcalc.cli.main import cli
+from dpcalc.registry import all_bounds
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+REFRESH = "stale: run `python docs/build.py`"
+
+pytestmark = pytest.mark.skipif(not DOCS.exists(), reason="the documentation is not part of this distribution")
+
+
+@pytest.fixture(scope="module")
+def build() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_build", DOCS / "build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def pages(build: ModuleType) -> dict[str, str]:
+    made: dict[str, str] = build.pages()
+    return made
+
+
+def test_pages_are_fresh(pages: dict[str, str]) -> None:
+    assert {"errata.md", "commands.md", "bounds/README.md", "bounds/iteration.md"} <= set(pages)
+    on_disk = {f"bounds/{path.name}" for path in (DOCS / "bounds").glob("*.md")}
+    assert on_disk == {name for name in pages if name.startswith("bounds/")}, REFRESH
+    for name, text in pages.items():
+        assert (DOCS / name).read_text(encoding="utf-8") == text, f"{name} is {REFRESH}"
+
+
+def test_the_tutorial_prints_what_it_shows(build: ModuleType, tmp_path: Path) -> None:
+    text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    shown = build.transcript(text, tmp_path)
+    assert rounded(shown) == rounded(text), f"tutorial.md is {REFRESH}"
+    assert text.count("\n$ dpcalc ") >= 7
+    assert text.count("[exit code 1]") == 1
+    assert re.search(r"^pass +released-model .*\n(.*\n)*^FAIL +released-model ", text, re.MULTILINE)
+
+
+def rounded(text: str) -> str:
+    """Return the text with the digits dropped that depend on the C library."""
+    return re.sub(r"\d+\.\d{9,}", lambda match: f"{float(match[0]):.9g}", text)
+
+
+def test_transcripts_are_what_commands_print(build: ModuleType, tmp_path: Path) -> None:
+    page = "```yaml\n# a/b.yaml\nx: 1\n```\n\n```console\n$ cat a/b.yaml; exit 1\nold\n$ echo two\n```\n"
+    expected = page.replace("old\n", "# a/b.yaml\nx: 1\n[exit code 1]\n").replace("two\n", "two\ntwo\n")
+    assert build.transcript(page, tmp_path) == expected
+    with pytest.raises(RuntimeError, match="not known"):
+        build.transcript("```console\n$ dpcalc compare -n 5\n```\n", tmp_path)
+
+
+def test_every_bound_is_told_in_full(pages: dict[str, str]) -> None:
+    for bound in all_bounds().values():
+        page = pages[f"bounds/{bound.function.__module__.rpartition('.')[2]}.md"]
+        section = page.split(f"\n## {bound.id}\n")[1].split("\n## ")[0]
+        for word in (bound.title, f"    {bound.formula}\n", f"| kind | {bound.kind},", "../method.md#", "neighbours"):
+            assert word in section, bound.id
+        assert all(f"`{name}`" in section for name in bound.parameters)
+        assert section.count("\n* ") == len(bound.assumes) + len(bound.requires) + len(bound.demands)
+        assert f"`{bound.id}`" in pages["bounds/README.md"]
+        if bound.erratum and not (bound.reference == "dpcalc" and bound.kind == "lower"):
+            assert f"[`{bound.id}`]" in pages["errata.md"], bound.id
+
+
+def test_every_erratum_of_the_method_is_collected(pages: dict[str, str]) -> None:
+    method = (DOCS / "method.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\*+Errat.*", method, re.MULTILINE)
+    assert len(told) >= 5
+    assert all(line in pages["errata.md"] for line in told)
+    rows = re.findall(r"^\| .*\| (?:unsafe|safe|claim|gap|loose|omission) \|$", method, re.MULTILINE)
+    assert len(rows) >= 25
+    assert all(row in pages["errata.md"] for row in rows)
+
+
+def test_every_option_is_in_the_reference(pages: dict[str, str]) -> None:
+    context = click.Context(cli)
+    text = pages["commands.md"]
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None
+        section = text.split(f"\n## {name}\n")[1].split("\n## ")[0] + text.split("\n## Options of every question\n")[1]
+        for option in command.params:
+            if isinstance(option, click.Option):
+                assert all(re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w-])", section) for flag in option.opts), option
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    plain = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading) for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
+
+
+def written() -> list[Path]:
+    found = [*DOCS.rglob("*.md"), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
+    return sorted(path for path in found if path.exists())
+
+
+@pytest.mark.parametrize("page", written(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"(?<!\\)\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if target.startswith(("https://", "http://", "mailto:")):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), target
+        if anchor:
+            assert anchor in anchors(there), target
+
+
+def loaded(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def test_the_workflow_runs_commands_there_are() -> None:
+    workflow = loaded(DOCS / "examples" / "github-actions.yml")
+    assert workflow[True] == ["push", "pull_request"]  # "on" is a boolean in YAML 1.1
+    assert workflow["permissions"] == {"contents": "read"}
+    steps = workflow["jobs"]["budget"]["steps"]
+    assert all(("uses" in step) != ("run" in step) for step in steps)
+    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"]) for step in steps if "uses" in step)
+    [line] = [step["run"] for step in steps if step.get("run", "").startswith("dpcalc ")]
+    the_command_parses(line)
+
+
+def the_command_parses(line: str) -> None:
+    """Parse a command line without running it."""
+    _, name, *arguments = shlex.split(line)
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    command.make_context(name, arguments)
+
+
+def test_the_hook_and_its_configuration_fit() -> None:
+    [hook] = loaded(ROOT / ".pre-commit-hooks.yaml")
+    assert {"id", "name", "entry", "language", "types", "files"} <= set(hook)
+    assert hook["language"] == "python"
+    for name in ("budget.yaml", "ci/budget-release.yml"):
+        assert re.search(hook["files"], name)
+    assert not re.search(hook["files"], "train.yaml")
+    the_command_parses(hook["entry"] + " budget.yaml")
+    [repository] = loaded(DOCS / "examples" / "pre-commit-config.yaml")["repos"]
+    [used] = repository["hooks"]
+    assert used["id"] == hook["id"]
+    assert {name for name in ("budget.yaml", "train.yaml", "other.yaml") if re.search(used["files"], name)} == {
+        "budget.yaml", "train.yaml",
+    }  # fmt: skip
+    the_command_parses(" ".join([hook["entry"], *used["args"]]))
+
+
+def test_the_citation_is_of_this_version() -> None:
+    citation = loaded(ROOT / "CITATION.cff")
+    assert {"cff-version", "message", "title", "authors", "version"} <= set(citation)
+    assert citation["version"] == __version__
+
+
+@pytest.mark.parametrize("name", ["github-actions.yml", "pre-commit-config.yaml"])
+def test_the_tutorial_shows_the_examples(name: str) -> None:
+    """What the tutorial shows is the example, but for steps that it leaves out."""
+    blocks = re.findall(r"^```yaml\n(.*?)^```", (DOCS / "tutorial.md").read_text(encoding="utf-8"), re.DOTALL | re.M)
+    example = loaded(DOCS / "examples" / name)
+    key = "jobs" if "jobs" in example else "repos"
+    [shown] = [found for found in map(yaml.safe_load, blocks) if key in found]
+    if key == "jobs":
+        full, short = example["jobs"]["budget"].pop("steps"), shown["jobs"]["budget"].pop("steps")
+        assert [step.get("uses") for step in short if "uses" in step] == [
+            step["uses"] for step in full if "uses" in step and "if" not in step
+        ]
+    assert shown == example

@@ -1,0 +1,305 @@
+"""Reading tables and keeping them within their bounds."""
+
+from __future__ import annotations
+
+import tracemalloc
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpcalc.errors import DpcalcError, SpecError
+from dpcalc.training import data
+
+ROWS = "a,b,y\n1,2,0\n3,-4,1\n0.5,0,1\n"
+CELLS = np.array([[1.0, 2.0, 0.0], [3.0, -4.0, 1.0], [0.5, 0.0, 1.0]])
+
+
+def written(folder: Path, text: str, name: str = "t.csv") -> str:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def refused(path: str, **how: Any) -> SpecError:
+    with pytest.raises(SpecError) as caught:
+        data.read(path, **how)
+    return caught.value
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def test_csv_is_read_with_the_target_last(tmp_path: Path) -> None:
+    path = written(tmp_path, ROWS)
+    table = data.read(path)
+    assert table.names == ("a", "b", "y")
+    assert np.array_equal(table.cells, CELLS)
+    other = data.read(path, target="a", ignore=["b"])
+    assert other.names == ("y", "a")
+    assert np.array_equal(other.cells, CELLS[:, [2, 0]])
+
+
+def test_a_byte_order_mark_quotes_and_carriage_returns_are_understood(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b'\xef\xbb\xbf"a","b, too",y\r\n1,"2",0\r\n\r\n3,4,1\r\n')
+    table = data.read(str(path))
+    assert table.names == ("a", "b, too", "y")
+    assert np.array_equal(table.cells, [[1.0, 2.0, 0.0], [3.0, 4.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("a,b,y\n1,2,0\n3,,1\n", ":3: column 'b': the value is missing", "leave the record out"),
+        ("a,b,y\n1,2,0\n3,high,1\n", ":3: column 'b': 'high' is not a number", "--ignore b"),
+        ("a,b,y\n1,2,no\n3,4,yes\n", ":2: column 'y': 'no' is not a number", "--positive no"),
+        ("a,b,y\n1,2,0\n\n3,nan,1\n", ":4: column 'b' is nan", "finite"),
+        ("a,b,y\n1,2,0\n3,4\n", ":3: 2 values for 3 columns", "one value per column"),
+        ("a,b,y\n", "a header but no records", "add some"),
+        ("1,2,0\n3,4,1\n", ": the first line holds numbers", "add a header"),
+        ("\n1,2\n", "the first line is empty", "name the columns"),
+        ("a,a,y\n1,2,0\n", "column 'a' is there twice", "rename"),
+        ("y\n1\n0\n", "no column beside the target", "a feature"),
+    ],
+)
+def test_a_wrong_csv_is_refused_with_line_and_column(tmp_path: Path, text: str, message: str, hint: str) -> None:
+    error = refused(written(tmp_path, text))
+    assert message in error.message
+    assert hint in (error.hint or "")
+
+
+def test_a_column_that_is_not_there_names_the_nearest(tmp_path: Path) -> None:
+    error = refused(written(tmp_path, "age,outcome\n1,0\n2,1\n"), target="outcom")
+    assert "no column 'outcom'" in error.message
+    assert error.hint == "did you mean 'outcome'?"
+
+
+def test_words_become_signs_by_the_label_that_the_user_names(tmp_path: Path) -> None:
+    path = written(tmp_path, "a,y\n1,no\n2,yes\n3, no\n")
+    assert data.read(path, positive="yes").cells[:, -1].tolist() == [-1.0, 1.0, -1.0]
+    assert data.read(path, positive="no").cells[:, -1].tolist() == [1.0, -1.0, 1.0]
+    error = refused(written(tmp_path, "a,y\n1,no\n2,yes\n3,maybe\n"), positive="yes")
+    assert ":4: column 'y': a third label 'maybe' beside 'no', 'yes'" in error.message
+
+
+def test_numbers_become_signs_too(tmp_path: Path) -> None:
+    path = written(tmp_path, "a,y\n1,2\n2,4\n3,2.0\n")
+    assert data.read(path, positive="2").cells[:, -1].tolist() == [1.0, -1.0, 1.0]
+    np.save(tmp_path / "t.npy", np.array([[1, 2], [2, 4], [3, 2]]))
+    assert data.read(str(tmp_path / "t.npy"), positive="2").cells[:, -1].tolist() == [1.0, -1.0, 1.0]
+    np.save(tmp_path / "t.npy", np.array([[1, 2], [2, 4], [3, 5]]))
+    assert "the labels are 2, 4 and 5" in refused(str(tmp_path / "t.npy"), positive="2").message
+
+
+def test_npy_and_npz_hold_the_same_table(tmp_path: Path) -> None:
+    np.save(tmp_path / "t.npy", CELLS.astype(np.float32))
+    np.savez(tmp_path / "t.npz", X=CELLS[:, :2], y=CELLS[:, 2].astype(int))
+    np.savez_compressed(tmp_path / "c.npz", X=CELLS[:, :2], y=np.array(["n", "p", "p"]))
+    assert np.array_equal(data.read(str(tmp_path / "t.npy")).cells, CELLS)
+    assert np.array_equal(data.read(str(tmp_path / "t.npy"), target="1").cells, CELLS[:, [1, 2, 0]])
+    assert np.array_equal(data.read(str(tmp_path / "t.npz")).cells, CELLS)
+    assert data.read(str(tmp_path / "t.npz"), ignore=["1"]).names == ("2", "y")
+    assert data.read(str(tmp_path / "c.npz"), positive="p").cells[:, -1].tolist() == [-1.0, 1.0, 1.0]
+
+
+def test_named_fields_are_columns(tmp_path: Path) -> None:
+    rows = np.array([(1.0, 0, 2.5), (2.0, 1, 3.5)], dtype=[("a", float), ("y", int), ("b", np.float32)])
+    np.save(tmp_path / "t.npy", rows)
+    table = data.read(str(tmp_path / "t.npy"), target="y")
+    assert table.names == ("a", "b", "y")
+    assert np.array_equal(table.cells, [[1.0, 2.5, 0.0], [2.0, 3.5, 1.0]])
+
+
+def test_files_that_are_not_what_they_say_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "o.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    np.save(tmp_path / "v.npy", np.arange(3.0))
+    np.save(tmp_path / "s.npy", np.array([["a", "b"]]))
+    np.save(tmp_path / "n.npy", np.array([[1.0, 2.0], [np.inf, 1.0]]))
+    np.savez(tmp_path / "w.npz", A=CELLS)
+    np.savez(tmp_path / "l.npz", X=CELLS, y=np.arange(2))
+    np.savez(tmp_path / "f.npz", X=np.asfortranarray(CELLS), y=np.arange(3))
+    (tmp_path / "x.npz").write_bytes(b"PK\x03\x04 nothing")
+    (tmp_path / "x.npy").write_bytes(b"nothing")
+    (tmp_path / "t.txt").write_text(ROWS)
+    expected = {
+        "o.npy": "not a readable .npy", "v.npy": "shape (3,)", "s.npy": "type <U1", "w.npz": "holds A",
+        "l.npz": "X has shape (3, 3) and y (2,)", "f.npz": "stored by columns", "x.npz": "not a readable .npz",
+        "x.npy": "not a readable .npy", "t.txt": "unknown kind", "none.csv": "cannot read",
+        "n.npy": "record 2, column '1' is inf",
+    }  # fmt: skip
+    for name, message in expected.items():
+        assert message in refused(str(tmp_path / name)).message
+    (tmp_path / "folder.csv").mkdir()
+    assert "not a regular file" in refused(str(tmp_path / "folder.csv")).message
+
+
+def test_an_archive_that_lies_about_its_size_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "t.npz", X=np.zeros((4, 2)), y=np.zeros(4))
+    with zipfile.ZipFile(tmp_path / "t.npz") as good:
+        raw, y = good.read("X.npy"), good.read("y.npy")
+    with zipfile.ZipFile(tmp_path / "b.npz", "w") as bad:
+        bad.writestr("X.npy", raw[:-8])
+        bad.writestr("y.npy", y)
+    assert "ends early" in refused(str(tmp_path / "b.npz")).message
+
+
+def test_parquet_is_read_or_names_the_extra(tmp_path: Path) -> None:
+    try:
+        import pyarrow as arrow
+        from pyarrow import parquet
+    except ImportError:
+        (tmp_path / "t.parquet").write_bytes(b"PAR1")
+        with pytest.raises(DpcalcError, match="need pyarrow") as caught:
+            data.read(str(tmp_path / "t.parquet"))
+        assert caught.value.hint == "pip install 'dpcalc[parquet]'"
+        return
+    parquet.write_table(arrow.table({"a": [1.0, 3.0], "w": ["u", "v"], "y": ["n", "p"]}), tmp_path / "t.parquet")
+    table = data.read(str(tmp_path / "t.parquet"), ignore=["w"], positive="p")
+    assert table.names == ("a", "y")
+    assert np.array_equal(table.cells, [[1.0, -1.0], [3.0, 1.0]])
+    assert "column 'w' is of type" in refused(str(tmp_path / "t.parquet"), positive="p").message
+    parquet.write_table(arrow.table({"a": [1.0, None], "y": [0, 1]}), tmp_path / "m.parquet")
+    assert "record 2, column 'a': the value is missing" in refused(str(tmp_path / "m.parquet")).message
+
+
+@pytest.mark.parametrize("ending", ["csv", "npy", "npz"])
+def test_peak_memory_is_below_twice_the_data(tmp_path: Path, ending: str) -> None:
+    x, y = np.random.default_rng(0).standard_normal((40_000, 20)), np.arange(40_000) % 2.0
+    path = tmp_path / f"t.{ending}"
+    if ending == "csv":
+        head = ",".join([*(f"c{k}" for k in range(20)), "y"])
+        np.savetxt(path, np.column_stack([x, y]), delimiter=",", header=head, comments="", fmt="%.6g")
+    elif ending == "npy":
+        np.save(path, np.column_stack([x, y]))
+    else:
+        np.savez(path, X=x, y=y)
+    size = x.nbytes + y.nbytes
+    tracemalloc.start()
+    try:
+        table = data.read(str(path))
+        ready = data.prepared(table, feature_bound=1.0, label_bound=None, signed=True)
+        data.split(ready, 0.2, np.random.default_rng(0))
+        assert tracemalloc.get_traced_memory()[1] < 1.9 * size
+    finally:
+        tracemalloc.stop()
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------------
+
+
+def table(cells: Any) -> data.Table:
+    array = np.array(cells, dtype=float)
+    return data.Table(array, (*(f"c{k}" for k in range(array.shape[1] - 1)), "y"))
+
+
+def test_long_rows_are_shortened_and_short_ones_left(tmp_path: Path) -> None:
+    found = data.prepared(
+        table([[3, 4, 0], [0.3, 0.4, 1], [1e200, 0, 1]]), feature_bound=2.0, label_bound=None, signed=True
+    )
+    assert found.features == pytest.approx(np.array([[1.2, 1.6], [0.3, 0.4], [2.0, 0.0]]), rel=1e-11)
+    assert found.clipped == 2
+    assert found.labels.tolist() == [-1.0, 1.0, 1.0]
+    assert found.features.flags.c_contiguous
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_no_row_leaves_its_bound(norm: int, intercept: bool) -> None:
+    generator = np.random.default_rng(1)
+    raw = generator.standard_cauchy((3000, 8))
+    raw[:, -1] = np.arange(3000) % 2
+    found = data.prepared(table(raw), feature_bound=0.7, label_bound=None, signed=True, intercept=intercept, norm=norm)
+    assert found.features.shape == (3000, 8 if intercept else 7)
+    assert np.linalg.norm(found.features, ord=norm, axis=1).max() <= 0.7
+    if intercept:
+        assert len(np.unique(found.features[:, -1])) == 1
+        assert found.features[0, -1] == pytest.approx(data.intercept_of(0.7, norm), rel=1e-11)
+
+
+def test_what_becomes_of_a_row_does_not_depend_on_the_others() -> None:
+    generator = np.random.default_rng(2)
+    raw = generator.standard_normal((50, 4)) * 3
+    raw[:, -1] = np.arange(50) % 2
+    ranges = data.Ranges(np.full(3, -2.0), np.full(3, 5.0), None)
+    whole = data.prepared(table(raw), feature_bound=1.0, label_bound=None, signed=True, ranges=ranges)
+    other = raw.copy()
+    other[7:] = generator.standard_normal((43, 4)) * 100
+    other[:, -1] = np.arange(50) % 2
+    part = data.prepared(table(other), feature_bound=1.0, label_bound=None, signed=True, ranges=ranges)
+    assert np.array_equal(whole.features[:7], part.features[:7])
+
+
+def test_ranges_map_to_the_unit_interval(tmp_path: Path) -> None:
+    source = table([[10, 0, 5], [20, 4, 15]])
+    path = written(tmp_path, "column,low,high\nc1,0,4\nc0,10,20\ny,5,15\n")
+    ranges = data.read_ranges(path, source)
+    found = data.prepared(source, feature_bound=9.0, label_bound=3.0, signed=False, ranges=ranges)
+    assert found.features.tolist() == [[-1.0, -1.0], [1.0, 1.0]]
+    assert found.labels.tolist() == [-3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("column,low\nc0,1\n", "the header must be column,low,high"),
+        ("column,low,high\nc0,1,2\n", "no range for 'c1'"),
+        ("column,low,high\nc0,2,1\nc1,0,1\n", ":2: low is 2 and high is 1"),
+        ("column,low,high\nc0,0,1\nc9,0,1\n", ":3: 'c9,0,1'"),
+        ("column,low,high\nc0,0,1\nc0,0,1\n", ":3: 'c0,0,1'"),
+    ],
+)
+def test_wrong_ranges_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        data.read_ranges(written(tmp_path, text), table([[1, 2, 0]]))
+    assert message in caught.value.message
+
+
+def test_labels_are_checked_and_cut() -> None:
+    how: dict[str, Any] = {"feature_bound": 1.0, "label_bound": 2.0}
+    assert data.prepared(table([[1, -1], [1, 1]]), **how, signed=True).labels.tolist() == [-1.0, 1.0]
+    with pytest.raises(SpecError, match="the target of record 2 is 2"):
+        data.prepared(table([[1, 0], [1, 2]]), **how, signed=True)
+    with pytest.raises(SpecError, match="the target of record 3 is -1"):
+        data.prepared(table([[1, 0], [1, 1], [1, -1]]), **how, signed=True)
+    for signed in (True, False):
+        with pytest.raises(SpecError, match="the same for every record: 1"):
+            data.prepared(table([[1, 1], [2, 1]]), **how, signed=signed)
+    cut = data.prepared(table([[1, -9], [1, 1], [1, 3]]), **how, signed=False)
+    assert cut.labels.tolist() == [-2.0, 1.0, 2.0]
+    assert cut.labels_clipped == 2
+
+
+def test_a_split_is_a_partition_in_order() -> None:
+    source = table([[k, k % 2] for k in range(1000)])
+    ready = data.prepared(source, feature_bound=1e6, label_bound=None, signed=True)
+    train, test = data.split(ready, 0.25, np.random.default_rng(5))
+    assert test is not None
+    assert (len(train.labels), len(test.labels)) == (750, 250)
+    joined = np.concatenate([train.features[:, 0], test.features[:, 0]])
+    assert sorted(joined.tolist()) == list(range(1000))
+    assert (np.diff(train.features[:, 0]) > 0).all()
+    assert (train.labels == np.where(train.features[:, 0] % 2 == 1, 1.0, -1.0)).all()
+    assert train.features.flags.c_contiguous
+    again, _ = data.split(data.prepared(table([[k, k % 2] for k in range(4)]), feature_bound=9.0, label_bound=None,
+                                        signed=True), 0.0, np.random.default_rng(5))  # fmt: skip
+    assert len(again.labels) == 4
+    with pytest.raises(SpecError, match="too few"):
+        data.split(again, 0.75, np.random.default_rng(5))
+
+
+def test_the_shipped_table_is_whole_and_says_where_it_is_from() -> None:
+    found = data.read(data.example_file("breast-cancer"), target="diagnosis", positive="malignant")
+    assert found.cells.shape == (569, 31)
+    assert (found.cells[:, -1] == 1.0).sum() == 212
+    assert found.cells[0, :2].tolist() == [17.99, 10.38]
+    assert found.cells[:, 0].max() == 28.11  # as published
+    data.read_ranges(data.example_file("breast-cancer", ".ranges.csv"), found)
+    text = Path(data.example_file("breast-cancer", ".txt")).read_text(encoding="utf-8")
+    assert "CC BY 4.0" in text
+    assert "10.24432/C5DW2B" in text
+    assert "by hand" in text
+    with pytest.raises(SpecError, match="no example data set 'iris'"):
+        data.example_of("example:iris")

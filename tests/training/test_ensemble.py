@@ -1,0 +1,223 @@
+"""Ensembles: every run is one that the reference would have taken, for any number of threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpcalc.errors import SpecError
+from dpcalc.losses import of
+from dpcalc.training import ensemble
+from dpcalc.training.domain import Box
+from dpcalc.training.plan import plan
+from tests.training.reference import Batches, Recorder, cut, loop, problem_of, run_of
+from tests.training.test_single import ETA, PASSES, SIGMA, settings
+
+N, D, R = 13, 3, 7
+ALGORITHMS = [
+    ("pnsgd", 1, "own"), ("pnsgd", 5, "own"), ("skip", 1, "own"), ("stop", 1, "own"), ("shuffled-stop", 1, "own"),
+    ("shuffled", 1, "own"), ("shuffled", 4, "nominal"), ("shuffled", 4, "drop"), ("rotation", 1, "own"),
+    ("rotation", 5, "own"), ("online", 1, "own"), ("cyclic", 4, "own"), ("cyclic-released", 4, "own"),
+    ("shuffle-once", 4, "own"), ("shuffled-epochs", 1, "own"), ("shuffled-epochs", 5, "own"), ("noisy-gd", None, "own"),
+    ("noisy-sgd", 1, "own"), ("noisy-sgd", 4, "own"), ("noisy-sgd", 9, "own"), ("dp-sgd-gradient", 4, "own"),
+    ("dp-sgd-output", 1, "own"), ("local", 1, "own"),
+]  # fmt: skip
+LOSSES = [
+    of("logistic", feature_bound=1.0, radius=0.6, regularisation=0.3),
+    of("squares", feature_bound=1.0, label_bound=1.0, radius=0.9),
+    of("hinge", feature_bound=1.0, power=1.5, radius=0.8),
+]
+
+
+def taken(algorithm: str, recorder: Recorder, run: int, batch: int, last: str) -> Batches:
+    """Return the batches of one run that follow from what was drawn for it."""
+    permuted, integers = recorder.drawn("permuted"), recorder.drawn("integers")
+    if algorithm in ("pnsgd", "online", "local"):
+        return cut(range(N), batch)
+    if algorithm == "skip":
+        return cut(range(N), 1)[int(integers[0][run]) :]
+    if algorithm == "stop":
+        return cut(range(N), 1)[: int(integers[0][run])]
+    if algorithm == "shuffled-stop":
+        return cut(permuted[0][run], 1)[: int(integers[0][run])]
+    if algorithm == "rotation":
+        first = int(integers[0][run])
+        return cut([*range(first, N), *range(first)], batch, last)
+    if algorithm.startswith("cyclic"):
+        return PASSES * cut(range(N), batch)
+    if algorithm.startswith("noisy-gd"):
+        return [(np.arange(N), N)] * 9
+    if algorithm == "shuffle-once":
+        assert len(permuted) == 1
+        return PASSES * cut(permuted[0][run], batch, last)
+    if algorithm.startswith("shuffled"):
+        return [step for order in permuted for step in cut(order[run], batch, last)]
+    if algorithm == "dp-sgd-output" or batch == 1:
+        return [(drawn[:, run], 1) for drawn in integers]
+    if batch > N // 2:
+        return [(order[run, :batch], batch) for order in permuted]
+    return [(rows, batch) for rows in floyd(integers, run, batch)]
+
+
+def floyd(drawn: list[np.ndarray], run: int, size: int) -> list[np.ndarray]:
+    """Floyd's algorithm, as in Bentley and Floyd (1987)."""
+    found = []
+    for first in range(0, len(drawn), size):
+        chosen: list[int] = []
+        for k, j in enumerate(range(N - size, N)):
+            t = int(drawn[first + k][run])
+            assert 0 <= t <= j
+            chosen.append(j if t in chosen else t)
+        assert len(set(chosen)) == size
+        found.append(np.array(chosen))
+    return found
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize(("algorithm", "batch", "last"), ALGORITHMS)
+def test_every_run_is_the_reference(
+    algorithm: str, batch: int | None, last: str, loss: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = Recorder(11)
+    monkeypatch.setattr(ensemble, "_generator", lambda *_: recorder)
+    problem = problem_of(loss, N, D)
+    run = run_of(algorithm, loss, N, **settings(algorithm, batch, last))
+    planned = plan(run, N, D)
+    found = ensemble.train(planned, problem, R, 1, workers=1)
+    on_output = algorithm == "dp-sgd-output"
+    drawn = np.zeros((9, D, R))
+    if not on_output:
+        drawn = -np.concatenate([noise.reshape(-1, D, R) for noise in recorder.noise])  # an ensemble adds its noise
+    radius = min(loss.radius, 0.7) if algorithm == "online" else loss.radius
+    for k in range(R):
+        steps = taken(algorithm, recorder, k, batch or N, last)
+        skipped = N - len(steps) if algorithm == "skip" else 0
+        noise = drawn[skipped : skipped + len(steps), :, k]
+        scale = planned.scale if algorithm == "online" else 0.0 if on_output else SIGMA
+        reached = loop(loss, *problem[:2], steps, ETA, scale, noise, radius, np.zeros(D))
+        expected = np.mean(reached[:-1], axis=0) if algorithm.startswith("dp-sgd") else reached[-1]
+        if on_output:
+            expected = expected + SIGMA * recorder.noise[-1][k]
+        np.testing.assert_allclose(found[k], expected, rtol=0.0, atol=2e-11)
+
+
+@pytest.mark.parametrize("algorithm", ["shuffled", "stop", "skip", "noisy-sgd", "rotation", "dp-sgd-output"])
+def test_a_common_order_is_common(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, common = Recorder(3), Recorder(4)
+    monkeypatch.setattr(ensemble, "_generator", lambda _, kind, *__: common if kind else own)
+    loss = LOSSES[1]
+    problem = problem_of(loss, N, D)
+    size = {"batch_size": 4} if algorithm == "noisy-sgd" else {}
+    run = run_of(algorithm, loss, N, **settings(algorithm, 1, "own"), **size)
+    found = ensemble.train(plan(run, N, D), problem, R, 1, workers=1, common_order=True)
+    assert not own.calls
+    integers = common.drawn("integers")
+    steps = {
+        "shuffled": lambda: cut(common.drawn("permutation")[0], 1),
+        "stop": lambda: cut(range(N), 1)[: int(integers[0][0])],
+        "skip": lambda: cut(range(N), 1)[int(integers[0][0]) :],
+        "rotation": lambda: cut(np.roll(range(N), -int(integers[0])), 1),
+        "noisy-sgd": lambda: [(rows, 4) for rows in common.drawn("choice")],
+        "dp-sgd-output": lambda: [(row, 1) for row in np.concatenate(integers)],
+    }[algorithm]()
+    drawn = np.zeros((9, D, R))
+    if algorithm != "dp-sgd-output":
+        drawn = -np.concatenate([noise.reshape(-1, D, R) for noise in own.noise])
+    skipped = N - len(steps) if algorithm == "skip" else 0
+    for k in range(R):
+        noise = drawn[skipped : skipped + len(steps), :, k]
+        reached = loop(loss, *problem[:2], steps, ETA, SIGMA, noise, loss.radius or np.inf, np.zeros(D))
+        expected = reached[-1]
+        if algorithm == "dp-sgd-output":
+            reached = loop(loss, *problem[:2], steps, ETA, 0.0, noise, loss.radius or np.inf, np.zeros(D))
+            expected = np.mean(reached[:-1], axis=0) + SIGMA * own.noise[-1][k]
+        np.testing.assert_allclose(found[k], expected, rtol=0.0, atol=2e-11)
+
+
+@pytest.mark.parametrize("algorithm", ["pnsgd", "shuffled", "noisy-sgd"])
+@pytest.mark.parametrize("common", [False, True])
+def test_threads_do_not_change_the_numbers(algorithm: str, common: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ensemble, "_ENTRIES", 64 * D)
+    loss = LOSSES[0]
+    problem = problem_of(loss, N, D)
+    planned = plan(run_of(algorithm, loss, N, **settings(algorithm, 1, "own")), N, D)
+    edges = ensemble._edges(planned, 500, common)
+    assert len(edges) > 5
+    assert (edges[0], edges[-1]) == (0, 500)
+    assert max(np.diff(edges)) - min(np.diff(edges)) <= 1
+    first = ensemble.train(planned, problem, 500, 9, workers=1, common_order=common)
+    for workers in (2, 5, None):
+        again = ensemble.train(planned, problem, 500, 9, workers=workers, common_order=common)
+        np.testing.assert_array_equal(again, first)
+    assert len(np.unique(first[:, 0])) == 500  # no two blocks draw the same
+    assert np.all(ensemble.train(planned, problem, 500, 10, common_order=common) != first)
+
+
+def test_a_statistic_is_taken_of_every_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ensemble, "_ENTRIES", 64 * D)
+    loss = LOSSES[1]
+    problem = problem_of(loss, N, D)
+    planned = plan(run_of("pnsgd", loss, N, **settings("pnsgd", 1, "own")), N, D)
+    weights = ensemble.train(planned, problem, 300, 2)
+    norms = ensemble.train(planned, problem, 300, 2, statistic=lambda w: np.linalg.norm(w, axis=1))
+    np.testing.assert_array_equal(norms, np.linalg.norm(weights, axis=1))
+
+
+@pytest.mark.parametrize("algorithm", ["pnsgd", "stop"])
+def test_progress_counts_every_step(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ensemble, "_ENTRIES", 64 * D)
+    monkeypatch.setattr(ensemble, "_BEATS", 64 * D * 2)
+    loss = LOSSES[1]
+    problem = problem_of(loss, N, D)
+    planned = plan(run_of(algorithm, loss, N, **settings(algorithm, 1, "own")), N, D)
+    told: list[tuple[int, int]] = []
+    ensemble.train(planned, problem, 300, 2, workers=2, progress=lambda *now: told.append(now))
+    done = [now for now, _ in told]
+    assert done == sorted(done)
+    assert told[-1] == (300 * N, 300 * N)
+    assert len(told) > 8
+
+
+def test_without_a_seed_no_two_are_alike() -> None:
+    loss = LOSSES[1]
+    problem = problem_of(loss, N, D)
+    planned = plan(run_of("pnsgd", loss, N, **settings("pnsgd", 1, "own")), N, D)
+    assert np.all(ensemble.train(planned, problem, 5) != ensemble.train(planned, problem, 5))
+
+
+def test_a_box_holds_every_run() -> None:
+    loss = of("absolute", feature_bound=1.0, label_bound=1.0)
+    problem = problem_of(loss, N, D)
+    box = Box(np.array([-0.1, -0.3, 0.0]), np.array([0.3, 0.1, 0.7]))
+    run = run_of("online", loss, N, step_size=0.2, c1=1.0, c2=2.0, decay_exponent=1.5, diameter=1.2)
+    found = ensemble.train(plan(run, N, D, box), problem, 400, 1)
+    assert box.contains(found)
+    for k in range(D):
+        assert np.any(found[:, k] == box.low[k])
+        assert np.any(found[:, k] == box.high[k])
+        assert np.any((found[:, k] > box.low[k]) & (found[:, k] < box.high[k]))
+
+
+def test_no_runs_are_refused() -> None:
+    loss = LOSSES[1]
+    planned = plan(run_of("pnsgd", loss, N, **settings("pnsgd", 1, "own")), N, D)
+    with pytest.raises(SpecError, match="0 runs"):
+        ensemble.train(planned, problem_of(loss, N, D), 0)
+
+
+@pytest.mark.parametrize(("records", "size"), [(5, 1), (6, 2), (7, 3), (5, 4), (4, 4)])
+def test_subsets_are_uniform(records: int, size: int) -> None:
+    from itertools import combinations
+
+    from scipy.stats import chisquare
+
+    count = 40_000
+    found = ensemble.subsets(np.random.Generator(np.random.SFC64(6)), records, size, count)
+    assert found.shape == (size, count)
+    keys, seen = np.unique(np.sort(found, axis=0), axis=1, return_counts=True)
+    expected = np.array(list(combinations(range(records), size))).T
+    np.testing.assert_array_equal(keys, expected)
+    if len(seen) > 1:
+        assert chisquare(seen).pvalue > 1e-6

@@ -1,0 +1,68 @@
+"""A model file gives back what was trained, and nothing in it is evaluated."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpcalc.errors import SpecError
+from dpcalc.training import data
+from dpcalc.training.model import Model, load, save
+
+MODEL = Model(
+    weights=np.array([0.1, -2.0]), intercept=0.25, columns=("a", "b"), target="y", positive="yes",
+    low=np.array([0.0, -1.0]), high=np.array([2.0, 3.0]), target_range=None, bound=0.7, norm=2,
+    loss={"loss": "logistic"}, privacy={"private": True, "epsilon": 1.0, "delta": 1e-6},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ["json", "npz"])
+def test_a_model_comes_back_as_it_was(tmp_path: Path, ending: str) -> None:
+    path = str(tmp_path / f"m.{ending}")
+    save(MODEL, path)
+    found = load(path)
+    for name, value in MODEL._asdict().items():
+        assert (
+            np.array_equal(getattr(found, name), value)
+            if isinstance(value, np.ndarray)
+            else (getattr(found, name) == value)
+        )
+    save(MODEL._replace(low=None, high=None, target_range=(0.0, 2.0)), path)
+    assert load(path).low is None
+    assert load(path).target_range == (0.0, 2.0)
+    assert [entry.name for entry in tmp_path.iterdir()] == [f"m.{ending}"]
+
+
+def test_scores_treat_rows_as_training_did() -> None:
+    rows = np.random.default_rng(6).standard_normal((200, 3)) * 4.0
+    rows[:, -1] = np.arange(200) % 2
+    raw = rows[:, :-1].copy()
+    ranges = data.Ranges(MODEL.low, MODEL.high, None)  # type: ignore[arg-type]
+    ready = data.prepared(data.Table(rows, ("a", "b", "y")), feature_bound=1.0, label_bound=None, signed=True,
+                          ranges=ranges, intercept=True)  # fmt: skip
+    constant = data.intercept_of(1.0)
+    weights = np.array([0.1, -2.0, 3.0])
+    model = MODEL._replace(bound=constant, intercept=3.0 * constant)
+    assert model.scores(raw) == pytest.approx(ready.features @ weights, rel=1e-9)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"written to a \.json or \.npz file"):
+        save(MODEL, str(tmp_path / "m.pkl"))
+    with pytest.raises(SpecError, match="no such folder"):
+        save(MODEL, str(tmp_path / "none" / "m.json"))
+    with pytest.raises(SpecError, match="cannot read"):
+        load(str(tmp_path / "m.json"))
+    good = tmp_path / "m.json"
+    save(MODEL, str(good))
+    described = json.loads(good.read_text())
+    for wrong in ("{}", "[]", "no", json.dumps({**described, "schema": "other/1"}), json.dumps({**described, "x": 1})):
+        good.write_text(wrong)
+        with pytest.raises(SpecError, match="not a model file"):
+            load(str(good))
+    np.savez(tmp_path / "m.npz", weights=np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(SpecError, match="not a model file"):
+        load(str(tmp_path / "m.npz"))
