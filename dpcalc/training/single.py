@@ -289,15 +289,20 @@ class _Run:
         self.moved += moved + plan.domain.project(self.w)
 
     def _on_many(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
-        """Take steps on large batches or on all records, which are not copied where they need not be."""
+        """Take steps on large batches or on all records, some at a time while they are in the cache."""
         w, (features, labels, loss) = self.w, self.problem
+        most = max(1, _ENTRIES // self.plan.columns)
         for k in range(stretch.steps):
-            x, y = (features, labels) if stretch.rows is None else (features[stretch.rows[k]], labels[stretch.rows[k]])
-            before = w.copy()
-            z = x @ w
-            self.overwrite(z, y)
+            before, descent = w.copy(), np.zeros_like(w)
+            for first in range(0, stretch.size, most):
+                some = slice(first, min(stretch.size, first + most))
+                chosen = some if stretch.rows is None else stretch.rows[k, some]
+                x = features[chosen]
+                z = x @ w
+                self.overwrite(z, labels[chosen])
+                descent += z @ x
             w *= 1.0 - eta[k] * loss.regularisation * stretch.size / stretch.divisor
-            w += (eta[k] / stretch.divisor) * (z @ x) + noise[k]
+            w += (eta[k] / stretch.divisor) * descent + noise[k]
             self._settle(before, w)
 
     def _lazily(self) -> tuple[float, bool, float]:

@@ -15,7 +15,7 @@ from dpcalc.training.domain import Ball, Box, Whole
 from dpcalc.training.noise import Source, seeded
 from dpcalc.training.plan import plan
 from dpcalc.training.problem import Problem
-from tests.training.reference import Batches, Recorder, cut, loop, problem_of, run_of
+from tests.training.reference import Batches, Recorder, cut, data, loop, problem_of, run_of
 
 LOSSES = [
     of("logistic", feature_bound=1.0),
@@ -346,6 +346,26 @@ def test_the_start_is_checked() -> None:
 def test_too_many_iterates_to_release_are_refused() -> None:
     run = run_of("noisy-gd-released", LOGISTIC, N, steps=10**9, step_size=0.1, noise_std=1.0)
     assert "too many to hold" in refused(problem_of(LOGISTIC, N, D), run)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "given"),
+    [("shuffled", {}), ("rotation", {}), ("noisy-gd", {"steps": 2}), ("shuffled", {"batch_size": 30_000})],
+)
+def test_memory_stays_below_twice_the_data(algorithm: str, given: dict[str, int]) -> None:
+    import tracemalloc
+
+    rows = 60_000
+    x, y = data(rows, 4, 1, signed=True)
+    problem = Problem(x, y, LOGISTIC)
+    planned = plan(run_of(algorithm, LOGISTIC, rows, step_size=0.1, noise_std=1.0, radius=1.0, **given), rows, 4)
+    tracemalloc.start()
+    try:
+        engine.train(planned, problem, seeded(1))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < x.nbytes + y.nbytes
 
 
 def test_domains() -> None:
