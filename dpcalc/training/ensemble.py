@@ -86,20 +86,29 @@ def train(
     result: list[Array] = [w] * (len(edges) - 1)
 
     def run(block: int) -> None:
+        report.add(0)
         width = edges[block + 1] - edges[block]
         generator = _generator(root, 0, block)
         shared = _generator(root, 1) if common_order else None
-        weights = _Block(plan, problem, w, width, generator, shared, report).execute()
-        result[block] = weights if statistic is None else np.asarray(statistic(weights))
+        try:
+            weights = _Block(plan, problem, w, width, generator, shared, report).execute()
+            result[block] = weights if statistic is None else np.asarray(statistic(weights))
+        except BaseException as error:
+            report.cause = report.cause or error
+            raise
 
-    count = min(len(result), workers or len(os.sched_getaffinity(0)))
-    if count <= 1:
-        for block in range(len(result)):
-            run(block)
-    else:
-        with ThreadPoolExecutor(count) as pool:
-            list(pool.map(run, range(len(result))))
+    with ThreadPoolExecutor(min(len(result), workers or _cores())) as pool:
+        try:
+            for done in [pool.submit(run, block) for block in range(len(result))]:
+                done.result()
+        except BaseException as error:  # an interrupt, too, is to end the blocks under way
+            report.cause = report.cause or error
+            raise
     return np.concatenate(result)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _generator(root: np.random.SeedSequence, *key: int) -> np.random.Generator:
@@ -119,13 +128,16 @@ def _edges(plan: Plan, replicas: int, common: bool) -> list[int]:
 
 
 class _Progress:
-    """Adds up what the threads have done."""
+    """Adds up what the threads have done, and tells them to stop."""
 
     def __init__(self, report: Progress | None, total: int) -> None:
         self.report, self.total, self.done, self.lock = report, total, 0, threading.Lock()
+        self.cause: BaseException | None = None
 
     def add(self, steps: int) -> None:
-        if self.report is not None:
+        if self.cause is not None:
+            raise self.cause
+        if self.report is not None and steps:
             with self.lock:
                 self.done += steps
                 self.report(self.done, self.total)

@@ -72,7 +72,7 @@ def train(
         problem: data and loss, within the bounds accounted.
         source: of the order of records and of the noise.
         start: shape (d,), in the domain and chosen without looking at the data; 0 where not given.
-        progress: called with (steps done, steps in all) after every block.
+        progress: called with (steps done or skipped, steps in all) after every block, and at the end.
 
     Raises:
         SpecError: data, loss or start are not what was accounted, or the iterates to be released are too many.
@@ -189,9 +189,11 @@ class _Run:
                     rows = None if stretch.rows is None else stretch.rows[done : done + count]
                     self._block(stretch._replace(first=stretch.first + done, rows=rows, steps=count))
                     if self.progress is not None:
-                        self.progress(self.steps, within.end - within.begin)
+                        self.progress(stretch.first + done + count, plan.steps)
                 if plan.release == "pass" and stretch.ends_pass:
                     self.released.append(self.w.copy())
+        if self.progress is not None and within.end < plan.steps:
+            self.progress(plan.steps, plan.steps)
         return self._finished()
 
     def _block(self, stretch: orders.Stretch) -> None:

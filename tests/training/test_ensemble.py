@@ -183,6 +183,22 @@ def test_progress_counts_every_step(algorithm: str, monkeypatch: pytest.MonkeyPa
     assert len(told) > 8
 
 
+def test_a_failure_ends_all_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ensemble, "_ENTRIES", 64 * D)
+    loss = LOSSES[1]
+    problem = problem_of(loss, N, D)
+    planned = plan(run_of("pnsgd", loss, N, **settings("pnsgd", 1, "own")), N, D)
+    asked: list[int] = []
+
+    def fail(weights: np.ndarray) -> np.ndarray:
+        asked.append(len(weights))
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        ensemble.train(planned, problem, 6400, 2, workers=2, statistic=fail)
+    assert len(asked) <= 2  # one per thread
+
+
 def test_without_a_seed_no_two_are_alike() -> None:
     loss = LOSSES[1]
     problem = problem_of(loss, N, D)
