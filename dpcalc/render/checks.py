@@ -58,8 +58,8 @@ def _theorems(report: Report) -> list[str]:
 
 
 def _notes(report: Report) -> list[str]:
-    told = ((check.name.partition("[")[0], note) for check, case in checked(report) for note in case.notes)
-    notes = [f"note: {printable(f'{name}: {note}')}" for name, note in dict.fromkeys(told)]
+    told = dict.fromkeys(note for _, case in checked(report) for note in case.notes)
+    notes = [f"note: {printable(note)}" for note in told]
     left_out = len(notes) - MAX_NOTES
     return [*notes[:MAX_NOTES], *([f"note: {left_out} more notes are left out"] if left_out > 0 else [])]
 

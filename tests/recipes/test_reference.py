@@ -134,8 +134,8 @@ def test_a_schedule_is_a_file_of_the_project(good: Any, bad: Any) -> None:
 
 
 def test_what_both_a_case_and_its_mapping_set_is_refused(bad: Any) -> None:
-    Path("c.yaml").write_text("run: {noise_std: 2, seed: 3}", encoding="utf-8")
+    Path("c.yaml").write_text("run: {noise_std: 2, colour: 3}", encoding="utf-8")
     assert "noise_std is set here and in 'c.yaml#/run'" in bad("a: {noise_std: 3, from: c.yaml#/run}")
-    assert "unknown key 'seed'" in bad("a: {from: c.yaml#/run}")
-    assert "is no mapping of parameters" in bad("a: {from: c.yaml#/run/seed}")
+    assert "unknown key 'colour'" in bad("a: {from: c.yaml#/run}")
+    assert "is no mapping of parameters" in bad("a: {from: c.yaml#/run/colour}")
     assert HEAD.startswith("dpcalc")
