@@ -101,6 +101,8 @@ def check_setup(setup: Setup, cases: int = 1) -> None:
         raise SpecError(f"seed is {setup.seed}; it must be a whole number from 0 to 2^64 - 1", "leave it out")
     if setup.seed is not None and setup.noise_source == "secure":
         raise SpecError("a seed and the secure source contradict each other", "leave out --seed")
+    if setup.replicas > 1 and setup.noise_source == "secure":
+        raise SpecError("replicas are drawn from a seed, and the secure source has none", "leave out --noise-source")
     only_files = [name for name in ("target", "positive", "ignore", "ranges") if getattr(setup, name)]
     if setup.synthetic is not None and only_files:
         flags = ", ".join("--" + name for name in only_files)

@@ -358,3 +358,27 @@ def test_reports_are_strict_json_of_what_was_given(ask: Any) -> None:
     assert "train_accuracy" in head
     assert "non_private_train_accuracy" in head
     assert len(row.split(",")) >= len(head.split(","))
+
+
+# --- the documentation ------------------------------------------------------------------------------------------------
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "training.md"
+COMMANDS_SHOWN = (
+    re.findall(r"^\$ dpcalc (train .*)$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
+    if DOCUMENT.exists()
+    else []
+)
+
+
+@pytest.mark.skipif(not COMMANDS_SHOWN, reason="the documentation is not part of this distribution")
+@pytest.mark.parametrize("line", COMMANDS_SHOWN)
+def test_what_the_documentation_shows_runs(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: Any
+) -> None:
+    if "--plot" in line:
+        pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    text = ask(line.replace("--replicas 1000", "--replicas 20"))
+    assert "differentially private" in text or "epsilon" in text
+    written = re.findall(r"(?:-o|--plot) (\S+)", line)
+    assert sorted(os.listdir(tmp_path)) == sorted(written)
