@@ -7,6 +7,7 @@ the blocks, or on which takes which.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -28,7 +29,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Statistic = Callable[[Array], Array]
 
-_ENTRIES = 1 << 16  # of a block's state, and of the noise drawn at once: 512 KiB
+_ENTRIES = 1 << 15  # of a block's state, and of the noise drawn at once: 256 KiB
 _ORDERS = 1 << 24  # indices of a block's orders: 64 MiB
 _PRODUCTS = 1 << 19  # records times replicas looked at together
 _FEW = 64  # a batch that is drawn member by member
@@ -77,26 +78,37 @@ def train(
     if replicas < 1:
         raise SpecError(f"{replicas} runs are asked for", "ask for one or more")
     w = prepared(plan._replace(release="last") if plan.release in ("pass", "step") else plan, problem, start)
+    if seed is not None and seed < 0:
+        raise SpecError(f"the seed is {seed}; it must be a whole number >= 0", "see --seed")
     root = np.random.SeedSequence(seed)
     edges = _edges(plan, replicas, common_order)
     report = _Progress(progress, plan.steps * replicas)
     result: list[Array] = [w] * (len(edges) - 1)
 
     def run(block: int) -> None:
+        report.add(0)
         width = edges[block + 1] - edges[block]
         generator = _generator(root, 0, block)
         shared = _generator(root, 1) if common_order else None
-        weights = _Block(plan, problem, w, width, generator, shared, report).execute()
-        result[block] = weights if statistic is None else np.asarray(statistic(weights))
+        try:
+            weights = _Block(plan, problem, w, width, generator, shared, report).execute()
+            result[block] = weights if statistic is None else np.asarray(statistic(weights))
+        except BaseException as error:
+            report.cause = report.cause or error
+            raise
 
-    count = min(len(result), workers or len(os.sched_getaffinity(0)))
-    if count <= 1:
-        for block in range(len(result)):
-            run(block)
-    else:
-        with ThreadPoolExecutor(count) as pool:
-            list(pool.map(run, range(len(result))))
+    with ThreadPoolExecutor(min(len(result), workers or _cores())) as pool:
+        try:
+            for done in [pool.submit(run, block) for block in range(len(result))]:
+                done.result()
+        except BaseException as error:  # an interrupt, too, is to end the blocks under way
+            report.cause = report.cause or error
+            raise
     return np.concatenate(result)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _generator(root: np.random.SeedSequence, *key: int) -> np.random.Generator:
@@ -116,13 +128,16 @@ def _edges(plan: Plan, replicas: int, common: bool) -> list[int]:
 
 
 class _Progress:
-    """Adds up what the threads have done."""
+    """Adds up what the threads have done, and tells them to stop."""
 
     def __init__(self, report: Progress | None, total: int) -> None:
         self.report, self.total, self.done, self.lock = report, total, 0, threading.Lock()
+        self.cause: BaseException | None = None
 
     def add(self, steps: int) -> None:
-        if self.report is not None:
+        if self.cause is not None:
+            raise self.cause
+        if self.report is not None and steps:
             with self.lock:
                 self.done += steps
                 self.report(self.done, self.total)
@@ -148,7 +163,7 @@ class _Block:
         self.noisy = not plan.output_scale
         self.unit = 1.0
         self.state = np.repeat(start[:, np.newaxis], width, axis=1)
-        self.held, self.most = plan.domain.inner(plan.columns) if isinstance(plan.domain, Ball) else (np.inf, np.inf)
+        self.border = math.sqrt(plan.domain.inner(plan.columns)[1]) if isinstance(plan.domain, Ball) else math.inf
         self.noise = np.empty(
             (max(1, min(plan.steps if self.noisy else 1, _ENTRIES // (plan.columns * width))), *shape)
         )
@@ -169,7 +184,7 @@ class _Block:
         found = np.empty((self.width, plan.columns))
         total = np.zeros((plan.columns, self.width))
         beat = max(1, _BEATS // (plan.columns * self.width))
-        with np.errstate(over="ignore", divide="ignore"):  # of e^(y z), and by the norm of 0: neither is made use of
+        with np.errstate(over="ignore"):  # of e^(y z), where the gradient is 0
             for step in steps:
                 if step.number >= last:
                     break
@@ -269,14 +284,14 @@ class _Block:
 
     def _into_ball(self, spare: Array) -> None:
         """Project every run onto the ball; ``spare`` is overwritten."""
-        state, norms, most = self.state, self.norms, self.most / self.unit**2
+        state, norms, border = self.state, self.norms, self.border / self.unit
+        most = border * border
         np.multiply(state, state, out=spare)
         np.add.reduce(spare, axis=0, out=norms)
         if norms.max() > most:
-            inside = norms <= most
+            np.maximum(norms, most, out=norms)
             np.sqrt(norms, out=norms)
-            np.divide(self.held / self.unit, norms, out=norms)
-            norms[inside] = 1.0
+            np.divide(np.sqrt(most), norms, out=norms)  # exactly 1 for those inside
             np.multiply(state, norms, out=state)
 
     def _apart(self) -> Iterator[Step]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcalc.errors import DpcalcError
+from dpcalc.errors import DpcalcError, SpecError
 
 Array = NDArray[np.float64]
 
@@ -33,7 +33,13 @@ def from_os() -> Source:
 
 
 def seeded(seed: int) -> Source:
-    """Return a generator that draws the same numbers every time: for experiments, never for private data."""
+    """Return a generator that draws the same numbers every time: for experiments, never for private data.
+
+    Raises:
+        SpecError: the seed is negative.
+    """
+    if seed < 0:
+        raise SpecError(f"the seed is {seed}; it must be a whole number >= 0", "see --seed")
     return Source(np.random.Generator(np.random.SFC64(seed)), False, f"SFC64, seed {seed}: not private")
 
 

@@ -81,30 +81,26 @@ def _all(plan: Plan, generator: np.random.Generator) -> Iterator[Stretch]:
     elif plan.order in ("sample", "draw"):
         yield from _sampled(plan, generator)
     else:
-        first = 0
         order: Index | None = None
-        for _ in range(plan.passes):
+        offset = int(generator.integers(plan.records)) if plan.order == "rotation" else 0
+        for number in range(plan.passes):
             if plan.order == "shuffle" or (plan.order == "shuffle-once" and order is None):
                 order = generator.permutation(plan.records)
-            elif plan.order == "rotation":
-                order = np.roll(np.arange(plan.records), -int(generator.integers(plan.records)))
-            yield from _one_pass(plan, order, first)
-            first += plan.steps_per_pass
+            yield from _one_pass(plan, order, offset, number * plan.steps_per_pass)
 
 
-def _one_pass(plan: Plan, order: Index | None, first: int) -> Iterator[Stretch]:
-    """Yield the steps of a pass in this order of records (None: that of the data)."""
+def _one_pass(plan: Plan, order: Index | None, offset: int, first: int) -> Iterator[Stretch]:
+    """Yield the steps of a pass in this order of records (None: that of the data, from the record ``offset`` on)."""
     used = 0
     for number, (count, size, divisor) in enumerate(plan.batches, start=1):
         most = max(1, _ENTRIES // size)
         for done in range(0, count, most):
             steps = min(most, count - done)
-            some = slice(used, used + steps * size)
-            rows = np.arange(some.start, some.stop) if order is None else order[some]
+            after = used + steps * size
+            rows = (np.arange(used, after) + offset) % plan.records if order is None else order[used:after]
             ends = number == len(plan.batches) and done + steps == count
             yield Stretch(first, rows.reshape(steps, size), steps, size, divisor, ends)
-            used += steps * size
-            first += steps
+            used, first = after, first + steps
 
 
 def _sampled(plan: Plan, generator: np.random.Generator) -> Iterator[Stretch]:

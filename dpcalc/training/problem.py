@@ -12,7 +12,7 @@ from dpcalc.losses import SIGNED, Loss
 
 Array = NDArray[np.float64]
 
-_PIECE = 1 << 20  # entries looked at together
+_PIECE = 1 << 16  # entries looked at together
 
 
 class Problem(NamedTuple):
@@ -58,15 +58,22 @@ def verify(problem: Problem, *, norm: int = 2) -> None:
         piece = x[first : first + step]
         size = np.abs(piece).sum(axis=1) if norm == 1 else np.sqrt(np.einsum("ij,ij->i", piece, piece))
         _refuse_outside(size, loss.feature_bound, first, "feature_bound")
+        _refuse_labels(y[first : first + step], loss, first)
+
+
+def _refuse_labels(y: Array, loss: Loss, first: int) -> None:
     if loss.name in SIGNED:
         wrong = np.abs(y) != 1.0
         if wrong.any():
             row = int(wrong.argmax())
-            raise SpecError(f"the label of record {row + 1} is {y[row]:g}", f"labels of {loss.name} are +1 and -1")
+            raise SpecError(
+                f"the label of record {first + row + 1} is {y[row]:g}", f"labels of {loss.name} are +1 and -1"
+            )
     elif loss.label_bound is not None:
-        _refuse_outside(np.abs(y), loss.label_bound, 0, "label_bound")
+        _refuse_outside(np.abs(y), loss.label_bound, first, "label_bound")
     elif not np.isfinite(y).all():
-        raise SpecError(f"the label of record {int(np.isfinite(y).argmin()) + 1} is not finite", "leave it out")
+        row = int(np.isfinite(y).argmin())
+        raise SpecError(f"the label of record {first + row + 1} is not finite", "leave it out")
 
 
 def _refuse_outside(size: Array, bound: float, first: int, name: str) -> None:

@@ -72,7 +72,7 @@ def train(
         problem: data and loss, within the bounds accounted.
         source: of the order of records and of the noise.
         start: shape (d,), in the domain and chosen without looking at the data; 0 where not given.
-        progress: called with (steps done, steps in all) after every block.
+        progress: called with (steps done or skipped, steps in all) after every block, and at the end.
 
     Raises:
         SpecError: data, loss or start are not what was accounted, or the iterates to be released are too many.
@@ -189,9 +189,11 @@ class _Run:
                     rows = None if stretch.rows is None else stretch.rows[done : done + count]
                     self._block(stretch._replace(first=stretch.first + done, rows=rows, steps=count))
                     if self.progress is not None:
-                        self.progress(self.steps, within.end - within.begin)
+                        self.progress(stretch.first + done + count, plan.steps)
                 if plan.release == "pass" and stretch.ends_pass:
                     self.released.append(self.w.copy())
+        if self.progress is not None and within.end < plan.steps:
+            self.progress(plan.steps, plan.steps)
         return self._finished()
 
     def _block(self, stretch: orders.Stretch) -> None:
@@ -289,15 +291,20 @@ class _Run:
         self.moved += moved + plan.domain.project(self.w)
 
     def _on_many(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
-        """Take steps on large batches or on all records, which are not copied where they need not be."""
+        """Take steps on large batches or on all records, some at a time while they are in the cache."""
         w, (features, labels, loss) = self.w, self.problem
+        most = max(1, _ENTRIES // self.plan.columns)
         for k in range(stretch.steps):
-            x, y = (features, labels) if stretch.rows is None else (features[stretch.rows[k]], labels[stretch.rows[k]])
-            before = w.copy()
-            z = x @ w
-            self.overwrite(z, y)
+            before, descent = w.copy(), np.zeros_like(w)
+            for first in range(0, stretch.size, most):
+                some = slice(first, min(stretch.size, first + most))
+                chosen = some if stretch.rows is None else stretch.rows[k, some]
+                x = features[chosen]
+                z = x @ w
+                self.overwrite(z, labels[chosen])
+                descent += z @ x
             w *= 1.0 - eta[k] * loss.regularisation * stretch.size / stretch.divisor
-            w += (eta[k] / stretch.divisor) * (z @ x) + noise[k]
+            w += (eta[k] / stretch.divisor) * descent + noise[k]
             self._settle(before, w)
 
     def _lazily(self) -> tuple[float, bool, float]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -180,6 +183,22 @@ def test_progress_counts_every_step(algorithm: str, monkeypatch: pytest.MonkeyPa
     assert len(told) > 8
 
 
+def test_a_failure_ends_all_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ensemble, "_ENTRIES", 64 * D)
+    loss = LOSSES[1]
+    problem = problem_of(loss, N, D)
+    planned = plan(run_of("pnsgd", loss, N, **settings("pnsgd", 1, "own")), N, D)
+    asked: list[int] = []
+
+    def fail(weights: np.ndarray) -> np.ndarray:
+        asked.append(len(weights))
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        ensemble.train(planned, problem, 6400, 2, workers=2, statistic=fail)
+    assert len(asked) <= 2  # one per thread
+
+
 def test_without_a_seed_no_two_are_alike() -> None:
     loss = LOSSES[1]
     problem = problem_of(loss, N, D)
@@ -200,11 +219,25 @@ def test_a_box_holds_every_run() -> None:
         assert np.any((found[:, k] > box.low[k]) & (found[:, k] < box.high[k]))
 
 
+def test_one_blas_thread_is_asked_for_before_numpy_loads() -> None:
+    code = (
+        "import os; from dpcalc.training import one_blas_thread as ask; early = ask();"
+        "import numpy; print(early, ask(), os.environ['OPENBLAS_NUM_THREADS'])"
+    )
+    for chosen, kept in ((None, "1"), ("3", "3")):
+        environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
+        environment.update({} if chosen is None else {"OPENBLAS_NUM_THREADS": chosen})
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout.split() == ["True", "False", kept]
+
+
 def test_no_runs_are_refused() -> None:
     loss = LOSSES[1]
     planned = plan(run_of("pnsgd", loss, N, **settings("pnsgd", 1, "own")), N, D)
     with pytest.raises(SpecError, match="0 runs"):
         ensemble.train(planned, problem_of(loss, N, D), 0)
+    with pytest.raises(SpecError, match="seed is -1"):
+        ensemble.train(planned, problem_of(loss, N, D), 1, -1)
 
 
 @pytest.mark.parametrize(("records", "size"), [(5, 1), (6, 2), (7, 3), (5, 4), (4, 4)])

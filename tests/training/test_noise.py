@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcalc.errors import DpcalcError
+from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.training import noise
 
 LEAST = 1e-6
@@ -48,6 +48,11 @@ def test_a_seeded_source_repeats_itself_and_is_not_private() -> None:
     source = noise.seeded(1)
     assert not source.private
     assert "not private" in source.label
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(SpecError, match="seed is -1"):
+        noise.seeded(-1)
 
 
 def test_the_default_never_repeats_itself_and_is_private() -> None:

@@ -72,8 +72,12 @@ def test_plans(algorithm: str) -> None:
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_a_stream_never_has_less_noise_than_accounted(noise: str) -> None:
-    """Scales against 40 digits of the schedule's own formula."""
+    """Scales against 40 digits of the schedule's own formula, and exactly against the reach that bounds are fed."""
+    from fractions import Fraction
+
     import mpmath
+
+    from dpcalc.bounds.online import stream
 
     given = {k: v for k, v in BASE.items() if k != "noise_std"}
     run = describe("online", {**given, **ONLINE, "noise": noise})
@@ -88,6 +92,11 @@ def test_a_stream_never_has_less_noise_than_accounted(noise: str) -> None:
             else:
                 exact = unit / mpmath.sqrt(mpmath.lambertw(x**2 / (2 * mpmath.pi * 4) + mpmath.mpf(1.5)).real)
             assert abs(mpmath.mpf(scale) / (exact / 2) - 1) < mpmath.mpf(2) ** -42  # half: the noise multiplier
+    names = ("noise", "c1", "c2", "decay_exponent", "displacement", "diameter", "step_size", "noise_multiplier")
+    accounted = stream(**{name: run.values[name] for name in names})
+    moved = Fraction(run.values["displacement"]) * Fraction(3.0) / Fraction(0.5)
+    for j, scale in enumerate(found.scale.tolist(), start=1):
+        assert moved / Fraction(scale) <= Fraction(accounted.reach(j)[1])
     assert (found.noise, found.order, found.steps) == (noise, "fixed", N)
     assert found.domain == Ball(1.5)
 

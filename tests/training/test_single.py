@@ -15,7 +15,7 @@ from dpcalc.training.domain import Ball, Box, Whole
 from dpcalc.training.noise import Source, seeded
 from dpcalc.training.plan import plan
 from dpcalc.training.problem import Problem
-from tests.training.reference import Batches, Recorder, cut, loop, problem_of, run_of
+from tests.training.reference import Batches, Recorder, cut, data, loop, problem_of, run_of
 
 LOSSES = [
     of("logistic", feature_bound=1.0),
@@ -242,16 +242,17 @@ def test_a_seed_repeats_a_run() -> None:
     assert np.all(first != other)
 
 
-def test_progress_ends_at_the_total() -> None:
+@pytest.mark.parametrize("algorithm", ["pnsgd", "stop", "skip"])
+def test_progress_ends_at_the_total(algorithm: str) -> None:
     loss = of("logistic", feature_bound=1.0)
     problem = problem_of(loss, 2000, D)
-    planned = plan(run_of("pnsgd", loss, 2000, step_size=0.2, noise_std=1.0), 2000, D)
+    planned = plan(run_of(algorithm, loss, 2000, step_size=0.2, noise_std=1.0), 2000, D)
     told: list[tuple[int, int]] = []
     engine.train(planned, problem, seeded(3), progress=lambda done, total: told.append((done, total)))
     assert [total for _, total in told] == [2000] * len(told)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     assert told[-1][0] == 2000
-    assert len(told) > 2
+    assert len(told) > (1 if algorithm == "stop" else 2)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: f"{loss.name}-{loss.power}")
@@ -346,6 +347,26 @@ def test_the_start_is_checked() -> None:
 def test_too_many_iterates_to_release_are_refused() -> None:
     run = run_of("noisy-gd-released", LOGISTIC, N, steps=10**9, step_size=0.1, noise_std=1.0)
     assert "too many to hold" in refused(problem_of(LOGISTIC, N, D), run)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "given"),
+    [("shuffled", {}), ("rotation", {}), ("noisy-gd", {"steps": 2}), ("shuffled", {"batch_size": 30_000})],
+)
+def test_memory_stays_below_twice_the_data(algorithm: str, given: dict[str, int]) -> None:
+    import tracemalloc
+
+    rows = 60_000
+    x, y = data(rows, 4, 1, signed=True)
+    problem = Problem(x, y, LOGISTIC)
+    planned = plan(run_of(algorithm, LOGISTIC, rows, step_size=0.1, noise_std=1.0, radius=1.0, **given), rows, 4)
+    tracemalloc.start()
+    try:
+        engine.train(planned, problem, seeded(1))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < x.nbytes + y.nbytes
 
 
 def test_domains() -> None:
