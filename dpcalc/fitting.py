@@ -101,6 +101,8 @@ def check_setup(setup: Setup, cases: int = 1) -> None:
         raise SpecError(f"seed is {setup.seed}; it must be a whole number from 0 to 2^64 - 1", "leave it out")
     if setup.seed is not None and setup.noise_source == "secure":
         raise SpecError("a seed and the secure source contradict each other", "leave out --seed")
+    if setup.replicas > 1 and setup.noise_source == "secure":
+        raise SpecError("replicas are drawn from a seed, and the secure source has none", "leave out --noise-source")
     only_files = [name for name in ("target", "positive", "ignore", "ranges") if getattr(setup, name)]
     if setup.synthetic is not None and only_files:
         flags = ", ".join("--" + name for name in only_files)
@@ -338,8 +340,6 @@ def _told(case: Case, origin: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
 
 
 def _executed(case: Case, values: dict[str, Any], records: _Records, setup: Setup, progress: Progress | None) -> Fitted:
-    import time
-
     from dpcalc.training.metrics import minimise
     from dpcalc.training.plan import plan
     from dpcalc.training.problem import Problem
@@ -353,9 +353,7 @@ def _executed(case: Case, values: dict[str, Any], records: _Records, setup: Setu
     planned = plan(run, n, d)
     train = Problem(records.train.features, records.train.labels, loss)
     test = Problem(records.test.features, records.test.labels, loss) if records.test else None
-    begun = time.perf_counter()
     found, weights = _trained(planned, train, test, setup, progress)
-    seconds = time.perf_counter() - begun
     optimum = minimise(train, values.get("radius"))
     training = {
         **_circumstances(planned, records, setup),
@@ -363,7 +361,6 @@ def _executed(case: Case, values: dict[str, Any], records: _Records, setup: Setu
         "non_private": _reference(optimum, train, test),
         "metrics_are": UNCOVERED,
         **_promised_risk(case, {**run.values, **noisy}, values, d),
-        "seconds": round(seconds, 6),
     }
     _add_excess(training, optimum)
     case = case._replace(training=training, notes=(*case.notes, *_remarks(training, setup)))
@@ -383,10 +380,14 @@ def _trained(
 
     parts = {"train": train, **({"test": test} if test else {})}
     if setup.replicas > 1:
+        import time
+
         from dpcalc.training import ensemble
 
         seed = 0 if setup.seed is None else setup.seed
+        begun = time.perf_counter()
         everyone = ensemble.train(planned, train, setup.replicas, seed, workers=setup.workers, progress=progress)
+        seconds = round(time.perf_counter() - begun, 3)  # of one run it could tell when a random stop came
         measured = {name: metrics.ensemble(everyone, part) for name, part in parts.items()}
         spread = {
             name: {metric: metrics.quantiles(column) for metric, column in row.items()}
@@ -394,8 +395,10 @@ def _trained(
         }
         middle = {name: {m: float(column.mean()) for m, column in row.items()} for name, row in measured.items()}
         spread_of = {"probabilities": list(metrics.QUANTILES), **spread}
-        return {"private": False, "why_not_private": EXPERIMENT, "noise_source": f"seed {seed}", "seed": seed,
-                "replicas": setup.replicas, "metrics": middle, "quantiles": spread_of}, None  # fmt: skip
+        return {
+            "private": False, "why_not_private": EXPERIMENT, "noise_source": f"seed {seed}", "seed": seed,
+            "replicas": setup.replicas, "seconds": seconds, "metrics": middle, "quantiles": spread_of,
+        }, None  # fmt: skip
     from dpcalc.training.single import train as train_one
 
     if setup.seed is None:

@@ -25,6 +25,7 @@ MAX_CELLS = 1 << 33
 MAX_LINE = 1 << 20
 MAX_RANGES = 1 << 22
 _BLOCK = 1 << 18  # cells looked at together
+_HUGE = 1e300  # stands for what the map takes beyond the range of a double
 _ROOM = 1e-12  # by which clipped rows stay below their bound: more than rounding adds
 
 EXAMPLES = {"breast-cancer": ("diagnosis", "malignant", "logistic")}
@@ -237,23 +238,31 @@ def _read_csv(path: str, wanted: _Wanted) -> Table:
     with open(path, encoding="utf-8-sig", newline="") as stream:
         names = _header(path, stream)
     order = wanted.order(names)
-    labels = _Labels(wanted.positive) if wanted.positive is not None else None
     import warnings
 
+    ignored = [place for place in range(len(names)) if place not in order]
+    converters: dict[int | str, Callable[[str], Any]] = dict.fromkeys(ignored, _nothing)
+    if wanted.positive is not None:
+        converters[order[-1]] = _Labels(wanted.positive)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a file without rows
             cells = np.loadtxt(
-                os.path.abspath(path), delimiter=",", skiprows=1, usecols=order, ndmin=2, comments=None, quotechar='"',
-                encoding="utf-8", converters={order[-1]: labels} if labels else None,
+                os.path.abspath(path), delimiter=",", skiprows=1, ndmin=2, comments=None, quotechar='"',
+                encoding="utf-8", converters=converters or None,
             )  # fmt: skip
     except (ValueError, UnicodeDecodeError):
         raise _first_wrong(path, names, order, wanted.positive) from None
     if not len(cells):
         raise SpecError(f"{path} has a header but no records", "add some")
-    if not np.isfinite(cells).all():
+    if cells.shape[1] != len(names) or not np.isfinite(cells).all():
         raise _first_wrong(path, names, order, wanted.positive)
-    return Table(cells, tuple(names[place] for place in order))
+    return Table(_chosen(cells, order), tuple(names[place] for place in order))
+
+
+def _nothing(cell: str) -> float:
+    """Return 0 for a cell of a column that is ignored."""
+    return 0.0
 
 
 def _header(path: str, stream: IO[str]) -> list[str]:
@@ -290,8 +299,10 @@ def _first_wrong(path: str, names: list[str], order: list[int], positive: str | 
     return SpecError(f"{path} is not a table of numbers", "write one record per line, cells separated by commas")
 
 
-def _wrong(cells: list[str], names: list[str], order: list[int], labels: _Labels | None) -> tuple[str, str] | None:
-    if len(cells) <= max(order):
+def _wrong(  # noqa: PLR0911 (one return a kind of mistake)
+    cells: list[str], names: list[str], order: list[int], labels: _Labels | None
+) -> tuple[str, str] | None:
+    if len(cells) != len(names):
         return f"{len(cells)} values for {len(names)} columns", "every record needs one value per column"
     for place in order:
         name, cell = names[place], cells[place].strip()
@@ -301,6 +312,8 @@ def _wrong(cells: list[str], names: list[str], order: list[int], labels: _Labels
         if labels is not None and place == order[-1]:
             if np.isnan(labels(cell)):
                 known = ", ".join(repr(label) for label in list(labels.codes)[:-1])
+                if 1.0 not in labels.codes.values():
+                    return f"column {name!r}: {cell[:40]!r} beside {known}, not {labels.positive!r}", "see --positive"
                 return f"column {name!r}: a third label {cell[:40]!r} beside {known}", "there must be two labels"
             continue
         value = _number(cell)
@@ -554,8 +567,10 @@ def prepared(
     for rows in _blocks(n, width):
         x = cells[rows, :-1]
         if ranges is not None:
-            x -= 0.5 * (ranges.low + ranges.high)
-            x /= 0.5 * (ranges.high - ranges.low)
+            with np.errstate(over="ignore"):
+                x -= 0.5 * ranges.low + 0.5 * ranges.high
+                x /= 0.5 * ranges.high - 0.5 * ranges.low
+            np.clip(x, -_HUGE, _HUGE, out=x)
         size = np.abs(x).sum(axis=1) if norm == 1 else _norms(x)
         outside = size > bound * (1.0 - _ROOM)
         clipped += int(np.count_nonzero(size > bound))
@@ -564,7 +579,7 @@ def prepared(
         cells[:, -1] = constant * (1.0 - _ROOM)
         features = cells
     else:
-        features = _without_last(cells)
+        features = _chosen(cells, range(width - 1))
     labels, cut = _labels(labels, signed, label_bound, ranges)
     return Prepared(features, labels, clipped, cut)
 
@@ -583,14 +598,13 @@ def _norms(x: Array) -> Array:
     return found
 
 
-def _without_last(cells: Array) -> Array:
-    """Return the first columns as a C-contiguous array in the same memory: rows move towards the front."""
-    n, width = cells.shape
+def _chosen(cells: Array, order: Sequence[int]) -> Array:
+    """Return these columns as a C-contiguous array in the same memory: rows move towards the front."""
+    n, kept = len(cells), len(order)
     flat = cells.reshape(-1)
-    for rows in _blocks(n, width):
-        block = cells[rows, :-1].copy()
-        flat[rows.start * (width - 1) : rows.stop * (width - 1)] = block.reshape(-1)
-    return flat[: n * (width - 1)].reshape(n, width - 1)
+    for rows in _blocks(*cells.shape):
+        flat[rows.start * kept : rows.stop * kept] = cells[rows][:, list(order)].reshape(-1)
+    return flat[: n * kept].reshape(n, kept)
 
 
 def _labels(labels: Array, signed: bool, bound: float | None, ranges: Ranges | None) -> tuple[Array, int]:
@@ -608,7 +622,9 @@ def _labels(labels: Array, signed: bool, bound: float | None, ranges: Ranges | N
     _refuse_constant(labels)
     if ranges is not None and ranges.target is not None:
         low, high = ranges.target
-        labels = (labels - 0.5 * (low + high)) / (0.5 * (high - low)) * (1.0 if bound is None else bound)
+        with np.errstate(over="ignore"):
+            labels = (labels - (0.5 * low + 0.5 * high)) / (0.5 * high - 0.5 * low) * (1.0 if bound is None else bound)
+        labels = np.clip(labels, -_HUGE, _HUGE)
     if bound is None:
         return labels, 0
     return np.clip(labels, -bound, bound), int(np.count_nonzero(np.abs(labels) > bound))

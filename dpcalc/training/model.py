@@ -58,7 +58,7 @@ class Model(NamedTuple):
         """
         x = np.array(rows, dtype=np.float64, ndmin=2)
         if self.low is not None and self.high is not None:
-            x = (x - 0.5 * (self.low + self.high)) / (0.5 * (self.high - self.low))
+            x = (x - (0.5 * self.low + 0.5 * self.high)) / (0.5 * self.high - 0.5 * self.low)
         size = np.abs(x).sum(axis=1) if self.norm == 1 else np.sqrt(np.square(x).sum(axis=1))
         x *= np.minimum(1.0, self.bound / np.where(size > 0.0, size, 1.0))[:, np.newaxis]
         found: Array = x @ self.weights + self.intercept

@@ -40,6 +40,8 @@ def test_csv_is_read_with_the_target_last(tmp_path: Path) -> None:
     other = data.read(path, target="a", ignore=["b"])
     assert other.names == ("y", "a")
     assert np.array_equal(other.cells, CELLS[:, [2, 0]])
+    words = data.read(written(tmp_path, "id,a,y\nanna,1,0\nbob,2,1\n"), ignore=["id"])
+    assert np.array_equal(words.cells, [[1.0, 0.0], [2.0, 1.0]])
 
 
 def test_a_byte_order_mark_quotes_and_carriage_returns_are_understood(tmp_path: Path) -> None:
@@ -57,6 +59,7 @@ def test_a_byte_order_mark_quotes_and_carriage_returns_are_understood(tmp_path: 
         ("a,b,y\n1,2,0\n3,high,1\n", ":3: column 'b': 'high' is not a number", "--ignore b"),
         ("a,b,y\n1,2,no\n3,4,yes\n", ":2: column 'y': 'no' is not a number", "--positive no"),
         ("a,b,y\n1,2,0\n\n3,nan,1\n", ":4: column 'b' is nan", "finite"),
+        ("a,b,y\n1,2,0,7\n3,4,1,7\n", ":2: 4 values for 3 columns", "one value per column"),
         ("a,b,y\n1,2,0\n3,4\n", ":3: 2 values for 3 columns", "one value per column"),
         ("a,b,y\n", "a header but no records", "add some"),
         ("1,2,0\n3,4,1\n", ": the first line holds numbers", "add a header"),
@@ -83,6 +86,7 @@ def test_words_become_signs_by_the_label_that_the_user_names(tmp_path: Path) -> 
     assert data.read(path, positive="no").cells[:, -1].tolist() == [1.0, -1.0, 1.0]
     error = refused(written(tmp_path, "a,y\n1,no\n2,yes\n3,maybe\n"), positive="yes")
     assert ":4: column 'y': a third label 'maybe' beside 'no', 'yes'" in error.message
+    assert ":3: column 'y': 'yes' beside 'no', not 'si'" in refused(path, positive="si").message
 
 
 def test_numbers_become_signs_too(tmp_path: Path) -> None:
@@ -239,6 +243,14 @@ def test_ranges_map_to_the_unit_interval(tmp_path: Path) -> None:
     found = data.prepared(source, feature_bound=9.0, label_bound=3.0, signed=False, ranges=ranges)
     assert found.features.tolist() == [[-1.0, -1.0], [1.0, 1.0]]
     assert found.labels.tolist() == [-3.0, 3.0]
+
+
+def test_values_beyond_a_double_are_mapped_without_a_warning() -> None:
+    ranges = data.Ranges(np.array([0.0, -1e308]), np.array([1e-9, 1e308]), (-1e308, 1e308))
+    source = table([[1e308, 0.0, 1e308], [-1e308, 1e308, -1e308]])
+    found = data.prepared(source, feature_bound=1.0, label_bound=1.0, signed=False, ranges=ranges)
+    assert found.features == pytest.approx(np.array([[1.0, 0.0], [-1.0, 0.0]]), abs=1e-11)
+    assert found.labels.tolist() == [1.0, -1.0]
 
 
 @pytest.mark.parametrize(
