@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from dpcalc.commands import COMMANDS
 from dpcalc.errors import SpecError
+from dpcalc.fitting import Setup
 from dpcalc.query import Question
 from dpcalc.recipes.claims import Claim, Expected, claims, expected
 from dpcalc.recipes.load import parse_yaml, read_bytes, shown_path
@@ -32,7 +33,7 @@ from dpcalc.recipes.nodes import (
     text,
 )
 from dpcalc.recipes.reference import Files
-from dpcalc.recipes.values import QUESTION, several, single
+from dpcalc.recipes.values import MANY, QUESTION, several, single
 from dpcalc.spec.symbols import SYMBOLS
 
 VERSION = "recipe/1"
@@ -45,6 +46,9 @@ TOP = ("dpcalc", "description", "defaults", "cases")
 SHARED = ("command", "from", "assert")
 OWN = (*SHARED, "description", "expect", "skip", "matrix", "include", "exclude")
 """The keys of a case that are no parameters; `SHARED` may stand under defaults as well."""
+
+SETUP = tuple(name for name in Setup._fields if name != "output")
+"""What `train` takes beside the parameters of its run; a recipe writes no model."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 _NO_REASON = ("true", "false", "yes", "no", "on", "off", "y", "n", "null", "~")
@@ -180,7 +184,8 @@ def _anywhere() -> set[str]:
 def vocabulary(command: str) -> tuple[str, ...]:
     """Return the parameters that a case of a command may set."""
     described = COMMANDS[command]
-    return (*described.parameters, *QUESTION, *(("schedule",) if described.columns else ()))
+    trained_on = SETUP if command == "train" else ()
+    return (*described.parameters, *QUESTION, *(("schedule",) if described.columns else ()), *trained_on)
 
 
 def _meant(name: str, known: Iterable[str]) -> str:
@@ -284,7 +289,7 @@ class _Case:
                 raise entry.place.error(f"{name} is set in the case and in its matrix", "keep one of the two")
             followed = _followed(entry.place, entry.node, self.files)
             values = several(name, followed.node, self.files, self._words(name))
-            axes[name] = [(value,) if name == "order" else value for value in values]
+            axes[name] = [(value,) if name in MANY else value for value in values]
         if not axes:
             raise field.place.error("matrix is empty", "write name: [values], or leave it out")
         return axes

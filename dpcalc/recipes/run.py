@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from dpcalc import fitting
 from dpcalc.commands import COMMANDS, ask
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.query import inputs_of
 from dpcalc.recipes.claims import ERRORS, Claim, Expectation, compared, verdict
-from dpcalc.recipes.expand import Entry, Malformed, Recipe, read
+from dpcalc.recipes.expand import SETUP, Entry, Malformed, Recipe, read
 from dpcalc.recipes.nodes import Place, RecipeError
 from dpcalc.recipes.values import in_words
 from dpcalc.report import Assertion, Case, Check, Obstacle
@@ -117,7 +118,7 @@ def exit_code(cases: Iterable[Case]) -> int:
 def evaluate(entry: Entry) -> Outcome:
     """Return the answer to a case, or why there is none."""
     try:
-        return Outcome(ask(entry.command, entry.given, entry.question, notes=False, best_only=True))
+        return Outcome(_answer(entry))
     except DpcalcError as error:
         return Outcome(None, type(error).__name__, error.message, in_words(error.hint), error.exit_code)
     except MemoryError:
@@ -127,6 +128,15 @@ def evaluate(entry: Entry) -> Outcome:
             raise
         said = " ".join(str(error).split())
         return Outcome(None, "", f"internal error: {type(error).__name__}: {said}", "set DPCALC_DEBUG=1", 4)
+
+
+def _answer(entry: Entry) -> Case:
+    if entry.command != "train":
+        return ask(entry.command, entry.given, entry.question, notes=False, best_only=True)
+    setup = fitting.Setup(**{name: value for name, value in entry.given.items() if name in SETUP})
+    fitting.check_setup(setup)
+    run = {name: value for name, value in entry.given.items() if name not in SETUP}
+    return fitting.fitted(run, entry.question, setup).case
 
 
 def _in_processes(entries: Sequence[Entry], jobs: int) -> Iterator[Outcome]:
@@ -224,7 +234,7 @@ def _error(entry: Entry, place: Place, found: Outcome, case: Case | None = None)
 def _unanswered(entry: Entry, check: Check) -> Case:
     """Return a case without results."""
     algorithm = str(entry.given.get("algorithm") or COMMANDS[entry.command].algorithms[0])
-    given = {name: value for name, value in entry.given.items() if name != "algorithm"}
+    given = {name: value for name, value in entry.given.items() if name not in ("algorithm", *SETUP)}
     inputs = inputs_of(given, dict.fromkeys(given, "argument"), entry.question)
     return Case(algorithm, inputs, (), notes=entry.notes, check=check)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from dpcalc.commands import COMMANDS
 from dpcalc.recipes.expand import vocabulary
+from dpcalc.recipes.values import COUNTS, MANY
 from dpcalc.references import read
 from dpcalc.spec.symbols import SYMBOLS
 
@@ -27,7 +28,7 @@ def recipe_schema() -> dict[str, Any]:
 
 
 def _setting(name: str) -> dict[str, Any]:
-    several = [{"type": "array", "items": _value(name)}] if name == "order" else []
+    several = [{"type": "array", "items": _value(name)}] if name in MANY else []
     kinds = [_value(name), {"$ref": "#/$defs/referred"}, {"type": "null"}, *several]
     return {"description": _help(name), "anyOf": kinds}
 
@@ -40,6 +41,10 @@ def _axis(name: str) -> dict[str, Any]:
 def _value(name: str) -> dict[str, Any]:
     if name == "algorithm":
         return {"enum": list(dict.fromkeys(word for command in COMMANDS.values() for word in command.algorithms))}
+    if name == "intercept":
+        return {"type": "boolean"}
+    if name in (*COUNTS, "test_fraction"):
+        return {"$ref": "#/$defs/number"}
     if name not in SYMBOLS:
         return {"type": "string"}
     return {"enum": list(SYMBOLS[name].choices)} if SYMBOLS[name].choices else {"$ref": "#/$defs/number"}

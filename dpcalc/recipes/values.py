@@ -12,11 +12,17 @@ from dpcalc.recipes.reference import Files
 from dpcalc.spec.numbers import MAX_SWEEP, parse_delta, parse_integer, parse_number, parse_sweep
 from dpcalc.spec.symbols import SYMBOLS, check
 
-PATHS = ("schedule", "data")
+PATHS = ("schedule", "data", "ranges")
 """Parameters that name a file: relative to the recipe, inside its project."""
+
+COUNTS = ("seed", "replicas", "workers")
+"""Whole numbers of training that no bound asks for."""
 
 QUESTION = ("epsilon", "delta", "order", "solve")
 """What a case asks; everything else describes what is run."""
+
+MANY = ("order", "ignore")
+"""Parameters that a case may give several values of."""
 
 _OCTAL = re.compile(r"[+-]?0[0-9_]+")
 _LONGEST = MAX_SWEEP * 20
@@ -51,7 +57,7 @@ def single(name: str, node: Node, files: Files, words: tuple[str, ...] | None = 
     Raises:
         SpecError: it is not such a value; the message says where.
     """
-    if name == "order":
+    if name in MANY:
         return tuple(_one(name, item, files, words) for item in items(node))
     if isinstance(node, Items):
         raise node.place.error(f"{name} is a list", f"to try several values, put them under matrix: {name}: [...]")
@@ -80,7 +86,9 @@ def several(name: str, node: Node, files: Files, words: tuple[str, ...] | None =
 
 
 def _is_number(name: str) -> bool:
-    return name in SYMBOLS and not SYMBOLS[name].choices
+    if name in SYMBOLS:
+        return not SYMBOLS[name].choices
+    return name in COUNTS or name == "test_fraction"
 
 
 def _one(name: str, node: Node, files: Files, words: tuple[str, ...] | None) -> Any:
@@ -89,7 +97,11 @@ def _one(name: str, node: Node, files: Files, words: tuple[str, ...] | None) -> 
     if node.null:
         raise node.place.error(f"{name} is null", "null takes away a default of a case, and stands nowhere else")
     if name in PATHS:
-        return files.path(typed, node.place)
+        return typed if typed.startswith("example:") else files.path(typed, node.place)
+    if name == "intercept":
+        if typed not in ("true", "false"):
+            raise node.place.error(f"intercept is {typed!r}; it must be true or false")
+        return typed == "true"
     if not _is_number(name):
         return _word(name, node, typed, words)
     return _number(name, node, typed)
@@ -115,7 +127,8 @@ def _number(name: str, node: Scalar, typed: str) -> Any:
     try:
         if name == "delta":
             return Delta(*parse_delta(typed))
-        return check(name, _parser(name)(typed))
+        value = _parser(name)(typed)
+        return check(name, value) if name in SYMBOLS else value
     except SpecError as error:
         raise node.place.error(f"{name}: {error.message}", in_words(error.hint)) from None
 
@@ -125,13 +138,16 @@ def _sweep(name: str, node: Scalar) -> list[Any]:
         raise node.place.error(f"{name}: a range of {len(node.text)} characters is too long")
     try:
         values = parse_sweep(node.text, _parser(name))
-        return [Delta(*parse_delta(repr(v))) if name == "delta" else check(name, v) for v in values]
+        if name == "delta":
+            return [Delta(*parse_delta(repr(v))) for v in values]
+        return [check(name, v) for v in values] if name in SYMBOLS else values
     except SpecError as error:
         raise node.place.error(f"{name}: {error.message}", in_words(error.hint)) from None
 
 
 def _parser(name: str) -> Callable[[str], float]:
-    return parse_integer if SYMBOLS[name].integer else parse_number
+    integer = SYMBOLS[name].integer if name in SYMBOLS else name in COUNTS
+    return parse_integer if integer else parse_number
 
 
 def in_words(hint: str | None) -> str | None:

@@ -210,3 +210,30 @@ def test_every_case_is_looked_at_before_a_recipe_is_refused(write: Any) -> None:
 def test_no_parameter_is_called_as_a_key(command: str) -> None:
     assert not set(vocabulary(command)) & {*OWN, *TOP}
     assert HEAD.count("\n") == 3
+
+
+TRAINED = [
+    ("{data: /etc/passwd}", "'/etc/passwd' is an absolute path"),
+    ("{data: ../x.csv}", "leads out of the project"),
+    ("{ranges: ../x.csv}", "leads out of the project"),
+    ("{intercept: yes}", "intercept is 'yes'; it must be true or false"),
+    ("{seed: 1.5}", "seed: '1.5' is not a whole number"),
+    ("{test_fraction: 010}", "test_fraction is 010"),
+    ("{output: model.json}", "unknown key 'output'"),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), TRAINED)
+def test_what_is_wrong_with_a_training_case(bad: Any, body: str, message: str) -> None:
+    assert message in bad(f"a: {body}", head="dpcalc: recipe/1\ndefaults: {command: train}\ncases:\n")
+
+
+def test_what_a_training_case_is_given(good: Any) -> None:
+    recipe = good(
+        "a: {data: x.csv, ignore: [id, name], intercept: false, seed: 1e3, test_fraction: 20%, target: no}",
+        head="dpcalc: recipe/1\ndefaults: {command: train}\ncases:\n",
+    )
+    assert recipe.entries["a"].given == {
+        "data": "x.csv", "ignore": ("id", "name"), "intercept": False, "seed": 1000, "test_fraction": 0.2,
+        "target": "no",
+    }  # fmt: skip

@@ -20,6 +20,7 @@ from dpcalc.references import read as shipped
 from dpcalc.registry import all_bounds, lookup
 from dpcalc.render import render
 from dpcalc.report import Assertion, Case, Report, Result
+from tests.recipes.conftest import HEAD
 
 SCHEMA = json.loads(shipped("report-1.schema.json"))
 
@@ -33,8 +34,8 @@ def outcome(case: Case) -> tuple[str, int]:
 def check(write: Any) -> Any:
     """Return a function that gives the cases of a recipe, by name."""
 
-    def run(*text: str, **options: Any) -> dict[str, Case]:
-        report = dpcalc.check(write(*text), **options)
+    def run(*text: str, head: str = HEAD, **options: Any) -> dict[str, Case]:
+        report = dpcalc.check(write(*text, head=head), **options)
         jsonschema.validate(report.to_dict(), SCHEMA)
         assert render(report, "plain").endswith("\n")
         return {case.check.name: case for case in report.cases if case.check}
@@ -270,3 +271,21 @@ def test_a_schedule_beside_the_recipe(write: Any) -> None:
         "a: {command: rdp, schedule: steps.csv, records: null, step_size: null, assert: epsilon <= 9}", "sub/r.yaml"
     )
     assert [outcome(case) for case in dpcalc.check(path).cases] == [("passed", 0)]
+
+
+def test_training_is_gated_like_anything_else(check: Any) -> None:
+    Path("train.yaml").write_text("run: {data: 'example:breast-cancer', radius: 5, seed: 1}", encoding="utf-8")
+    cases = check(
+        """\
+dpcalc: recipe/1
+defaults: {command: train, delta: 1e-5, epsilon: 1}
+cases:
+  a: {from: train.yaml#/run, assert: epsilon <= 1}
+  b: {from: train.yaml#/run, intercept: true, matrix: {replicas: [2, 3]}}
+  c: {intercept: true, assert: epsilon <= 1}
+""",
+        head="",
+    )
+    assert [outcome(case) for case in cases.values()] == [("passed", 0), ("passed", 0), ("passed", 0), ("error", 2)]
+    assert cases["a"].training
+    assert cases["a"].training["private"] is False
