@@ -1,0 +1,276 @@
+"""Proven lower values of delta: laws on an interval with bounded errors, and affine runs in exact arithmetic.
+
+Every function takes what is told of a run and the epsilons, and returns one lower value for each: what certain losses
+that the description allows really have.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from flint import fmpq, fmpq_mat
+
+from tests.oracles import ball, gaussian
+from tests.oracles.chains import Case, constant, contraction_instance_log_delta, spring
+from tests.oracles.epochs import root_below
+from tests.oracles.passes import affine_square
+from tests.oracles.sampled import cut
+from tests.truth.laws import RELEASED, Runs, extremes, orders, stream_scale, stream_truths
+
+Told = dict[str, Any]
+Lower = Callable[[str, Told, Sequence[float]], list[float]]
+_POINTS = 16  # of a panel
+
+
+def closed(truth: Callable[[Told, float], float]) -> Lower:
+    """A closed form in 40 digits, or a sum that is itself a lower value, less the rounding to a double."""
+    return lambda _, told, epsilons: [truth(told, e) * (1.0 - 1e-9) for e in epsilons]
+
+
+# --- runs on an interval --------------------------------------------------------------------------------------------
+
+
+def family(told: Told) -> Iterator[Case]:
+    """A record that pulls as hard as it can either way (or not at all), among others that pull, rest or hold."""
+    base = extremes("", {"smoothness": None, "noise_std": told.get("laplace_scale"), **told}, 0.0)
+    rho, width, level = told.get("strong_convexity") or 0.0, told["diameter"], told["lipschitz"]
+    rest = spring(rho, 0.0, base.low, base.high) if rho else constant(0.0, base.low, base.high)
+    hold = spring(min(told.get("smoothness") or 0.0, 2.0 * level / width), 0.0, base.low, base.high)
+    x_prime = rest if told.get("adjacency") == "null-record" else base.x_prime
+    noise = "laplace" if told.get("laplace_scale") else "gaussian"
+    for other, start in itertools.product((base.x_prime, rest, hold), (0.0, base.low)):
+        case = replace(base, noise=noise, others=(other,) * len(base.others), x_prime=x_prime, start=start)
+        _satisfied(case, rho, told.get("smoothness") or math.inf)
+        yield case
+
+
+def _satisfied(case: Case, rho: float, smoothness: float) -> None:
+    """The losses are what is told of them, exactly: linear gradients of binary fractions on an interval."""
+    for g in (*case.others, case.x, case.x_prime):
+        (low, high), (first, last) = ([Fraction(x) for x in pair] for pair in (g.knots, g.values))
+        assert (low, high) == (case.low, case.high)
+        assert max(abs(first), abs(last)) <= Fraction(case.lipschitz)
+        assert Fraction(rho) * (high - low) <= last - first <= (high - low) * Fraction(min(smoothness, 1e9))
+        assert Fraction(case.step_size) * (last - first) <= high - low  # so that no map has a slope below 0
+
+
+def quadrature_error(case: Case, steps: int) -> float:
+    """What quadrature changes in the probability of an event, at most.
+
+    The chance of an event as a function of the state before is entire on every panel, where all maps are affine with
+    slopes at most 1: |f(x + iy)| <= exp(y^2/(2 s^2)), s = eta sigma, and the density adds exp(y^2/(2 s^2))/(s
+    sqrt(2 pi)). On the ellipse with parameter r about a panel of half-width h, |y| <= h (r - 1/r)/2; 16 points err by
+    at most h (64/15) M r^-30/(1 - r^-2) (Trefethen, Approximation Theory and Approximation Practice, Theorem 19.3).
+    """
+    panels = (len(case.nodes().points) - 3) // _POINTS
+    s = case.step_size * case.scale
+    half = 0.5 * s
+
+    def of_panel(r: float) -> float:
+        y = half * (r - 1.0 / r) / (2.0 * s)
+        top = math.exp(y * y) / (s * math.sqrt(2.0 * math.pi))
+        return half * 64.0 / 15.0 * top * r ** (2 - 2 * _POINTS) / (1.0 - r**-2)
+
+    return steps * 16 * panels * min(map(of_panel, (2.0, 4.0, 8.0, 12.0)))  # 16: panels may be cut finer
+
+
+def rounding_error(case: Case, steps: int, count: int) -> float:
+    """What rounding to cells changes in the probability of an event, at most, if all maps are affine with slopes <= 1.
+
+    With b the scale of the noise on the state, the chance f of an event after one more step has |f'| <= 1/(2b) and
+    |f''| <= 1/b^2 (the Laplace density k has k - b^2 k'' = a point mass), and k changes by at most a factor e^(h/b) in
+    a cell of width h. Both terms of Taylor's formula about its middle then come to at most (h/b)^2 e^(h/b)/24.
+    """
+    share = case.diameter / count / (case.step_size * case.scale)
+    return (steps - 1) * share * share * math.exp(share) / 12.0
+
+
+def interval(published: bool = True, count: int = 240) -> Lower:
+    """The largest over the family; with ``published`` the order and the stop are released too."""
+
+    def lower(algorithm: str, told: Told, epsilons: Sequence[float]) -> list[float]:
+        found = [0.0] * len(epsilons)
+        for case in family(told):
+            values = _floors(replace(case, epsilons=tuple(epsilons)), algorithm, told, published, count)
+            found = [max(pair) for pair in zip(found, values, strict=True)]
+        return found
+
+    return lower
+
+
+def _floors(case: Case, algorithm: str, told: Told, published: bool, count: int) -> list[float]:
+    runs = Runs(case, algorithm, told)
+    steps = told.get("steps") or case.records * (told.get("epochs") or 1)
+    if case.noise == "gaussian":
+        values, error = [value for value, _ in runs.truths(published)], quadrature_error(case, steps)
+    else:
+        values, error = runs.values(case.cells(count), published), rounding_error(case, steps, count)
+    return [v - (1.0 + math.exp(e)) * error for v, e in zip(values, case.epsilons, strict=True)]
+
+
+def stream(_: str, told: Told, epsilons: Sequence[float]) -> list[float]:
+    """A growing stream on an interval, Gaussian noise: no step has less than the last."""
+    found = [0.0] * len(epsilons)
+    scale = min(stream_scale(told, t) for t in range(1, told["records"] + 1))
+    for case in family({**told, "noise_std": 1.0}):
+        truths = stream_truths(replace(case, epsilons=tuple(epsilons)), told)
+        error = quadrature_error(replace(case, scale=scale), told["records"])
+        floors = [v - (1.0 + math.exp(e)) * error for (v, _), e in zip(truths, epsilons, strict=True)]
+        found = [max(pair) for pair in zip(found, floors, strict=True)]
+    return found
+
+
+# --- affine runs, exactly -------------------------------------------------------------------------------------------
+
+
+@cache
+def _delta(epsilon: float, square: Fraction) -> float:
+    """delta of mu-GDP, mu^2 given, rounded down."""
+    found = gaussian.delta(Fraction(epsilon), root_below(square)) if square else ball(0)
+    return float(found) * (1.0 - 1e-15) if found else 0.0
+
+
+def affine(algorithm: str, told: Told, epsilons: Sequence[float]) -> list[float]:
+    """Losses with a common curvature, and another of the record's own, that differ by a linear one: the largest over
+    curvatures of the mean over all orders and stops.
+    """
+    rho, beta = Fraction(told.get("strong_convexity") or 0), Fraction(told.get("smoothness") or 0)
+    curvatures = sorted({rho, (rho + beta) / 2, max(rho, beta)})
+    slopes = [1 - Fraction(told["step_size"]) * k for k in curvatures]
+    means = []
+    for own, others in itertools.product(slopes, repeat=2):
+        squares = _squares(algorithm, told, own, others)
+        total = sum(squares.values())
+        means.append([math.fsum(m * _delta(e, s) for s, m in squares.items()) / total for e in epsilons])
+    return [max(column) * (1.0 - 1e-14) for column in zip(*means, strict=True)]
+
+
+def linear(algorithm: str, told: Told, epsilons: Sequence[float]) -> list[float]:
+    """Linear losses, which are Lipschitz as told on the whole space."""
+    return affine(algorithm, {**told, "smoothness": None, "strong_convexity": None}, epsilons)
+
+
+def _squares(algorithm: str, told: Told, own: Fraction, others: Fraction) -> Counter[Fraction]:
+    """mu^2 for every outcome of chance, with how many of equal chance give it."""
+    name, n = algorithm.removesuffix(RELEASED), told["records"]
+    unit = Fraction(told["lipschitz"]) / Fraction(told["noise_std"]) * (2 - (told.get("adjacency") == "null-record"))
+    size, last, epochs = told.get("batch_size") or 1, told.get("last_batch") or "own", told.get("epochs") or 1
+
+    def step(batch: tuple[int, ...], divisor: int) -> tuple[Fraction, Fraction]:
+        """The slope of its map, and how far the record moves it."""
+        pulls = [1 - (own if j == n - 1 else others) for j in batch]
+        return 1 - sum(pulls, Fraction(0)) / divisor, Fraction(n - 1 in batch, divisor)
+
+    @cache
+    def square(steps: tuple[tuple[Fraction, Fraction], ...]) -> Fraction:
+        return affine_square([q for q, _ in steps], [u for _, u in steps]) * unit * unit
+
+    if name == "noisy-gd":
+        full = (step(tuple(range(n)), n),)
+        return Counter([square(full) * told["steps"] if algorithm != name else square(full * told["steps"])])
+    found: Counter[Fraction] = Counter()
+    batches = [cut(order, size, last) for order in orders(name, n, told.get("index") or n)]
+    passes = Counter(tuple(step(*batch) for batch in one) for one in batches)
+    fresh = name == "shuffled-epochs"
+    for chosen in itertools.product(passes, repeat=epochs) if fresh else ((one,) * epochs for one in passes):
+        many = math.prod(passes[one] for one in chosen) if fresh else passes[chosen[0]]
+        if algorithm != name:
+            found[sum((square(one) for one in chosen), Fraction(0))] += many
+        elif name in ("stop", "shuffled-stop"):
+            for stop in range(1, len(chosen[0]) + 1):
+                found[square(chosen[0][:stop])] += many
+        else:
+            found[square(tuple(itertools.chain(*chosen)))] += many
+    return found
+
+
+def secret_position(_: str, told: Told, epsilons: Sequence[float]) -> list[float]:
+    """A secret order of single records that all contract alike: one event of a mixture of normal laws."""
+    slopes = (1.0, 1.0 - 0.5 * told["step_size"] * told["smoothness"], 1.0 - told["step_size"] * told["smoothness"])
+    mu = 2.0 * told["lipschitz"] / told["noise_std"]
+    return [
+        math.exp(max(contraction_instance_log_delta(told["records"], mu, c, e) for c in slopes)) * (1.0 - 1e-9)
+        for e in epsilons
+    ]
+
+
+def drawn(_: str, told: Told, epsilons: Sequence[float]) -> list[float]:
+    """Fresh batches of linear losses: the record adds N ~ Bin(T, b/n) pulls to a sum with T steps of noise.
+
+    Against the run in which its place is taken by one like all the others, by half-lines {w > z}.
+    """
+    steps, rate = told["steps"], Fraction(told["batch_size"], told["records"])
+    pull = 2 * Fraction(told["lipschitz"]) / told["batch_size"] / Fraction(told["noise_std"])
+    weights = [math.comb(steps, k) * rate**k * (1 - rate) ** (steps - k) for k in range(steps + 1)]
+    root = 1 / root_below(Fraction(1, steps))  # a deviation no smaller than sqrt(T)
+
+    def tail(mean: Fraction, z: Fraction) -> Any:
+        return gaussian.upper_tail((z - mean) / root)
+
+    def event(z: Fraction, epsilon: float, up: bool) -> float:
+        p = sum((ball(w) * tail(pull * k, z) for k, w in enumerate(weights)), ball(0))
+        q = tail(Fraction(0), z)
+        first, second = (p, q) if up else (1 - q, 1 - p)
+        return float((first - ball(Fraction(epsilon)).exp() * second).lower())
+
+    places = [Fraction(k, 16) * pull * steps for k in range(-16, 33)]
+    return [max(event(z, e, up) for z in places for up in (True, False)) * (1.0 - 1e-15) for e in epsilons]
+
+
+def steps_of_chain(_: str, told: Told, epsilons: Sequence[float]) -> list[float]:
+    """Every map contracts by the factor told, and one moves by the shift."""
+    used = [Fraction(t == told["index"]) for t in range(1, told["steps"] + 1)]
+    square = affine_square([Fraction(told["contraction"])] * told["steps"], used)
+    unit = Fraction(told["shift"]) / Fraction(told["step_size"]) / Fraction(told["noise_std"])
+    return [_delta(e, square * unit * unit) for e in epsilons]
+
+
+def quadratics(_: str, told: Told, epsilons: Sequence[float]) -> list[float]:
+    """One pass in three dimensions over quadratic losses whose Hessians do not commute, with eigenvalues between the
+    constants told: the output is normal, mu^2 = g^T C^-1 g.
+    """
+    rho, beta = (Fraction(told.get(name) or 0) for name in ("strong_convexity", "smoothness"))
+    eta, n = Fraction(told["step_size"]), told["records"]
+    unit = 2 * Fraction(told["lipschitz"]) / Fraction(told["noise_std"])
+    best = Fraction(0)
+    for turn, direction in itertools.product((0, 1, 2), ((1, 0, 0), (0, Fraction(3, 5), Fraction(4, 5)))):
+        gap, spread = _matrix([[0]] * 3), _matrix([[0] * 3] * 3)
+        for t in range(1, n + 1):
+            move = _identity() - _hessian((rho, (rho + beta) / 2, beta), t + turn) * _rational(eta)
+            gap, spread = move * gap, move * spread * move.transpose() + _identity()
+            if t == told["index"]:
+                gap = gap + _matrix([[x] for x in direction])
+        [[square]] = (gap.transpose() * spread.solve(gap)).tolist()
+        best = max(best, Fraction(int(square.p), int(square.q)))
+    return [_delta(e, best * unit * unit) for e in epsilons]
+
+
+def _hessian(eigenvalues: Sequence[Fraction], turns: int) -> Any:
+    """These eigenvalues, turned by rational rotations in two planes."""
+    c, s = Fraction(3, 5), Fraction(4, 5)
+    turn = _matrix([[c, -s, 0], [s, c, 0], [0, 0, 1]]) * _matrix([[1, 0, 0], [0, c, -s], [0, s, c]])
+    whole = _identity()
+    for _ in range(turns):
+        whole = turn * whole
+    diagonal = _matrix([[x if i == j else 0 for j in range(3)] for i, x in enumerate(eigenvalues)])
+    return whole * diagonal * whole.transpose()
+
+
+def _identity() -> Any:
+    return _matrix([[int(i == j) for j in range(3)] for i in range(3)])
+
+
+def _rational(x: Any) -> Any:
+    x = Fraction(x)
+    return fmpq(x.numerator, x.denominator)
+
+
+def _matrix(rows: Sequence[Sequence[Any]]) -> Any:
+    return fmpq_mat(len(rows), len(rows[0]), [_rational(x) for row in rows for x in row])

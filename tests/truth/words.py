@@ -1,0 +1,5 @@
+"""What docs/tightness.md says beside its numbers."""
+
+HEAD = "{command} {epsilons}"
+from collections import defaultdict
+NOTES = defaultdict(str)
