@@ -146,24 +146,27 @@ def stream_scale(told: dict[str, Any], t: int) -> float:
     return float(found) * (told["noise_multiplier"] or 1.0)
 
 
-def stream_truths(case: Case, told: dict[str, Any]) -> list[tuple[float, float]]:
-    """(delta, error) of the record at ``index``."""
+def stream_values(case: Case, told: dict[str, Any], grid: Grid) -> list[float]:
+    """delta of the record at ``index`` at every epsilon, on a grid."""
     scales = [stream_scale(told, t) for t in range(1, told["records"] + 1)]
 
-    def found(grid: Grid) -> list[float]:
-        def steps(gradient: Any) -> list[Step]:
-            mapped = case.psi(gradient, grid.points)
-            return [step(grid, mapped, case.step_size * scale, told["noise"]) for scale in scales]
+    def steps(gradient: Any) -> list[Step]:
+        mapped = case.psi(gradient, grid.points)
+        return [step(grid, mapped, case.step_size * scale, told["noise"]) for scale in scales]
 
-        others = [steps(g) for g in case.others]
-        i = told["index"]
-        placed = [one[t if t < i - 1 else t + 1] for t, one in enumerate(others)]
-        p, q = fixed_order(grid.start, placed, steps(case.x)[i - 1], steps(case.x_prime)[i - 1], i)
-        return [hockey_stick(p, q, e, 1e-9) for e in case.epsilons]
+    others = [steps(g) for g in case.others]
+    i = told["index"]
+    placed = [one[t if t < i - 1 else t + 1] for t, one in enumerate(others)]
+    p, q = fixed_order(grid.start, placed, steps(case.x)[i - 1], steps(case.x_prime)[i - 1], i)
+    return [hockey_stick(p, q, e, 1e-9) for e in case.epsilons]
 
+
+def stream_truths(case: Case, told: dict[str, Any]) -> list[tuple[float, float]]:
+    """(delta, error) of the record at ``index``."""
     if told["noise"] == "gaussian":
-        return [(v, 1e-8 * v) for v in found(replace(case, scale=min(scales)).nodes(400))]
-    coarse, fine = (found(case.cells(count)) for count in (150, 300))
+        least = min(stream_scale(told, t) for t in range(1, told["records"] + 1))
+        return [(v, 1e-8 * v) for v in stream_values(case, told, replace(case, scale=least).nodes(400))]
+    coarse, fine = (stream_values(case, told, case.cells(count)) for count in (150, 300))
     return [(b, abs(b - a) + 1e-9 * b) for a, b in zip(coarse, fine, strict=True)]
 
 

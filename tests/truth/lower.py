@@ -12,17 +12,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
+import numpy as np
 from flint import fmpq, fmpq_mat
 
 from tests.oracles import ball, gaussian
-from tests.oracles.chains import Case, constant, contraction_instance_log_delta, spring
+from tests.oracles.chains import Array, Case, Grid, constant, contraction_instance_log_delta, hockey_stick, spring, step
 from tests.oracles.epochs import root_below
 from tests.oracles.passes import affine_square
 from tests.oracles.sampled import cut
-from tests.truth.laws import RELEASED, Runs, extremes, orders, stream_scale, stream_truths
+from tests.truth.laws import RELEASED, Runs, extremes, orders, stream_scale, stream_values
 
 Told = dict[str, Any]
 Lower = Callable[[str, Told, Sequence[float]], list[float]]
@@ -109,20 +110,56 @@ def _floors(case: Case, algorithm: str, told: Told, published: bool, count: int)
     runs = Runs(case, algorithm, told)
     steps = told.get("steps") or case.records * (told.get("epochs") or 1)
     if case.noise == "gaussian":
-        values, error = [value for value, _ in runs.truths(published)], quadrature_error(case, steps)
-    else:
-        values, error = runs.values(case.cells(count), published), rounding_error(case, steps, count)
+        return _less(case, [value for value, _ in runs.truths(published)], quadrature_error(case, steps))
+    return _less(case, runs.values(case.cells(count), published), rounding_error(case, steps, count))
+
+
+def _less(case: Case, values: Sequence[float], error: float) -> list[float]:
+    """What remains where the probability of an event may be off by so much."""
     return [v - (1.0 + math.exp(e)) * error for v, e in zip(values, case.epsilons, strict=True)]
 
 
-def stream(_: str, told: Told, epsilons: Sequence[float]) -> list[float]:
-    """A growing stream on an interval, Gaussian noise: no step has less than the last."""
+def stream(_: str, told: Told, epsilons: Sequence[float], count: int = 240) -> list[float]:
+    """A growing stream on an interval."""
     found = [0.0] * len(epsilons)
     scale = min(stream_scale(told, t) for t in range(1, told["records"] + 1))
-    for case in family({**told, "noise_std": 1.0}):
-        truths = stream_truths(replace(case, epsilons=tuple(epsilons)), told)
-        error = quadrature_error(replace(case, scale=scale), told["records"])
-        floors = [v - (1.0 + math.exp(e)) * error for (v, _), e in zip(truths, epsilons, strict=True)]
+    for case in family({**told, "noise_std": scale}):
+        case = replace(case, epsilons=tuple(epsilons), noise=told["noise"])
+        gaussian_noise = told["noise"] == "gaussian"
+        error = (quadrature_error if gaussian_noise else partial(rounding_error, count=count))(case, told["records"])
+        values = stream_values(case, told, case.nodes(400) if gaussian_noise else case.cells(count))
+        found = [max(pair) for pair in zip(found, _less(case, values, error), strict=True)]
+    return found
+
+
+def scheduled(algorithm: str, told: Told, epsilons: Sequence[float]) -> list[float]:
+    """A pass on an interval whose steps have sizes, noise and chances to be the last of their own."""
+    columns = told["schedule"]
+    step_sizes, noise = columns["step_size"], columns["noise_std"]
+    stops = columns.get("probability", (0,) * (len(step_sizes) - 1) + (1,))
+    size, least = max(step_sizes), min(a * b for a, b in zip(step_sizes, noise, strict=True))
+    found = [0.0] * len(epsilons)
+    for case in family({**told, "records": len(step_sizes), "step_size": size, "noise_std": least / size}):
+        case = replace(case, epsilons=tuple(epsilons), index=told.get("index") or len(step_sizes))
+        grid = case.nodes(400)
+
+        def law(record: Any, case: Case = case, grid: Grid = grid) -> Array:
+            everyone, parts = (*case.others, record), []
+            made = {
+                (t, id(g)): step(grid, replace(case, step_size=a).psi(g, grid.points), a * b, "gaussian")
+                for t, (a, b) in enumerate(zip(step_sizes, noise, strict=True))
+                for g in everyone
+            }
+            for order in orders(algorithm, case.records, case.index):
+                state = grid.start
+                for t, j in enumerate(order):
+                    parts.append(stops[t] * (state @ made[t, id(everyone[j])].last))
+                    state = state @ made[t, id(everyone[j])].inner
+            return np.concatenate(parts) / len(orders(algorithm, case.records, case.index))
+
+        p, q = law(case.x), law(case.x_prime)
+        values = [hockey_stick(p, q, e, 1e-9) for e in epsilons]
+        floors = _less(case, values, quadrature_error(case, case.records))
         found = [max(pair) for pair in zip(found, floors, strict=True)]
     return found
 
@@ -150,11 +187,6 @@ def affine(algorithm: str, told: Told, epsilons: Sequence[float]) -> list[float]
         total = sum(squares.values())
         means.append([math.fsum(m * _delta(e, s) for s, m in squares.items()) / total for e in epsilons])
     return [max(column) * (1.0 - 1e-14) for column in zip(*means, strict=True)]
-
-
-def linear(algorithm: str, told: Told, epsilons: Sequence[float]) -> list[float]:
-    """Linear losses, which are Lipschitz as told on the whole space."""
-    return affine(algorithm, {**told, "smoothness": None, "strong_convexity": None}, epsilons)
 
 
 def _squares(algorithm: str, told: Told, own: Fraction, others: Fraction) -> Counter[Fraction]:
@@ -225,11 +257,32 @@ def drawn(_: str, told: Told, epsilons: Sequence[float]) -> list[float]:
 
 
 def steps_of_chain(_: str, told: Told, epsilons: Sequence[float]) -> list[float]:
-    """Every map contracts by the factor told, and one moves by the shift."""
-    used = [Fraction(t == told["index"]) for t in range(1, told["steps"] + 1)]
-    square = affine_square([Fraction(told["contraction"])] * told["steps"], used)
-    unit = Fraction(told["shift"]) / Fraction(told["step_size"]) / Fraction(told["noise_std"])
-    return [_delta(e, square * unit * unit) for e in epsilons]
+    """Every map contracts by the factor told or is constant, and some move by a shift: the largest of all choices."""
+    used = [t == told.get("index") for t in range(1, told.get("steps", 0) + 1)]
+    columns = told.get("schedule") or {
+        "shift": [told["shift"] * u for u in used],
+        **{name: [told[name]] * len(used) for name in ("contraction", "step_size", "noise_std")},
+    }
+    choices = itertools.product(*((0.0, c) for c in columns["contraction"]))
+    best = max(_scaled(columns, factors) for factors in choices)
+    return [_delta(e, best) for e in epsilons]
+
+
+def _scaled(columns: Told, factors: Sequence[float]) -> Fraction:
+    """mu^2 of maps w -> factor w + shift (or not), each step with its own noise."""
+    gap = spread = Fraction(0)
+    for s, c, eta, sigma in zip(columns["shift"], factors, columns["step_size"], columns["noise_std"], strict=True):
+        gap = Fraction(c) * gap + Fraction(s)
+        spread = Fraction(c) ** 2 * spread + (Fraction(eta) * Fraction(sigma)) ** 2
+    return gap * gap / spread
+
+
+def linear_schedule(_: str, told: Told, epsilons: Sequence[float]) -> list[float]:
+    """Linear losses, each step of its own size and noise."""
+    columns = dict(told["schedule"])
+    columns["shift"] = [0.0] * len(columns["step_size"])
+    columns["shift"][told["index"] - 1] = 2.0 * told["lipschitz"] * columns["step_size"][told["index"] - 1]
+    return [_delta(e, _scaled(columns, [1.0] * len(columns["shift"]))) for e in epsilons]
 
 
 def quadratics(_: str, told: Told, epsilons: Sequence[float]) -> list[float]:

@@ -15,8 +15,9 @@ from tests.truth.lower import (
     closed,
     drawn,
     interval,
-    linear,
+    linear_schedule,
     quadratics,
+    scheduled,
     secret_position,
     steps_of_chain,
     stream,
@@ -45,6 +46,15 @@ DOMAIN: Told = {**BASE, "diameter": 2.0}
 ROUND: Told = {**DOMAIN, "strong_convexity": 0.25}
 LAPLACE: Told = {"lipschitz": 0.75, "smoothness": 1.0, "step_size": 0.5, "laplace_scale": 1.5, "diameter": 2.0}
 FAR: Told = {"laplace_scale": 1.5, "lipschitz": 0.75, "smoothness": 1.0, "step_size": 0.5}
+STEPS: Told = {"step_size": (0.5, 0.25, 0.5, 0.5), "noise_std": (1.5, 2.0, 1.0, 1.5)}
+STOPS: Told = {**STEPS, "probability": (0.125, 0.25, 0.125, 0.5)}
+SPENT: Told = {
+    **STEPS,
+    "shift": (0.0, 0.75, 0.0, 0.25),
+    "contraction": (1.0, 1.0, 0.75, 1.0),
+    "spend": (0.0, 0.25, 0.25, 0.375),
+}
+LINE: Told = {"lipschitz": 0.75, "smoothness": 1.0, "diameter": 2.0}
 NULL: Told = {"adjacency": "null-record"}
 SAMPLED: Told = {"lipschitz": 0.75, "noise_std": 1.5}
 WIDE: Told = {"step_size": 0.5, "radius": 100.0, "holder_exponent": 1.0, "holder_constant": 1.0}
@@ -63,7 +73,9 @@ def laplace_sum(told: Told, epsilon: float) -> float:
 def pulled_chain(_: str, told: Told, epsilons: Sequence[float]) -> list[float]:
     """A chain on an interval: a pass of records that pull either way."""
     level = told["shift"] / (2.0 * told["step_size"])
-    same = {name: told[name] for name in ("index", "step_size", "noise_std", "diameter")}
+    same = {
+        name: told[name] for name in ("index", "step_size", "noise_std", "laplace_scale", "diameter") if name in told
+    }
     return interval()("pnsgd", {**same, "records": told["steps"], "lipschitz": level, "smoothness": 0.0}, epsilons)
 
 
@@ -83,6 +95,8 @@ RUNS: tuple[Run, ...] = (
     _run("pnsgd", ROUND, interval(), records=6, index=3, batch_size=2),
     _run("pnsgd", LAPLACE, interval(), records=3, index=1),
     _run("pnsgd", FAR, closed(laplace_sum), records=4, index=1),
+    _run("pnsgd", {"lipschitz": 0.75, "smoothness": 1.0}, linear_schedule, index=1, schedule=STEPS),
+    _run("pnsgd", LINE, scheduled, index=2, schedule=STEPS),
     _run("skip", BASE, affine, records=6, index=1),
     _run("skip", BASE, affine, records=6, index=5),
     _run("skip", DOMAIN, interval(), records=6, index=4),
@@ -90,6 +104,7 @@ RUNS: tuple[Run, ...] = (
     _run("stop", BASE, affine, records=5, index=4),
     _run("stop", DOMAIN, interval(), records=5, index=2),
     _run("stop", LAPLACE, interval(), records=3, index=2),
+    _run("stop", LINE, scheduled, index=2, schedule=STOPS),
     _run("local", SAMPLED, closed(one_message)),
     _run("local", {**SAMPLED, **NULL}, closed(lambda told, e: one_message({**told, "lipschitz": 0.375}, e))),
     _run("shuffled", BASE, affine, records=5),
@@ -102,6 +117,7 @@ RUNS: tuple[Run, ...] = (
     _run("shuffled", DOMAIN, interval(False), records=4, permutation="secret"),
     _run("shuffled", {**ROUND, **NULL}, interval(), records=4, batch_size=2),
     _run("shuffled", LAPLACE, interval(), records=3),
+    _run("shuffled", LINE, scheduled, schedule=STEPS),
     _run("rotation", BASE, affine, records=6),
     _run("rotation", DOMAIN, interval(), records=5, batch_size=2),
     _run("rotation", LAPLACE, interval(), records=3),
@@ -109,6 +125,7 @@ RUNS: tuple[Run, ...] = (
     _run("shuffled-stop", DOMAIN, interval(), records=4),
     _run("online", GROWING, stream, records=4, index=2),
     _run("online", GROWING, stream, records=6, index=1),
+    _run("online", {**GROWING, "noise": "laplace"}, stream, records=4, index=2),
     _run("cyclic", BASE, affine, records=4, index=1, epochs=3),
     _run("cyclic", BASE, affine, records=4, index=4, epochs=3),
     _run("cyclic", RESET, affine, records=4, index=4, epochs=3),
@@ -149,6 +166,7 @@ RUNS: tuple[Run, ...] = (
     _run("repeated", {"epoch_epsilon": 0.125}, closed(optimal), epochs=60),
     _run("dp-sgd-output", {**SAMPLED, **WIDE}, closed(average_and_noise), records=3, steps=5),
     _run("dp-sgd-output", {**SAMPLED, **WIDE}, closed(average_and_noise), records=1, steps=9),
+    _run("dp-sgd-output", {**SAMPLED, **WIDE, "noise_std": 16.0}, closed(average_and_noise), records=2, steps=9),
     _run("dp-sgd-gradient", SAMPLED, closed(sampled_steps), records=4, batch_size=1, steps=6),
     _run("dp-sgd-gradient", SAMPLED, closed(sampled_steps), records=8, batch_size=2, steps=24),
     _run(
@@ -165,5 +183,10 @@ RUNS: tuple[Run, ...] = (
         "chain", {"shift": 0.75, "step_size": 0.5, "laplace_scale": 1.5}, closed(laplace_sum),
         steps=4, index=1, contraction=1.0,
     ),
+    _run(
+        "chain", {"shift": 0.75, "step_size": 0.5, "laplace_scale": 1.5, "diameter": 2.0}, pulled_chain,
+        steps=3, index=1, contraction=1.0,
+    ),
+    _run("chain", {}, steps_of_chain, schedule=SPENT),
 )  # fmt: skip
 assert all(math.frexp(v)[0] * 2**12 % 1 == 0 for run in RUNS for v in run.told.values() if isinstance(v, float))

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-import functools
+import tempfile
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import dpcalc
-from dpcalc.errors import Infeasible, NotApplicable
-from dpcalc.registry import lookup
+from dpcalc.report import Case as Answer
 from dpcalc.spec.run import ALGORITHMS
-from tests.truth.asking import flags, front
+from tests.truth.asking import flags, front, promised
 from tests.truth.runs import EPSILONS, RUNS, Run
 from tests.truth.words import HEAD, NOTES
 
 COMMAND = "python -m tests.truth --write docs/tightness.md"
-GUARANTEES = ("upper", "exact")
 _COARSE_BELOW = 0.1  # shares are given to two digits below this
 
 
 class Row(NamedTuple):
-    """One run at one epsilon: a proven lower value of delta, and what every bound says."""
+    """One run at one epsilon: a proven lower value of delta, and what every bound says.
+
+    ``converse`` is the epsilon that every bound promises at that delta.
+    """
 
     run: Run
     epsilon: float
     truth: float
     promised: dict[str, float]
     best: str
+    converse: dict[str, float]
 
 
 class BelowTheTruth(AssertionError):
@@ -39,33 +42,55 @@ def rows(runs: Sequence[Run] = RUNS) -> list[Row]:
     Raises:
         BelowTheTruth: a guarantee is below what the run really tells.
     """
-    made = []
-    for run in runs:
-        for epsilon, truth in zip(EPSILONS, run.truths(EPSILONS), strict=True):
-            row = Row(run, epsilon, truth, *asked(run, epsilon))
-            for bound, value in row.promised.items():
-                if not truth <= value:
-                    what = f"{typed(run)} --epsilon {epsilon}: {bound} promises {value!r}, the truth is {truth!r}"
-                    raise BelowTheTruth(what)
-            made.append(row)
+    made = [_row(run, e, truth) for run in runs for e, truth in zip(EPSILONS, run.truths(EPSILONS), strict=True)]
+    for row in made:
+        check(row)
     return made
 
 
-def asked(run: Run, epsilon: float) -> tuple[dict[str, float], str]:
-    """The delta that every bound promises, and the bound with the least."""
-    if run.algorithm == "chain":
-        case = dpcalc.shifted(**run.told, epsilon=epsilon).cases[0]
-    else:
-        case = front(run.algorithm, run.told, epsilon=epsilon)
-    assert case.best is not None
-    return {r.bound: r.value for r in case.results if r.kind in GUARANTEES}, case.best.bound
+def _row(run: Run, epsilon: float, truth: float) -> Row:
+    found = asked(run, epsilon=epsilon)
+    converse = promised(asked(run, delta=truth)) if truth else []
+    assert found.best is not None
+    values = [{result.bound: result.value for result in results} for results in (promised(found), converse)]
+    return Row(run, epsilon, truth, values[0], found.best.bound, values[1])
+
+
+def check(row: Row) -> None:
+    """Raise BelowTheTruth where a bound promises less than the truth."""
+    for bound, value in row.promised.items():
+        if not row.truth <= value:
+            what = f"{typed(row.run)} --epsilon {row.epsilon!r}: {bound} promises delta {value!r}"
+            raise BelowTheTruth(f"{what}, and it is at least {row.truth!r}")
+    for bound, value in row.converse.items():
+        if not row.epsilon * (1.0 - 1e-12) <= value:
+            what = f"{typed(row.run)} --delta {row.truth!r}: {bound} promises epsilon {value!r}"
+            raise BelowTheTruth(f"{what}, and it is at least {row.epsilon!r}")
+
+
+def asked(run: Run, **question: float) -> Answer:
+    """What dpcalc says of the run; a schedule is written to a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        told = dict(run.told)
+        if "schedule" in told:
+            told["schedule"] = str(Path(folder, "steps.csv"))
+            columns = run.told["schedule"]
+            lines = [",".join(columns), *(",".join(map(repr, row)) for row in zip(*columns.values(), strict=True))]
+            Path(told["schedule"]).write_text("\n".join(lines))
+        if run.algorithm == "chain":
+            return dpcalc.shifted(**told, **question).cases[0]
+        return front(run.algorithm, told, **question)
 
 
 def typed(run: Run) -> str:
-    """The run as typed, without the command's name."""
-    if run.algorithm == "chain":
-        return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in run.told.items())
-    return flags(run.algorithm, run.told).removeprefix("compare ")
+    """The run as typed, without the command's name; a schedule by its columns."""
+    told = dict(run.told)
+    columns = told.pop("schedule", None)
+    said = flags(run.algorithm, told).removeprefix("compare ").removeprefix("--algorithm chain").strip()
+    if columns is None:
+        return said
+    steps = "; ".join(f"{name} {' '.join(f'{v:g}' for v in values)}" for name, values in columns.items())
+    return f"{said} --schedule ({steps})".strip()
 
 
 # --- Markdown -------------------------------------------------------------------------------------------------------
@@ -110,7 +135,20 @@ def _section(algorithm: str, own: Sequence[Row]) -> str:
             cell = "" if value is None else share(row.truth / value) if value else "1.000"
             cells.append(f"**{cell}**" if row.best == bound else cell)
         lines.append(_line([f"`{bound}`", *cells]))
-    return "\n".join([*lines, "", NOTES[algorithm], ""])
+    lines += ["", *_for_epsilon_only(own, number), *NOTES[algorithm].strip().splitlines(), ""]
+    return "\n".join(lines)
+
+
+def _for_epsilon_only(own: Sequence[Row], number: dict[int, int]) -> list[str]:
+    """The bounds that give no delta, at the true one."""
+    lines = [
+        f"* `{bound}`, asked for epsilon: run {number[id(row.run)]} at delta = {_down(row.truth)} has at least "
+        f"{row.epsilon:g} and is promised {value:.3g}, share {share(row.epsilon / value)}."
+        for row in own
+        for bound, value in row.converse.items()
+        if bound not in {bound for row in own for bound in row.promised}
+    ]
+    return [*lines, ""] if lines else []
 
 
 def _line(cells: Iterable[str]) -> str:
