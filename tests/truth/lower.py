@@ -178,15 +178,29 @@ def affine(algorithm: str, told: Told, epsilons: Sequence[float]) -> list[float]
     """Losses with a common curvature, and another of the record's own, that differ by a linear one: the largest over
     curvatures of the mean over all orders and stops.
     """
-    rho, beta = Fraction(told.get("strong_convexity") or 0), Fraction(told.get("smoothness") or 0)
-    curvatures = sorted({rho, (rho + beta) / 2, max(rho, beta)})
-    slopes = [1 - Fraction(told["step_size"]) * k for k in curvatures]
     means = []
-    for own, others in itertools.product(slopes, repeat=2):
-        squares = _squares(algorithm, told, own, others)
+    for squares in _over_curvatures(algorithm, told):
         total = sum(squares.values())
         means.append([math.fsum(m * _delta(e, s) for s, m in squares.items()) / total for e in epsilons])
     return [max(column) * (1.0 - 1e-14) for column in zip(*means, strict=True)]
+
+
+def affine_renyi(algorithm: str, told: Told, order: float) -> float:
+    """The Renyi divergence of the same runs, rounded down: ln of the mean of e^(a (a - 1) mu^2/2), over a - 1."""
+    a = Fraction(order)
+    found = []
+    for squares in _over_curvatures(algorithm, told):
+        parts = (m * ball(a * (a - 1) * s / 2).exp() for s, m in squares.items())
+        found.append(float((sum(parts, ball(0)) / sum(squares.values())).log() / ball(a - 1)))
+    return max(found) * (1.0 - 1e-15)
+
+
+def _over_curvatures(algorithm: str, told: Told) -> Iterator[Counter[Fraction]]:
+    rho, beta = Fraction(told.get("strong_convexity") or 0), Fraction(told.get("smoothness") or 0)
+    curvatures = sorted({rho, (rho + beta) / 2, max(rho, beta)})
+    slopes = [1 - Fraction(told["step_size"]) * k for k in curvatures]
+    for own, others in itertools.product(slopes, repeat=2):
+        yield _squares(algorithm, told, own, others)
 
 
 def _squares(algorithm: str, told: Told, own: Fraction, others: Fraction) -> Counter[Fraction]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dpcalc
+from dpcalc.errors import NotApplicable
 from dpcalc.report import Case as Answer
 from dpcalc.spec.run import ALGORITHMS
 from tests.truth.asking import flags, front, promised
+from tests.truth.lower import affine, affine_renyi
 from tests.truth.runs import EPSILONS, RUNS, Run
 from tests.truth.words import HEAD, NOTES
 
 COMMAND = "python -m tests.truth --write docs/tightness.md"
+ORDERS = (2.0, 8.0)
 _COARSE_BELOW = 0.1  # shares are given to two digits below this
 
 
@@ -45,6 +48,9 @@ def rows(runs: Sequence[Run] = RUNS) -> list[Row]:
     made = [_row(run, e, truth) for run in runs for e, truth in zip(EPSILONS, run.truths(EPSILONS), strict=True)]
     for row in made:
         check(row)
+    for run in runs:
+        if affine in run.lowers:
+            check_renyi(run)
     return made
 
 
@@ -68,7 +74,21 @@ def check(row: Row) -> None:
             raise BelowTheTruth(f"{what}, and it is at least {row.epsilon!r}")
 
 
-def asked(run: Run, **question: float) -> Answer:
+def check_renyi(run: Run, orders: Sequence[float] = ORDERS) -> int:
+    """Raise BelowTheTruth where a bound promises a smaller Renyi divergence; return how many do not."""
+    try:
+        found = promised(asked(run, order=orders))
+    except NotApplicable:
+        return 0  # no bound gives any
+    truths = {order: affine_renyi(run.algorithm, run.told, order) for order in orders}
+    for result in found:
+        if not truths[result.order] <= result.value:
+            what = f"{typed(run)} --order {result.order:g}: {result.bound} promises {result.value!r}"
+            raise BelowTheTruth(f"{what}, and it is at least {truths[result.order]!r}")
+    return len(found)
+
+
+def asked(run: Run, **question: Any) -> Answer:
     """What dpcalc says of the run; a schedule is written to a file."""
     with tempfile.TemporaryDirectory() as folder:
         told = dict(run.told)

@@ -10,11 +10,12 @@ import pytest
 
 from dpcalc.registry import all_bounds
 from dpcalc.spec.run import ALGORITHMS
+from tests.truth import table
 from tests.truth.asking import front
 from tests.truth.laws import Runs
-from tests.truth.lower import affine, family, interval, quadrature_error, rounding_error
+from tests.truth.lower import affine, affine_renyi, family, interval, quadrature_error, rounding_error
 from tests.truth.runs import BASE, EPSILONS, LAPLACE, ROUND, RUNS, Run
-from tests.truth.table import BelowTheTruth, Row, check, markdown, rows, share
+from tests.truth.table import BelowTheTruth, Row, check, check_renyi, markdown, rows, share
 
 PAGE = Path(__file__).parents[2] / "docs" / "tightness.md"
 
@@ -53,6 +54,16 @@ def test_an_epsilon_below_the_truth_is_found(made: list[Row]) -> None:
     with pytest.raises(BelowTheTruth, match="promises epsilon"):
         check(row._replace(converse={bound: row.epsilon * (1.0 - 1e-9)}))
     assert value == pytest.approx(row.epsilon)
+
+
+def test_a_divergence_below_the_truth_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {**BASE, "records": 5, "index": 1}
+    assert affine_renyi("pnsgd", told, 8.0) == pytest.approx(0.8)
+    assert sum(check_renyi(run) for run in RUNS if affine in run.lowers) > 40
+    louder = {**told, "noise_std": 1.5 * (1.0 - 1e-9)}
+    monkeypatch.setattr(table, "affine_renyi", lambda name, _, order: affine_renyi(name, louder, order))
+    with pytest.raises(BelowTheTruth, match=r"--order [28]: iteration\.pnsgd_rdp promises"):
+        check_renyi(Run("pnsgd", told, (affine,)))
 
 
 def test_shares() -> None:

@@ -11,7 +11,8 @@ For every algorithm name, small runs whose truth is worked out by brute force: a
 enumerated, and the laws of the iterates are exact, or have proven errors that are subtracted. Each number under "delta
 at least" is a proven lower value of delta, rounded down: certain losses that the description allows really have it.
 Every guarantee of `dpcalc compare` (for chains, `dpcalc shifted`) is compared with it, for delta at epsilon =
-{epsilons} and for epsilon at that delta; the command fails if any is below.
+{epsilons}, for epsilon at that delta, and, where runs are sums or affine maps, for Renyi divergences of the orders 2
+and 8; the command fails if any is below.
 
 A **share** is the lower value divided by the delta that the bound promises; the best guarantee is in bold. An empty
 cell means that the bound does not apply.
