@@ -32,6 +32,8 @@ def write_bytes(data: bytes, path: str, option: str) -> None:
         _replace(os.path.realpath(path), data)
     except OSError as error:
         raise SpecError(f"cannot write {path}: {error.strerror}", f"choose another file for {option}") from None
+    except ValueError:  # a NUL, or what no file system encodes
+        raise SpecError(f"{path!r} is not a path", f"choose another file for {option}") from None
 
 
 def _print(text: str) -> None:
@@ -46,30 +48,27 @@ def _print(text: str) -> None:
 
 
 def _replace(target: str, data: bytes) -> None:
-    """Write beside the target, then rename over it. A target that is no regular file is refused."""
-    import tempfile
-
+    """Write beside the target, then rename over it. To a target that is no regular file, write straight away."""
     if os.path.exists(target) and not os.path.isfile(target):
         with open(target, "wb") as device:  # /dev/stdout, /dev/null, a pipe: nothing to replace
             device.write(data)
         return
-    folder = os.path.dirname(target) or "."
-    handle, draft = tempfile.mkstemp(prefix=".dpcalc-", dir=folder)
+    mode = os.stat(target).st_mode & 0o777 if os.path.exists(target) else None
+    # Named before it is made, so that an interrupt at any moment knows what to remove.
+    draft = os.path.join(os.path.dirname(target) or ".", f".dpcalc-{os.urandom(8).hex()}")
+
+    def opened(path: str, flags: int) -> int:
+        return os.open(path, flags, 0o666 if mode is None else mode)  # never more readable than the target
+
     try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        mode = os.stat(target).st_mode & 0o777 if os.path.exists(target) else 0o666 & ~_umask()
-        os.chmod(draft, mode)
+        with open(draft, "xb", opener=opened) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            os.chmod(draft, mode)
         os.replace(draft, target)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(draft)
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -51,6 +51,14 @@ def split(law: Array, grid: Grid) -> Array:
     return out.reshape(-1, law.shape[1])
 
 
+def cut(order: Sequence[int], batch_size: int, last_batch: str) -> list[tuple[tuple[int, ...], int]]:
+    """The batches of a pass, each with what it divides by."""
+    batches = [tuple(order[at : at + batch_size]) for at in range(0, len(order), batch_size)]
+    if last_batch == "drop" and len(batches) > 1 and len(batches[-1]) < batch_size:
+        batches.pop()
+    return [(b, batch_size if last_batch == "nominal" else len(b)) for b in batches]
+
+
 class Maker:
     """The steps on batches of a data set, on a grid; the record that differs is the last of ``everyone``."""
 
@@ -73,10 +81,7 @@ class Maker:
 
     def order(self, order: Sequence[int], batch_size: int, last_batch: str) -> list[Step]:
         """The steps of a pass."""
-        cut = [tuple(order[at : at + batch_size]) for at in range(0, len(order), batch_size)]
-        if last_batch == "drop" and len(cut) > 1 and len(cut[-1]) < batch_size:
-            cut.pop()
-        return [self.step(b, batch_size if last_batch == "nominal" else len(b)) for b in cut]
+        return [self.step(batch, divisor) for batch, divisor in cut(order, batch_size, last_batch)]
 
 
 def batched(case: Case, grid: Grid, record: Any, batch_size: int, steps: int, all_released: bool = False) -> Array:

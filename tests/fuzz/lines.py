@@ -1,0 +1,164 @@
+"""Command lines: runs that `compare` answers, changed; and options drawn at random from those there are."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import random
+import shlex
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpcalc.cli.main import cli, main
+from tests.fuzz.files import CSV, YAML
+from tests.fuzz.mutate import NUMBERS
+
+CODES = (0, 1, 2, 3, 130, 141)
+"""What a shell may see; 4 is a mistake of dpcalc's."""
+
+SMALL = ("1", "2", "3", "5", "17", "0.5", "0.1", "1e-3", "1e-6", "10", "100", "1000", "60000", "1/60000", "1%",
+         "1,2", "1:3:1", "1:1000:log3", "2^-10")  # fmt: skip
+ODD = ("all", "none", "x" * 300, "\x1b[31m", "é", "\udcff", "--", "-", "=", "a b", "'", '"', "{}", "%s", "\n", "$(x)")
+FILES = ("steps.csv", "steps.yaml", "missing.csv", ".", "", "\0", "/dev/null", "/dev/full", "no/such/folder/x", "-")
+SEEDS = (
+    "compare --algorithm pnsgd -n 50 -i 10 -L 1 --smoothness 1 --eta 0.5 --sigma 2 -d 1e-6",
+    "compare --algorithm skip -n 50 -i 10 -L 1 --smoothness 1 --eta 0.5 --sigma 2 -e 1",
+    "compare --algorithm stop -n 50 -L 1 --smoothness 1 --eta 0.5 --laplace-scale 2 -D 3 -e 1",
+    "compare --algorithm shuffled -n 50 -b 4 -L 1 --smoothness 1 --eta 0.5 --sigma 2 -d 1e-5 --permutation secret",
+    "compare --algorithm rotation -n 20 -L 1 --smoothness 1 --eta 0.5 --sigma 2 -D 1 -d 1e-5 -e 1",
+    "compare --algorithm cyclic -n 20 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 2 -d 1e-5 --release epoch",
+    "compare --algorithm shuffle-once -n 20 --epochs 3 -L 1 --smoothness 1 --eta 0.5 -e 1 -d 1e-5",
+    "compare --algorithm shuffled-epochs -n 20 --epochs 2 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
+    "compare --algorithm noisy-sgd -n 20 -b 2 --steps 20 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
+    "compare --algorithm noisy-gd -n 20 --steps 20 -L 1 --smoothness 1 --strong-convexity 0.1 --eta 0.5 --sigma 4 -e 1",
+    "compare --algorithm local,pnsgd -n 5 -L 1 --sigma 2 -d 1e-5 --smoothness 1 --eta 1",
+    "multi-epoch --algorithm repeated --epochs 5 --epoch-epsilon 0.1 --epoch-delta 1e-6 -d 1e-4",
+    "online -n 30 -L 1 --smoothness 1 --eta 0.5 -D 2 --noise gaussian --c1 1 --c2 2 --decay-exponent 1.5 -d 1e-3",
+    "dp-sgd --algorithm dp-sgd-output -n 30 --steps 30 -L 1 --holder-exponent 0.5 --holder-constant 1 --radius 1 "
+    "--eta 0.1 --sigma 1 -d 1e-4",
+    "dp-sgd -n 30 --steps 30 -b 2 -L 1 --sigma 2 -d 1e-4",
+    "rdp -n 50 -L 1 --smoothness 1 --eta 0.5 --sigma 2 --order 2,4,8 --solve index -e 1 -d 1e-4",
+    "rdp -n 3 -L 1 --smoothness 1 --schedule steps.csv -d 1e-4",
+    "shifted --steps 20 --shift 0.1 --contraction 0.9 --eta 0.1 --sigma 1 -d 1e-5",
+    "shifted --schedule steps.yaml -e 1 --assert delta<=0.5",
+    "hockey-stick -n 20 -i 5 -L 1 --smoothness 1 --eta 1 --sigma 1 -D 1 -e 0.5 --format markdown",
+    "shuffle --algorithm shuffled-stop -n 20 -L 1 --smoothness 1 --eta 1 --sigma 1 -D 1 -e 0.5,1 --format csv",
+    "utility -n 1000 -L 1 --smoothness 1 --dimension 10 --radius 1 -e 1 -d 1e-6",
+    "compare --algorithm all -n 10 -L 1 --smoothness 1 --eta 1 --sigma 2 -D 1 --epochs 2 -e 1",
+    "statement --algorithm pnsgd -n 50 -L 1 --smoothness 1 --eta 0.5 --sigma 2 -d 1e-6",
+    "explain iteration.pnsgd", "bounds", "cite iteration.pnsgd", "schema",
+)  # fmt: skip
+
+
+class Hung(BaseException):
+    """The watchdog: no case may take so long."""
+
+
+@cache
+def options() -> dict[str, list[click.Option]]:
+    """Those of every command."""
+    with cli.make_context("dpcalc", ["bounds"], resilient_parsing=True) as context:
+        found = {name: cli.get_command(context, name) for name in cli.list_commands(context)}
+    return {
+        name: [p for p in command.params if isinstance(p, click.Option)] for name, command in found.items() if command
+    }
+
+
+def drawn(r: random.Random) -> list[str]:
+    """One command line."""
+    words = shlex.split(r.choice(SEEDS)) if r.random() < 0.9 else [r.choice(sorted(options()))]
+    for _ in range(r.choice((0, 1, 1, 1, 2, 5))):
+        kind = r.randrange(6)
+        at = r.randrange(len(words)) if words else 0
+        if kind < 2:  # another value for what is there
+            values = [k + 1 for k, word in enumerate(words[:-1]) if word.startswith("-")]
+            if values:
+                words[r.choice(values)] = _value(r)
+        elif kind < 4:  # another option
+            words[len(words) :] = _option(r, words[0] if words else "")
+        elif kind == 4 and words:
+            del words[at : at + r.choice((1, 2))]
+        else:
+            words.insert(at, r.choice((_value(r), *words)))
+    return words
+
+
+def _option(r: random.Random, command: str) -> list[str]:
+    known = options().get(command) or r.choice(list(options().values()))
+    if not known:
+        return ["--help"]
+    chosen = r.choice(known)
+    flag = r.choice(chosen.opts)
+    if chosen.is_flag:
+        return [flag]
+    if chosen.name in ("schedule", "output"):
+        return [flag, r.choice(FILES)]
+    if chosen.name == "plot":  # drawing to a file takes seconds, and has its own tests
+        return [flag, r.choice(("-", "x.bmp", ""))]
+    words = getattr(getattr(chosen.type, "symbol", None), "choices", ()) or getattr(chosen.type, "choices", ())
+    if words and r.random() < 0.8:
+        return [flag, r.choice(list(words))]
+    return [flag, _value(r)] if r.random() < 0.8 else [f"{flag}={_value(r)}"]
+
+
+def _value(r: random.Random) -> str:
+    kind = r.random()
+    if kind < 0.5:
+        return r.choice(SMALL)
+    if kind < 0.85:
+        return r.choice(NUMBERS)
+    if kind < 0.95:
+        return r.choice(ODD)
+    return "".join(r.choices("0123456789.eE+-/^%_,: log", k=r.randint(1, 12)))
+
+
+def command_lines(r: random.Random, folder: Path) -> None:
+    """One command line answers or refuses."""
+    (folder / "steps.csv").write_bytes(CSV[0])
+    (folder / "steps.yaml").write_bytes(YAML[0])
+    words = drawn(r)
+    with contextlib.chdir(folder):
+        code, out, err = ran(words)
+    what = f"{shlex.join(words)!r} gave {code}, {err!r}"
+    assert code in CODES, what
+    assert "Traceback" not in out + err, what
+    if code in (2, 130):
+        assert err.startswith(("error: ", "Usage: ")), what
+    if code == 2:
+        assert not out, what
+    if code == 0 and out and "--json" in words and "-o" not in words and words[0] in ("compare", "rdp", "shifted"):
+        json.loads(out, parse_constant=_refuse)
+
+
+def _refuse(word: str) -> None:
+    raise AssertionError(f"{word} is not JSON")
+
+
+def ran(words: Sequence[str]) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command line in this process."""
+    out, err = _stream(), _stream()
+    code: Any = 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            main(list(words))
+        except SystemExit as stop:
+            code = stop.code or 0
+    texts = [stream.buffer.getvalue().decode("utf-8", "replace") for stream in _flushed(out, err)]
+    return code, texts[0], texts[1]
+
+
+def _stream() -> Any:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
+
+
+def _flushed(*streams: Any) -> Iterator[Any]:
+    for stream in streams:
+        stream.flush()
+        yield stream

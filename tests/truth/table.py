@@ -1,0 +1,191 @@
+"""The table of docs/tightness.md: for every run and every bound, the share of the promised delta that is known true."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import dpcalc
+from dpcalc.errors import NotApplicable
+from dpcalc.report import Case as Answer
+from dpcalc.spec.run import ALGORITHMS
+from tests.truth.asking import flags, front, promised
+from tests.truth.lower import affine, affine_renyi
+from tests.truth.runs import EPSILONS, RUNS, Run
+from tests.truth.words import HEAD, NOTES
+
+COMMAND = "python -m tests.truth --write docs/tightness.md"
+ORDERS = (2.0, 8.0)
+_COARSE_BELOW = 0.1  # shares are given to two digits below this
+
+
+class Row(NamedTuple):
+    """One run at one epsilon: a proven lower value of delta, and what every bound says.
+
+    ``converse`` is the epsilon that every bound promises at that delta.
+    """
+
+    run: Run
+    epsilon: float
+    truth: float
+    promised: dict[str, float]
+    best: str
+    converse: dict[str, float]
+
+
+class BelowTheTruth(AssertionError):
+    """A guarantee that does not hold."""
+
+
+def rows(runs: Sequence[Run] = RUNS) -> list[Row]:
+    """Every run at every epsilon.
+
+    Raises:
+        BelowTheTruth: a guarantee is below what the run really tells.
+    """
+    made = [_row(run, e, truth) for run in runs for e, truth in zip(EPSILONS, run.truths(EPSILONS), strict=True)]
+    for row in made:
+        check(row)
+    for run in runs:
+        if affine in run.lowers:
+            check_renyi(run)
+    return made
+
+
+def _row(run: Run, epsilon: float, truth: float) -> Row:
+    found = asked(run, epsilon=epsilon)
+    converse = promised(asked(run, delta=truth)) if truth else []
+    assert found.best is not None
+    values = [{result.bound: result.value for result in results} for results in (promised(found), converse)]
+    return Row(run, epsilon, truth, values[0], found.best.bound, values[1])
+
+
+def check(row: Row) -> None:
+    """Raise BelowTheTruth where a bound promises less than the truth."""
+    for bound, value in row.promised.items():
+        if not row.truth <= value:
+            what = f"{typed(row.run)} --epsilon {row.epsilon!r}: {bound} promises delta {value!r}"
+            raise BelowTheTruth(f"{what}, and it is at least {row.truth!r}")
+    for bound, value in row.converse.items():
+        if not row.epsilon * (1.0 - 1e-12) <= value:
+            what = f"{typed(row.run)} --delta {row.truth!r}: {bound} promises epsilon {value!r}"
+            raise BelowTheTruth(f"{what}, and it is at least {row.epsilon!r}")
+
+
+def check_renyi(run: Run, orders: Sequence[float] = ORDERS) -> int:
+    """Raise BelowTheTruth where a bound promises a smaller Renyi divergence; return how many do not."""
+    try:
+        found = promised(asked(run, order=orders))
+    except NotApplicable:
+        return 0  # no bound gives any
+    truths = {order: affine_renyi(run.algorithm, run.told, order) for order in orders}
+    for result in found:
+        if not truths[result.order] <= result.value:
+            what = f"{typed(run)} --order {result.order:g}: {result.bound} promises {result.value!r}"
+            raise BelowTheTruth(f"{what}, and it is at least {truths[result.order]!r}")
+    return len(found)
+
+
+def asked(run: Run, **question: Any) -> Answer:
+    """What dpcalc says of the run; a schedule is written to a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        told = dict(run.told)
+        if "schedule" in told:
+            told["schedule"] = str(Path(folder, "steps.csv"))
+            columns = run.told["schedule"]
+            lines = [",".join(columns), *(",".join(map(repr, row)) for row in zip(*columns.values(), strict=True))]
+            Path(told["schedule"]).write_text("\n".join(lines))
+        if run.algorithm == "chain":
+            return dpcalc.shifted(**told, **question).cases[0]
+        return front(run.algorithm, told, **question)
+
+
+def typed(run: Run) -> str:
+    """The run as typed, without the command's name; a schedule by its columns."""
+    told = dict(run.told)
+    columns = told.pop("schedule", None)
+    said = flags(run.algorithm, told).removeprefix("compare ").removeprefix("--algorithm chain").strip()
+    if columns is None:
+        return said
+    steps = "; ".join(f"{name} {' '.join(f'{v:g}' for v in values)}" for name, values in columns.items())
+    return f"{said} --schedule ({steps})".strip()
+
+
+# --- Markdown -------------------------------------------------------------------------------------------------------
+
+
+def markdown(made: Sequence[Row]) -> str:
+    """The page."""
+    parts = [HEAD.format(command=COMMAND, epsilons=" and ".join(f"{e:g}" for e in EPSILONS)), _summary(made)]
+    for algorithm in ALGORITHMS:
+        own = [row for row in made if row.run.algorithm == algorithm]
+        if own:
+            parts.append(_section(algorithm, own))
+    return "\n".join(parts)
+
+
+def _summary(made: Sequence[Row]) -> str:
+    lines = [
+        "## The best guarantee of each algorithm", "",
+        "| algorithm | runs | least share | greatest share |", "|---|---|---|---|",
+    ]  # fmt: skip
+    for algorithm in ALGORITHMS:
+        own = [row for row in made if row.run.algorithm == algorithm and row.truth > 0.0]
+        if own:
+            found = [row.truth / row.promised[row.best] for row in own]
+            count = len({id(row.run) for row in own})
+            lines.append(f"| [{algorithm}](#{algorithm}) | {count} | {share(min(found))} | {share(max(found))} |")
+    return "\n".join([*lines, ""])
+
+
+def _section(algorithm: str, own: Sequence[Row]) -> str:
+    runs = list({id(row.run): row.run for row in own}.values())
+    number = {id(run): k for k, run in enumerate(runs, start=1)}
+    lines = [f"## {algorithm}", "", f"{ALGORITHMS[algorithm][:1].upper()}{ALGORITHMS[algorithm][1:]}.", ""]
+    lines += [f"{number[id(run)]}. `{typed(run)}`" for run in runs]
+    heads = [f"{number[id(row.run)]} at {row.epsilon:g}" for row in own]
+    lines += ["", _line(["run, epsilon", *heads]), _line(["---"] * (len(own) + 1))]
+    lines.append(_line(["delta at least", *(f"{_down(row.truth)}" if row.truth else "0" for row in own)]))
+    for bound in _bounds(own):
+        cells = []
+        for row in own:
+            value = row.promised.get(bound)
+            cell = "" if value is None else share(row.truth / value) if value else "1.000"
+            cells.append(f"**{cell}**" if row.best == bound else cell)
+        lines.append(_line([f"`{bound}`", *cells]))
+    lines += ["", *_for_epsilon_only(own, number), *NOTES[algorithm].strip().splitlines(), ""]
+    return "\n".join(lines)
+
+
+def _for_epsilon_only(own: Sequence[Row], number: dict[int, int]) -> list[str]:
+    """The bounds that give no delta, at the true one."""
+    lines = [
+        f"* `{bound}`, asked for epsilon: run {number[id(row.run)]} at delta = {_down(row.truth)} has at least "
+        f"{row.epsilon:g} and is promised {value:.3g}, share {share(row.epsilon / value)}."
+        for row in own
+        for bound, value in row.converse.items()
+        if bound not in {bound for row in own for bound in row.promised}
+    ]
+    return [*lines, ""] if lines else []
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _bounds(own: Sequence[Row]) -> list[str]:
+    """In order of appearance, so that what is best for the first run comes first."""
+    return list(dict.fromkeys(bound for row in own for bound in row.promised))
+
+
+def share(value: float) -> str:
+    """Three decimals, or two digits where it is small."""
+    return f"{value:.3f}" if value >= _COARSE_BELOW else "0" if value == 0.0 else f"{value:.1e}"
+
+
+def _down(value: float) -> str:
+    """Four digits, not above the value."""
+    text = f"{value:.3e}"
+    return text if float(text) <= value else f"{value - 0.5 * 10.0 ** (int(text[-3:]) - 3):.3e}"

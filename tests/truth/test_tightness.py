@@ -1,0 +1,114 @@
+"""docs/tightness.md is what its command prints, no guarantee in it is below the truth, and the truth is proven."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dpcalc.registry import all_bounds
+from dpcalc.spec.run import ALGORITHMS
+from tests.truth import table
+from tests.truth.asking import front
+from tests.truth.laws import Runs
+from tests.truth.lower import affine, affine_renyi, family, interval, quadrature_error, rounding_error
+from tests.truth.runs import BASE, EPSILONS, LAPLACE, ROUND, RUNS, Run
+from tests.truth.table import BelowTheTruth, Row, check, check_renyi, markdown, rows, share
+
+PAGE = Path(__file__).parents[2] / "docs" / "tightness.md"
+
+
+@pytest.fixture(scope="module")
+def made() -> list[Row]:
+    return rows()
+
+
+def test_the_page_is_what_the_command_prints(made: list[Row]) -> None:
+    """Made anew with ``python -m tests.truth --write docs/tightness.md``."""
+    assert PAGE.read_text(encoding="utf-8") == markdown(made)
+
+
+def test_every_algorithm_has_its_runs() -> None:
+    assert {run.algorithm for run in RUNS} == set(ALGORITHMS)
+
+
+def test_every_guarantee_is_compared(made: list[Row]) -> None:
+    compared = {bound for row in made for bound in (*row.promised, *row.converse)}
+    promised = {bound.id for bound in all_bounds().values() if bound.guarantee and bound.gives != "cost"}
+    assert compared == promised
+
+
+def test_a_guarantee_below_the_truth_is_found() -> None:
+    told = {**BASE, "records": 5, "index": 1}
+    truths = affine("pnsgd", {**told, "noise_std": 1.5 * (1.0 - 1e-9)}, EPSILONS)
+    with pytest.raises(BelowTheTruth, match=r"--epsilon 0\.125: iteration\.pnsgd promises delta"):
+        rows([Run("pnsgd", told, (lambda *_: truths,))])
+
+
+def test_an_epsilon_below_the_truth_is_found(made: list[Row]) -> None:
+    row = made[0]
+    bound, value = next(iter(row.converse.items()))
+    check(row._replace(converse={bound: row.epsilon}))
+    with pytest.raises(BelowTheTruth, match="promises epsilon"):
+        check(row._replace(converse={bound: row.epsilon * (1.0 - 1e-9)}))
+    assert value == pytest.approx(row.epsilon)
+
+
+def test_a_divergence_below_the_truth_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {**BASE, "records": 5, "index": 1}
+    assert affine_renyi("pnsgd", told, 8.0) == pytest.approx(0.8)
+    assert sum(check_renyi(run) for run in RUNS if affine in run.lowers) > 40
+    louder = {**told, "noise_std": 1.5 * (1.0 - 1e-9)}
+    monkeypatch.setattr(table, "affine_renyi", lambda name, _, order: affine_renyi(name, louder, order))
+    with pytest.raises(BelowTheTruth, match=r"--order [28]: iteration\.pnsgd_rdp promises"):
+        check_renyi(Run("pnsgd", told, (affine,)))
+
+
+def test_shares() -> None:
+    shown = {0.0: "0", 1e-5: "1.0e-05", 0.0999: "1.0e-01", 0.1: "0.100", 0.9994: "0.999", 1.0: "1.000"}
+    assert {value: share(value) for value in shown} == shown
+
+
+# --- the errors that are subtracted ---------------------------------------------------------------------------------
+
+
+def test_quadrature_is_far_better_than_what_is_shown() -> None:
+    for case in family({**ROUND, "records": 6}):
+        assert 0.0 < quadrature_error(case, 20) < 1e-9
+
+
+def test_rounding_errs_by_less_than_is_proven() -> None:
+    """Of two grids, neither is off by more than its bound; and the bound is of second order."""
+    told = {**LAPLACE, "records": 4, "index": 1}
+    for case in family(told):
+        runs = Runs(replace(case, index=1, epsilons=EPSILONS), "pnsgd", told)
+        coarse, fine = 40, 280
+        errors = [rounding_error(case, 4, count) for count in (coarse, fine)]
+        assert errors[1] < errors[0] / 40.0
+        for e, a, b in zip(EPSILONS, *(runs.values(case.cells(n), True) for n in (coarse, fine)), strict=True):
+            assert abs(a - b) <= (1.0 + math.exp(e)) * sum(errors)
+
+
+def test_a_wide_interval_is_like_none() -> None:
+    """Two ways to the same number: quadrature on an interval that is hardly left, and ball arithmetic."""
+    told = {**BASE, "smoothness": 0.0, "records": 4, "index": 2}
+    whole = affine("pnsgd", told, EPSILONS)
+    wide = interval()("pnsgd", {**told, "diameter": 32.0}, EPSILONS)
+    for a, b in zip(wide, whole, strict=True):
+        assert a <= b
+        assert a == pytest.approx(b, rel=1e-3)
+
+
+def test_the_front_door_knows_the_lower_values(made: list[Row]) -> None:
+    """Where `compare` itself prints a lower value of linear losses, the proven one is as high."""
+    seen = 0
+    for row in made:
+        if row.run.algorithm in ("pnsgd", "cyclic", "noisy-gd", "local") and "schedule" not in row.run.told:
+            case = front(row.run.algorithm, row.run.told, epsilon=row.epsilon)
+            for result in case.results:
+                if result.kind == "lower" and result.bound in ("linear.pass", "linear.descent", "linear.local"):
+                    assert row.truth >= result.value * (1.0 - 1e-8)
+                    seen += 1
+    assert seen > 10
