@@ -10,10 +10,11 @@ from typing import Any
 
 import click
 
+from dpcalc.cli import plot
 from dpcalc.cli.options import color_of, format_of, say
 from dpcalc.commands import report
 from dpcalc.errors import SpecError
-from dpcalc.output import write
+from dpcalc.output import write, write_bytes
 from dpcalc.render.check import KINDS, render
 from dpcalc.render.check.words import place, printable
 from dpcalc.report import Case, Report
@@ -35,7 +36,7 @@ _FEW = 20  # cases without a progress bar
     "reports",
     metavar="KIND=FILE",
     multiple=True,
-    help=f"Also write a report: {', '.join(KINDS)}. Repeatable.",
+    help=f"Also write a report: {', '.join(KINDS)}, or plot=FILE.svg. Repeatable.",
 )
 @click.option("--baseline", metavar="FILE", help="An earlier --report json=FILE, with which markdown compares.")
 @click.option("--format", type=click.Choice(_FORMATS), help="Default: table on a terminal.")
@@ -123,8 +124,10 @@ def _destinations(output: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _destination(text: str) -> tuple[str, str]:
     kind, _, path = text.partition("=")
-    if kind not in KINDS or not path:
-        raise SpecError(f"--report {text}: not KIND=FILE", f"KIND is one of {', '.join(KINDS)}: junit=gates.xml")
+    if kind not in (*KINDS, "plot") or not path:
+        raise SpecError(f"--report {text}: not KIND=FILE", f"KIND is one of {', '.join(KINDS)}, plot: junit=gates.xml")
+    if kind == "plot":
+        plot.check_file(path, "--report plot=")
     return kind, path
 
 
@@ -177,7 +180,10 @@ def _publish(
 ) -> None:
     """Write the reports asked for and, within GitHub Actions, annotations and the summary of the step."""
     for kind, path in destinations:
-        write(render(found, kind, precision=precision, baseline=baseline), path)
+        if kind != "plot":
+            write(render(found, kind, precision=precision, baseline=baseline), path)
+        elif any(case.best for case in found.cases):
+            write_bytes(plot.of_cases(found, path), path, "--report plot=")
     if os.environ.get("GITHUB_ACTIONS") == "true":
         say(render(found, "github", precision=precision).rstrip("\n"))
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):

@@ -31,13 +31,39 @@ def check(output: dict[str, Any]) -> None:
             )
         _need("plotext", "--plot -", "--plot FILE.svg, where matplotlib is at hand")
         return
-    if _suffix(target) not in SUFFIXES:
-        raise SpecError(
-            f"--plot {target}: the kind of picture is not known", "end the name in .svg, .png or .pdf, or give - alone"
-        )
+    check_file(target, "--plot")
     if output["output"] not in (None, "-") and os.path.realpath(output["output"]) == os.path.realpath(target):
         raise SpecError("--plot and -o name the same file", "give them two names")
-    _need("matplotlib", "--plot to a file", "--plot - to draw in the terminal, where plotext is at hand")
+
+
+def check_file(path: str, option: str) -> None:
+    """Refuse a file in which no picture can be written.
+
+    Raises:
+        SpecError: the suffix is unknown, or matplotlib is missing.
+    """
+    if _suffix(path) not in SUFFIXES:
+        raise SpecError(
+            f"{option} {path}: the kind of picture is not known", "end the name in .svg, .png or .pdf, or give - alone"
+        )
+    _need("matplotlib", "a picture in a file", "--plot - to draw in the terminal, where plotext is at hand")
+
+
+def of_cases(report: Report, path: str) -> bytes:
+    """Return the picture of the answered cases of a check, which must be of one command.
+
+    Raises:
+        SpecError: they are not, or are no sweep.
+    """
+    from dpcalc.render.chart import chart
+    from dpcalc.render.figure import draw
+
+    cases = tuple(case for case in report.cases if case.best)
+    commands = sorted({case.check.command for case in cases if case.check})
+    if len(commands) != 1:
+        found = " and ".join(commands) or "nothing that was answered"
+        raise SpecError(f"a plot is of one command's cases, and these are of {found}", "choose some with --run REGEX")
+    return draw(chart(report._replace(command=commands[0], cases=cases)), _suffix(path))
 
 
 def _need(package: str, what: str, otherwise: str) -> None:
