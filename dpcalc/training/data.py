@@ -26,6 +26,7 @@ MAX_LINE = 1 << 20
 MAX_RANGES = 1 << 22
 _BLOCK = 1 << 18  # cells looked at together
 _HUGE = 1e300  # stands for what the map takes beyond the range of a double
+_TINY = 1e-290
 _ROOM = 1e-12  # by which clipped rows stay below their bound: more than rounding adds
 
 EXAMPLES = {"breast-cancer": ("diagnosis", "malignant", "logistic")}
@@ -373,11 +374,11 @@ def _read_npz(path: str, wanted: _Wanted) -> Table:
                 f"{path} holds {', '.join(sorted(members)[:8]) or 'nothing'}",
                 "save it with numpy.savez(file, X=features, y=target)",
             )
-        with archive.open(members["y"]) as stream:
+        with _loaded(path, lambda: archive.open(members["y"])) as stream:
             if members["y"].file_size > 8 * MAX_CELLS:
                 raise SpecError(f"{path}: y would unpack to {members['y'].file_size} bytes", "use fewer records")
             y = _loaded(path, lambda: np.lib.format.read_array(stream, allow_pickle=False))
-        with archive.open(members["X"]) as stream:
+        with _loaded(path, lambda: archive.open(members["X"])) as stream:
             shape, fortran, dtype = _loaded(path, lambda: _array_header(stream))
             if len(shape) != 2 or y.shape != shape[:1]:
                 raise SpecError(f"{path}: X has shape {shape} and y {y.shape}", "they must be (n, d) and (n,)")
@@ -557,8 +558,10 @@ def prepared(
         norm: 1 or 2, of rows.
 
     Raises:
-        SpecError: the labels are others.
+        SpecError: the labels are others, or rows so short cannot be held in double precision.
     """
+    if feature_bound < _TINY:
+        raise SpecError(f"feature_bound is {feature_bound:g}: so short a row loses its digits", "use other units")
     cells, (n, width) = table.cells, table.cells.shape
     labels = cells[:, -1].copy()
     constant = intercept_of(feature_bound, norm) if intercept else 0.0
@@ -574,7 +577,8 @@ def prepared(
         size = np.abs(x).sum(axis=1) if norm == 1 else _norms(x)
         outside = size > bound * (1.0 - _ROOM)
         clipped += int(np.count_nonzero(size > bound))
-        x[outside] *= (bound * (1.0 - _ROOM) / size[outside])[:, np.newaxis]
+        # First to norm 1: the ratio of the two may be no normal double, and then far off.
+        x[outside] = x[outside] / size[outside, np.newaxis] * (bound * (1.0 - _ROOM))
     if intercept:
         cells[:, -1] = constant * (1.0 - _ROOM)
         features = cells

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import tracemalloc
 import zipfile
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +223,30 @@ def test_no_row_leaves_its_bound(norm: int, intercept: bool) -> None:
     if intercept:
         assert len(np.unique(found.features[:, -1])) == 1
         assert found.features[0, -1] == pytest.approx(data.intercept_of(0.7, norm), rel=1e-11)
+
+
+@pytest.mark.parametrize("bound", [1e-289, 1e-150, 1.0, 1e150])
+@pytest.mark.parametrize("size", [1e-280, 1e-5, 1.0, 1e12, 1e299])
+def test_no_row_leaves_its_bound_however_long_it_was(bound: float, size: float) -> None:
+    cells = np.random.default_rng(5).normal(size=(20, 4)) * np.array([size, size, size, 1.0])
+    ready = data.prepared(data.Table(cells, tuple("abcy")), feature_bound=bound, label_bound=1.0, signed=False)
+    for row in ready.features:
+        assert sum(Fraction(float(x)) ** 2 for x in row) <= Fraction(bound) ** 2
+
+
+def test_a_bound_that_doubles_cannot_keep_is_refused() -> None:
+    with pytest.raises(SpecError, match="loses its digits"):
+        data.prepared(data.Table(CELLS.copy(), tuple("aby")), feature_bound=1e-300, label_bound=1.0, signed=False)
+
+
+def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.npz"
+    np.savez(path, X=CELLS[:, :2], y=CELLS[:, 2])
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        with contextlib.suppress(DpcalcError):
+            data.read(str(path))
 
 
 def test_what_becomes_of_a_row_does_not_depend_on_the_others() -> None:
