@@ -150,6 +150,7 @@ def ask(
     sources: Mapping[str, str] | None = None,
     gates: Sequence[Gate] = (),
     notes: bool = True,
+    certified: bool = False,
 ) -> Case:
     """Return the case for one set of parameters.
 
@@ -160,9 +161,11 @@ def ask(
         sources: parameter name -> where it came from.
         gates: parsed assertions.
         notes: whether to say how the answer depends on the position (two more answers).
+        certified: whether to recompute every guarantee in ball arithmetic.
 
     Raises:
         SpecError, NotApplicable, Infeasible: see `dpcalc.query.answer`.
+        Disproved: a guarantee to be certified is below the truth.
     """
     described = COMMANDS[command]
     unknown = sorted(set(given) - {*described.parameters, "schedule"})
@@ -171,7 +174,8 @@ def ask(
     _check_question(question)
     values = {name: value for name, value in given.items() if value is not None}
     if command == "utility":
-        return _priced(values, question, dict(sources or {}), gates)
+        case = _priced(values, question, dict(sources or {}), gates)
+        return _certify(case, None, question) if certified else case
     described, run, remarked = run_of(described, values, dict(sources or {}))
     bounds = _bounds_of(described, run)
     if command == "compare" and not notes:  # in a sweep, what a promise not made would give is not worth its time
@@ -188,7 +192,16 @@ def ask(
     case = case._replace(notes=(*case.notes, *remarked))
     if command == "shifted":
         case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
+    if certified:
+        case = _certify(case, run, question)
     return case._replace(assertions=(*_implied(question, case), *(judge(gate, case) for gate in gates)))
+
+
+def _certify(case: Case, run: Run | None, question: Question) -> Case:
+    """Return the case with what is proved of its guarantees."""
+    from dpcalc.certify.case import certify
+
+    return certify(case, run, question)
 
 
 def run_of(command: Command, values: dict[str, Any], origin: dict[str, str]) -> tuple[Command, Run, tuple[str, ...]]:
