@@ -153,12 +153,16 @@ class Reading(NamedTuple):
             Open, OutOfReach, Undecided: nothing is.
         """
         result = self.result
-        if result.quantity in ("mu", "rdp"):
-            order = {"order": result.order} if result.quantity == "rdp" else {}
-            return self._direct(result.quantity, result.value, lambda: definition.formula(self.inputs(**order)))
+        if result.quantity == "mu":
+            return self._direct("mu", result.value, lambda: definition.formula(self.inputs()))
+        if result.quantity == "rdp":
+            return self._direct("rdp", result.value, self._rdp(definition))
         if result.quantity == "delta":
             assert result.log_delta is not None
-            return self._direct("log_delta", result.log_delta, self._log_delta(definition))
+            proof = self._direct("log_delta", result.log_delta, self._log_delta(definition))
+            if definition.gives == "rdp" and proof.place != "proved":
+                raise Open("its best order is not recorded, and the one found here gives no less")
+            return proof
         if result.quantity == "epsilon":
             if definition.gives in ("mu", "log_delta"):
                 return self._inverse(definition)
@@ -178,6 +182,19 @@ class Reading(NamedTuple):
             return capped(found) if quantity == "log_delta" else found
 
         return _proof(quantity, enclosed(at_most, value))
+
+    def _rdp(self, definition: Definition) -> Callable[[], arb]:
+        """Return the Renyi divergence at the order asked."""
+        order = self.result.order
+        assert order is not None
+        if definition.gives == "rdp":
+            return lambda: definition.formula(self.inputs(order=order))
+
+        def of_mu() -> arb:
+            mu = definition.formula(self.inputs())
+            return _ball(order) * mu * mu / 2
+
+        return of_mu
 
     def _log_delta(self, definition: Definition) -> Callable[[], arb]:
         """Return ln delta at the epsilon asked."""
@@ -344,7 +361,7 @@ def _valley(at: Callable[[float], float]) -> float:
     from dpcalc.certify.balls import precision
 
     with precision(160):
-        grid = [1.0 + math.exp(0.5 * k) for k in range(-40, 84)]
+        grid = [1.0 + math.exp(0.5 * k) for k in range(-64, 84)]
         values = [at(order) for order in grid]
         k = min(range(len(grid)), key=values.__getitem__)
         low, high = (math.log(grid[j] - 1.0) for j in (max(k - 1, 0), min(k + 1, len(grid) - 1)))

@@ -11,8 +11,9 @@ from flint import arb
 from dpcalc.certify.balls import Inputs, OutOfReach, Undecided, precision
 from dpcalc.certify.enclose import BELOW, PROVED, UNDECIDED, Enclosure, enclosed
 from dpcalc.certify.table import ROUNDING, Definition, definitions
-from dpcalc.errors import DpcalcError
+from dpcalc.errors import Disproved, DpcalcError
 from dpcalc.registry import QUESTIONS, all_bounds
+from tests.soundness import front
 from tests.soundness.conversions import CONVERSIONS, Conversion
 from tests.soundness.generate import Case
 
@@ -33,6 +34,8 @@ class Verdict(NamedTuple):
 
 def judged(case: Case) -> Verdict:
     """Return the verdict on a case: the worst of both readings of the inputs."""
+    if case.subject.startswith("ask."):
+        return _asked(case.subject.removeprefix("ask."), case.values)
     if case.subject in CONVERSIONS:
         return _converted(CONVERSIONS[case.subject], case.values)
     bound, definition = all_bounds()[case.subject], definitions()[case.subject]
@@ -53,6 +56,17 @@ def judged(case: Case) -> Verdict:
     ):
         return told._replace(outcome=PROVED, excess=0.0)
     return told
+
+
+def _asked(algorithm: str, values: dict[str, Any]) -> Verdict:
+    """Return what came of a question asked through the front door: the worst of its guarantees."""
+    try:
+        proved, left = front.answered(algorithm, values)
+    except Disproved as error:
+        return Verdict(BELOW, 0.0, math.nan, error.report.splitlines()[-1])
+    except DpcalcError:
+        return Verdict(REFUSED)
+    return Verdict(UNREACHED if left and not proved else PROVED)
 
 
 def _nudged(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

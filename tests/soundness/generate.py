@@ -17,7 +17,7 @@ from dpcalc.spec.chain import Chain
 from tests.oracles import log_uniform, position, whole
 
 MOST = 10**15
-_SLOW = ("known_to", "floor")
+_FRONT = 60.0  # milliseconds that a question takes through the front door
 
 
 class Case(NamedTuple):
@@ -41,16 +41,20 @@ def subjects() -> dict[str, float]:
 
 def draw(seed: int, number: int, only: tuple[str, ...] = ()) -> Case:
     """Return a case; the same for the same arguments, on every machine."""
+    from tests.soundness import front
     from tests.soundness.conversions import CONVERSIONS
 
     r = random.Random(f"{seed}/{number}")
     chances = {id: chance for id, chance in subjects().items() if chance}
     chances.update({id: 1.0 / conversion.weight for id, conversion in CONVERSIONS.items()})
+    chances.update(dict.fromkeys((f"ask.{algorithm}" for algorithm in front.RUNS), 1.0 / _FRONT))
     if only:
         chances = {id: chance for id, chance in chances.items() if id in only or id.partition(".")[0] in only}
     subject = r.choices(list(chances), list(chances.values()))[0]
     if subject in CONVERSIONS:
         return Case(subject, CONVERSIONS[subject].draw(r))
+    if subject.startswith("ask."):
+        return Case(subject, front.draw(subject.removeprefix("ask."), r))
     return Case(subject, parameters(all_bounds()[subject], r))
 
 
