@@ -78,7 +78,7 @@ def _note(result: Result, case: Case) -> str:
 
 def _certified(result: Result, case: Case, run: Run | None, question: Question) -> Result:
     try:
-        proof = proof_of(result, run, question)
+        proof = _cost_proof(result, case, question) if run is None else proof_of(result, run, question)
     except Open as reason:
         return result._replace(details={**(result.details or {}), "not_certified": str(reason)})
     told = {"quantity": proof.quantity, "lower": proof.lower, "upper": proof.upper, "bits": proof.bits}
@@ -105,18 +105,17 @@ def _bug(result: Result, case: Case, told: Mapping[str, Any]) -> str:
 # --- one result ------------------------------------------------------------------------------------------------------
 
 
-def proof_of(result: Result, run: Run | None, question: Question) -> Proof:
+def proof_of(result: Result, run: Run, question: Question) -> Proof:
     """Return what is proved of a result, by the worse of the two readings of its inputs.
 
     Raises:
         Open: nothing is, and why.
     """
     from dpcalc.certify.balls import OutOfReach, Undecided
-    from dpcalc.certify.enclose import UNDECIDED
     from dpcalc.certify.table import definitions, why_not
 
     definition = definitions().get(result.bound)
-    if definition is None or run is None:
+    if definition is None:
         raise Open(why_not(result.bound))
     if definition.floor:
         raise Open("a search, of which only a floor is known")
@@ -131,11 +130,58 @@ def proof_of(result: Result, run: Run | None, question: Question) -> Proof:
             raise Open("open at the most digits that are tried") from None
     if not proofs:
         raise Open(reasons[0])
+    return _worse(proofs)
+
+
+def _worse(proofs: list[Proof]) -> Proof:
+    """Return the proof that says the least.
+
+    Raises:
+        Open: it says nothing.
+    """
+    from dpcalc.certify.enclose import UNDECIDED
+
     rank = {"proved": 0, UNDECIDED: 1, "below": 2}
     proof = max(proofs, key=lambda p: rank[p.place])
     if proof.place == UNDECIDED:
         raise Open(f"open at {proof.bits} bits")
     return proof
+
+
+def _cost_proof(result: Result, case: Case, question: Question) -> Proof:
+    """Return what is proved of an excess risk, at the run that was found for it: and that this run keeps the budget.
+
+    Raises:
+        Open: nothing is, and why.
+    """
+    from dpcalc.certify.balls import Inputs, Undecided
+    from dpcalc.certify.costs import PRICES, UNCHECKED_NOISE
+    from dpcalc.certify.enclose import PROVED, enclosed
+
+    price, details = PRICES.get(result.bound), result.details or {}
+    if price is None:
+        raise Open("no definition of it has been written")
+    if result.bound in UNCHECKED_NOISE:
+        raise Open("the noise that keeps the budget is not certified")
+    values: dict[str, Any] = {name: value for name, (value, _) in case.inputs.items()}
+    values.update(log_delta=question.log_delta, sigma=details.get("noise_std"), eta=details.get("step_size"))
+    values["count"] = details.get("steps")
+    proofs = []
+    try:
+        for typed in (False, True):
+            v = Inputs(values, typed, exactly=("log_delta",))
+            found = enclosed(lambda v=v: price.risk(v), result.value)  # type: ignore[misc]
+            if price.private is not None and result.epsilon is not None:
+                reading = Reading(result, question, lambda v=v, **_: v, typed)
+                sign, bits = _sign(lambda v=v, r=reading: price.private(v) - r._target())  # type: ignore[misc]
+                place = "undecided" if sign is None else PROVED if sign <= 0 else "below"
+                if place != PROVED:
+                    found = found._replace(place=place)
+                found = found._replace(bits=max(bits, found.bits))
+            proofs.append(_proof(result.quantity, found))
+    except Undecided:
+        raise Open("open at the most digits that are tried") from None
+    return _worse(proofs)
 
 
 class Reading(NamedTuple):
@@ -158,18 +204,24 @@ class Reading(NamedTuple):
         if result.quantity == "rdp":
             return self._direct("rdp", result.value, self._rdp(definition))
         if result.quantity == "delta":
-            assert result.log_delta is not None
-            proof = self._direct("log_delta", result.log_delta, self._log_delta(definition))
-            if definition.gives == "rdp" and proof.place != "proved":
-                raise Open("its best order is not recorded, and the one found here gives no less")
-            return proof
-        if result.quantity == "epsilon":
-            if definition.gives in ("mu", "log_delta"):
-                return self._inverse(definition)
-            if definition.gives == "rdp" and result.conversion == "exact":
-                return self._exact(definition)
-            return self._direct("epsilon", result.value, self._epsilon(definition))
-        return self._budget(definition)
+            return self._delta(definition)
+        return self._at_delta(definition) if result.quantity == "epsilon" else self._budget(definition)
+
+    def _delta(self, definition: Definition) -> Proof:
+        """Return what is proved of a delta."""
+        assert self.result.log_delta is not None
+        proof = self._direct("log_delta", self.result.log_delta, self._log_delta(definition))
+        if definition.gives == "rdp" and proof.place != "proved":
+            raise Open("its best order is not recorded, and the one found here gives no less")
+        return proof
+
+    def _at_delta(self, definition: Definition) -> Proof:
+        """Return what is proved of an epsilon."""
+        if definition.gives in ("mu", "log_delta"):
+            return self._inverse(definition)
+        if definition.gives == "rdp" and self.result.conversion == "exact":
+            return self._exact(definition)
+        return self._direct("epsilon", self.result.value, self._epsilon(definition))
 
     # what is reported is the formula's value, rounded up
 

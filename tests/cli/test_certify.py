@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from flint import arb
 
-from dpcalc.certify import table
+from dpcalc.certify import costs, table
 from dpcalc.certify.table import definitions
 from dpcalc.cli.main import main
 from dpcalc.commands import ask
@@ -203,9 +203,25 @@ def test_what_follows_from_the_inputs_is_recomputed(monkeypatch: pytest.MonkeyPa
         ask("hockey-stick", given, Question(0.4), certified=True)
 
 
-def test_costs_are_said_not_to_be_certified_where_they_are_not() -> None:
-    given = {"records": 10**5, "dimension": 20, "radius": 1.0, "lipschitz": 1.0, "smoothness": 1.0}
-    case = ask("utility", given, Question(1.0, 1e-6, -13.815510557964274), certified=True)
-    for result in case.results:
-        if result.guarantee:
-            assert {"certified", "not_certified"} & set(result.details or {})
+def test_costs_are_certified_with_the_noise_that_keeps_the_budget(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "utility -L 1 --smoothness 1 -n 1e5 --dimension 20 -R 1 -e 1 -d 1e-6 --certify"
+    outcome = cli(*line.split(), "--json")
+    assert outcome.code == 0, outcome.err
+    told = proofs(outcome)
+    for bound in ("utility.stop", "utility.skip_classic", "smoothing.skip"):
+        low, value = Fraction(told[bound]["certified"]["lower"]), Fraction(told[bound]["value"])
+        assert low <= value <= low * (1 + Fraction(1, 10**11))
+    right = costs.PRICES["utility.stop"]
+    for wrong in (
+        right._replace(risk=lambda v: right.risk(v) * (1 + arb(2) ** -40)),
+        right._replace(private=lambda v: right.private(v) + arb(2) ** -30),  # type: ignore[misc]
+    ):
+        monkeypatch.setitem(costs.PRICES, "utility.stop", wrong)
+        assert cli(*line.split()).code == 4
+
+
+def test_a_cost_whose_noise_is_not_certified_is_not(cli: Cli) -> None:
+    line = "utility --algorithm dp-sgd-output -L 1 --holder-exponent 0.5 --holder-constant 1 -n 50 --steps 50 -R 1"
+    outcome = cli(*line.split(), *["--dimension", "2", "-e", "1", "-d", "1e-3", "--certify"])
+    assert outcome.code == 3
+    assert "the noise that keeps the budget is not certified" in outcome.err

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 from flint import arb
 
 from dpcalc.certify.balls import Inputs, OutOfReach, Undecided, precision
+from dpcalc.certify.costs import PRICES
 from dpcalc.certify.enclose import BELOW, PROVED, UNDECIDED, Enclosure, enclosed
 from dpcalc.certify.table import ROUNDING, Definition, definitions
 from dpcalc.errors import Disproved, DpcalcError
 from dpcalc.registry import QUESTIONS, all_bounds
-from tests.soundness import front
+from tests.soundness import costs, front
 from tests.soundness.conversions import CONVERSIONS, Conversion
 from tests.soundness.generate import Case
 
@@ -36,6 +37,8 @@ def judged(case: Case) -> Verdict:
     """Return the verdict on a case: the worst of both readings of the inputs."""
     if case.subject.startswith("ask."):
         return _asked(case.subject.removeprefix("ask."), case.values)
+    if case.subject in PRICES:
+        return _priced(case)
     if case.subject in CONVERSIONS:
         return _converted(CONVERSIONS[case.subject], case.values)
     bound, definition = all_bounds()[case.subject], definitions()[case.subject]
@@ -67,6 +70,27 @@ def _asked(algorithm: str, values: dict[str, Any]) -> Verdict:
     except DpcalcError:
         return Verdict(REFUSED)
     return Verdict(UNREACHED if left and not proved else PROVED)
+
+
+def _priced(case: Case) -> Verdict:
+    """Return whether a risk is at or above its formula at the run reported, and the noise of that run suffices."""
+    price = PRICES[case.subject]
+    try:
+        cost = costs.priced(case.subject, case.values)
+    except (DpcalcError, OverflowError):
+        return Verdict(REFUSED)
+    if not costs.speaks(cost):
+        return Verdict(REFUSED)
+    told = []
+    for typed in (False, True):
+        v = costs.inputs_of(case.values, cost, typed)
+        enclosure = enclosed(lambda v=v: price.risk(v), cost.excess_risk, cap=CAP)  # type: ignore[misc]
+        told.append(_placed(enclosure, cost.excess_risk, False, price.slack, False, False))
+        if price.private is not None and "log_delta" in case.values:
+            private = enclosed(lambda v=v: price.private(v), case.values["log_delta"], cap=CAP)  # type: ignore[misc]
+            noisy = Verdict(private.place, 0.0, cost.noise_std or 0.0, "ln delta in " + _shown(private))
+            told.append(noisy)
+    return worst(told)
 
 
 def _nudged(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpcalc.certify.costs import PRICES
 from dpcalc.certify.table import definitions
 from dpcalc.errors import DpcalcError
 from dpcalc.registry import Bound, all_bounds
@@ -41,18 +42,21 @@ def subjects() -> dict[str, float]:
 
 def draw(seed: int, number: int, only: tuple[str, ...] = ()) -> Case:
     """Return a case; the same for the same arguments, on every machine."""
-    from tests.soundness import front
+    from tests.soundness import costs, front
     from tests.soundness.conversions import CONVERSIONS
 
     r = random.Random(f"{seed}/{number}")
     chances = {id: chance for id, chance in subjects().items() if chance}
     chances.update({id: 1.0 / conversion.weight for id, conversion in CONVERSIONS.items()})
     chances.update(dict.fromkeys((f"ask.{algorithm}" for algorithm in front.RUNS), 1.0 / _FRONT))
+    chances.update({id: 0.02 if all_bounds()[id].coarse else 0.2 for id in PRICES})
     if only:
         chances = {id: chance for id, chance in chances.items() if id in only or id.partition(".")[0] in only}
     subject = r.choices(list(chances), list(chances.values()))[0]
     if subject in CONVERSIONS:
         return Case(subject, CONVERSIONS[subject].draw(r))
+    if subject in PRICES:
+        return Case(subject, costs.draw(subject, r))
     if subject.startswith("ask."):
         return Case(subject, front.draw(subject.removeprefix("ask."), r))
     return Case(subject, parameters(all_bounds()[subject], r))
