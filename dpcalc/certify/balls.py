@@ -180,6 +180,9 @@ def power(base: arb, exponent: int) -> arb:
 ZERO = arb.neg_inf()
 """ln 0."""
 
+ABYSS = -(arb(2) ** 1000)
+"""What a recursion is said to have reached once it is below: about squared in each step, it leaves all numbers."""
+
 
 def log(x: arb) -> arb:
     """Return ln x, -inf at 0."""

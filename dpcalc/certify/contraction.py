@@ -12,13 +12,12 @@ from typing import NamedTuple
 from flint import arb, fmpq, fmpz
 
 from dpcalc.certify import sums
-from dpcalc.certify.balls import ZERO, Inputs, OutOfReach, infinite, least, log, log_sum
+from dpcalc.certify.balls import ABYSS, ZERO, Inputs, OutOfReach, infinite, least, log, log_sum
 from dpcalc.certify.gaussian import density, log_delta, log_step, mills, upper_tail
 from dpcalc.certify.table import defines
 
 LONGEST = 4000
 _SLACK = 2e-3  # stated: 1e-3 in sums, and the last value of one step in a thousand fewer beyond 4096 steps
-_ABYSS = -(arb(10) ** 300)
 
 
 class Pass(NamedTuple):
@@ -181,13 +180,12 @@ def walk(run: Pass, terms: int, start: arb | None = None) -> Iterator[arb]:
     for k in range(terms):
         if k > LONGEST:
             raise OutOfReach(f"a recursion of more than {LONGEST} steps")
-        if k and not infinite(log_e):
+        if k and not infinite(log_e) and not log_e <= ABYSS:
             step = log_step(run.noise, shrunk(run.epsilon, log_e), run.following)
             log_e = ZERO if infinite(step) else log_e + step
         if run.shifts and run.noise == "gaussian" and not infinite(log_e):
             log_e = log_e.min(log_delta_of(run.epsilon, shift_log_mu(run, k)))
-        if log_e < _ABYSS:
-            log_e = ZERO
+        log_e = log_e if infinite(log_e) else log_e.max(ABYSS)
         yield log_e
 
 

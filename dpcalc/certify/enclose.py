@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from flint import arb
 
-from dpcalc.certify.balls import CAP, START, ZERO, Undecided, double, infinite, precision, small
+from dpcalc.certify.balls import ABYSS, CAP, START, ZERO, Undecided, double, infinite, precision, small
 
 PROVED, BELOW, UNDECIDED = "proved", "below", "undecided"
 """A value is at or above all of the ball that holds the truth, below all of it, or neither even at the cap."""
@@ -25,7 +25,8 @@ class Enclosure(NamedTuple):
 
     def ends(self, digits: int = 25) -> tuple[str, str]:
         """Return the ends of the ball as decimals, rounded outwards."""
-        return _decimal(self.ball.lower(), digits, down=True), _decimal(self.ball.upper(), digits, down=False)
+        low = ZERO if self.ball <= ABYSS else self.ball.lower()  # which is an upper bound alone
+        return _decimal(low, digits, down=True), _decimal(self.ball.upper(), digits, down=False)
 
     def excess(self, value: float, logarithm: bool) -> float:
         """Return how far a value is above the ball: relatively, or for a logarithm over 1 + its size."""

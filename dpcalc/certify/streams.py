@@ -6,13 +6,12 @@ from typing import Any
 
 from flint import arb
 
-from dpcalc.certify.balls import ZERO, Inputs, OutOfReach, infinite, least, square
+from dpcalc.certify.balls import ABYSS, ZERO, Inputs, OutOfReach, infinite, least, square
 from dpcalc.certify.contraction import composed, mixture, shrunk
 from dpcalc.certify.gaussian import log_delta, log_step
 from dpcalc.certify.table import defines
 
 LONGEST = 2000  # steps after the record's own
-_ABYSS = -(arb(10) ** 300)
 
 
 # --- streams ---------------------------------------------------------------------------------------------------------
@@ -63,8 +62,8 @@ class Stream:
             if shifts:
                 spread += square(self.scale(t))
                 log_e = log_e.min(log_delta(v.epsilon, v.sensitivity / spread.sqrt()))
-            if log_e < _ABYSS:
-                log_e = ZERO
+            if log_e < ABYSS and not infinite(log_e):
+                return ABYSS
         return log_e
 
 
@@ -187,8 +186,8 @@ class Steps:
             log_e = ZERO if infinite(step) else log_e + step
             if shifts:
                 log_e = log_e.min(self.shift(j, t, restart=False))
-            if log_e < _ABYSS:
-                log_e = ZERO
+            if log_e < ABYSS and not infinite(log_e):
+                return ABYSS
         return log_e
 
     def least(self, j: int, recursion: str) -> arb:

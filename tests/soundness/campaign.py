@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import multiprocessing
 import time
@@ -77,13 +78,14 @@ def campaign(
     end = first + cases
     chunks = [(seed, a, min(a + _CHUNK, end), only) for a in range(first, end, _CHUNK)]
     tally, done, begun = empty(), 0, time.monotonic()
-    for part in _parts(chunks, jobs):
-        merge(tally, part)
-        done += _CHUNK
-        if progress is not None:
-            speed = min(done, cases) / max(time.monotonic() - begun, 1e-9)
-            below = len(tally.failures)
-            print(f"\r{min(done, cases)} of {cases}, {speed:.0f}/s, {below} below", end="", file=progress, flush=True)
+    with contextlib.suppress(KeyboardInterrupt):  # what was counted so far is printed
+        for part in _parts(chunks, jobs):
+            merge(tally, part)
+            done += _CHUNK
+            if progress is not None:
+                speed = min(done, cases) / max(time.monotonic() - begun, 1e-9)
+                told = f"{min(done, cases)} of {cases}, {speed:.0f}/s, {len(tally.failures)} below"
+                print(f"\r{told}", end="", file=progress, flush=True)
     if progress is not None:
         print(file=progress)
     return tally
