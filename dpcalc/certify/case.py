@@ -118,7 +118,7 @@ def proof_of(result: Result, run: Run, question: Question) -> Proof:
     if definition is None:
         raise Open(why_not(result.bound))
     if definition.floor:
-        raise Open("a search, of which only a floor is known")
+        raise Open(why_not(result.bound))
     proofs: list[Proof] = []
     reasons: list[str] = []
     for reading in _readings(result, run, question):

@@ -50,6 +50,8 @@ _FAMILIES = ("passes", "contraction", "streams", "released", "sampled", "linear"
 NOT_DEFINED = {
     "shifted.laplace": "an optimum found by iteration, whose allocation is not recorded",
     "shifted.laplace_domain": "an optimum found by iteration, whose allocation is not recorded",
+    "hidden_position.shuffled": "a certificate found by a search, which is not recorded",
+    "noisy_sgd.composition": "composed by the law of the privacy loss on a lattice",
     "noisy_sgd.hidden": "composed by the law of the privacy loss on a lattice",
     "released.cyclic_curve": "composed by the law of the privacy loss on a lattice",
     "released.shuffled_epochs": "composed by the law of the privacy loss on a lattice",
@@ -62,7 +64,7 @@ NOT_DEFINED = {
     "dp_sgd.gradient": "composed by the law of the privacy loss on a lattice",
     "linear.shuffled_curved": "the best curvature of a search",
 }
-"""Why there is no definition of a bound, where the reason is more than that none has been written."""
+"""Why a bound is not certified, where the reason is more than that no definition has been written."""
 
 
 def defines(

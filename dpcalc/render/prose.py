@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpcalc.render.text import (
+    certified_lines,
     columns,
     common_inputs,
     delta_text,
@@ -42,6 +43,7 @@ def _markdown(case: Case, precision: int) -> str:
     lines += _table([columns(case), *rows(case, precision)])
     lines += ["", *(_escape(line) + "  " for line in legend_lines(case)), ""]
     lines += [f"- {'pass' if a.passed else '**FAIL**'}: `{a.text}` (slack {a.slack})" for a in case.assertions]
+    lines += [f"- {_escape(line)}" for line in certified_lines(case)]
     lines += [f"- note: {_escape(note)}" for note in case.notes]
     return "\n".join(lines) + "\n"
 
@@ -69,8 +71,14 @@ def _statement(case: Case, precision: int) -> str:
     return (
         f"We run {released(case).partition(': ')[2]} ({parameters}). {_claim(best, precision)}, under {adjacency} "
         f"adjacency. {promise(case)} The guarantee assumes: {assumptions}. It follows from {best.reference} "
-        f"(`{best.bound}`), evaluated with dpcalc and rounded to the safe side."
+        f"(`{best.bound}`), evaluated with dpcalc and rounded to the safe side{_proved(best)}."
     )
+
+
+def _proved(best: Result) -> str:
+    """Return that the number was also proved in ball arithmetic, if it was."""
+    proof = (best.details or {}).get("certified")
+    return f"; in ball arithmetic the formula was proved not to exceed it (at {proof['bits']} bits)" if proof else ""
 
 
 def _claim(best: Result, precision: int) -> str:

@@ -116,6 +116,11 @@ def test_text_says_what_was_proved(cli: Cli) -> None:
     outcome = cli(*f"rdp {RUN} -d 1e-6 --certify".split())
     assert outcome.code == 0
     assert "certified: iteration.pnsgd: epsilon lies in [" in outcome.out
+    prose = cli(*f"rdp {RUN} -d 1e-6 --certify --format statement".split())
+    assert "in ball arithmetic the formula was proved not to exceed it" in prose.out
+    assert "ball arithmetic" not in cli(*f"rdp {RUN} -d 1e-6 --format statement".split()).out
+    table = cli(*f"rdp {RUN} -d 1e-6 --certify --format markdown".split())
+    assert "certified: iteration.pnsgd: epsilon lies in [" in table.out.replace("\\_", "_")
     sweep = cli(
         *[
             "rdp",
@@ -147,7 +152,7 @@ def test_a_best_value_that_is_not_provable_so_is_said_to_be_that(cli: Cli) -> No
     outcome = cli(*line.split(), "--certify")
     assert outcome.code == 3
     assert "is not certified" in outcome.err
-    assert "not certified: noisy_sgd.composition" in outcome.out
+    assert "not certified: noisy_sgd.composition: composed by the law of the privacy loss" in outcome.out
     result = proofs(cli(*line.split(), "--certify", "--json"))["noisy_sgd.composition"]
     assert result["not_certified"]
     assert "certified" not in result
