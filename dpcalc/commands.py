@@ -167,6 +167,7 @@ def ask(
     gates: Sequence[Gate] = (),
     notes: bool = True,
     best_only: bool = False,
+    certified: bool = False,
 ) -> Case:
     """Return the case for one set of parameters.
 
@@ -178,9 +179,11 @@ def ask(
         gates: parsed assertions.
         notes: whether to say how the answer depends on the position (two more answers).
         best_only: whether to leave out the bounds that cannot be the best: lower values, limits, what is implied.
+        certified: whether to recompute every guarantee in ball arithmetic.
 
     Raises:
         SpecError, NotApplicable, Infeasible: see `dpcalc.query.answer`.
+        Disproved: a guarantee to be certified is below the truth.
     """
     described = COMMANDS[command]
     unknown = sorted(set(given) - {*described.parameters, "schedule"})
@@ -189,7 +192,8 @@ def ask(
     _check_question(question)
     values = {name: value for name, value in given.items() if value is not None}
     if command == "utility":
-        return _priced(values, question, dict(sources or {}), gates)
+        case = _priced(values, question, dict(sources or {}), gates)
+        return _certify(case, None, question) if certified else case
     described, run, remarked = run_of(described, values, dict(sources or {}))
     bounds = _bounds_of(described, run)
     if best_only:
@@ -208,7 +212,16 @@ def ask(
     case = case._replace(notes=(*case.notes, *remarked))
     if command == "shifted":
         case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
+    if certified:
+        case = _certify(case, run, question)
     return case._replace(assertions=(*_implied(question, case), *(judge(gate, case) for gate in gates)))
+
+
+def _certify(case: Case, run: Run | None, question: Question) -> Case:
+    """Return the case with what is proved of its guarantees."""
+    from dpcalc.certify.case import certify
+
+    return certify(case, run, question)
 
 
 def run_of(command: Command, values: dict[str, Any], origin: dict[str, str]) -> tuple[Command, Run, tuple[str, ...]]:

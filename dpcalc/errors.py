@@ -63,3 +63,11 @@ class GateFailed(DpcalcError):
     """An assertion on a result is false (exit 1)."""
 
     exit_code = 1
+
+
+class Disproved(DpcalcError):
+    """A guarantee was found to be below the truth (exit 4); ``report`` is what a report of it should contain."""
+
+    def __init__(self, message: str, report: str) -> None:
+        super().__init__(message, "please report this, with what is printed above")
+        self.report = report

@@ -291,7 +291,8 @@ def iterated_excess(
     start = wide_up(
         (2.0, smoothness, lipschitz, lipschitz, left), (strong_convexity, strong_convexity), 8.0 * steps * x
     )
-    return up(start + wide_up((smoothness, dimension, spread), (strong_convexity, 2.0 - x), 8.0), 8.0)
+    # The noise is reported rounded up, and so this is of a little more than its exact variance.
+    return up(start + wide_up((smoothness, dimension, spread), (strong_convexity, 2.0 - x), 48.0), 8.0)
 
 
 def _stated(excess: Callable[..., float], *, log_delta: float, **given: Any) -> Cost:

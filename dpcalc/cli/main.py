@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from dpcalc.errors import DpcalcError
+from dpcalc.errors import Disproved, DpcalcError
 from dpcalc.version import __version__
 
 COMMANDS = {
@@ -85,6 +85,8 @@ def _failure(error: BaseException) -> int:  # noqa: PLR0911 (one return a kind o
         import traceback
 
         traceback.print_exc()
+    if isinstance(error, Disproved):
+        _report(error)
     if isinstance(error, DpcalcError):
         return _say(error.message, error.hint, error.exit_code)
     if isinstance(error, click.exceptions.Exit):
@@ -103,6 +105,14 @@ def _failure(error: BaseException) -> int:  # noqa: PLR0911 (one return a kind o
     return _say(
         f"internal error: {type(error).__name__}: {_first_line(str(error))}", "set DPCALC_DEBUG=1 and report it", 4
     )
+
+
+def _report(error: Disproved) -> None:
+    """Print what a report of a guarantee below the truth should contain."""
+    click.echo("--- bug report ---", err=True)
+    click.echo("command: dpcalc " + " ".join(map(_printable, sys.argv[1:])), err=True)
+    click.echo("\n".join(map(_printable, error.report.splitlines())), err=True)
+    click.echo("---", err=True)
 
 
 def _help_hint(error: click.ClickException) -> str:

@@ -17,7 +17,7 @@ from dpcalc.errors import SpecError
 from dpcalc.gate import parse
 from dpcalc.query import Question
 from dpcalc.render import FORMATS, render
-from dpcalc.report import Case, Report
+from dpcalc.report import Case, Report, Result
 from dpcalc.spec.symbols import SYMBOLS, Symbol
 
 MAX_CASES = 10_000
@@ -84,6 +84,10 @@ def _question_options(function: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--schedule", metavar="FILE", help="Per-step values: CSV with a header, NPY, NPZ or YAML."),
             click.option("--solve", metavar="NAME", help="Solve for this parameter; needs --epsilon and --delta."),
             _GATES,
+            click.option(
+                "--certify", is_flag=True,
+                help="Prove every guarantee in ball arithmetic; exit 3 if the best is not provable so.",
+            ),
         )
     ):  # fmt: skip
         function = option(function)
@@ -149,13 +153,14 @@ def run_cases(
         check(output)
     gates = [parse(text) for text in flags.pop("gates")]
     orders = tuple(order for part in flags.pop("order", ()) for order in part)
-    solve, schedule = flags.pop("solve", None), flags.pop("schedule", None)
+    solve, schedule, certified = flags.pop("solve", None), flags.pop("schedule", None), flags.pop("certify", False)
     if solve == "":
         raise SpecError("--solve: an empty name", "for example --solve index")
     sweeps = {name: [v for part in parts for v in part] for name, parts in flags.items() if parts}
     combinations = _product(sweeps)
     alone = len(combinations) == 1
     by_itself, among_others = askers or (ask, side_by_side)
+    also = {"certified": True} if certified else {}
 
     def evaluated(chosen: dict[str, Any], asked: Callable[..., Case]) -> Case:
         given = dict(chosen)
@@ -165,7 +170,7 @@ def run_cases(
         )
         if schedule is not None:
             given["schedule"] = schedule
-        return asked(command, given, question, sources=dict.fromkeys(given, "flag"), gates=gates, notes=alone)
+        return asked(command, given, question, sources=dict.fromkeys(given, "flag"), gates=gates, notes=alone, **also)
 
     with _progress(combinations) as chosen_ones:
         cases = [evaluated(chosen, by_itself if alone else among_others) for chosen in chosen_ones]
@@ -224,6 +229,23 @@ def emit(command: str, cases: list[Case], output: dict[str, Any]) -> None:
         say(f"error: {len(without)} of {len(cases)} cases have no guarantee; the first: {why.because}")
         say(f"  hint: {why.hint}")
         raise click.exceptions.Exit(3)
+    _refuse_uncertified(cases)
+
+
+def _refuse_uncertified(cases: list[Case]) -> None:
+    """Exit with 3 where --certify was asked for and a best guarantee could not be proved."""
+    opened = [(n, r) for n, case in enumerate(cases, start=1) for r in case.results if r.best and _is_open(r)]
+    for number, result in opened:
+        where = f" in case {number} of {len(cases)}" if len(cases) > 1 else ""
+        why = (result.details or {})["not_certified"]
+        say(f"error: the best guarantee{where} is not certified: {result.bound}: {why}")
+    if opened:
+        say("  hint: it is none the less proved on paper; name a certifiable bound, or leave out --certify")
+        raise click.exceptions.Exit(3)
+
+
+def _is_open(result: Result) -> bool:
+    return "not_certified" in (result.details or {})
 
 
 def _picture(result: Report, output: dict[str, Any]) -> str | bytes | None:

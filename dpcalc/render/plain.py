@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dpcalc.render import training
 from dpcalc.render.text import (
+    certified_lines,
     columns,
     common_inputs,
     detail_lines,
@@ -51,7 +52,7 @@ def training_lines(case: Case, precision: int) -> list[str]:
 
 def tail_lines(case: Case, precision: int) -> list[str]:
     """Return what stands under the table: assumptions, details, tightness, notes, gates."""
-    lines = ["", *legend_lines(case), "", *detail_lines(case, precision)]
+    lines = ["", *legend_lines(case), "", *detail_lines(case, precision), *certified_lines(case)]
     lines += [tightness_text(case, precision)] if case.tightness else []
     lines += [f"note: {note}" for note in case.notes]
     for a in case.assertions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpcalc.render import training
 from dpcalc.render.text import (
+    certified_lines,
     columns,
     common_inputs,
     delta_text,
@@ -48,6 +49,7 @@ def _markdown(case: Case, precision: int) -> str:
     lines += _table([columns(case), *rows(case, precision)])
     lines += ["", *(_escape(line) + "  " for line in legend_lines(case)), ""]
     lines += [f"- {'pass' if a.passed else '**FAIL**'}: `{a.text}` (slack {a.slack})" for a in case.assertions]
+    lines += [f"- {_escape(line)}" for line in certified_lines(case)]
     lines += [f"- note: {_escape(note)}" for note in case.notes]
     return "\n".join(lines) + "\n"
 
@@ -78,8 +80,14 @@ def _statement(case: Case, precision: int) -> str:
         f"{caution}We run {released(case).partition(': ')[2]} ({parameters}). {_claim(best, precision)}, "
         f"under {adjacency} adjacency. {promise(case)} The guarantee assumes: {assumptions}. "
         f"It follows from {best.reference} (`{best.bound}`), evaluated with dpcalc and rounded to the "
-        f"safe side.{training.kept_bounds(case)}"
+        f"safe side{_proved(best)}.{training.kept_bounds(case)}"
     )
+
+
+def _proved(best: Result) -> str:
+    """Return that the number was also proved in ball arithmetic, if it was."""
+    proof = (best.details or {}).get("certified")
+    return f"; in ball arithmetic the formula was proved not to exceed it (at {proof['bits']} bits)" if proof else ""
 
 
 def _claim(best: Result, precision: int) -> str:

@@ -338,6 +338,10 @@ def summary_tail(report: Report) -> list[str]:
     for case in report.cases:
         for note in case.notes:
             lines.setdefault(f"note: {note}")
+    tried = [(r.details or {}).keys() for case in report.cases for r in case.results if r.best]
+    tried = [names for names in tried if names & {"certified", "not_certified"}]
+    if tried:
+        lines[f"certified: {sum('certified' in names for names in tried)} of {len(tried)} best values"] = None
     gates = [a.passed for case in report.cases for a in case.assertions]
     if gates:
         lines[f"gates: {sum(gates)} of {len(gates)} held"] = None
@@ -415,6 +419,18 @@ def detail_lines(case: Case, precision: int) -> list[str]:
     """Return where the best result's allocation spends its budget, if it has one."""
     details: dict[str, Any] = dict(case.best.details or {}) if case.best else {}
     allocation = details.get("allocation")
-    if not allocation:
-        return []
-    return [f"allocation: {line}" for line in allocation["summary"]]
+    return [f"allocation: {line}" for line in allocation["summary"]] if allocation else []
+
+
+def certified_lines(case: Case) -> list[str]:
+    """Return what was proved of each guarantee in ball arithmetic, or why nothing was."""
+    lines = []
+    for result in case.results:
+        details = result.details or {}
+        if "certified" in details:
+            proof = details["certified"]
+            within = f"{proof['quantity']} lies in [{proof['lower']}, {proof['upper']}]"
+            lines.append(f"certified: {result.bound}: {within}, at {proof['bits']} bits")
+        elif "not_certified" in details:
+            lines.append(f"not certified: {result.bound}: {details['not_certified']}")
+    return lines

@@ -106,11 +106,14 @@ def published_factor(*, step_size: float, smoothness: float, strong_convexity: f
         return 1.0
     from decimal import Context, Decimal
 
-    context = Context(prec=60)
-    eta, beta, rho = (Decimal(repr(x)) for x in (step_size, smoothness, strong_convexity))
-    removed = context.divide(2 * context.multiply(context.multiply(eta, beta), rho), context.add(beta, rho))
-    left = context.subtract(Decimal(1), removed)
-    return up(float(context.sqrt(left)), 4.0) if left > 0 else 0.0
+    context = Context(prec=80)  # its methods alone round to that: the operators of Decimal keep 28 digits
+    found = 0.0
+    for read in (Decimal, lambda x: Decimal(repr(x))):  # the doubles, and the decimals that they print as
+        eta, beta, rho = map(read, (step_size, smoothness, strong_convexity))
+        twice = context.multiply(context.multiply(context.add(eta, eta), beta), rho)
+        left = context.subtract(Decimal(1), context.divide(twice, context.add(beta, rho)))
+        found = max(found, up(float(context.sqrt(left)), 4.0) if left > 0 else 0.0)
+    return found
 
 
 def exceeds_two(eta: float, *curvatures: float) -> bool:

@@ -226,7 +226,7 @@ def test_no_row_leaves_its_bound(norm: int, intercept: bool) -> None:
 
 
 @pytest.mark.parametrize("bound", [1e-289, 1e-150, 1.0, 1e150])
-@pytest.mark.parametrize("size", [1e-280, 1e-5, 1.0, 1e12, 1e299])
+@pytest.mark.parametrize("size", [1e-280, 1e-5, 1.0, 1e12, 1e160, 1e299])
 def test_no_row_leaves_its_bound_however_long_it_was(bound: float, size: float) -> None:
     cells = np.random.default_rng(5).normal(size=(20, 4)) * np.array([size, size, size, 1.0])
     ready = data.prepared(data.Table(cells, tuple("abcy")), feature_bound=bound, label_bound=1.0, signed=False)

@@ -1,0 +1,218 @@
+"""Definitions of what privacy costs: the risk at the noise, step size and steps reported, and that the noise suffices.
+
+The inputs carry the run that was found as ``sigma``, ``eta`` and ``count`` beside the parameters that were given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from flint import arb
+
+from dpcalc.certify import sums
+from dpcalc.certify.balls import Inputs, least, power, square
+from dpcalc.certify.gaussian import log_delta
+from dpcalc.certify.passes import passes_cost
+from dpcalc.certify.sampled import drift_square, gradient
+
+Formula = Callable[[Inputs], arb]
+
+
+class Price(NamedTuple):
+    """The risk of the run reported; ln delta at the epsilon asked, None where no budget is; how loose it may be."""
+
+    risk: Formula
+    private: Formula | None
+    slack: float = 1e-11
+
+
+def _norm(v: Inputs) -> arb:
+    """Return G = sqrt(L^2 + d sigma^2)."""
+    return (square(v.lipschitz) + v.dimension * square(v.sigma)).sqrt()
+
+
+def _regret(v: Inputs, far: arb, terms: int, divisor: int) -> arb:
+    """Return (far^2/(2 eta) + terms eta G^2/2)/divisor."""
+    return (square(far) / (2 * v.eta) + terms * v.eta * square(_norm(v)) / 2) / divisor
+
+
+def _half(v: Inputs) -> int:
+    return v.records // 2 + 1
+
+
+# --- private ---------------------------------------------------------------------------------------------------------
+
+
+def _message(v: Inputs) -> arb:
+    """Return ln delta of one noisy gradient."""
+    return log_delta(v.epsilon, 2 * v.lipschitz / v.sigma)
+
+
+def _skipped(v: Inputs, index: int) -> arb:
+    """Return ln delta of a random skip for the record at an index."""
+    h, later = v.records // 2, v.records - index + 1
+    share = arb(min(index, h + 1)) / (h + 1)
+    if v.sigma.is_zero():  # without noise all is told of a record that is used, which happens rarely enough
+        return share.log()
+    return share.log() + log_delta(v.epsilon, 2 * v.lipschitz / (v.sigma * arb(later).sqrt()))
+
+
+def _of_index(v: Inputs) -> arb:
+    return _skipped(v, v.index)
+
+
+def _of_public(v: Inputs) -> arb:
+    return _skipped(v, max(1, v.records - v.public_records))
+
+
+def _factor(v: Inputs) -> arb:
+    """Return c = max(|1 - eta m|, |1 - eta beta|) at the step size found."""
+    eta = v.exact("eta")
+    return arb(max(abs(1 - eta * v.exact("strong_convexity")), abs(1 - eta * v.exact("smoothness"))))
+
+
+def _descent(v: Inputs) -> arb:
+    """Return ln delta of noisy gradient descent for the steps found."""
+    mu = 2 * v.lipschitz / (v.records * v.sigma) * passes_cost(1, 1, v.count, _factor(v)).sqrt()
+    return log_delta(v.epsilon, mu)
+
+
+# --- risks -----------------------------------------------------------------------------------------------------------
+
+
+def _average(v: Inputs) -> arb:
+    return 2 * square(v.radius) / (v.eta * v.count) + v.eta * square(_norm(v)) / 2
+
+
+def _stop(v: Inputs) -> arb:
+    return _regret(v, 2 * v.radius, v.records, v.records)
+
+
+def _stop_centre(v: Inputs) -> arb:
+    return _regret(v, v.radius, v.records + 1, v.records)
+
+
+def _skip(v: Inputs) -> arb:
+    return _regret(v, 2 * v.radius, _half(v), _half(v))
+
+
+def _skip_centre(v: Inputs) -> arb:
+    return _regret(v, v.radius, v.records + 1, _half(v))
+
+
+def _printed(v: Inputs) -> arb:
+    """Return 4 R G/sqrt(n)."""
+    return 4 * v.radius * _norm(v) / arb(v.records).sqrt()
+
+
+def _printed_skip(v: Inputs) -> arb:
+    return _printed(v) * arb(2).sqrt()
+
+
+def _norm_mean(v: Inputs) -> arb:
+    """Return E|Z| = sqrt(2) Gamma((d+1)/2)/Gamma(d/2)."""
+    d = arb(v.dimension)
+    return arb(2).sqrt() * (((d + 1) / 2).lgamma() - (d / 2).lgamma()).exp()
+
+
+def _kernel(v: Inputs) -> arb:
+    return (2 / arb.pi()).sqrt() * square(v.lipschitz) / v.smoothness * _norm_mean(v)
+
+
+def _smoothed(v: Inputs) -> arb:
+    extra = v.eta * square(v.lipschitz) / (2 * arb.pi()).sqrt() * _norm_mean(v)
+    return 2 * square(v.radius) / (v.eta * _half(v)) + v.eta * square(_norm(v)) / 2 + extra
+
+
+def _harmonic(v: Inputs) -> arb:
+    """Return (4 R L/sqrt(n)) sqrt(1 + 16 d q ln(1/delta)/eps^2) with sigma for its noise."""
+    return 4 * v.radius * _norm(v) / arb(v.records).sqrt()
+
+
+def _many_tasks(v: Inputs) -> arb:
+    """Return ln delta at the order 4 ln(1/delta)/eps, by Mironov's conversion."""
+    target = -v.log_delta
+    order = 4 * target / v.epsilon
+    ratio = square(2 * v.lipschitz / v.sigma)
+    rdp = v.tasks * order * ratio * sums.harmonic(v.records) / v.records
+    return (order - 1) * (rdp - v.epsilon)
+
+
+def _distance(v: Inputs, steps: int) -> arb:
+    """Return S_K = c^(2K) (2L/m)^2 + eta^2 sigma^2 d (1 - c^(2K))/(1 - c^2)."""
+    c = _factor(v)
+    left = power(c * c, steps)
+    noise = square(v.eta * v.sigma) * v.dimension
+    return left * square(2 * v.lipschitz / v.strong_convexity) + noise * (1 - left) / (1 - c * c)
+
+
+def _inside(v: Inputs) -> arb:
+    return v.smoothness / 2 * _distance(v, v.count)
+
+
+def _iterated(v: Inputs) -> arb:
+    """Return (beta/2)((1-x)^(2K) 4 L^2/m^2 + eta sigma^2 d/(m (2-x))), x = eta m."""
+    m, x = v.strong_convexity, v.eta * v.strong_convexity
+    start = power(square(1 - x), v.count) * square(2 * v.lipschitz / m)
+    return v.smoothness / 2 * (start + v.eta * square(v.sigma) * v.dimension / (m * (2 - x)))
+
+
+def _anywhere(v: Inputs) -> arb:
+    noise = v.eta * square(v.sigma) * v.dimension
+    return noise + (1 - v.eta * v.strong_convexity) / (2 * v.eta) * _distance(v, v.count - 1)
+
+
+def _explicit(v: Inputs) -> arb:
+    scale = square(v.strong_convexity * v.epsilon * v.records)
+    return 8 * v.smoothness * v.dimension * square(v.lipschitz) * (2 * v.epsilon - 5 * v.log_delta) / scale
+
+
+def _holder_gap(v: Inputs, noise: arb) -> arb:
+    """Return R^2/(2 eta T) + (eta/2)(G^2 + d sigma^2) + G (eta G (T-1)/n + (2/3) a sqrt(T))."""
+    g, steps = gradient(v, unconstrained=False), v.count
+    rest = 1 - v.exact("holder_exponent")
+    a = arb(0)
+    if rest:
+        x = v.holder_constant * v.eta * (-v.holder_exponent * arb(2).log()).exp()
+        a = drift_square(v, x).sqrt()
+    a = least(a, 2 * v.eta * g)
+    regret = square(v.radius) / (2 * v.eta * steps) + v.eta / 2 * (square(g) + noise)
+    return regret + g * (v.eta * g * (steps - 1) / v.records + a * arb(steps).sqrt() * 2 / 3)
+
+
+def _on_gradient(v: Inputs) -> arb:
+    return _holder_gap(v, v.dimension * square(v.sigma))
+
+
+def _on_output(v: Inputs) -> arb:
+    square_ = v.dimension * square(v.sigma)
+    curved = v.holder_constant * (square_.log() * (1 + v.holder_exponent) / 2).exp() / (1 + v.holder_exponent)
+    return _holder_gap(v, arb(0)) + curved
+
+
+PRICES: dict[str, Price] = {
+    "utility.average": Price(_average, None),
+    "utility.stop": Price(_stop, _message),
+    "utility.stop_from_centre": Price(_stop_centre, _message),
+    "utility.stop_classic": Price(_printed, _message),
+    "utility.skip": Price(_skip, _message),
+    "utility.skip_from_centre": Price(_skip_centre, _message),
+    "utility.skip_classic": Price(_printed_skip, _message),
+    "utility.person": Price(_skip, _of_index),
+    "utility.public": Price(_skip, _of_public),
+    "utility.public_classic": Price(_printed_skip, _of_public),
+    "tasks.harmonic": Price(_harmonic, _many_tasks),
+    "smoothing.kernel": Price(_kernel, None),
+    "smoothing.skip": Price(_smoothed, _message),
+    "langevin.explicit": Price(_explicit, _descent),
+    "langevin.iterated": Price(_iterated, _descent),
+    "langevin.shifted": Price(_inside, _descent, 1e-8),
+    "langevin.boundary": Price(_anywhere, _descent, 1e-8),
+    "holder_cost.gradient_expected": Price(_on_gradient, None, 1e-10),
+    "holder_cost.output_expected": Price(_on_output, None, 1e-10),
+}
+"""By bound. A private part of None: no budget was asked for, or (Hoelder losses) its noise is not checked here."""
+
+UNCHECKED_NOISE = ("holder_cost.gradient_expected", "holder_cost.output_expected")
+"""Whose noise keeps a budget by a composition that is not certified."""

@@ -1,0 +1,131 @@
+"""Definitions of `linear`: what linear losses really have, which what is said to be below it may not exceed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from flint import arb
+
+from dpcalc.certify.balls import Inputs, OutOfReach, log
+from dpcalc.certify.gaussian import log_delta, log_mixed
+from dpcalc.certify.passes import batch, full_ratio, ratio
+from dpcalc.certify.table import defines
+
+LONGEST = 3000
+
+
+def _length(v: Inputs) -> int:
+    return -(-v.records // v.batch_size)
+
+
+@defines("linear.pass", "mu", lower=True)
+def _pass(v: Inputs) -> arb:
+    return ratio(v)[0] / arb(_length(v)).sqrt()
+
+
+@defines("linear.passes", "mu", lower=True)
+def _passes(v: Inputs) -> arb:
+    return ratio(v)[0] * (arb(v.epochs) / _length(v)).sqrt()
+
+
+@defines("linear.descent", "mu", lower=True)
+def _descent(v: Inputs) -> arb:
+    return full_ratio(v) * arb(v.steps).sqrt()
+
+
+@defines("linear.local", "mu", lower=True)
+def _local(v: Inputs) -> arb:
+    return v.sensitivity / (batch(v)[0] * v.noise_std)
+
+
+# --- averages over numbers of steps ----------------------------------------------------------------------------------
+
+
+def _mean(v: Inputs, first: int, last: int, share: Callable[[int], arb]) -> arb:
+    """Return ln sum_{first<=j<=last} share(j) delta_G(eps; Delta/(sigma sqrt j)).
+
+    Raises:
+        OutOfReach: more than `LONGEST` terms.
+    """
+    if last - first > LONGEST:
+        raise OutOfReach(f"more than {LONGEST} steps")
+    r = v.quotient(["sensitivity"], ["noise_std"])
+    terms = (share(j) * log_delta(v.epsilon, r / arb(j).sqrt()).exp() for j in range(first, last + 1))
+    return log(sum(terms, arb(0)))
+
+
+@defines("linear.stop", "log_delta", slack=0.05, lower=True, weight=10.0, known_to=f"{LONGEST} steps")
+def _stop(v: Inputs) -> arb:
+    return _mean(v, v.index, v.records, lambda _: arb(1) / v.records)
+
+
+@defines("linear.skip", "log_delta", slack=0.05, lower=True, weight=10.0, known_to=f"{LONGEST} steps")
+def _skip(v: Inputs) -> arb:
+    h = v.records // 2
+    return _mean(v, v.records + 1 - min(v.index, h + 1), v.records, lambda _: arb(1) / (h + 1))
+
+
+@defines("linear.shuffled_stop", "log_delta", slack=0.05, lower=True, weight=10.0, known_to=f"{LONGEST} steps")
+def _shuffled_stop(v: Inputs) -> arb:
+    n = v.records
+    if v.permutation == "public":
+        return _mean(v, 1, n, lambda j: arb(j) / (n * n))
+    if n > LONGEST:
+        raise OutOfReach(f"more than {LONGEST} steps")
+    r = v.quotient(["sensitivity"], ["noise_std"])
+    terms = (log_mixed(v.epsilon, r / arb(j).sqrt(), arb(j) / n).exp() / n for j in range(1, n + 1))
+    return log(sum(terms, arb(0)))
+
+
+# --- random orders, batches of one size ------------------------------------------------------------------------------
+
+
+def _equal(v: Inputs, uses: int) -> arb:
+    """Return ln delta_G(eps; mu_1 sqrt(E/l)).
+
+    Raises:
+        OutOfReach: a short last batch.
+    """
+    length, size = _length(v), min(v.batch_size, v.records)
+    if v.records % size or (v.batch_size > v.records and v.last_batch == "nominal"):
+        raise OutOfReach("a short last batch")
+    r = v.quotient(["sensitivity"], [size, "noise_std"])
+    return log_delta(v.epsilon, r * (arb(uses) / length).sqrt())
+
+
+@defines("linear.shuffled", "log_delta", slack=1e-9, lower=True, weight=3.0, known_to="batches of one size")
+def _shuffled(v: Inputs) -> arb:
+    return _equal(v, 1)
+
+
+@defines("linear.once", "log_delta", slack=1e-9, lower=True, weight=3.0, known_to="batches of one size")
+def _once(v: Inputs) -> arb:
+    return _equal(v, v.epochs)
+
+
+@defines("linear.epochs", "log_delta", slack=1e-9, lower=True, weight=3.0, known_to="batches of one size")
+def _epochs(v: Inputs) -> arb:
+    return _equal(v, v.epochs)
+
+
+# --- curvatures ------------------------------------------------------------------------------------------------------
+
+
+def _ceiling(v: Inputs) -> arb:
+    """Return the largest mu that any curvature has with one use k steps from the end: r sqrt(1/k) for l >= k.
+
+    q^(2k-2) (1-q^2)/(1-q^(2l)) is at most 1/k of what a geometric sum of k terms leaves.
+    """
+    r, k = ratio(v)
+    return r / arb(k).sqrt()
+
+
+@defines("linear.curved", "mu", slack=math.inf, lower=True)
+def _curved(v: Inputs) -> arb:
+    return _ceiling(v)
+
+
+@defines("linear.curved_released", "mu", slack=math.inf, lower=True)
+def _curved_released(v: Inputs) -> arb:
+    return arb(v.epochs).sqrt() * _ceiling(v)

@@ -1,0 +1,157 @@
+"""Definitions of `released`, `shuffled_epochs` and `hidden_position`: several passes, and averages over positions."""
+
+from __future__ import annotations
+
+import math
+
+from flint import arb, fmpz
+
+from dpcalc.certify import sums
+from dpcalc.certify.balls import ZERO, Inputs, OutOfReach, Undecided, log, rational
+from dpcalc.certify.contraction import Pass, averaged, batch, run_of, shift_log_mu
+from dpcalc.certify.gaussian import log_delta, log_upper_tail, upper_tail
+from dpcalc.certify.passes import contraction, passes_cost, restarts_cost
+from dpcalc.certify.table import defines
+
+MOST_PASSES = 3000
+MOST_POSITIONS = 1500
+
+
+@defines("released.own_noise", "mu")
+def _own_noise(v: Inputs) -> arb:
+    size = v.records if v.batch_size >= v.records else v.records % v.batch_size or v.batch_size
+    return arb(v.epochs).sqrt() * v.quotient(["sensitivity"], [size, "scale"])
+
+
+@defines("released.cyclic", "mu")
+def _cyclic(v: Inputs) -> arb:
+    size, later = batch(v)
+    found = shift_log_mu(run_of(v, size), later)
+    return arb(0) if not found.is_finite() else arb(v.epochs).sqrt() * found.exp()
+
+
+@defines("released.shuffle_once", "log_delta", slack=1e-9, weight=12.0)
+def _shuffle_once(v: Inputs) -> arb:
+    root = arb(v.epochs).sqrt()
+
+    def left(run: Pass, terms: int, extra: arb | str | None) -> arb:
+        first = 1 if isinstance(extra, str) else 2
+        return log(sums.hockey_sticks(run.epsilon, run.own, terms + first - 1, first))
+
+    return averaged(v, left, scaled=root)
+
+
+@defines("released.optimal", "log_delta", slack=1e-11, weight=4.0, known_to=f"{MOST_PASSES} passes")
+def _optimal(v: Inputs) -> arb:
+    count = v.epochs
+    if count > MOST_PASSES:
+        raise OutOfReach(f"more than {MOST_PASSES} passes, whose outcomes are added one by one")
+    odds = (-v.epoch_epsilon).exp()
+    told, weight = arb(0), arb(1)
+    for x in range(count, -1, -1):
+        gap = (2 * x - count) * v.epoch_epsilon - v.epsilon
+        if not gap > 0:
+            if gap <= 0 or _equal(v, 2 * x - count):
+                break
+            raise Undecided
+        told -= fmpz(math.comb(count, x)) * weight * (-gap).expm1()
+        weight *= odds
+    log_told = ZERO if told.is_zero() else told.log() - count * odds.log1p()
+    if v.epoch_delta.is_zero():
+        return log_told
+    kept = count * (-v.epoch_delta).log1p()  # ln (1 - delta_0)^E
+    hidden = arb(0) if told.is_zero() else -log_told.exp()
+    return (-(kept + hidden.log1p()).expm1()).log()
+
+
+def _equal(v: Inputs, factor: int) -> bool:
+    """Return whether epsilon is exactly so many times that of a pass."""
+    return bool(factor * v.exact("epoch_epsilon") == v.exact("epsilon"))
+
+
+@defines("released.pure", "mu", slack=math.inf, weight=2.0)
+def _pure(v: Inputs) -> arb:
+    # erfc is inverted by bisection: Q(h) = 1/(1 + e^eps), mu = 2 h sqrt(E).
+    e = v.epoch_epsilon
+    target = -e - (-e).exp().log1p()
+    low, high = arb(0), (2 + (2 * e).sqrt() + e).upper()
+    for _ in range(400):
+        middle = ((low + high) / 2).mid()
+        tail = log_upper_tail(middle)
+        if tail > target:
+            low = middle
+        elif tail < target:
+            high = middle
+        else:
+            break
+        if high - low < high * arb(2) ** -90:
+            break
+    return 2 * low.union(high) * arb(v.epochs).sqrt()
+
+
+# --- positions -------------------------------------------------------------------------------------------------------
+
+
+@defines(
+    "shuffled_epochs.once",
+    "log_delta",
+    slack=5e-3,
+    weight=25.0,
+    known_to=f"{MOST_POSITIONS} steps a pass, whole batches",
+)
+def _once(v: Inputs) -> arb:
+    length = v.records // v.batch_size
+    if v.records % v.batch_size or length > MOST_POSITIONS:
+        raise OutOfReach(f"a short last batch, or more than {MOST_POSITIONS} steps in a pass")
+    r, c = v.quotient(["sensitivity"], [v.batch_size, "noise_std"]), contraction(v)
+    total = arb(0)
+    for k in range(1, length + 1):
+        cost = arb(v.epochs - 1) / length + arb(1) / k
+        if c != 1 or v.diameter is not None:
+            reach = None if v.diameter is None else v.diameter * v.batch_size / (v.step_size * v.sensitivity)
+            cost = cost.min(
+                passes_cost(length, k, v.epochs, c) if reach is None else restarts_cost(length, k, v.epochs, c, reach)
+            )
+        total += log_delta(v.epsilon, r * cost.sqrt()).exp()
+    return log(total / length)
+
+
+@defines(
+    "hidden_position.shuffled", "log_delta", floor=True, weight=40.0, known_to=f"{MOST_POSITIONS} steps, whole batches"
+)
+def _hidden(v: Inputs) -> arb:
+    """The dual of Theorem H at one level for all positions: no certificate is below it."""
+    n = v.records // v.batch_size
+    if v.records % v.batch_size or n > MOST_POSITIONS:
+        raise OutOfReach(f"a short last batch, or more than {MOST_POSITIONS} steps")
+    ratio = v.sensitivity / (v.batch_size * v.scale)
+    z = _level([float((ratio / arb(k).sqrt()).mid()) for k in range(1, n + 1)], float(v.epsilon.mid()))
+    if z is None:
+        raise OutOfReach("a level beyond all numbers")
+    level = arb(rational(z, False))
+    total = sum((upper_tail(level - ratio / arb(k).sqrt()) for k in range(1, n + 1)), arb(0)) / n
+    found = total - v.epsilon.exp() * upper_tail(level)
+    if found <= 0:
+        return ZERO
+    if not found > 0:
+        raise Undecided
+    return found.log()
+
+
+def _level(mu: list[float], epsilon: float) -> float | None:
+    """Return about the z where the mean likelihood ratio is e^epsilon: any z will do."""
+
+    def at(z: float) -> float:
+        logs = [m * z - m * m / 2 for m in mu]
+        peak = max(logs)
+        return peak + math.log(sum(math.exp(x - peak) for x in logs) / len(mu))
+
+    low, high = -100.0 - 10 * mu[0], 1.0
+    while at(high) < epsilon:
+        high = 2 * high + 1
+        if high > 1e12:
+            return None
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if at(middle) < epsilon else (low, middle)
+    return low

@@ -1,0 +1,232 @@
+"""--certify: what is proved, what is not, and what a guarantee below the truth looks like."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import jsonschema
+import pytest
+from flint import arb
+
+from dpcalc.certify import costs, table
+from dpcalc.certify.table import definitions
+from dpcalc.cli.main import main
+from dpcalc.commands import ask
+from dpcalc.errors import Disproved
+from dpcalc.query import Question
+from dpcalc.references import read
+from dpcalc.spec import loss
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Cli = Callable[..., Outcome]
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
+    def run(*arguments: str) -> Outcome:
+        with pytest.raises(SystemExit) as stop:
+            main(list(arguments))
+        captured = capsys.readouterr()
+        return Outcome(int(stop.value.code or 0), captured.out, captured.err)
+
+    return run
+
+
+RUN = "-n 600 -L 1 --smoothness 1 --eta 0.1 --sigma 2"
+
+
+def proofs(outcome: Outcome) -> dict[str, dict[str, Any]]:
+    report = json.loads(outcome.out)
+    jsonschema.validate(report, json.loads(read("report-1.schema.json")))
+    return {result["bound"]: result for result in report["cases"][0]["results"]}
+
+
+@pytest.mark.parametrize(
+    ("line", "quantity"),
+    [
+        (f"rdp {RUN} -d 1e-6", "epsilon"),
+        (f"rdp {RUN} -e 0.7", "delta"),
+        (f"rdp {RUN}", "mu"),
+        (f"rdp {RUN} --order 8", "rdp"),
+        (f"rdp {RUN} --algorithm stop -d 1e-6", "epsilon"),
+        (f"rdp {RUN} --algorithm skip -d 1e-300", "epsilon"),
+        (f"shuffle {RUN} -D 1 -d 1e-6", "epsilon"),
+        (f"multi-epoch {RUN} --epochs 7 -d 1e-6 --strong-convexity 0.2", "epsilon"),
+        ("hockey-stick -n 30 -i 20 -L 1 --smoothness 1 --eta 0.1 --laplace-scale 2 -D 1 -e 0.3", "delta"),
+    ],
+)
+def test_values_lie_at_or_above_their_enclosures(cli: Cli, line: str, quantity: str) -> None:
+    outcome = cli(*line.split(), "--certify", "--json")
+    assert outcome.code == 0, outcome.err
+    counted = 0
+    for result in proofs(outcome).values():
+        if result["kind"] != "upper":
+            assert "certified" not in result
+            continue
+        proof = result["certified"]
+        value = result["log_delta" if quantity == "delta" else "value"]
+        assert proof["quantity"] == {"delta": "log_delta"}.get(quantity, quantity)
+        low, high = Fraction(proof["lower"]), Fraction(proof["upper"])
+        assert low <= high
+        assert Fraction(value) >= low
+        assert abs(Fraction(value) - low) <= Fraction(1, 500) * (1 + abs(low))
+        counted += 1
+    assert counted
+
+
+def test_what_is_solved_for_is_proved_to_meet_the_budget(cli: Cli) -> None:
+    outcome = cli(
+        *[
+            "rdp",
+            "-n",
+            "600",
+            "-L",
+            "1",
+            "--smoothness",
+            "1",
+            "--eta",
+            "0.1",
+            "-e",
+            "1",
+            "-d",
+            "1e-6",
+            "--certify",
+            "--json",
+        ]
+    )
+    assert outcome.code == 0, outcome.err
+    proof = proofs(outcome)["iteration.pnsgd"]["certified"]
+    assert proof["quantity"] == "log_delta"
+    with_room = arb(proof["upper"])
+    assert with_room <= arb("1e-6").log()
+    assert with_room > arb("1e-6").log() - arb("1e-9")
+
+
+def test_text_says_what_was_proved(cli: Cli) -> None:
+    outcome = cli(*f"rdp {RUN} -d 1e-6 --certify".split())
+    assert outcome.code == 0
+    assert "certified: iteration.pnsgd: epsilon lies in [" in outcome.out
+    prose = cli(*f"rdp {RUN} -d 1e-6 --certify --format statement".split())
+    assert "in ball arithmetic the formula was proved not to exceed it" in prose.out
+    assert "ball arithmetic" not in cli(*f"rdp {RUN} -d 1e-6 --format statement".split()).out
+    table = cli(*f"rdp {RUN} -d 1e-6 --certify --format markdown".split())
+    assert "certified: iteration.pnsgd: epsilon lies in [" in table.out.replace("\\_", "_")
+    sweep = cli(
+        *[
+            "rdp",
+            "-n",
+            "600",
+            "-i",
+            "1,2,3",
+            "-L",
+            "1",
+            "--smoothness",
+            "1",
+            "--eta",
+            "0.1",
+            "--sigma",
+            "2",
+            "-d",
+            "1e-6",
+            "--certify",
+        ]
+    )
+    assert sweep.code == 0
+    assert "certified: 3 of 3 best values" in sweep.out
+
+
+def test_a_best_value_that_is_not_provable_so_is_said_to_be_that(cli: Cli) -> None:
+    line = "multi-epoch --algorithm noisy-sgd -n 50 --batch-size 5 --steps 3 -L 1 --sigma 2 -d 1e-5"
+    plain = cli(*line.split())
+    assert plain.code == 0
+    outcome = cli(*line.split(), "--certify")
+    assert outcome.code == 3
+    assert "is not certified" in outcome.err
+    assert "not certified: noisy_sgd.composition: composed by the law of the privacy loss" in outcome.out
+    result = proofs(cli(*line.split(), "--certify", "--json"))["noisy_sgd.composition"]
+    assert result["not_certified"]
+    assert "certified" not in result
+
+
+def test_what_else_is_certified_is_named(cli: Cli) -> None:
+    outcome = cli(*f"shuffle {RUN} --permutation secret -d 1e-6 --certify".split())
+    assert outcome.code == 3
+    assert "hidden_position.shuffled is not certified" in outcome.out
+    assert "the best that is: shuffle." in outcome.out
+
+
+def test_without_python_flint_the_cure_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "flint", None)
+    outcome = cli(*f"rdp {RUN} -d 1e-6 --certify".split())
+    assert outcome.code == 2
+    assert "pip install 'dpcalc[certify]'" in outcome.err
+
+
+@pytest.mark.parametrize("question", ["-d 1e-6", "-e 0.7", "", "--order 8"])
+def test_a_value_below_the_truth_is_an_error_with_a_report(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, question: str
+) -> None:
+    right = definitions()["iteration.pnsgd"]
+    wrong = right._replace(formula=lambda v: right.formula(v) * (1 + arb(2) ** -40))
+    monkeypatch.setattr(table, "definitions", lambda: {**definitions(), "iteration.pnsgd": wrong})
+    outcome = cli(*f"rdp {RUN} {question} --certify".split())
+    assert outcome.code == 4
+    assert not outcome.out
+    for part in ("--- bug report ---", "iteration.pnsgd", "records=600", "proved: ", "dpcalc ", "noise_std=2.0"):
+        assert part in outcome.err
+    assert "iteration.pnsgd is below the truth" in outcome.err
+
+
+def test_solved_noise_that_is_too_small_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = definitions()["iteration.pnsgd"]
+    wrong = right._replace(formula=lambda v: right.formula(v) * (1 + arb(2) ** -30))
+    monkeypatch.setattr(table, "definitions", lambda: {**definitions(), "iteration.pnsgd": wrong})
+    given = {"records": 600, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.1}
+    with pytest.raises(Disproved, match=r"iteration\.pnsgd"):
+        ask("rdp", given, Question(1.0, 1e-6, -13.815510557964274), certified=True)
+
+
+def test_what_follows_from_the_inputs_is_recomputed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A displacement that is a little too small is noticed, though the bound is right for what it was given."""
+    given = {"records": 9, "index": 4, "lipschitz": 0.3, "smoothness": 0.7, "step_size": 0.9, "diameter": 1.1,
+             "strong_convexity": 0.1, "noise_std": 0.6}  # fmt: skip
+    case = ask("hockey-stick", given, Question(0.4), certified=True)
+    assert all("certified" in (result.details or {}) for result in case.results if result.guarantee)
+    right = loss.displacement
+    monkeypatch.setattr(loss, "displacement", lambda **told: (right(**told) or 0.0) * (1.0 - 1e-9))
+    with pytest.raises(Disproved, match=r"contraction\."):
+        ask("hockey-stick", given, Question(0.4), certified=True)
+
+
+def test_costs_are_certified_with_the_noise_that_keeps_the_budget(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "utility -L 1 --smoothness 1 -n 1e5 --dimension 20 -R 1 -e 1 -d 1e-6 --certify"
+    outcome = cli(*line.split(), "--json")
+    assert outcome.code == 0, outcome.err
+    told = proofs(outcome)
+    for bound in ("utility.stop", "utility.skip_classic", "smoothing.skip"):
+        low, value = Fraction(told[bound]["certified"]["lower"]), Fraction(told[bound]["value"])
+        assert low <= value <= low * (1 + Fraction(1, 10**11))
+    right = costs.PRICES["utility.stop"]
+    for wrong in (
+        right._replace(risk=lambda v: right.risk(v) * (1 + arb(2) ** -40)),
+        right._replace(private=lambda v: right.private(v) + arb(2) ** -30),  # type: ignore[misc]
+    ):
+        monkeypatch.setitem(costs.PRICES, "utility.stop", wrong)
+        assert cli(*line.split()).code == 4
+
+
+def test_a_cost_whose_noise_is_not_certified_is_not(cli: Cli) -> None:
+    line = "utility --algorithm dp-sgd-output -L 1 --holder-exponent 0.5 --holder-constant 1 -n 50 --steps 50 -R 1"
+    outcome = cli(*line.split(), *["--dimension", "2", "-e", "1", "-d", "1e-3", "--certify"])
+    assert outcome.code == 3
+    assert "the noise that keeps the budget is not certified" in outcome.err

@@ -1,0 +1,170 @@
+"""Many cases, over one process or several, and the tally per bound."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import multiprocessing
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import IO, NamedTuple
+
+from dpcalc.certify.enclose import BELOW, PROVED
+from dpcalc.certify.table import NOT_DEFINED, definitions, why_not
+from dpcalc.registry import all_bounds
+from tests.soundness.compare import ABOVE, FLOOR, OUTCOMES, Verdict, judged
+from tests.soundness.generate import Case, draw
+from tests.soundness.shrink import line, shrunk
+
+_CHUNK = 250
+_UNIT = 2.0**-53
+_KEPT = 5  # failures of a subject that are shrunk and shown
+
+
+class Tally(NamedTuple):
+    """Per subject: outcomes, and how many excesses fell in each power of two of roundoff; then what went wrong."""
+
+    outcomes: dict[str, Counter[str]]
+    excesses: dict[str, Counter[int]]
+    largest: dict[str, float]
+    failures: list[tuple[int, Case, Verdict]]
+    loose: list[tuple[int, Case, Verdict]]
+
+
+def empty() -> Tally:
+    """Return a tally of nothing."""
+    return Tally({}, {}, {}, [], [])
+
+
+def add(tally: Tally, number: int, case: Case, verdict: Verdict) -> None:
+    """Enter one case."""
+    tally.outcomes.setdefault(case.subject, Counter())[verdict.outcome] += 1
+    if verdict.outcome in (PROVED, ABOVE, FLOOR) and math.isfinite(verdict.excess):
+        units = max(0.0, verdict.excess) / _UNIT
+        tally.excesses.setdefault(case.subject, Counter())[math.frexp(units)[1] if units >= 1.0 else 0] += 1
+        tally.largest[case.subject] = max(tally.largest.get(case.subject, 0.0), verdict.excess)
+    if verdict.outcome == BELOW:
+        tally.failures.append((number, case, verdict))
+    elif verdict.outcome == ABOVE:
+        tally.loose.append((number, case, verdict))
+
+
+def merge(tally: Tally, other: Tally) -> None:
+    """Enter what another process counted."""
+    for subject, counted in other.outcomes.items():
+        tally.outcomes.setdefault(subject, Counter()).update(counted)
+    for subject, excesses in other.excesses.items():
+        tally.excesses.setdefault(subject, Counter()).update(excesses)
+    for subject, largest in other.largest.items():
+        tally.largest[subject] = max(tally.largest.get(subject, 0.0), largest)
+    tally.failures.extend(other.failures)
+    tally.loose.extend(other.loose)
+
+
+def _run(work: tuple[int, int, int, tuple[str, ...]]) -> Tally:
+    seed, first, last, only = work
+    tally = empty()
+    for number in range(first, last):
+        case = draw(seed, number, only)
+        add(tally, number, case, judged(case))
+    return tally
+
+
+def campaign(
+    cases: int, seed: int, jobs: int = 1, only: tuple[str, ...] = (), first: int = 0, progress: IO[str] | None = None
+) -> Tally:
+    """Run the cases ``first`` .. ``first + cases - 1`` of a seed; the tally does not depend on ``jobs``."""
+    end = first + cases
+    chunks = [(seed, a, min(a + _CHUNK, end), only) for a in range(first, end, _CHUNK)]
+    tally, done, begun = empty(), 0, time.monotonic()
+    with contextlib.suppress(KeyboardInterrupt):  # what was counted so far is printed
+        for part in _parts(chunks, jobs):
+            merge(tally, part)
+            done += _CHUNK
+            if progress is not None:
+                speed = min(done, cases) / max(time.monotonic() - begun, 1e-9)
+                told = f"{min(done, cases)} of {cases}, {speed:.0f}/s, {len(tally.failures)} below"
+                print(f"\r{told}", end="", file=progress, flush=True)
+    if progress is not None:
+        print(file=progress)
+    return tally
+
+
+def _parts(chunks: list[tuple[int, int, int, tuple[str, ...]]], jobs: int) -> Iterator[Tally]:
+    if jobs == 1:
+        yield from map(_run, chunks)
+        return
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        yield from pool.imap(_run, chunks)
+
+
+# --- what is printed -------------------------------------------------------------------------------------------------
+
+
+def report(tally: Tally) -> str:
+    """Return the tally as text: a line per subject, what has no definition, and every failure as a line to run."""
+    head = ("subject", "cases", *OUTCOMES, "median", "99 %", "most (units of roundoff)")
+    rows = [head]
+    for subject in sorted(tally.outcomes):
+        counted = tally.outcomes[subject]
+        rows.append(
+            (
+                subject, str(counted.total()), *(str(counted[o]) if counted[o] else "." for o in OUTCOMES),
+                _quantile(tally.excesses.get(subject), 0.5), _quantile(tally.excesses.get(subject), 0.99),
+                f"{tally.largest.get(subject, 0.0) / _UNIT:.3g}",
+            )
+        )  # fmt: skip
+    total = Counter[str]()
+    for counted in tally.outcomes.values():
+        total.update(counted)
+    rows.append(("all", str(total.total()), *(str(total[o]) if total[o] else "." for o in OUTCOMES), "", "", ""))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    lines = [
+        "  ".join(c.rjust(w) if i else c.ljust(w) for i, (c, w) in enumerate(zip(r, widths, strict=True))).rstrip()
+        for r in rows
+    ]
+    lines += ["", *_undefined(), ""]
+    for title, found in (("below the truth", tally.failures), ("beyond the stated slack", tally.loose)):
+        lines += _shown(title, found)
+    return "\n".join(lines)
+
+
+def _quantile(counted: Counter[int] | None, share: float) -> str:
+    """Return the power of two of roundoff below which this share of the excesses lies."""
+    if not counted:
+        return ""
+    seen, wanted = 0, share * counted.total()
+    for exponent in sorted(counted):
+        seen += counted[exponent]
+        if seen >= wanted:
+            return f"2^{exponent}" if exponent else "<1"
+    return ""
+
+
+def _undefined() -> list[str]:
+    """Return which bounds have no definition, and why."""
+    table = definitions()
+    without = [id for id, b in all_bounds().items() if id not in table and b.kind not in ("published", "asymptotic")]
+    lines = [f"no definition: {id}: {why_not(id)}" for id in without if id in NOT_DEFINED]
+    rest = [id for id in without if id not in NOT_DEFINED]
+    return [*lines, "no definition written: " + ", ".join(rest)] if rest else lines
+
+
+def _shown(title: str, found: list[tuple[int, Case, Verdict]]) -> list[str]:
+    lines, shown = [], Counter[str]()
+    for number, case, verdict in found:
+        shown[case.subject] += 1
+        if shown[case.subject] > _KEPT:
+            continue
+        plain = shrunk(case, lambda tried, same=verdict.outcome: judged(tried).outcome == same)  # type: ignore[misc]
+        again = judged(plain)
+        lines.append(f"{title}: case {number}: {line(plain)} = {again.found!r}, true {again.truth}")
+    lines += [f"{title}: {subject}: {count} in all" for subject, count in shown.items() if count > _KEPT]
+    return lines
+
+
+def one(seed: int, number: int, only: tuple[str, ...] = ()) -> str:
+    """Return one case and its verdict in full."""
+    case = draw(seed, number, only)
+    return f"{line(case)}\n{judged(case)}"

@@ -1,0 +1,213 @@
+"""One case: the bound's value against the ball that its definition gives, for both readings of the inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from flint import arb
+
+from dpcalc.certify.balls import Inputs, OutOfReach, Undecided, precision
+from dpcalc.certify.costs import PRICES
+from dpcalc.certify.enclose import BELOW, PROVED, UNDECIDED, Enclosure, enclosed
+from dpcalc.certify.table import ROUNDING, Definition, definitions
+from dpcalc.errors import Disproved, DpcalcError
+from dpcalc.registry import QUESTIONS, all_bounds
+from tests.soundness import costs, front
+from tests.soundness.conversions import CONVERSIONS, Conversion
+from tests.soundness.generate import Case
+
+ABOVE, FLOOR, REFUSED, UNREACHED = "above slack", "above floor", "refused", "out of reach"
+OUTCOMES = (PROVED, FLOOR, ABOVE, UNDECIDED, REFUSED, UNREACHED, BELOW)
+CAP = 2048
+"""Bits at which a comparison is given up as undecided."""
+
+
+class Verdict(NamedTuple):
+    """How a case came out: one of `OUTCOMES`; how far above the truth, relatively; what was found and what is true."""
+
+    outcome: str
+    excess: float = 0.0
+    found: float = math.nan
+    truth: str = ""
+
+
+def judged(case: Case) -> Verdict:
+    """Return the verdict on a case: the worst of both readings of the inputs."""
+    if case.subject.startswith("ask."):
+        return _asked(case.subject.removeprefix("ask."), case.values)
+    if case.subject in PRICES:
+        return _priced(case)
+    if case.subject in CONVERSIONS:
+        return _converted(CONVERSIONS[case.subject], case.values)
+    bound, definition = all_bounds()[case.subject], definitions()[case.subject]
+    asked = {name: case.values[name] for name in QUESTIONS if name in case.values}
+    run = {name: value for name, value in case.values.items() if name not in QUESTIONS}
+    try:
+        if definition.gives == "log_delta" and bound.gives == "parts":
+            from dpcalc.query import guarantee_of
+
+            found = guarantee_of(bound, run).log_delta(asked["epsilon"]).value
+        else:
+            found = bound.function_of(run)(**asked)
+    except DpcalcError:
+        return Verdict(REFUSED)
+    told = worst(verdict(definition, case.values, found, typed) for typed in (False, True))
+    if told.outcome == ABOVE and any(
+        verdict(definition, values, found, False).outcome != ABOVE for values in _nudged(case.values)
+    ):
+        return told._replace(outcome=PROVED, excess=0.0)
+    return told
+
+
+def _asked(algorithm: str, values: dict[str, Any]) -> Verdict:
+    """Return what came of a question asked through the front door: the worst of its guarantees."""
+    try:
+        proved, left = front.answered(algorithm, values)
+    except Disproved as error:
+        return Verdict(BELOW, 0.0, math.nan, error.report.splitlines()[-1])
+    except DpcalcError:
+        return Verdict(REFUSED)
+    return Verdict(UNREACHED if left and not proved else PROVED)
+
+
+def _priced(case: Case) -> Verdict:
+    """Return whether a risk is at or above its formula at the run reported, and the noise of that run suffices."""
+    price = PRICES[case.subject]
+    try:
+        cost = costs.priced(case.subject, case.values)
+    except (DpcalcError, OverflowError):
+        return Verdict(REFUSED)
+    if not costs.speaks(cost):
+        return Verdict(REFUSED)
+    told = []
+    for typed in (False, True):
+        v = costs.inputs_of(case.values, cost, typed)
+        enclosure = enclosed(lambda v=v: price.risk(v), cost.excess_risk, cap=CAP)  # type: ignore[misc]
+        told.append(_placed(enclosure, cost.excess_risk, False, price.slack, False, False))
+        if price.private is not None and "log_delta" in case.values:
+            private = enclosed(lambda v=v: price.private(v), case.values["log_delta"], cap=CAP)  # type: ignore[misc]
+            noisy = Verdict(private.place, 0.0, cost.noise_std or 0.0, "ln delta in " + _shown(private))
+            told.append(noisy)
+    return worst(told)
+
+
+def _nudged(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield values moved by some units in the last place to where less is private: what rounding must provide for.
+
+    Where 1 - step_size smoothness cancels, or a sum of 1e15 steps turns on it, that is more than any fixed slack.
+    """
+    for longer in (math.inf, 0.0):
+        moved = dict(values)
+        for name, value in values.items():
+            if not isinstance(value, float) or value == 0.0 or name in QUESTIONS:
+                continue
+            towards = math.inf if name in _LESS_PRIVATE else longer if name == "step_size" else 0.0
+            moved[name] = value
+            for _ in range(16):
+                moved[name] = math.nextafter(moved[name], towards)
+        yield moved
+
+
+_LESS_PRIVATE = ("sensitivity", "lipschitz", "smoothness", "diameter", "displacement", "radius", "start_distance")
+
+
+def verdict(definition: Definition, values: Mapping[str, Any], found: float, typed: bool) -> Verdict:
+    """Return how ``found`` compares with the definition, for one reading of the inputs."""
+    inputs = Inputs(values, typed, exactly=QUESTIONS)
+    logarithm = definition.gives == "log_delta"
+
+    def formula() -> arb:
+        value = definition.formula(inputs)
+        return value.min(arb(0)) if logarithm else value
+
+    if logarithm and found >= 0.0 and not definition.lower:
+        return Verdict(PROVED, 0.0, found, "at most 0")
+    try:
+        enclosure = enclosed(formula, found, lower=definition.lower, cap=CAP)
+    except OutOfReach:
+        return Verdict(UNREACHED, found=found)
+    except Undecided:
+        return Verdict(UNDECIDED, found=found)
+    if math.isnan(found):
+        return Verdict(BELOW, math.nan, found, _shown(enclosure))
+    return _placed(enclosure, found, logarithm, definition.slack, definition.floor, definition.lower)
+
+
+def _placed(enclosure: Enclosure, found: float, logarithm: bool, slack: float, floor: bool, lower: bool) -> Verdict:
+    excess = enclosure.excess(found, logarithm) * (-1.0 if lower else 1.0)
+    told = Verdict(enclosure.place, excess, found, _shown(enclosure))
+    if enclosure.place != PROVED:
+        return told
+    if floor:
+        return told._replace(outcome=FLOOR)
+    # Among subnormal numbers, and past what is told apart, a relative excess says nothing.
+    tiny = found < -1e190 if logarithm else abs(found) < 1e-150
+    if tiny or not math.isfinite(found):
+        return told._replace(excess=0.0)
+    loose = excess > slack + ROUNDING
+    return told._replace(outcome=ABOVE) if loose else told
+
+
+def _shown(enclosure: Enclosure) -> str:
+    low, high = enclosure.ends(20)
+    return f"[{low}, {high}]"
+
+
+_RANK = {outcome: rank for rank, outcome in enumerate((PROVED, FLOOR, ABOVE, REFUSED, UNREACHED, UNDECIDED, BELOW))}
+
+
+def worst(verdicts: Any) -> Verdict:
+    """Return the verdict that says the worst, and of these the one with the largest excess."""
+    told = list(verdicts)
+    heard = [v for v in told if v.outcome != UNREACHED] or told
+    found: Verdict = max(heard, key=lambda v: (_RANK[v.outcome], -v.excess if v.outcome == BELOW else v.excess))
+    return found
+
+
+# --- conversions -----------------------------------------------------------------------------------------------------
+
+
+def _converted(conversion: Conversion, values: Mapping[str, Any]) -> Verdict:
+    found = conversion.function(**values)
+    inputs = Inputs(values, typed=False)
+    if conversion.logarithm and found >= 0.0:
+        return Verdict(PROVED, 0.0, found, "at most 0")
+    if conversion.formula is not None:
+        formula = conversion.formula
+        try:
+            enclosure = enclosed(lambda: formula(inputs), found, cap=CAP)
+        except Undecided:
+            return Verdict(UNDECIDED, found=found)
+        return _placed(enclosure, found, conversion.logarithm, conversion.slack, False, False)
+    return _inverted(conversion, inputs, found)
+
+
+def _inverted(conversion: Conversion, inputs: Inputs, found: float) -> Verdict:
+    """Return whether the value passes the test that makes it safe, and a value a little less does not."""
+    assert conversion.holds is not None
+    if math.isinf(found) or (found == 0.0 and conversion.falling):
+        return Verdict(PROVED, 0.0, found)
+    holds = conversion.holds
+    passes = decided(lambda: holds(inputs, arb(found)))
+    if passes is not True:
+        return Verdict(BELOW if passes is False else UNDECIDED, 0.0, found, "the test fails")
+    if found == 0.0 or abs(found) < 1e-290 or math.isinf(conversion.slack):
+        return Verdict(PROVED, 0.0, found)
+    with precision(CAP):
+        nearer = arb(found) * (1 + arb(conversion.slack) * (1 if conversion.falling else -1))
+    still = decided(lambda: holds(inputs, nearer))
+    return Verdict(ABOVE if still else PROVED, conversion.slack, found, "the test still passes" if still else "")
+
+
+def decided(test: Callable[[], bool]) -> bool | None:
+    """Return what a test says at the precision it needs; None where it is open even at the cap."""
+    bits = 128
+    while bits <= CAP:
+        with precision(bits):
+            try:
+                return test()
+            except Undecided:
+                bits *= 2
+    return None

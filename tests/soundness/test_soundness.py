@@ -1,0 +1,199 @@
+"""A few thousand cases of the campaign, and that its machinery would notice what it is there to notice."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+from flint import arb
+
+from dpcalc.certify.balls import Inputs, precision
+from dpcalc.certify.enclose import BELOW, PROVED, enclosed
+from dpcalc.certify.gaussian import log_delta
+from dpcalc.certify.sums import expm1_reciprocals, hockey_sticks
+from dpcalc.certify.table import NOT_DEFINED, Definition, definitions
+from dpcalc.registry import all_bounds
+from tests.oracles import cases
+from tests.soundness import compare
+from tests.soundness.campaign import campaign, report
+from tests.soundness.compare import ABOVE, FLOOR, UNREACHED, judged, verdict
+from tests.soundness.conversions import CONVERSIONS
+from tests.soundness.generate import Case, draw, subjects
+from tests.soundness.shrink import line, shrunk
+
+SEED = 20261121
+WITHOUT = ("noisy_sgd.composition",)  # hundreds of milliseconds a case
+
+
+def test_no_value_is_below_the_truth() -> None:
+    tally = campaign(cases(3000), SEED)
+    assert not tally.failures, report(tally)
+    assert not tally.loose, report(tally)
+    outcomes = {outcome for counted in tally.outcomes.values() for outcome in counted}
+    assert PROVED in outcomes
+
+
+@pytest.mark.parametrize("subject", sorted({*subjects(), *CONVERSIONS} - set(WITHOUT)))
+def test_every_subject_is_compared_with_something(subject: str) -> None:
+    if subject in subjects() and subject not in definitions():
+        assert subject in NOT_DEFINED or all_bounds()[subject].kind == "lower"
+        return
+    found = [judged(draw(SEED, number, (subject,))) for number in range(12)]
+    assert not [v for v in found if v.outcome in (BELOW, ABOVE)], found
+    assert any(v.outcome in (PROVED, FLOOR) for v in found), found
+
+
+KNOWN: tuple[tuple[str, dict[str, Any]], ...] = (
+    # 1 - 2 eta beta rho/(beta + rho) cancels: what holds for the decimals was a little below what does for the doubles.
+    (
+        "contraction.paper_product",
+        {"records": 2, "index": 1, "batch_size": 1, "sensitivity": 1.0, "scale": 1.0, "smoothness": 1.3,
+         "step_size": 0.76923, "strong_convexity": 1.3, "diameter": 1.0, "noise": "gaussian", "epsilon": 1.0,
+         "loss_class": "convex-smooth"},
+    ),
+    (
+        "contraction.paper_product",
+        {"records": 2, "index": 1, "batch_size": 1, "sensitivity": 1.0, "scale": 1.0, "smoothness": 1.0,
+         "step_size": 0.9999999999999998, "strong_convexity": 1.0, "diameter": 1.0, "noise": "gaussian",
+         "epsilon": 0.0, "loss_class": "convex-smooth"},
+    ),
+)  # fmt: skip
+"""Cases that were below the truth once."""
+
+
+@pytest.mark.parametrize(("subject", "values"), KNOWN)
+def test_what_was_below_once_is_not_any_more(subject: str, values: dict[str, Any]) -> None:
+    assert judged(Case(subject, values)).outcome == PROVED
+
+
+# --- the machinery
+
+
+def wrong(definition: Definition, share: float) -> Definition:
+    """A definition whose formula is larger by a share: the bound is then too small."""
+    if definition.gives == "log_delta":
+        return definition._replace(formula=lambda v: definition.formula(v) + arb(share))
+    return definition._replace(formula=lambda v: definition.formula(v) * (1 + arb(share)))
+
+
+@pytest.mark.parametrize(
+    "subject",
+    ["iteration.pnsgd", "iteration.stop", "iteration.skip_rdp", "contraction.product", "shuffle.hybrid",
+     "noisy_gd.contraction", "multi_epoch.cyclic_contraction", "released.optimal", "stepwise.product"],
+)  # fmt: skip
+def test_a_bound_that_is_too_small_is_caught(subject: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By as little as a millionth."""
+    table = dict(definitions())
+    table[subject] = wrong(table[subject], 1e-6)
+    monkeypatch.setattr(compare, "definitions", lambda: table)
+    found = [judged(draw(SEED, number, (subject,))) for number in range(30)]
+    assert any(v.outcome == BELOW for v in found)
+
+
+def test_a_bound_that_is_too_large_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = dict(definitions())
+    table["iteration.pnsgd"] = wrong(table["iteration.pnsgd"], -1e-9)
+    monkeypatch.setattr(compare, "definitions", lambda: table)
+    assert judged(draw(SEED, 0, ("iteration.pnsgd",))).outcome == ABOVE
+
+
+def test_a_lower_bound_that_is_too_large_is_caught() -> None:
+    definition = definitions()["linear.pass"]
+    values = {"records": 4, "index": 1, "batch_size": 1, "sensitivity": 2.0, "noise_std": 1.0}
+    assert verdict(definition, values, 1.0, False).outcome == PROVED
+    assert verdict(definition, values, math.nextafter(1.0, 2.0), False).outcome == BELOW
+    assert verdict(definition, values, 0.5, False).outcome == ABOVE
+
+
+def test_a_failure_is_shrunk_to_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = dict(definitions())
+    table["iteration.pnsgd"] = wrong(table["iteration.pnsgd"], 1e-6)
+    monkeypatch.setattr(compare, "definitions", lambda: table)
+    case = next(c for c in (draw(5, k, ("iteration.pnsgd",)) for k in range(99)) if judged(c).outcome == BELOW)
+    plain = shrunk(case, lambda tried: judged(tried).outcome == BELOW)
+    assert judged(plain).outcome == BELOW
+    told = line(plain)
+    assert "\n" not in told
+    assert told == (
+        "dpcalc.bounds.iteration.pnsgd_mu(records=1, index=1, batch_size=1, sensitivity=1.0, noise_std=1.0)"
+    )
+    tally = campaign(40, 5, only=("iteration.pnsgd",))
+    assert tally.failures
+    assert told in report(tally)
+
+
+def test_a_case_is_what_its_seed_and_number_say() -> None:
+    for number in range(40):
+        first, again = draw(3, number), draw(3, number)
+        assert line(first) == line(again)
+    assert len({line(draw(3, number)) for number in range(40)}) > 35
+    assert line(draw(3, 0)) != line(draw(4, 0))
+
+
+def test_the_tally_does_not_depend_on_how_it_is_split() -> None:
+    whole, first, rest = campaign(300, 11), campaign(100, 11), campaign(200, 11, first=100)
+    for subject, counted in whole.outcomes.items():
+        assert counted == first.outcomes.get(subject, Counter()) + rest.outcomes.get(subject, Counter())
+
+
+def test_both_readings_count() -> None:
+    """0.1 is more than a tenth: a value between the two is above one reading and below the other."""
+    definition = definitions()["iteration.local"]
+    values = {"records": 1, "index": 1, "batch_size": 1, "sensitivity": 0.1, "noise_std": 1.0}
+    with precision(200):
+        between = Inputs(values, True).sensitivity + (Inputs(values, False).sensitivity - arb("0.1")) / 2
+    below = math.nextafter(0.1, 0.0)
+    assert between < Inputs(values, False).sensitivity
+    assert verdict(definition, values, 0.1, True).outcome == PROVED
+    assert verdict(definition, values, 0.1, False).outcome == PROVED
+    assert {verdict(definition, values, below, typed).outcome for typed in (True, False)} == {BELOW}
+    values["sensitivity"] = 0.3  # a little less than three tenths
+    assert verdict(definition, values, 0.3, True).outcome == BELOW
+    assert verdict(definition, values, 0.3, False).outcome == PROVED
+
+
+def test_enclosures_print_outwards() -> None:
+    for seed in range(200):
+        r = random.Random(seed)
+        a, b = r.uniform(-9, 9), r.uniform(-9, 9)
+        with precision(192):
+            ball = (arb(a) * arb(b)).exp() - 3
+        low, high = enclosed(lambda: ball).ends(r.randint(3, 25))  # noqa: B023
+        with precision(400):
+            assert arb(low) <= ball
+            assert arb(high) >= ball
+
+
+# --- the sums, against term by term
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "ratio", "count"),
+    [(0.5, 1.0, 3000), (0.0, 2.0, 2500), (1.0, 40.0, 4000), (0.01, 30.0, 5000), (20.0, 1.0, 1000), (3.0, 90.0, 6000)],
+)
+def test_sums_of_hockey_sticks(epsilon: float, ratio: float, count: int) -> None:
+    with precision(192):
+        e, r = arb(epsilon), arb(ratio)
+        found = hockey_sticks(e, r, count)
+        direct = sum((log_delta(e, r / arb(k).sqrt()).exp() for k in range(1, count + 1)), arb(0))
+        assert found.overlaps(direct)
+        assert found.rel_accuracy_bits() > 60
+        tail = sum((log_delta(e, r / arb(k).sqrt()).exp() for k in range(7, count + 1)), arb(0))
+        assert hockey_sticks(e, r, count, 7).overlaps(tail)
+
+
+@pytest.mark.parametrize(("x", "count"), [(0.3, 1000), (25.0, 700), (100.0, 2000), (1e-9, 500)])
+def test_sums_of_exponentials(x: float, count: int) -> None:
+    with precision(192):
+        found = expm1_reciprocals(arb(x), count)
+        direct = sum(((arb(x) / k).expm1() for k in range(1, count + 1)), arb(0))
+        assert found.overlaps(direct)
+        assert found.rel_accuracy_bits() > 100
+
+
+def test_what_is_out_of_reach_is_said_so() -> None:
+    values = {"records": 10**9, "index": 1, "batch_size": 1, "sensitivity": 1.0, "noise_std": 1.0, "order": 9.0}
+    assert judged(Case("iteration.stop_harmonic", {**values, "step_size": 1.0, "smoothness": 1.0})).outcome == UNREACHED
