@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from dpcalc.bounds.cost import RISKS
 from dpcalc.errors import SpecError
 from dpcalc.report import Assertion, Case, Result
 from dpcalc.solve import DIRECTIONS
+from dpcalc.spec.quantities import RISKS
 from dpcalc.spec.symbols import SYMBOLS
 
 _OPERATORS = ("<=", ">=", "==", "<", ">")

@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpcalc.bounds.cost import RISKS, Cost
+from dpcalc.bounds.cost import Cost
 from dpcalc.bounds.holder_rates import gradient_complexity
 from dpcalc.errors import DpcalcError, MissingParameter, NotApplicable
 from dpcalc.query import Question, first_failure, inputs_of
 from dpcalc.references import SHORT
 from dpcalc.registry import QUESTIONS, Bound, costs
 from dpcalc.report import Case, Obstacle, Result
+from dpcalc.spec.quantities import RISKS
 from dpcalc.spec.symbols import MAX_RECORDS, SYMBOLS, check
 
 _ORDER = tuple(RISKS)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from dpcalc.bounds.cost import RISKS
+from dpcalc.spec.quantities import RISKS
 from dpcalc.version import __version__
 
 SCHEMA = "dpcalc.report/1"

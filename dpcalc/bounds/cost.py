@@ -24,11 +24,3 @@ class Cost(NamedTuple):
     steps: int | None = None
     failure_probability: float | None = None
     quantity: str = "excess_risk"
-
-
-RISKS = {
-    "excess_risk": "excess risk",
-    "empirical_excess_risk": "empirical excess risk",
-    "smoothing_error": "risk added by smoothing",
-}
-"""What a cost may be of, and what that is called."""

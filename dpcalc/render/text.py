@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpcalc.bounds.cost import RISKS
 from dpcalc.report import Case, Report, Result
+from dpcalc.spec.quantities import RISKS
 from dpcalc.spec.run import ALGORITHMS
 from dpcalc.spec.symbols import SYMBOLS
 
