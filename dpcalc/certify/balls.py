@@ -158,11 +158,6 @@ def least(*values: arb) -> arb:
     return found
 
 
-def between(a: arb, b: arb) -> arb:
-    """Return a ball that holds everything from a to b."""
-    return a.union(b)
-
-
 def square(x: arb) -> arb:
     """Return x^2, also where the ball holds 0 (a power of it would be nan)."""
     return x * x

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dpcalc.query import Question
     from dpcalc.spec.run import Run
 
-_FINEST, _COARSEST = 50, 8  # bits of the distance below a value at which it is tried whether less would do
+_FINEST, _COARSEST = 50, 0  # bits of the distance below a value at which it is tried whether less would do
 
 
 class Open(Exception):
@@ -59,8 +59,7 @@ def certify(case: Case, run: Run | None, question: Question) -> Case:
         raise SpecError("--certify needs python-flint", "pip install 'dpcalc[certify]'") from None
     told = tuple(_certified(result, case, run, question) if result.guarantee else result for result in case.results)
     case = case._replace(results=told)
-    best = [result for result in told if result.best and "not_certified" in (result.details or {})]
-    notes = tuple(_note(result, case) for result in best)
+    notes = tuple(_note(result, case) for result in uncertified(case))
     return case._replace(notes=(*case.notes, *notes))
 
 

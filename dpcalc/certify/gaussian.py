@@ -156,11 +156,6 @@ def classic_holds(epsilon: arb, log_target: arb) -> bool:
     return not less(log_target, found)
 
 
-def log_own(noise: str, epsilon: arb, ratio: arb) -> arb:
-    """Return ln A, that of the record's own step."""
-    return log_step(noise, epsilon, ratio)
-
-
 def capped(value: arb) -> arb:
     """Return the value, at most 0: no delta exceeds 1."""
     return value if infinite(value) else least(value, arb(0))

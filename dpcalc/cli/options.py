@@ -17,7 +17,7 @@ from dpcalc.errors import SpecError
 from dpcalc.gate import parse
 from dpcalc.query import Question
 from dpcalc.render import FORMATS, render
-from dpcalc.report import Case, Report, Result
+from dpcalc.report import Case, Report
 from dpcalc.spec.symbols import SYMBOLS, Symbol
 
 MAX_CASES = 10_000
@@ -234,7 +234,9 @@ def emit(command: str, cases: list[Case], output: dict[str, Any]) -> None:
 
 def _refuse_uncertified(cases: list[Case]) -> None:
     """Exit with 3 where --certify was asked for and a best guarantee could not be proved."""
-    opened = [(n, r) for n, case in enumerate(cases, start=1) for r in case.results if r.best and _is_open(r)]
+    from dpcalc.certify.case import uncertified
+
+    opened = [(number, result) for number, case in enumerate(cases, start=1) for result in uncertified(case)]
     for number, result in opened:
         where = f" in case {number} of {len(cases)}" if len(cases) > 1 else ""
         why = (result.details or {})["not_certified"]
@@ -242,10 +244,6 @@ def _refuse_uncertified(cases: list[Case]) -> None:
     if opened:
         say("  hint: it is none the less proved on paper; name a certifiable bound, or leave out --certify")
         raise click.exceptions.Exit(3)
-
-
-def _is_open(result: Result) -> bool:
-    return "not_certified" in (result.details or {})
 
 
 def _picture(result: Report, output: dict[str, Any]) -> str | bytes | None:
