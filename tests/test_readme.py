@@ -22,11 +22,12 @@ def blocks(language: str) -> list[str]:
     """Return the fenced blocks of one language."""
     if not README.exists():
         return []
-    found = re.findall(r"^```(\w*)\n(.*?)^```", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^ *```(\w*)\n(.*?)^ *```", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     return [textwrap.dedent(body) for name, body in found if name == language]
 
 
 CONSOLE = [line[2:] for block in blocks("console") for line in block.splitlines() if line.startswith("$ ")]
+FILES = {block.partition("\n")[0].removeprefix("# "): block for block in blocks("yaml")}
 SHELL = [line for block in blocks("sh") for line in block.splitlines() if line.strip()]
 PARTS = [part.strip().removeprefix(".venv/bin/") for line in SHELL for part in line.split("&&")]
 QUERIES = [part for part in PARTS if part.startswith("dpcalc ")]
@@ -53,11 +54,13 @@ def test_there_is_something_to_check() -> None:
 @pytest.mark.parametrize("command", [*QUERIES, *CONSOLE])
 def test_commands(command: str, tmp_path: Path) -> None:
     assert command.startswith("dpcalc ")
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
     done = shell(command, tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
     assert done.stderr == ""
-    assert os.listdir(tmp_path) == []
+    assert sorted(os.listdir(tmp_path)) == sorted(FILES)
 
 
 @pytest.mark.parametrize("program", blocks("python"))
