@@ -110,7 +110,10 @@ def _nudged(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield moved
 
 
-_LESS_PRIVATE = ("sensitivity", "lipschitz", "smoothness", "diameter", "displacement", "radius", "start_distance")
+_LESS_PRIVATE = (
+    "sensitivity", "lipschitz", "smoothness", "diameter", "displacement", "radius", "start_distance", "epoch_epsilon",
+    "epoch_delta",
+)  # fmt: skip
 
 
 def verdict(definition: Definition, values: Mapping[str, Any], found: float, typed: bool) -> Verdict:
