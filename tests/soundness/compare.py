@@ -101,7 +101,7 @@ def _nudged(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for longer in (math.inf, 0.0):
         moved = dict(values)
         for name, value in values.items():
-            if not isinstance(value, float) or value == 0.0 or name in QUESTIONS:
+            if not isinstance(value, float) or value == 0.0 or name in ("order", "log_delta"):
                 continue
             towards = math.inf if name in _LESS_PRIVATE else longer if name == "step_size" else 0.0
             moved[name] = value
@@ -110,7 +110,10 @@ def _nudged(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield moved
 
 
-_LESS_PRIVATE = ("sensitivity", "lipschitz", "smoothness", "diameter", "displacement", "radius", "start_distance")
+_LESS_PRIVATE = (
+    "sensitivity", "lipschitz", "smoothness", "diameter", "displacement", "radius", "start_distance", "epoch_epsilon",
+    "epoch_delta",
+)  # fmt: skip
 
 
 def verdict(definition: Definition, values: Mapping[str, Any], found: float, typed: bool) -> Verdict:

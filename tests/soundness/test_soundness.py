@@ -194,6 +194,13 @@ def test_sums_of_exponentials(x: float, count: int) -> None:
         assert found.rel_accuracy_bits() > 100
 
 
+def test_what_turns_on_rounding_is_not_held_against_a_bound() -> None:
+    """At epsilon = 2 epsilon_0 two passes tell nothing, and just below it some 1e-17."""
+    values = {"epochs": 2, "epoch_epsilon": 0.25, "epoch_delta": 0.0, "epsilon": 0.5}
+    assert judged(Case("released.optimal", values)).outcome == PROVED
+    assert judged(Case("released.optimal", {**values, "epsilon": 0.45})).outcome == PROVED
+
+
 def test_what_is_out_of_reach_is_said_so() -> None:
     values = {"records": 10**9, "index": 1, "batch_size": 1, "sensitivity": 1.0, "noise_std": 1.0, "order": 9.0}
     assert judged(Case("iteration.stop_harmonic", {**values, "step_size": 1.0, "smoothness": 1.0})).outcome == UNREACHED
