@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcalc.errors import DpcalcError, SpecError
+from dpcalc.errors import SpecError
 
 Array = NDArray[np.float64]
 
@@ -50,12 +50,12 @@ def secure() -> Source:
     continuous noise give away (Mironov 2012).
 
     Raises:
-        DpcalcError: randomgen is not installed.
+        SpecError: randomgen is not installed.
     """
     try:
         from randomgen import AESCounter  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
-        raise DpcalcError("the secure source needs randomgen", "pip install 'dpcalc[secure]'") from None
+        raise SpecError("the secure source needs randomgen", "pip install 'dpcalc[secure]'") from None
     bits: Any = AESCounter(key=int.from_bytes(os.urandom(16), "little"))
     return Source(np.random.Generator(bits), True, "AES-128 in counter mode, its key from the OS")
 
