@@ -275,6 +275,8 @@ def multi_epoch(
     noise_std: float | None = None,
     laplace_scale: float | None = None,
     langevin_std: float | None = None,
+    epoch_epsilon: float | None = None,
+    epoch_delta: float | None = None,
     noise: str | None = None,
     dimension: int | None = None,
     adjacency: str | None = None,
@@ -287,7 +289,7 @@ def multi_epoch(
     """Return what is true of many passes over the records.
 
     Args:
-        algorithm: ``cyclic``, ``shuffle-once``, ``shuffled-epochs``, ``noisy-sgd`` or ``noisy-gd``.
+        algorithm: ``cyclic``, ``shuffle-once``, ``shuffled-epochs``, ``noisy-sgd``, ``noisy-gd`` or ``repeated``.
         release: ``last`` (default), or ``epoch`` if the iterate is released after every pass.
         records, epochs: n and E.
         steps: of noisy-sgd and noisy-gd, in place of epochs.
@@ -296,6 +298,7 @@ def multi_epoch(
         lipschitz, loss_class, smoothness, strong_convexity, displacement, diameter, step_size, noise_std,
             laplace_scale, noise, dimension, adjacency: as in `hockey_stick`.
         langevin_std: sigma of w - eta gradient + sqrt(2 eta) sigma N(0, 1), in place of noise_std.
+        epoch_epsilon, epoch_delta: all that ``repeated`` knows of one pass.
         epsilon, delta, order, solve, gates: as in `rdp`.
 
     Raises:
