@@ -31,6 +31,7 @@ def main() -> int:
     environments = {name: _installed(name, options) for name in ["dpcalc", "truth", *options.only]}
     results: dict[str, Any] = {"machine": _machine(), "repeats": options.repeats, "timeout": options.timeout}
     results["memory"] = options.memory
+    results["options"] = _told(options)
     results["environments"] = {name: vars(found) for name, found in environments.items()}
     results["cold"] = [_cold(question, environments, options) for question in _cold_questions(options)]
     sessions = _sessions(environments, options)
@@ -71,6 +72,15 @@ def _options() -> argparse.Namespace:
     options.cache = options.cache.resolve()
     options.cache.mkdir(parents=True, exist_ok=True)
     return options
+
+
+def _told(options: argparse.Namespace) -> str:
+    """Return the options that change what is measured, as they were typed."""
+    told = [word for word in sys.argv[1:] if word == "--quick"]
+    given = ("only", "repeats", "timeout", "memory")
+    typed = [f"--{name}" for name in given if any(word.split("=")[0] == f"--{name}" for word in sys.argv[1:])]
+    values = vars(options) | {"only": ",".join(options.only)}
+    return "".join(f" {word}" for word in [*told, *(f"{flag} {values[flag[2:]]}" for flag in typed)])
 
 
 def _installed(name: str, options: argparse.Namespace) -> Environment:

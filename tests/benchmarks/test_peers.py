@@ -246,17 +246,19 @@ def test_the_page_says_what_was_measured() -> None:
         section="hidden", exact=None,
     )  # fmt: skip
     page = report.render({
-        "repeats": 7, "timeout": 30.0, "memory": 8, "minutes": 11.2,
+        "repeats": 7, "timeout": 30.0, "memory": 8, "options": " --quick", "minutes": 11.2,
         "machine": {"cores": 2, "load": 0.25, "system": "Linux on x86_64", "python": "3.11.7"},
         "environments": {"dpcalc": installed, "autodp": missing, "truth": installed},
         "cold": [cold],
         "answers": [answer(OURS, row("autodp", "exact", 1.0, ms=0.5), row("autodp", "RDP", failed="timeout")), hidden],
     })  # fmt: skip
+    assert "python -m benchmarks.peers --quick\n" in page
     assert "dpcalc answered 1 of 1 questions whose exact answer is known; none of its answers is below" in page
     assert "autodp has methods for 1 of them and bounds 0 by at least one; answers below the truth: 1." in page
     assert "| autodp |  | not asked: ERROR: no such package |  |  |" in page
     assert "| autodp, exact | 0.900 | 9.10 | 1.000 | 97 |" in page
     assert "python -c 'x'" in page
+    assert "autodp, exact: 0.25 (**-50 %, below the truth**)" in page
     assert "| autodp, exact | 1 | **-50 %, below the truth** | 0.5 | 0.25 |" in page
     assert "| autodp, RDP | **timeout** |  |  |  |" in page
     assert "| autodp, every iterate, exact | 2 | 4 | 1 |" in page

@@ -6,6 +6,7 @@ import dp_accounting
 from dp_accounting.pld import PLDAccountant, accountant, common, privacy_loss_distribution
 from dp_accounting.rdp import RdpAccountant
 
+BRACKET = dp_accounting.LowerEndpointAndGuess(0.5, 1.0)  # its own begins at noise 0, where accountants fail
 REPLACE = dp_accounting.NeighboringRelation.REPLACE_ONE
 
 
@@ -16,7 +17,7 @@ def _spent(fresh, event, given):
 def _noise(fresh, event, given):
     return dp_accounting.calibrate_dp_mechanism(
         fresh, lambda sigma: dp_accounting.SelfComposedDpEvent(event(sigma, given), given["count"]),
-        given["epsilon"], given["delta"],
+        given["epsilon"], given["delta"], BRACKET,
     )  # fmt: skip
 
 
