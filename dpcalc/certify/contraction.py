@@ -74,8 +74,20 @@ def run_of(v: Inputs, size: int, *, shifts: bool = True) -> Pass:
     rate = None
     if found is not None:
         rate = arb.pos_inf() if found == 0 else -arb(found).log()
-    level = smooth and v.loss_class == "convex-smooth" and v.exact("step_size") * v.exact("smoothness") <= 2
-    return Pass(v.noise, v.epsilon, own, following, reach, rate, shifts and rate is not None, bool(level))
+    level = smooth and v.loss_class == "convex-smooth" and no_longer_than_twice(v)
+    return Pass(v.noise, v.epsilon, own, following, reach, rate, shifts and rate is not None, level)
+
+
+def no_longer_than_twice(v: Inputs) -> bool:
+    """Return whether eta <= 2/beta.
+
+    Raises:
+        OutOfReach: it is above by no more than rounding, so that the decimals typed decide.
+    """
+    product = v.exact("step_size") * v.exact("smoothness")
+    if 2 < product <= 2 + fmpq(1, 1 << 49):
+        raise OutOfReach("the step size is above 2/smoothness, in this reading of the two")
+    return bool(product <= 2)
 
 
 def linear_run(v: Inputs, size: int) -> Pass:
