@@ -20,7 +20,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 FAMILIES = (
     "iteration", "scheduled", "shifted", "multi_epoch", "contraction", "shuffle", "hidden_position", "online",
     "stepwise", "noisy_gd", "noisy_sgd", "released", "shuffled_epochs", "linear", "dp_sgd", "utility", "tasks",
-    "smoothing", "langevin", "holder_cost",
+    "smoothing", "langevin", "descent", "holder_cost",
 )  # fmt: skip
 
 GIVES = ("mu", "rdp", "log_delta", "epsilon", "parts", "cost")

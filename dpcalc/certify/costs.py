@@ -78,6 +78,11 @@ def _descent(v: Inputs) -> arb:
     return log_delta(v.epsilon, mu)
 
 
+def _hidden(v: Inputs) -> arb:
+    """Return ln delta of full-batch steps that hide nothing: mu = 2L sqrt(T)/(n sigma)."""
+    return log_delta(v.epsilon, 2 * v.lipschitz * arb(v.count).sqrt() / (v.records * v.sigma))
+
+
 # --- risks -----------------------------------------------------------------------------------------------------------
 
 
@@ -163,6 +168,12 @@ def _anywhere(v: Inputs) -> arb:
     return noise + (1 - v.eta * v.strong_convexity) / (2 * v.eta) * _distance(v, v.count - 1)
 
 
+def _last(v: Inputs) -> arb:
+    """Return R^2/(2 eta T) + eta d sigma^2 H_T."""
+    noise = v.eta * v.dimension * square(v.sigma) * sums.harmonic(v.count)
+    return square(v.radius) / (2 * v.eta * v.count) + noise
+
+
 def _explicit(v: Inputs) -> arb:
     scale = square(v.strong_convexity * v.epsilon * v.records)
     return 8 * v.smoothness * v.dimension * square(v.lipschitz) * (2 * v.epsilon - 5 * v.log_delta) / scale
@@ -209,6 +220,8 @@ PRICES: dict[str, Price] = {
     "langevin.iterated": Price(_iterated, _descent),
     "langevin.shifted": Price(_inside, _descent, 1e-8),
     "langevin.boundary": Price(_anywhere, _descent, 1e-8),
+    "descent.last": Price(_last, None),
+    "descent.least_noise": Price(_last, _hidden),
     "holder_cost.gradient_expected": Price(_on_gradient, None, 1e-10),
     "holder_cost.output_expected": Price(_on_output, None, 1e-10),
 }

@@ -12,6 +12,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from dpcalc.bounds import descent as smooth_descent
 from dpcalc.bounds import iteration, langevin, noisy_gd, smoothing, tasks, utility
 from dpcalc.bounds.cost import Cost
 from dpcalc.errors import MissingParameter, NotApplicable
@@ -416,6 +417,57 @@ def test_the_noise_of_langevin_is_private() -> None:
             assert gaussian.log_delta(mu=mu, epsilon=v["epsilon"]) <= v["log_delta"]
 
 
+CONVEX = {
+    "flat directions": (np.array([0.0, 0.5, 1.0]), np.array([0.0, 0.3, -0.4])),
+    "minimiser outside": (np.array([1.0, 0.2, 0.05]), np.array([3.0, 0.0, 4.0])),
+    "minimiser far out": (np.array([0.01, 0.01, 0.01]), np.array([100.0, 0.0, 0.0])),
+}
+
+
+@pytest.mark.parametrize("name", CONVEX)
+@pytest.mark.parametrize("sigma", [0.0, 0.05, 1.0])
+@pytest.mark.parametrize("steps", [1, 2, 30])
+@pytest.mark.parametrize("eta", [1.0, 0.1])
+def test_never_below_simulated_convex_descent(name: str, sigma: float, steps: int, eta: float) -> None:
+    curvature, centre = CONVEX[name]
+    cost = smooth_descent.last(radius=1.0, smoothness=1.0, dimension=3, noise_std=sigma, step_size=eta, steps=steps)
+    w = descent(cost, curvature, centre, 1.0, np.zeros(3), seed=steps)
+
+    def risk(w: np.ndarray) -> np.ndarray:
+        return 0.5 * (w - centre) ** 2 @ curvature
+
+    # The minimiser on the ball: where the gradient points to the centre.
+    low, high = 0.0, 1e6
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        inside = np.linalg.norm(curvature * centre / (curvature + middle + 1e-300)) <= 1.0
+        low, high = (low, middle) if inside else (middle, high)
+    best = float(risk(curvature * centre / (curvature + high + 1e-300)))
+    assert upper_mean(risk(w) - best) <= cost.excess_risk
+
+
+def test_the_number_of_steps_of_convex_descent_is_the_best() -> None:
+    for r in draws("convex descent", 30, cost=60):
+        v = {**parameters(r), "smoothness": log_uniform(r, 1e-3, 10.0), "records": whole(r, 1, 10**4)}
+        cost = ask(BOUNDS["descent.least_noise"], v)
+        with mp.workdps(30):
+            mu = mp.mpf(gaussian.largest_mu(epsilon=v["epsilon"], log_delta_target=v["log_delta"]))
+            reach, single = mp.mpf(v["radius"]), 2 * mp.mpf(v["lipschitz"]) / (v["records"] * mu)
+            d, longest = v["dimension"], 1 / mp.mpf(v["smoothness"])
+
+            def at(steps: int, d: int = d, reach: Any = reach, single: Any = single, longest: Any = longest) -> Any:
+                noise = d * single**2 * steps * mp.harmonic(steps)
+                eta = min(longest, reach / mp.sqrt(2 * steps * noise))
+                return reach**2 / (2 * eta * steps) + eta * noise
+
+            assert cost.steps is not None
+            tried = {1, 2, 3, *(max(1, cost.steps + more) for more in range(-5, 6)), 2 * cost.steps, 5 * cost.steps}
+            least = min(at(steps) for steps in tried)
+            assert -mp.mpf("1e-12") <= mp.mpf(cost.excess_risk) / least - 1 <= mp.mpf("1e-11"), v
+            private = single / (mp.mpf(cost.noise_std) / mp.sqrt(cost.steps)) * mu
+            assert private <= mu
+
+
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
@@ -465,6 +517,8 @@ def test_a_step_too_long_is_refused_with_enough_records(id: str) -> None:
         ("tasks.harmonic", {"epsilon": 1.5}, "epsilon < 1"),
         ("tasks.published", {"log_delta": -0.1}, "delta < 1/2"),
         ("langevin.explicit", {"records": 3}, "positive"),
+        ("descent.last", {"step_size": 1.1, "smoothness": 1.0}, "exceeds 1/smoothness"),
+        ("descent.least_noise", {"smoothness": 0.0}, "linear"),
         ("langevin.shifted", {"strong_convexity": 0.0}, "strongly convex"),
         ("langevin.boundary", {"strong_convexity": 3.0}, "strong convexity"),
     ],
@@ -473,6 +527,7 @@ def test_refused(id: str, change: dict[str, Any], words: str) -> None:
     values = {
         "records": 1000, "index": 10, "public_records": 50, "tasks": 3, "dimension": 4, "lipschitz": 1.0,
         "radius": 1.0, "smoothness": 0.01, "strong_convexity": 0.005, "epsilon": 0.9, "log_delta": math.log(1e-5),
+        "noise_std": 1.0, "step_size": 0.1, "steps": 10,
     }  # fmt: skip
     assert BOUNDS[id].obstacle(values) is None
     found = BOUNDS[id].obstacle({**values, **change})
