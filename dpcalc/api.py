@@ -504,7 +504,14 @@ def _delta(delta: float | str | None) -> tuple[float | None, float | None]:
     return value, math.log(value)
 
 
-def check(paths: str | Sequence[str], *, run: str | None = None, jobs: int = 1, fail_fast: bool = False) -> Report:
+def check(
+    paths: str | Sequence[str],
+    *,
+    run: str | None = None,
+    jobs: int = 1,
+    fail_fast: bool = False,
+    certify: bool = False,
+) -> Report:
     """Return the verdict on every case of some recipe files.
 
     Args:
@@ -512,6 +519,7 @@ def check(paths: str | Sequence[str], *, run: str | None = None, jobs: int = 1, 
         run: a regular expression; only cases whose names match it somewhere are checked.
         jobs: how many processes share the work.
         fail_fast: whether to stop after the first case that fails or has no answer.
+        certify: whether to prove the guarantees in ball arithmetic; what cannot be is among the case's ``warnings``.
 
     Returns:
         A report whose cases have ``check``: name, file, line and column, ``status`` (passed, failed, skipped or error),
@@ -523,4 +531,4 @@ def check(paths: str | Sequence[str], *, run: str | None = None, jobs: int = 1, 
     from dpcalc.recipes.run import checked, read_all, select
 
     chosen = select(read_all([paths] if isinstance(paths, str) else paths), run)
-    return report("check", list(checked(chosen, jobs=jobs, fail_fast=fail_fast)))
+    return report("check", list(checked(chosen, jobs=jobs, fail_fast=fail_fast, certify=certify)))
