@@ -175,7 +175,7 @@ def _told_in_method() -> Iterator[tuple[str, list[str]]]:
 
 def commands_page() -> str:
     """Return the reference of the command line."""
-    context = click.Context(cli, info_name="dpcalc")
+    context = click.Context(cli, info_name="dpcalc", **cli.context_settings)
     commands = {name: command for name in cli.list_commands(context) if (command := cli.get_command(context, name))}
     options = {name: _options(command) for name, command in commands.items()}
     questions = [rows for rows in options.values() if "--assert" in rows]

@@ -97,7 +97,7 @@ def level(v: Inputs) -> bool:
     if v.smoothness is None or v.loss_class != "convex-smooth":
         return False
     product = v.exact("step_size") * v.exact("smoothness")
-    if 2 < product <= 2 * (1 + fmpq(1, 10**14)):
+    if 2 < product <= 2 + fmpq(1, 1 << 49):
         raise OutOfReach("the step size is a little above 2/smoothness, in this reading of the two")
     return bool(product <= 2)
 

@@ -350,9 +350,7 @@ def _expanded(
 def _read_npy(shown: str, stream: IO[bytes], wanted: _Wanted) -> dict[str, NDArray[np.float64]]:
     import numpy as np
 
-    array = _loaded(shown, lambda: np.load(stream.name, mmap_mode="r", allow_pickle=False))
-    if not isinstance(array, np.ndarray):
-        raise SpecError(f"{shown} is not an array", "give an archive of arrays the ending .npz")
+    array = _loaded(shown, lambda: np.lib.format.open_memmap(stream.name, mode="r"))
     fields = array.dtype.names
     if fields is not None:
         names = _canonical(shown, fields, wanted)

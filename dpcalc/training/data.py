@@ -332,9 +332,7 @@ def _wrong(  # noqa: PLR0911 (one return a kind of mistake)
 
 
 def _read_npy(path: str, wanted: _Wanted) -> Table:
-    found = _loaded(path, lambda: np.load(path, mmap_mode="r", allow_pickle=False))
-    if not isinstance(found, np.ndarray):
-        raise SpecError(f"{path} is not an array", "give an archive of arrays the ending .npz")
+    found = _loaded(path, lambda: np.lib.format.open_memmap(path, mode="r"))
     if found.dtype.names is None:
         if found.ndim != 2:
             raise SpecError(f"{path} has shape {found.shape}", "it must be a matrix: one row per record")

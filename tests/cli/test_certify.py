@@ -85,6 +85,14 @@ def test_values_lie_at_or_above_their_enclosures(cli: Cli, line: str, quantity: 
     assert counted
 
 
+def test_a_step_of_exactly_two_over_the_smoothness_is_judged_by_the_decimals(cli: Cli) -> None:
+    """20 times the double 0.1 is more than 2; what bounds take for granted at 2 is not disproved by that."""
+    line = "shuffle -n 7 -L 1 --smoothness 0.1 --eta 20 --batch-size 4 --sigma 1 -d 1e-6 --certify --json"
+    outcome = cli(*line.split(" "))
+    assert outcome.code == 0, outcome.err
+    assert "certified" in proofs(outcome)["shuffle.hybrid"]
+
+
 def test_what_is_solved_for_is_proved_to_meet_the_budget(cli: Cli) -> None:
     outcome = cli(
         *[
