@@ -113,6 +113,7 @@ complete -c dpcalc -n '__fish_seen_subcommand_from check' -l run -x -d 'Only cas
 complete -c dpcalc -n '__fish_seen_subcommand_from check' -l list -d 'List the cases, and evaluate nothing.'
 complete -c dpcalc -n '__fish_seen_subcommand_from check' -l jobs -s j -x -d 'Processes to share work.'
 complete -c dpcalc -n '__fish_seen_subcommand_from check' -l fail-fast -d 'Stop after the first case that fails or has no answer.'
+complete -c dpcalc -n '__fish_seen_subcommand_from check' -l certify -d 'Prove the guarantees in ball arithmetic; warn of those not provable so.'
 complete -c dpcalc -n '__fish_seen_subcommand_from check' -l report -x -a 'json= junit= sarif= github= markdown=' -d 'Also write a report: json, junit, sarif, github, markdown, or plot=FILE.svg. Repeatable.'
 complete -c dpcalc -n '__fish_seen_subcommand_from check' -l baseline -r -F -d 'An earlier --report json=FILE, with which markdown compares.'
 complete -c dpcalc -n '__fish_seen_subcommand_from check' -l format -x -a 'table plain json jsonl csv markdown' -d 'Default: table on a terminal.'

@@ -28,6 +28,8 @@ QUESTION = {
     "order": "order or orders of Renyi divergence; without a budget the divergence itself is reported",
     "solve": "name of a parameter to solve for instead, given both epsilon and delta",
     "gates": 'assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one',
+    "certify": 'prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why '
+    "not",
 }
 _SCHEDULE = "path of per-step values (CSV, NPY, NPZ, YAML)"
 
@@ -40,7 +42,7 @@ def _mirrors(command: str) -> Callable[[Function], Function]:
     """
     record = COMMANDS[command]
     told = {name: f"{SYMBOLS[name].help}; {SYMBOLS[name].domain}" for name in record.parameters}
-    defaults: dict[str, Any] = {"order": (), "gates": ()}
+    defaults: dict[str, Any] = {"order": (), "gates": (), "certify": False}
     if "algorithm" in told:
         told["algorithm"] = f"{SYMBOLS['algorithm'].help}; one of {', '.join(record.algorithms)}"
         if command not in ("compare", "utility"):
@@ -94,9 +96,10 @@ def rdp(**given: Unpack[keywords.Rdp]) -> Report:
         A report; ``report.cases[0].best`` is the number to quote, ``report.rows()`` a flat table of all.
 
     Raises:
-        SpecError: malformed or incomplete parameters.
+        SpecError: malformed or incomplete parameters; ``certify`` without python-flint.
         NotApplicable: no theorem covers the run; of several cases one such has no results and says why.
         Infeasible: no value of the unknown meets the budget.
+        Disproved: with ``certify``, a guarantee is below the truth; its ``report`` has all that is known of it.
 
     >>> round(rdp(records=100, index=1, lipschitz=1, smoothness=1, step_size=0.5, noise_std=1,
     ...           delta=1e-5).cases[0].best.value, 12)
@@ -426,6 +429,7 @@ class _Asked(NamedTuple):
     orders: tuple[float, ...]
     solve: str | None
     gates: list[Gate]
+    certify: bool = False
 
 
 def _report(command: str, given: Mapping[str, Any]) -> Report:
@@ -436,12 +440,15 @@ def _read(command: str, given: Mapping[str, Any]) -> _Asked:
     """Return what the keywords ask.
 
     Raises:
-        SpecError: a gate does not parse, or a list is empty.
+        SpecError: a gate does not parse, a list is empty, or certify is neither True nor False.
     """
     values = {name: value for name, value in given.items() if value is not None}
     orders = tuple(float(order) for order in _several("order", values.pop("order", ())))
     gates = [parse(text) for text in _several("gates", values.pop("gates", ()))]
     solve = values.pop("solve", None)
+    certify = values.pop("certify", False) if command != "train" else False
+    if not isinstance(certify, bool):
+        raise SpecError(f"certify is {certify!r}; it must be True or False")
     if command == "compare" and values.get("algorithm") == "all":
         values["algorithm"] = COMMANDS[command].algorithms
     if "schedule" in values:
@@ -451,17 +458,18 @@ def _read(command: str, given: Mapping[str, Any]) -> _Asked:
     if empty:
         raise SpecError(f"{empty[0]} has no value", "give one, or leave it out")
     runs = [dict(zip(sweeps, chosen, strict=True)) for chosen in itertools.product(*sweeps.values())]
-    return _Asked(runs, orders, solve, gates)
+    return _Asked(runs, orders, solve, gates, certify)
 
 
 def _answered(command: str, asked: _Asked, alone: Callable[..., Case], among_others: Callable[..., Case]) -> Report:
     """Return the report on every combination; ``alone`` raises where nothing holds, ``among_others`` says why."""
     single = len(asked.runs) == 1
+    also = {"certified": True} if asked.certify else {}
 
     def answer(run: Mapping[str, Any], by: Callable[..., Case]) -> Case:
         run = dict(run)
         question = _question(run.pop("epsilon", None), run.pop("delta", None), asked.orders, asked.solve)
-        return by(command, run, question, gates=asked.gates, notes=single)
+        return by(command, run, question, gates=asked.gates, notes=single, **also)
 
     cases = [answer(run, alone if single else among_others) for run in asked.runs]
     if not any(case.best for case in cases):
@@ -496,7 +504,14 @@ def _delta(delta: float | str | None) -> tuple[float | None, float | None]:
     return value, math.log(value)
 
 
-def check(paths: str | Sequence[str], *, run: str | None = None, jobs: int = 1, fail_fast: bool = False) -> Report:
+def check(
+    paths: str | Sequence[str],
+    *,
+    run: str | None = None,
+    jobs: int = 1,
+    fail_fast: bool = False,
+    certify: bool = False,
+) -> Report:
     """Return the verdict on every case of some recipe files.
 
     Args:
@@ -504,6 +519,7 @@ def check(paths: str | Sequence[str], *, run: str | None = None, jobs: int = 1, 
         run: a regular expression; only cases whose names match it somewhere are checked.
         jobs: how many processes share the work.
         fail_fast: whether to stop after the first case that fails or has no answer.
+        certify: whether to prove the guarantees in ball arithmetic; what cannot be is among the case's ``warnings``.
 
     Returns:
         A report whose cases have ``check``: name, file, line and column, ``status`` (passed, failed, skipped or error),
@@ -515,4 +531,4 @@ def check(paths: str | Sequence[str], *, run: str | None = None, jobs: int = 1, 
     from dpcalc.recipes.run import checked, read_all, select
 
     chosen = select(read_all([paths] if isinstance(paths, str) else paths), run)
-    return report("check", list(checked(chosen, jobs=jobs, fail_fast=fail_fast)))
+    return report("check", list(checked(chosen, jobs=jobs, fail_fast=fail_fast, certify=certify)))

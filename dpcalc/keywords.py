@@ -29,6 +29,7 @@ class Question(Budget, total=False):
 
     order: float | Iterable[float]
     solve: str | None
+    certify: bool
 
 
 class Schedule(TypedDict, total=False):

@@ -83,7 +83,7 @@ def test_every_command_is_mirrored(command: str) -> None:
     record = COMMANDS[command]
     expected = {*record.parameters, *QUESTION, *(("schedule",) if record.columns else ())}
     own = set(Setup._fields) if command == "train" else set()
-    expected -= {"order", "solve"} if command == "train" else set()
+    expected -= {"order", "solve", "certify"} if command == "train" else set()
     assert set(inspect.signature(getattr(dpcalc, command.replace("-", "_"))).parameters) == expected | own
     assert set(getattr(keywords, command.title().replace("-", "")).__annotations__) == expected
 
@@ -121,6 +121,7 @@ def alike(report: dict[str, Any]) -> dict[str, Any]:
         ("rdp -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -e 1 -d 1e-5000 --solve index", "rdp",
          {**RUN, "epsilon": 1, "delta": "1e-5000", "solve": "index"}),
         (f"compare --algorithm all {FLAGS}", "compare", {**RUN, "algorithm": "all", "delta": "1e-6"}),
+        (f"rdp {FLAGS} -i 1,2 --certify", "rdp", {**RUN, "index": (1, 2), "delta": "1e-6", "certify": True}),
     ],
 )  # fmt: skip
 def test_the_same_report_as_the_command_line(
@@ -213,6 +214,7 @@ def test_what_a_sweep_cannot_cover_says_why() -> None:
         ({"delta": "1.5"}, "delta is 1.5"),
         ({"delta": float("nan")}, "delta is nan"),
         ({"gates": "nonsense"}, "not an assertion"),
+        ({"certify": "yes"}, "certify is 'yes'"),
     ],
 )
 def test_refusals(given: dict[str, Any], text: str) -> None:
@@ -241,3 +243,15 @@ def test_no_command_line_is_imported() -> None:
         env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout == "[]\n"
+
+
+def test_what_is_certified_is_in_the_details() -> None:
+    best = dpcalc.rdp(delta=1e-6, certify=True, **RUN).cases[0].best
+    assert best.details["certified"]["quantity"] == "epsilon"
+    assert "certified" not in (dpcalc.rdp(delta=1e-6, certify=False, **RUN).cases[0].best.details or {})
+    open_ = dpcalc.multi_epoch(
+        algorithm="noisy-sgd", records=50, batch_size=5, steps=3, lipschitz=1, noise_std=2, delta=1e-5, certify=True
+    ).cases[0]
+    assert "lattice" in open_.best.details["not_certified"]
+    with pytest.raises(dpcalc.SpecError, match="train does not take certify"):
+        dpcalc.train(data="example:breast-cancer", radius=5, epsilon=1, delta=1e-5, certify=True)

@@ -33,7 +33,7 @@ class Inputs:
         values: parameter name -> value; None where unknown, and so read.
         typed: read a double as the shortest decimal that denotes it, which is what its user meant; else exactly.
         exactly: names that are read exactly all the same.
-        derived: parameter name -> its formula, for what follows from other parameters; used for typed values only.
+        derived: parameter name -> its formula, for what follows from other parameters.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Inputs:
         exactly: Collection[str] = (),
     ) -> None:
         self._values, self.typed, self._exactly = values, typed, exactly
-        self._derived = (derived or {}) if typed else {}
+        self._derived = derived or {}
         self._rationals: dict[str, fmpq] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -88,6 +88,7 @@ class Inputs:
 
 def rational(value: float, typed: bool) -> fmpq:
     """Return the rational that a double is, or that the shortest decimal denoting it is."""
+    value = float(value)  # numpy's double is one too, and prints as another
     if not typed:
         return fmpq(*value.as_integer_ratio())
     digits, _, exponent = repr(value).partition("e")

@@ -32,13 +32,17 @@ class Open(Exception):
 
 
 class Proof(NamedTuple):
-    """What was proved: an enclosure (as decimals) of ``quantity``, the bits it took, and where the value lies."""
+    """What was proved: an enclosure (as decimals) of ``quantity``, the bits it took, and where the value lies.
+
+    ``alone`` is why the other reading of the inputs is not one that the theorem speaks of; empty if both are.
+    """
 
     quantity: str
     lower: str
     upper: str
     bits: int
     place: str
+    alone: str = ""
 
 
 def certify(case: Case, run: Run | None, question: Question) -> Case:
@@ -81,6 +85,8 @@ def _certified(result: Result, case: Case, run: Run | None, question: Question) 
     except Open as reason:
         return result._replace(details={**(result.details or {}), "not_certified": str(reason)})
     told = {"quantity": proof.quantity, "lower": proof.lower, "upper": proof.upper, "bits": proof.bits}
+    if proof.alone:
+        told["alone"] = proof.alone
     if proof.place == "below":
         raise Disproved(f"{result.bound} is below the truth", _bug(result, case, told))
     return result._replace(details={**(result.details or {}), "certified": told})
@@ -124,12 +130,12 @@ def proof_of(result: Result, run: Run, question: Question) -> Proof:
         try:
             proofs.append(reading.proof(definition))
         except OutOfReach as reason:
-            reasons.append(str(reason))
+            reasons.append(f"the {'decimals' if reading.typed else 'doubles'}: {reason}")
         except Undecided:
             raise Open("open at the most digits that are tried") from None
     if not proofs:
-        raise Open(reasons[0])
-    return _worse(proofs)
+        raise Open(reasons[0].partition(": ")[2])
+    return _worse(proofs)._replace(alone="; ".join(reasons))
 
 
 def _worse(proofs: list[Proof]) -> Proof:
@@ -153,7 +159,7 @@ def _cost_proof(result: Result, case: Case, question: Question) -> Proof:
     Raises:
         Open: nothing is, and why.
     """
-    from dpcalc.certify.balls import Inputs, Undecided
+    from dpcalc.certify.balls import Inputs, OutOfReach, Undecided
     from dpcalc.certify.costs import PRICES, UNCHECKED_NOISE
     from dpcalc.certify.enclose import PROVED, enclosed
 
@@ -180,6 +186,8 @@ def _cost_proof(result: Result, case: Case, question: Question) -> Proof:
             proofs.append(_proof(result.quantity, found))
     except Undecided:
         raise Open("open at the most digits that are tried") from None
+    except OutOfReach as reason:
+        raise Open(str(reason)) from None
     return _worse(proofs)
 
 
@@ -210,9 +218,7 @@ class Reading(NamedTuple):
         """Return what is proved of a delta."""
         assert self.result.log_delta is not None
         proof = self._direct("log_delta", self.result.log_delta, self._log_delta(definition))
-        if definition.gives == "rdp" and proof.place != "proved":
-            raise Open("its best order is not recorded, and the one found here gives no less")
-        return proof
+        return proof if _is_exp(self.result.value, self.result.log_delta) else proof._replace(place="below")
 
     def _at_delta(self, definition: Definition) -> Proof:
         """Return what is proved of an epsilon."""
@@ -257,7 +263,9 @@ class Reading(NamedTuple):
         if definition.gives == "log_delta":
             return lambda: definition.formula(self.inputs(epsilon=self.question.epsilon))
         if definition.gives == "rdp":
-            order = self._likely_order(definition)
+            order = self.result.order
+            if order is None:
+                raise Open("no order gives a delta below 1")
             return lambda: gaussian.canonne_log_delta(
                 _ball(order), definition.formula(self.inputs(order=order)), epsilon()
             )
@@ -270,7 +278,7 @@ class Reading(NamedTuple):
         from dpcalc.certify import gaussian
 
         if definition.gives == "epsilon":
-            return lambda: definition.formula(self.inputs(log_delta=self.question.log_delta))
+            return lambda: definition.formula(self.inputs(log_delta=self._target()))
         order, name = self.result.order, str(self.result.conversion)
         if order is None or name not in gaussian.EDGES:
             raise Open(f"the conversion {name} is not written down")
@@ -393,34 +401,15 @@ class Reading(NamedTuple):
             return double(question.log_delta)
         return arb(rational(question.delta, self.typed)).log()
 
-    def _likely_order(self, definition: Definition) -> float:
-        """Return about the best order for delta at the epsilon asked: any is valid, and the search is not repeated."""
-        from dpcalc.certify import gaussian
 
-        def at(order: float) -> float:
-            rdp = definition.formula(self.inputs(order=order))
-            found = gaussian.canonne_log_delta(_ball(order), rdp, self._asked_epsilon())
-            return float(found.mid()) if found.is_finite() else math.inf
+def _is_exp(delta: float, log_delta: float) -> bool:
+    """Return whether delta is at least what its logarithm says."""
+    from dpcalc.certify.balls import double
 
-        if self.question.orders:
-            return min((a for a in self.question.orders if a > 1.0), key=at)
-        return _valley(at)
-
-
-def _valley(at: Callable[[float], float]) -> float:
-    """Return where a function of one valley is least, searched geometrically in order - 1."""
-    from dpcalc.certify.balls import precision
-
-    with precision(160):
-        grid = [1.0 + math.exp(0.5 * k) for k in range(-64, 84)]
-        values = [at(order) for order in grid]
-        k = min(range(len(grid)), key=values.__getitem__)
-        low, high = (math.log(grid[j] - 1.0) for j in (max(k - 1, 0), min(k + 1, len(grid) - 1)))
-        share = (math.sqrt(5.0) - 1.0) / 2.0
-        for _ in range(60):
-            a, b = high - share * (high - low), low + share * (high - low)
-            low, high = (low, b) if at(1.0 + math.exp(a)) <= at(1.0 + math.exp(b)) else (a, high)
-        return 1.0 + math.exp(0.5 * (low + high))
+    if log_delta == -math.inf or delta >= 1.0:
+        return True
+    sign, _ = _sign(lambda: double(log_delta).exp() - double(delta))
+    return sign is not None and sign <= 0
 
 
 def _ball(order: float) -> arb:
@@ -457,7 +446,7 @@ def _proof(quantity: str, enclosure: Enclosure) -> Proof:
 
 
 def _readings(result: Result, run: Run, question: Question) -> Iterator[Reading]:
-    """Yield the doubles as they are, with what dpcalc derived from them; then the decimals, and formulas of them."""
+    """Yield the doubles as they are, then the decimals that they print as; with formulas of what follows from them."""
     from dpcalc.certify.balls import Inputs
 
     solved = result.quantity not in ("mu", "rdp", "delta", "epsilon")
@@ -501,7 +490,7 @@ def _derived(run: Run) -> dict[str, Callable[[Inputs], Any]]:
 
     found: dict[str, Callable[[Inputs], Any]] = {}
     sources, values = run.sources, run.values
-    if sources.get("displacement") == "derived" and not values.get("regularisation"):
+    if sources.get("displacement") == "derived":
         spread = arb(values.get("dimension", 1)).sqrt() if values.get("noise") == "laplace" else arb(1)
         found["displacement"] = lambda v: spread * (contraction.displacement(v) or arb.pos_inf())
     if sources.get("noise_std") == "derived":

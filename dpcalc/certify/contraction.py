@@ -42,14 +42,25 @@ def displacement(v: Inputs) -> arb | None:
         return None
     found: list[arb] = []
     kind = v.loss_class or "convex-smooth"
-    if v.lipschitz is not None:
-        spread = 2 * v.step_size * v.lipschitz / v.diameter
+    lipschitz = _sides(v)
+    if lipschitz is not None:
+        spread = 2 * v.step_size * lipschitz / v.diameter
         found.append(1 + spread)
         if kind in ("convex", "convex-smooth"):
             found.append((1 + spread * spread).sqrt())
     if v.smoothness is not None and kind in ("smooth", "convex-smooth"):
         found.append(arb(factor(v)))
     return least(*found) if found else None
+
+
+def _sides(v: Inputs) -> arb | None:
+    """Return L of the table's rows: of the loss alone where a step leaves the regulariser's part 1 - eta lambda >= 0.
+
+    A longer step turns that part around: what counts is then L + lambda R, if there is a ball.
+    """
+    if v.lipschitz is None or v.exact("step_size") * v.exact("regularisation") <= 1:
+        return v.lipschitz
+    return None if v.radius is None else v.lipschitz + v.regularisation * v.radius
 
 
 def factor(v: Inputs) -> fmpq:
@@ -74,19 +85,20 @@ def run_of(v: Inputs, size: int, *, shifts: bool = True) -> Pass:
     rate = None
     if found is not None:
         rate = arb.pos_inf() if found == 0 else -arb(found).log()
-    level = smooth and v.loss_class == "convex-smooth" and no_longer_than_twice(v)
-    return Pass(v.noise, v.epsilon, own, following, reach, rate, shifts and rate is not None, level)
+    return Pass(v.noise, v.epsilon, own, following, reach, rate, shifts and rate is not None)
 
 
-def no_longer_than_twice(v: Inputs) -> bool:
-    """Return whether eta <= 2/beta.
+def level(v: Inputs) -> bool:
+    """Return whether the maps are known to be 1-Lipschitz.
 
     Raises:
-        OutOfReach: it is above by no more than rounding, so that the decimals typed decide.
+        OutOfReach: they are for the decimals, and for the doubles a hair from it: 0.2 is more than the decimal.
     """
+    if v.smoothness is None or v.loss_class != "convex-smooth":
+        return False
     product = v.exact("step_size") * v.exact("smoothness")
     if 2 < product <= 2 + fmpq(1, 1 << 49):
-        raise OutOfReach("the step size is above 2/smoothness, in this reading of the two")
+        raise OutOfReach("the step size is a little above 2/smoothness, in this reading of the two")
     return bool(product <= 2)
 
 
@@ -353,7 +365,7 @@ def _hybrid(v: Inputs) -> arb:
     size, later = batch(v)
     run = run_of(v, size)
     found = last_of(run, later)
-    if run.noise == "gaussian" or not (run.level and v.dimension in (None, 1)) or infinite(found):
+    if run.noise == "gaussian" or infinite(found) or not _level(v, run).level:
         return found
     # Laplace noise: started from its shift bounds at 0, 1, 3, 7, ... steps and at the end.
     for start in sorted({later, *(2**j - 1 for j in range(later.bit_length()))}):
@@ -378,12 +390,12 @@ def _stop_nonlinear(v: Inputs) -> arb:
 
 @defines("contraction.stop_hybrid", "log_delta", slack=_SLACK, weight=15.0, known_to=f"{LONGEST} steps")
 def _stop_hybrid(v: Inputs) -> arb:
-    return _share(hybrid_left(_alone(v, run_of(v, 1)), v.records + 1 - v.index, "none"), v.records)
+    return _share(hybrid_left(_level(v, run_of(v, 1)), v.records + 1 - v.index, "none"), v.records)
 
 
-def _alone(v: Inputs, run: Pass) -> Pass:
-    """Return the run without shift bounds for Laplace noise where they are not for its dimension."""
-    return run._replace(level=run.level and (run.noise == "gaussian" or v.dimension in (None, 1)))
+def _level(v: Inputs, run: Pass) -> Pass:
+    """Return the run with whether its maps are 1-Lipschitz, and its noise one that shift bounds speak of."""
+    return run._replace(level=level(v) and (run.noise == "gaussian" or v.dimension in (None, 1)))
 
 
 # --- a pass in a random order ----------------------------------------------------------------------------------------
@@ -419,7 +431,9 @@ def averaged(v: Inputs, left: Left, *, shifts: bool = False, scaled: arb | None 
     ("none": by no more step).
     """
     plan, n = layout(v), v.records
-    run = _alone(v, run_of(v, plan.size, shifts=shifts))
+    run = run_of(v, plan.size, shifts=shifts)
+    if shifts:
+        run = _level(v, run)
     if scaled is not None:
         run = run._replace(own=run.own * scaled)
     held = min(plan.size, n)

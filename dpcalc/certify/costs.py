@@ -11,7 +11,7 @@ from typing import NamedTuple
 from flint import arb
 
 from dpcalc.certify import sums
-from dpcalc.certify.balls import Inputs, least, power, square
+from dpcalc.certify.balls import Inputs, OutOfReach, least, power, square
 from dpcalc.certify.gaussian import log_delta
 from dpcalc.certify.passes import passes_cost
 from dpcalc.certify.sampled import drift_square, gradient
@@ -140,6 +140,8 @@ def _many_tasks(v: Inputs) -> arb:
     target = -v.log_delta
     order = 4 * target / v.epsilon
     ratio = square(2 * v.lipschitz / v.sigma)
+    if not order * (order - 1) * ratio <= 2:
+        raise OutOfReach("a (a-1) Delta^2 > 2 sigma^2 at the paper's order")
     rdp = v.tasks * order * ratio * sums.harmonic(v.records) / v.records
     return (order - 1) * (rdp - v.epsilon)
 

@@ -7,7 +7,7 @@ import math
 from flint import arb, fmpz
 
 from dpcalc.certify import sums
-from dpcalc.certify.balls import ZERO, Inputs, OutOfReach, Undecided, log, rational
+from dpcalc.certify.balls import ZERO, Inputs, OutOfReach, Undecided, infinite, log, rational
 from dpcalc.certify.contraction import Pass, averaged, batch, run_of, shift_log_mu
 from dpcalc.certify.gaussian import log_delta, log_upper_tail, upper_tail
 from dpcalc.certify.passes import contraction, passes_cost, restarts_cost
@@ -27,7 +27,7 @@ def _own_noise(v: Inputs) -> arb:
 def _cyclic(v: Inputs) -> arb:
     size, later = batch(v)
     found = shift_log_mu(run_of(v, size), later)
-    return arb(0) if not found.is_finite() else arb(v.epochs).sqrt() * found.exp()
+    return arb(0) if infinite(found) else arb(v.epochs).sqrt() * found.exp()
 
 
 @defines("released.shuffle_once", "log_delta", slack=1e-9, weight=12.0)

@@ -7,7 +7,7 @@ from typing import Any
 from flint import arb
 
 from dpcalc.certify.balls import ABYSS, ZERO, Inputs, OutOfReach, infinite, least, square
-from dpcalc.certify.contraction import composed, mixture, shrunk
+from dpcalc.certify.contraction import composed, level, mixture, shrunk
 from dpcalc.certify.gaussian import log_delta, log_step
 from dpcalc.certify.table import defines
 
@@ -89,10 +89,8 @@ def _online_shift(v: Inputs) -> arb:
 
 @defines("online.hybrid", "log_delta", slack=1e-8, weight=40.0, known_to=f"{LONGEST} later records")
 def _online_hybrid(v: Inputs) -> arb:
-    level = v.loss_class == "convex-smooth" and v.smoothness is not None
-    level = level and bool(v.exact("step_size") * v.exact("smoothness") <= 2)
     stream = Stream(v)
-    return least(_online_product(v), stream.recursion(level and v.noise == "gaussian"))
+    return least(_online_product(v), stream.recursion(level(v) and v.noise == "gaussian"))
 
 
 @defines("online.laplace_shift", "log_delta", slack=1e-6, weight=40.0, known_to="200 later records")

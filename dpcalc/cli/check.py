@@ -31,6 +31,7 @@ _FEW = 20  # cases without a progress bar
     "--jobs", "-j", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes to share work."
 )
 @click.option("--fail-fast", is_flag=True, help="Stop after the first case that fails or has no answer.")
+@click.option("--certify", is_flag=True, help="Prove the guarantees in ball arithmetic; warn of those not provable so.")
 @click.option(
     "--report",
     "reports",
@@ -51,7 +52,7 @@ _FEW = 20  # cases without a progress bar
 )
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
 def command(
-    files: tuple[str, ...], pattern: str | None, listing: bool, jobs: int, fail_fast: bool, **output: Any
+    files: tuple[str, ...], pattern: str | None, listing: bool, jobs: int, fail_fast: bool, certify: bool, **output: Any
 ) -> None:
     """Run recipes: YAML files of cases, each a description of a run, a question, and gates on the answer.
 
@@ -70,7 +71,8 @@ def command(
       dpcalc check budget.yaml --report junit=gates.xml
 
     Exits with 0 if every gate held; 1 if one did not; 2 if a recipe is malformed, nothing matched, or all is skipped;
-    3 if a case has no valid bound or is infeasible; 4 on an internal error. Where several hold, 2 comes before 4,
+    3 if a case has no valid bound or is infeasible; 4 on an internal error, or if --certify finds a guarantee below
+    the truth. Where several hold, 2 comes before 4,
     4 before 3, and 3 before 1: after a 1, every gate was judged.
     """
     from dpcalc.recipes.expand import Malformed
@@ -91,7 +93,7 @@ def command(
         )
         return
     due = sum(one.entry.skip is None for one in selected)
-    with _progress(checked(selected, jobs=jobs, fail_fast=fail_fast), len(selected)) as cases:
+    with _progress(checked(selected, jobs=jobs, fail_fast=fail_fast, certify=certify), len(selected)) as cases:
         found = report("check", list(cases))
     for case in found.cases:
         for warning in case.warnings:

@@ -75,7 +75,8 @@ class Rdp(NamedTuple):
             ]
             value, order = min(found, default=(0.0, max(self.orders)))
             return Answer(value, order, "canonne")
-        return Answer(renyi.least_log_delta(self.curve, epsilon), None, "canonne")
+        value, order = renyi.least_log_delta(self.curve, epsilon)
+        return Answer(value, order if value < 0.0 else None, "canonne")
 
     def rdp(self, order: float) -> float:
         """Return the RDP at this order, rounded up."""

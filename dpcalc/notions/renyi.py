@@ -261,8 +261,10 @@ def from_orders(curve: Callable[[float], float], orders: Sequence[float], log_de
     return best._replace(at_edge=len(ranked) > 1 and best.order in (ranked[0], ranked[-1]) and best.epsilon > 0.0)
 
 
-def least_log_delta(curve: Callable[[float], float], epsilon: float, highest: float = ORDER_CEILING) -> float:
-    """Return an upper bound on ln delta at ``epsilon`` of an RDP curve: `canonne_log_delta` at its best order."""
+def least_log_delta(
+    curve: Callable[[float], float], epsilon: float, highest: float = ORDER_CEILING
+) -> tuple[float, float]:
+    """Return (an upper bound on ln delta at ``epsilon`` of an RDP curve, its order): the least `canonne_log_delta`."""
 
     def at(s: float) -> float:
         order = 1.0 + math.exp(s)
@@ -273,7 +275,8 @@ def least_log_delta(curve: Callable[[float], float], epsilon: float, highest: fl
     count = max(2, math.ceil(high - low))
     grid = [low + i * (high - low) / count for i in range(count + 1)]
     k = min(range(count + 1), key=lambda i: at(grid[i]))
-    return at(near_minimum(at, grid[max(k - 1, 0)], grid[min(k + 1, count)]))
+    s = near_minimum(at, grid[max(k - 1, 0)], grid[min(k + 1, count)])
+    return at(s), 1.0 + math.exp(s)
 
 
 def near_minimum(function: Callable[[float], float], low: float, high: float, steps: int = 40) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,7 +10,7 @@ from typing import NamedTuple
 
 from dpcalc import fitting
 from dpcalc.commands import COMMANDS, ask
-from dpcalc.errors import DpcalcError, SpecError
+from dpcalc.errors import Disproved, DpcalcError, SpecError
 from dpcalc.query import inputs_of
 from dpcalc.recipes.claims import ERRORS, Claim, Expectation, compared, verdict
 from dpcalc.recipes.expand import SETUP, Entry, Malformed, Recipe, read
@@ -78,13 +79,16 @@ def select(recipes: Iterable[Recipe], pattern: str | None = None) -> list[Select
     return chosen
 
 
-def checked(selected: Sequence[Selected], *, jobs: int = 1, fail_fast: bool = False) -> Iterator[Case]:
+def checked(
+    selected: Sequence[Selected], *, jobs: int = 1, fail_fast: bool = False, certify: bool = False
+) -> Iterator[Case]:
     """Yield the cases evaluated and judged, in their order; the results do not depend on ``jobs``.
 
     Args:
         selected: what to check.
         jobs: how many processes share the work.
         fail_fast: whether to stop after the first case that fails or has no answer.
+        certify: whether to recompute the guarantees in ball arithmetic; what could not be is a warning of its case.
 
     Raises:
         SpecError: every case is skipped, so that nothing would be checked.
@@ -96,10 +100,10 @@ def checked(selected: Sequence[Selected], *, jobs: int = 1, fail_fast: bool = Fa
 
     def outcome(entry: Entry) -> Outcome:
         if id(entry) not in known:
-            known[id(entry)] = evaluate(entry)
+            known[id(entry)] = evaluate(entry, certify=certify)
         return known[id(entry)]
 
-    ahead = _in_processes(due, jobs) if jobs > 1 and len(due) > jobs else None
+    ahead = _in_processes(due, jobs, certify) if jobs > 1 and len(due) > jobs else None
     for recipe, entry in selected:
         if ahead is not None and entry.skip is None:
             known[id(entry)] = next(ahead)
@@ -115,10 +119,12 @@ def exit_code(cases: Iterable[Case]) -> int:
     return next((code for code in PRECEDENCE if code in codes), 0)
 
 
-def evaluate(entry: Entry) -> Outcome:
+def evaluate(entry: Entry, *, certify: bool = False) -> Outcome:
     """Return the answer to a case, or why there is none."""
     try:
-        return Outcome(_answer(entry))
+        return Outcome(_answer(entry, certify))
+    except Disproved as error:
+        return Outcome(None, "Disproved", f"{error.message}: {'; '.join(error.report.splitlines())}", None, 4)
     except DpcalcError as error:
         return Outcome(None, type(error).__name__, error.message, in_words(error.hint), error.exit_code)
     except MemoryError:
@@ -130,16 +136,26 @@ def evaluate(entry: Entry) -> Outcome:
         return Outcome(None, "", f"internal error: {type(error).__name__}: {said}", "set DPCALC_DEBUG=1", 4)
 
 
-def _answer(entry: Entry) -> Case:
+def _answer(entry: Entry, certify: bool) -> Case:
     if entry.command != "train":
-        return ask(entry.command, entry.given, entry.question, notes=False, best_only=True)
+        case = ask(entry.command, entry.given, entry.question, notes=False, best_only=True, certified=certify)
+        return _warned(case) if certify else case
     setup = fitting.Setup(**{name: value for name, value in entry.given.items() if name in SETUP})
     fitting.check_setup(setup)
     run = {name: value for name, value in entry.given.items() if name not in SETUP}
-    return fitting.fitted(run, entry.question, setup).case
+    case = fitting.fitted(run, entry.question, setup).case
+    return case._replace(warnings=(*case.warnings, "what is trained is not certified")) if certify else case
 
 
-def _in_processes(entries: Sequence[Entry], jobs: int) -> Iterator[Outcome]:
+def _warned(case: Case) -> Case:
+    """Return the case with a warning for each best guarantee that could not be certified."""
+    from dpcalc.certify.case import uncertified
+
+    opened = [f"{r.bound} is not certified: {(r.details or {})['not_certified']}" for r in uncertified(case)]
+    return case._replace(warnings=(*case.warnings, *opened))
+
+
+def _in_processes(entries: Sequence[Entry], jobs: int, certify: bool) -> Iterator[Outcome]:
     """Yield the outcomes, computed by several processes."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
@@ -148,7 +164,7 @@ def _in_processes(entries: Sequence[Entry], jobs: int) -> Iterator[Outcome]:
     slim = [entry._replace(claims=(), expected=None) for entry in entries]
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _die_quietly)
     try:
-        yield from pool.map(evaluate, slim, chunksize=size)
+        yield from pool.map(functools.partial(evaluate, certify=certify), slim, chunksize=size)
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -430,7 +430,8 @@ def certified_lines(case: Case) -> list[str]:
         if "certified" in details:
             proof = details["certified"]
             within = f"{proof['quantity']} lies in [{proof['lower']}, {proof['upper']}]"
-            lines.append(f"certified: {result.bound}: {within}, at {proof['bits']} bits")
+            but = f"; not for {proof['alone']}" if "alone" in proof else ""
+            lines.append(f"certified: {result.bound}: {within}, at {proof['bits']} bits{but}")
         elif "not_certified" in details:
             lines.append(f"not certified: {result.bound}: {details['not_certified']}")
     return lines

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 from flint import arb
 
+from dpcalc import query
 from dpcalc.certify import costs, table
 from dpcalc.certify.table import definitions
 from dpcalc.cli.main import main
@@ -238,3 +239,46 @@ def test_a_cost_whose_noise_is_not_certified_is_not(cli: Cli) -> None:
     outcome = cli(*line.split(), *["--dimension", "2", "-e", "1", "-d", "1e-3", "--certify"])
     assert outcome.code == 3
     assert "the noise that keeps the budget is not certified" in outcome.err
+
+
+def test_a_delta_below_its_logarithm_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"records": 600, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.1, "noise_std": 2.0}
+    right = query.exp_up
+    monkeypatch.setattr(query, "exp_up", lambda x: right(x) * (1.0 - 2.0**-50))
+    with pytest.raises(Disproved):
+        ask("rdp", given, Question(0.7), certified=True)
+
+
+def test_a_delta_of_a_renyi_curve_is_held_against_its_order(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = f"rdp {RUN} -e 0.7 --certify"
+    assert "certified" in proofs(cli(*line.split(), "--json"))["iteration.pnsgd_rdp"]
+    right = definitions()["iteration.pnsgd_rdp"]
+    wrong = right._replace(formula=lambda v: right.formula(v) * (1 + arb(2) ** -40))
+    monkeypatch.setattr(table, "definitions", lambda: {**definitions(), "iteration.pnsgd_rdp": wrong})
+    assert cli(*line.split()).code == 4
+
+
+def test_a_step_at_the_edge_for_its_decimals_is_not_disproved_by_its_doubles(cli: Cli) -> None:
+    """0.2 is more than two tenths: ten times it is above 2, where the maps are not known to be 1-Lipschitz."""
+    line = "shuffle -n 3 --batch-size 2 -L 0.6 --smoothness 0.2 --eta 10 --sigma 1 -d 1e-5 --certify"
+    outcome = cli(*line.split(), "--json")
+    assert outcome.code == 0, outcome.err
+    told = proofs(outcome)
+    assert told["shuffle.hybrid"]["certified"]["alone"].startswith("the doubles: ")
+    assert "not for the doubles: the step size is a little above" in cli(*line.split()).out
+
+
+@pytest.mark.parametrize("step_size", ["0.5", "3"])
+def test_the_displacement_of_a_regularised_loss_is_recomputed(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, step_size: str
+) -> None:
+    line = (
+        f"hockey-stick -n 9 -i 4 --loss absolute --feature-bound 1 --regularisation 0.5 --radius 1 --eta {step_size} "
+        "--sigma 2 -e 0.1 --certify"
+    )
+    outcome = cli(*line.split(), "--json")
+    assert outcome.code == 0, outcome.err
+    assert "certified" in proofs(outcome)["contraction.product"]
+    right = loss.displacement
+    monkeypatch.setattr(loss, "displacement", lambda **told: (right(**told) or 0.0) * (1.0 - 1e-9))
+    assert cli(*line.split()).code == 4

@@ -13,7 +13,10 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from flint import arb
 
+from dpcalc.certify import table
+from dpcalc.certify.table import definitions
 from dpcalc.cli.main import main
 from dpcalc.recipes.expand import read as read_recipe
 from tests.cli.conftest import SCHEMA
@@ -237,3 +240,35 @@ cases:
     for text in (HEAD + RECIPES["typo"], HEAD + "cases: {}", "cases: {a: {}}", HEAD + "cases: {a: {skip: yes}}",
                  HEAD + "cases: {a: {command: rpd}}", HEAD + "cases: {a: {expect: {error: spec}}}"):  # fmt: skip
         assert not validator.is_valid(yaml.safe_load(text)), text
+
+
+CERTIFIED = """\
+cases:
+  open: {command: multi-epoch, algorithm: noisy-sgd, records: 50, batch_size: 5, steps: 3, noise_std: 2}
+  proved: {noise_std: 2, assert: epsilon <= 5}
+"""
+
+
+@pytest.mark.parametrize("jobs", ["", " --jobs 2"])
+def test_certify_says_what_could_not_be(run: Any, jobs: str) -> None:
+    Path("certified.yaml").write_text(HEAD + CERTIFIED, encoding="utf-8")
+    line = "certified.yaml --json" + jobs
+    assert "certified" not in run(line)[1].replace("certified.yaml", "")
+    code, out, err = run(line + " --certify")
+    assert code == 0
+    assert "warning: open: noisy_sgd.composition is not certified: composed by the law" in err
+    opened, proved = json.loads(out)["cases"]
+    assert "not_certified" in opened["results"][0]
+    assert proved["results"][0]["certified"]["quantity"] == "epsilon"
+    assert proved["check"]["status"] == "passed"
+
+
+def test_certify_exits_with_4_where_a_guarantee_is_below_the_truth(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = definitions()["iteration.pnsgd"]
+    wrong = right._replace(formula=lambda v: right.formula(v) * (1 + arb(2) ** -40))
+    monkeypatch.setattr(table, "definitions", lambda: {**definitions(), "iteration.pnsgd": wrong})
+    assert run("pass.yaml")[0] == 0
+    code, out, err = run("pass.yaml --certify --json")
+    assert code == 4
+    assert "iteration.pnsgd is below the truth" in err
+    assert "noise_std=2.0" in json.loads(out)["cases"][0]["check"]["message"]

@@ -8,6 +8,7 @@ import pytest
 
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable
 from dpcalc.notions.guarantee import Gdp, Point, Profile, Rdp, compose
+from dpcalc.notions.renyi import canonne_log_delta
 from tests.oracles import adaptive, ball, draws, exact, log_uniform, not_below, tight
 from tests.oracles import gaussian as oracle
 
@@ -107,3 +108,12 @@ def test_listed_orders_only() -> None:
     assert curve.log_delta(5.0).order in curve.orders
     assert curve.log_delta(5.0).value >= Rdp(lambda a: 0.5 * a).log_delta(5.0).value - 1e-9
     assert found.value >= Rdp(lambda a: 0.5 * a).epsilon(-10.0).value - 1e-9
+
+
+def test_a_delta_names_the_order_that_gave_it() -> None:
+    """So that it can be checked without another search; where no order says anything, none is named."""
+    curve = Rdp(lambda a: 0.5 * a)
+    found = curve.log_delta(5.0)
+    assert found.order is not None
+    assert found.value == canonne_log_delta(order=found.order, rdp=0.5 * found.order, epsilon=5.0)
+    assert Rdp(lambda a: math.inf).log_delta(5.0).order is None

@@ -142,8 +142,10 @@ def test_no_conversion_beats_the_exact_gaussian_epsilon() -> None:
         assert exact(fixed.epsilon) >= least, (mu, log_delta)
         assert fixed.epsilon >= found.epsilon * (1.0 - 1e-6)
         e = float(least)
-        profile = renyi.least_log_delta(lambda a, mu=mu: renyi.gaussian(order=a, shift=mu, scale=1.0), e)
-        assert not ball(profile) < oracle.log_delta(exact(e), exact(mu)), (mu, e)
+        value, order = renyi.least_log_delta(lambda a, mu=mu: renyi.gaussian(order=a, shift=mu, scale=1.0), e)
+        assert not ball(value) < oracle.log_delta(exact(e), exact(mu)), (mu, e)
+        again = renyi.canonne_log_delta(order=order, rdp=renyi.gaussian(order=order, shift=mu, scale=1.0), epsilon=e)
+        assert value == again
 
 
 def test_zcdp_line() -> None:
