@@ -75,9 +75,10 @@ def judge(gate: Gate, case: Case) -> Assertion:
     best = case.best
     if best is None:
         return Assertion(gate.text, False, "no guarantee", None)
-    if isinstance(gate.limit, str):
-        return Assertion(gate.text, best.bound == gate.limit, best.bound, None)
     chosen = [result for result in case.results if result.best]
+    if isinstance(gate.limit, str):
+        other = next((result.bound for result in chosen if result.bound != gate.limit), None)
+        return Assertion(gate.text, other is None, other or gate.limit, None)
     if gate.name in RISKS:
         chosen = [result for result in chosen if result.quantity == gate.name] or chosen
     value = max(quantity(result, gate.name) for result in chosen)
@@ -101,7 +102,8 @@ def quantity(result: Result, name: str) -> float:
     Raises:
         SpecError: it reports no such quantity.
     """
-    value = result.value if result.quantity == name else getattr(result, name, None)
+    kept = name in Result._fields  # `index` is also a method of every tuple
+    value = result.value if result.quantity == name else getattr(result, name) if kept else None
     if value is None:
         known = SYMBOLS[name].help if name in SYMBOLS else name
         raise SpecError(f"this query reports no {name} ({known})", f"it reports {result.quantity}")

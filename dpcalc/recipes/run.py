@@ -71,7 +71,7 @@ def select(recipes: Iterable[Recipe], pattern: str | None = None) -> list[Select
         return every
     try:
         chosen = [one for one in every if re.search(pattern, one.entry.name)]
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise SpecError(f"{pattern!r} is not a regular expression: {error}", "for example 'sweep|budget'") from None
     if not chosen:
         raise SpecError(f"no case matches {pattern!r}", f"there are {len(every)}, {every[0].entry.name} the first")

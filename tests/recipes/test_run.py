@@ -12,6 +12,8 @@ import pytest
 
 import dpcalc
 from dpcalc.commands import ask
+from dpcalc.errors import SpecError
+from dpcalc.gate import judge, parse
 from dpcalc.query import Question
 from dpcalc.recipes.claims import Lookup, claims, verdict
 from dpcalc.recipes.nodes import Field, Place, Scalar
@@ -289,3 +291,26 @@ cases:
     assert [outcome(case) for case in cases.values()] == [("passed", 0), ("passed", 0), ("passed", 0), ("error", 2)]
     assert cases["a"].training
     assert cases["a"].training["private"] is False
+
+
+def test_a_quantity_that_is_also_a_method_of_tuples(check: Any) -> None:
+    cases = check("a: {command: rdp, noise_std: 2, assert: index >= 5}")
+    assert outcome(cases["a"]) == ("error", 2)
+
+
+def test_a_gate_on_the_bound_speaks_of_every_order() -> None:
+    def result(bound: str, order: float) -> Result:
+        return Result(bound, "", "rdp", 1.0, "upper", order=order, best=True)
+
+    def passed(*bounds: str) -> bool:
+        case = Case("pnsgd", {}, tuple(result(bound, 2.0 + place) for place, bound in enumerate(bounds)))
+        return judge(parse("bound==iteration.pnsgd"), case).passed
+
+    assert passed("iteration.pnsgd", "iteration.pnsgd")
+    assert not passed("iteration.pnsgd", "iteration.pnsgd_rdp")
+
+
+@pytest.mark.parametrize("pattern", ["(?:" * 9000 + ")" * 9000, "a{99999999999999999999}"])
+def test_a_pattern_that_python_cannot_read_is_a_matter_of_usage(write: Any, pattern: str) -> None:
+    with pytest.raises(SpecError, match="is not a regular expression"):
+        dpcalc.check(write("a: {algorithm: pnsgd, noise_std: 1}"), run=pattern)
