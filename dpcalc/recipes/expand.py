@@ -258,8 +258,13 @@ class _Case:
         self.skip = self._skip()
 
     def _is_taken(self, name: str, setting: _Setting) -> bool:
-        """Return whether a parameter is set; ``null`` takes a default away."""
+        """Return whether a parameter is set; ``null`` takes a default away, written in the case and nowhere else."""
         null = isinstance(setting.node, Scalar) and setting.node.null
+        if null and setting.origin:  # else the run's own default would answer: one epoch, where none is configured
+            raise setting.place.error(
+                f"{name} is null in {clipped(setting.origin)}",
+                f"give it a value there, or write {name}: null in the case instead of referring to it",
+            )
         if name in self.known:
             return not null
         if name not in _anywhere():
