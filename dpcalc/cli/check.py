@@ -181,7 +181,7 @@ def _publish(
     """Write the reports asked for and, within GitHub Actions, annotations and the summary of the step."""
     for kind, path in destinations:
         if kind != "plot":
-            write(render(found, kind, precision=precision, baseline=baseline), path)
+            write(render(found, kind, precision=precision, baseline=baseline), path, f"--report {kind}=")
         elif any(case.best for case in found.cases):
             write_bytes(plot.of_cases(found, path), path, "--report plot=")
     if os.environ.get("GITHUB_ACTIONS") == "true":

@@ -84,7 +84,7 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
         ("pass.yaml --report html=a", 2, "not KIND=FILE"),
         ("pass.yaml --report junit=-", 2, "two outputs go to the same place"),
         ("pass.yaml --report junit=a --report sarif=./a", 2, "two outputs go to the same place"),
-        ("pass.yaml --report junit=no/where.xml", 2, "cannot write no/where.xml"),
+        ("pass.yaml --report junit=no/where.xml", 2, "choose another file for --report junit="),
         ("pass.yaml --baseline b.json", 2, "--baseline is for Markdown"),
         ("pass.yaml --report markdown=a --baseline b.json", 2, "b.json"),
     ],
@@ -147,7 +147,7 @@ def test_json(run: Any) -> None:
     assert report["cases"][0]["results"][0]["bound"] == "iteration.pnsgd"
     assert (code, out) == run("pass.yaml nothing.yaml fail.yaml --json --jobs 2")[:2]
     assert len(run("pass.yaml --format jsonl")[1].splitlines()) == 2
-    assert run("pass.yaml --format csv")[1].startswith("case,bound,")
+    assert run("pass.yaml --format csv")[1].startswith("case,algorithm,bound,")
 
 
 def test_list(run: Any) -> None:
@@ -237,3 +237,16 @@ cases:
     for text in (HEAD + RECIPES["typo"], HEAD + "cases: {}", "cases: {a: {}}", HEAD + "cases: {a: {skip: yes}}",
                  HEAD + "cases: {a: {command: rpd}}", HEAD + "cases: {a: {expect: {error: spec}}}"):  # fmt: skip
         assert not validator.is_valid(yaml.safe_load(text)), text
+
+
+def test_a_reason_is_no_command_to_the_server_that_shows_it(run: Any) -> None:
+    reasons = {"a": "::stop-commands::x", "b": "see ##[add-mask]1", "c": "##vso[task.complete result=Succeeded;]x"}
+    cases = "".join(f"  {name}: {{noise_std: 2, skip: '{reason}'}}\n" for name, reason in reasons.items())
+    Path("hostile.yaml").write_text(f"{HEAD}cases:\n{cases}  d: {{noise_std: 2, assert: epsilon <= 5}}\n", "utf-8")
+    code, out, err = run("hostile.yaml")
+    assert code == 0
+    for line in (out + err).splitlines():
+        assert not line.lstrip().startswith("::")
+        assert "##[" not in line
+        assert "##vso[" not in line
+    assert "stop-commands::x" in out
