@@ -314,3 +314,25 @@ def test_a_gate_on_the_bound_speaks_of_every_order() -> None:
 def test_a_pattern_that_python_cannot_read_is_a_matter_of_usage(write: Any, pattern: str) -> None:
     with pytest.raises(SpecError, match="is not a regular expression"):
         dpcalc.check(write("a: {algorithm: pnsgd, noise_std: 1}"), run=pattern)
+
+
+def test_a_cost_of_another_run_passes_no_gate(check: Any) -> None:
+    # Noise of 1e-9 is not (1, 1e-6)-private; the best cost is of a run whose noise is chosen for that budget.
+    cases = check(
+        """\
+        chosen: {assert: [epsilon <= 1, excess_risk <= 100]}
+        given: {noise_std: 1e-9, assert: epsilon <= 1}
+        cost: {noise_std: 1e-9, assert: excess_risk <= 100}
+        step: {step_size: 1e-9, assert: excess_risk <= 100}
+    """,
+        head="""\
+dpcalc: recipe/1
+defaults: {command: utility, loss: logistic, feature_bound: 1, records: 60000, radius: 1, dimension: 20, epsilon: 1,
+           delta: 1e-6}
+cases:
+""",
+    )
+    assert {name: outcome(case) for name, case in cases.items()} == {
+        "chosen": ("passed", 0), "given": ("error", 2), "cost": ("error", 2), "step": ("error", 2),
+    }  # fmt: skip
+    assert "no gate on it speaks of the run described" in cases["given"].check.message
