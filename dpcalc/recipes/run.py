@@ -169,7 +169,7 @@ def judged(recipe: Recipe, entry: Entry, outcome: Callable[[Entry], Outcome]) ->
         return _refused(entry, entry.expected.error, entry.expected.place, found)
     if found.case is None:
         return _error(entry, entry.place, found)
-    case = found.case._replace(notes=(*found.case.notes, *entry.notes))
+    case = found.case._replace(notes=(*found.case.notes, *entry.notes, *_by_default(found.case)))
     verdicts = [(entry.place, assertion) for assertion in case.assertions]
     said: list[Claim | Expectation] = [*entry.claims, *(entry.expected.values if entry.expected else ())]
     for claim in said:
@@ -183,6 +183,13 @@ def judged(recipe: Recipe, entry: Entry, outcome: Callable[[Entry], Outcome]) ->
         return case._replace(check=_check(entry, entry.place, "passed"))
     message = "; ".join(told(assertion, case) for _, assertion in failed)
     return case._replace(check=_check(entry, failed[0][0], "failed", message, None, 1))
+
+
+def _by_default(case: Case) -> tuple[str, ...]:
+    """Say that one pass was accounted for where the number of passes, which privacy hangs on, was not given."""
+    if case.inputs.get("epochs", (None, ""))[1] != "default":
+        return ()
+    return (f"epochs is not given: one pass of {case.algorithm} is accounted for",)
 
 
 def _verdict(claim: Claim | Expectation, case: Case, recipe: Recipe, outcome: Callable[[Entry], Outcome]) -> Assertion:

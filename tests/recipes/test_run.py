@@ -336,3 +336,13 @@ cases:
         "chosen": ("passed", 0), "given": ("error", 2), "cost": ("error", 2), "step": ("error", 2),
     }  # fmt: skip
     assert "no gate on it speaks of the run described" in cases["given"].check.message
+
+
+def test_passes_that_were_not_given_are_told(check: Any) -> None:
+    cases = check("""\
+        a: {algorithm: shuffled-epochs, noise_std: 2, assert: epsilon <= 5}
+        b: {algorithm: shuffled-epochs, noise_std: 2, epochs: 1, assert: epsilon <= 5}
+        c: {algorithm: shuffled, noise_std: 2, assert: epsilon <= 5}
+    """)
+    said = "epochs is not given: one pass of shuffled-epochs is accounted for"
+    assert {name: said in case.notes for name, case in cases.items()} == {"a": True, "b": False, "c": False}
