@@ -143,12 +143,17 @@ def _in_processes(entries: Sequence[Entry], jobs: int) -> Iterator[Outcome]:
     """Yield the outcomes, computed by several processes."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
 
     size = max(1, len(entries) // (jobs * _CHUNKS))
     slim = [entry._replace(claims=(), expected=None) for entry in entries]
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _die_quietly)
     try:
         yield from pool.map(evaluate, slim, chunksize=size)
+    except BrokenProcessPool:
+        raise DpcalcError(
+            "a process that shared the work was ended from outside", "fewer --jobs need less memory"
+        ) from None
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -85,6 +85,8 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
         ("pass.yaml --report junit=-", 2, "two outputs go to the same place"),
         ("pass.yaml --report junit=a --report sarif=./a", 2, "two outputs go to the same place"),
         ("pass.yaml --report junit=no/where.xml", 2, "choose another file for --report junit="),
+        ("pass.yaml fail.yaml --report json=./fail.yaml", 2, "the recipe fail.yaml would be written over"),
+        ("pass.yaml -o pass.yaml", 2, "the recipe pass.yaml would be written over"),
         ("pass.yaml --baseline b.json", 2, "--baseline is for Markdown"),
         ("pass.yaml --report markdown=a --baseline b.json", 2, "b.json"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -346,3 +347,15 @@ def test_passes_that_were_not_given_are_told(check: Any) -> None:
     """)
     said = "epochs is not given: one pass of shuffled-epochs is accounted for"
     assert {name: said in case.notes for name, case in cases.items()} == {"a": True, "b": False, "c": False}
+
+
+def _die(_: object) -> None:
+    os._exit(1)
+
+
+def test_a_process_that_dies_passes_nothing(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpcalc.recipes.run.evaluate", _die)
+    path = write("a: {algorithm: pnsgd, matrix: {noise_std: [1, 2, 3]}}")
+    with pytest.raises(dpcalc.DpcalcError, match="ended from outside") as caught:
+        dpcalc.check(path, jobs=2)
+    assert caught.value.exit_code == 4
