@@ -395,8 +395,11 @@ def schema(name: str = "report") -> dict[str, Any]:
     Raises:
         SpecError: there is none of this name.
     """
+    from dpcalc.recipes.schema import recipe_schema
     from dpcalc.references import read
 
+    if name == "recipe":  # what is shipped is a frame, which the records of the parameters fill
+        return recipe_schema()
     try:
         found: dict[str, Any] = json.loads(read(f"{os.path.basename(name)}-1.schema.json"))
     except FileNotFoundError:
@@ -440,11 +443,15 @@ def _read(command: str, given: Mapping[str, Any]) -> _Asked:
     """Return what the keywords ask.
 
     Raises:
-        SpecError: a gate does not parse, a list is empty, or certify is neither True nor False.
+        SpecError: a gate does not parse, a list is empty, certify is neither True nor False, or a keyword is unknown, be
+            it None.
     """
+    for name in given:
+        if name not in (*COMMANDS[command].parameters, "schedule", *QUESTION):
+            raise _unknown(command, name)
     values = {name: value for name, value in given.items() if value is not None}
-    orders = tuple(float(order) for order in _several("order", values.pop("order", ())))
-    gates = [parse(text) for text in _several("gates", values.pop("gates", ()))]
+    orders = tuple(float(symbols.check("order", order)) for order in _several("order", values.pop("order", ())))
+    gates = [_gate(text) for text in _several("gates", values.pop("gates", ()))]
     solve = values.pop("solve", None)
     certify = values.pop("certify", False) if command != "train" else False
     if not isinstance(certify, bool):
@@ -459,6 +466,24 @@ def _read(command: str, given: Mapping[str, Any]) -> _Asked:
         raise SpecError(f"{empty[0]} has no value", "give one, or leave it out")
     runs = [dict(zip(sweeps, chosen, strict=True)) for chosen in itertools.product(*sweeps.values())]
     return _Asked(runs, orders, solve, gates, certify)
+
+
+def _unknown(command: str, name: str) -> SpecError:
+    """Return the error about a keyword that a function does not take."""
+    from dpcalc.recipes.nodes import near
+
+    flags = {flag.lstrip("-"): symbol.name for symbol in SYMBOLS.values() for flag in symbol.flags}
+    known = (*COMMANDS[command].parameters, *QUESTION)
+    return SpecError(
+        f"{command} does not take {name}",
+        f"did you mean {flags[name]}?" if flags.get(name) in known else near(name, known),
+    )
+
+
+def _gate(text: Any) -> Gate:
+    if not isinstance(text, str):
+        raise SpecError(f"{text!r} is not an assertion", "write it as text, for example 'epsilon<=1'")
+    return parse(text)
 
 
 def _answered(command: str, asked: _Asked, alone: Callable[..., Case], among_others: Callable[..., Case]) -> Report:
@@ -505,7 +530,7 @@ def _delta(delta: float | str | None) -> tuple[float | None, float | None]:
 
 
 def check(
-    paths: str | Sequence[str],
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     run: str | None = None,
     jobs: int = 1,
@@ -530,5 +555,6 @@ def check(
     """
     from dpcalc.recipes.run import checked, read_all, select
 
-    chosen = select(read_all([paths] if isinstance(paths, str) else paths), run)
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    chosen = select(read_all([os.fsdecode(path) for path in several]), run)
     return report("check", list(checked(chosen, jobs=jobs, fail_fast=fail_fast, certify=certify)))

@@ -13,6 +13,8 @@ from dpcalc.spec.symbols import SYMBOLS
 
 _OPERATORS = ("<=", ">=", "==", "<", ">")
 _BOUNDED_ABOVE = ("epsilon", "delta", "log_delta", "mu", "rdp", "excess_risk", "empirical_excess_risk")
+RAN = ("noise_std", "step_size", "steps")
+"""What a cost may choose itself."""
 QUANTITIES = (*_BOUNDED_ABOVE, "bound", *DIRECTIONS)
 """What an assertion may speak of."""
 
@@ -70,16 +72,19 @@ def judge(gate: Gate, case: Case) -> Assertion:
     """Return the verdict of a gate on the best guarantee of a case (of every order); unrounded values are compared.
 
     Raises:
-        SpecError: the case reports no such quantity.
+        SpecError: the case reports no such quantity, or it is of another run than was described.
     """
     best = case.best
     if best is None:
         return Assertion(gate.text, False, "no guarantee", None)
-    if isinstance(gate.limit, str):
-        return Assertion(gate.text, best.bound == gate.limit, best.bound, None)
     chosen = [result for result in case.results if result.best]
+    if isinstance(gate.limit, str):
+        other = next((result.bound for result in chosen if result.bound != gate.limit), None)
+        return Assertion(gate.text, other is None, other or gate.limit, None)
     if gate.name in RISKS:
         chosen = [result for result in chosen if result.quantity == gate.name] or chosen
+    for result in chosen:
+        _refuse_another_run(result, case)
     value = max(quantity(result, gate.name) for result in chosen)
     limit, compared = gate.limit, value
     if gate.log_limit is not None and best.log_delta is not None and min(gate.log_limit, best.log_delta) < -690.0:
@@ -95,13 +100,29 @@ def judge(gate: Gate, case: Case) -> Assertion:
     return Assertion(gate.text, passed, value, slack)
 
 
+def _refuse_another_run(result: Result, case: Case) -> None:
+    """Raise SpecError where a cost is of a run with other noise or steps than those given."""
+    if result.quantity not in RISKS:
+        return
+    ran = dict(result.details or {})
+    if result.epsilon is not None:
+        ran.setdefault("noise_std", None)  # chosen for the budget
+    other = [name for name in RAN if name in ran and name in case.inputs and case.inputs[name][0] != ran[name]]
+    if other:
+        raise SpecError(
+            f"{result.bound} chooses {', '.join(other)} itself: no gate on it speaks of the run described",
+            f"leave out {', '.join(other)}; or ask another command what the run's epsilon is",
+        )
+
+
 def quantity(result: Result, name: str) -> float:
     """Return a quantity of a result.
 
     Raises:
         SpecError: it reports no such quantity.
     """
-    value = result.value if result.quantity == name else getattr(result, name, None)
+    kept = name in Result._fields  # `index` is also a method of every tuple
+    value = result.value if result.quantity == name else getattr(result, name) if kept else None
     if value is None:
         known = SYMBOLS[name].help if name in SYMBOLS else name
         raise SpecError(f"this query reports no {name} ({known})", f"it reports {result.quantity}")

@@ -9,8 +9,8 @@ import sys
 from dpcalc.errors import SpecError
 
 
-def write(text: str, path: str | None) -> None:
-    """Write ``text`` to ``path`` atomically, or to stdout where path is None or ``-``.
+def write(text: str, path: str | None, option: str = "-o") -> None:
+    """Write ``text`` to ``path`` atomically, or to stdout where path is None or ``-``; ``option`` named the path.
 
     Raises:
         SpecError: the file cannot be written; nothing of it was changed.
@@ -19,7 +19,7 @@ def write(text: str, path: str | None) -> None:
         _print(text)
         return
     assert path is not None
-    write_bytes(text.encode("utf-8", "backslashreplace"), path, "-o")
+    write_bytes(text.encode("utf-8", "backslashreplace"), path, option)
 
 
 def write_bytes(data: bytes, path: str, option: str) -> None:

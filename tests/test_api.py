@@ -161,6 +161,7 @@ def test_bounds_of_a_described_run() -> None:
 
 def test_schemas_are_parsed(capsys: pytest.CaptureFixture[str]) -> None:
     assert dpcalc.schema() == json.loads(through_the_shell(capsys, "schema"))
+    assert dpcalc.schema("recipe") == json.loads(through_the_shell(capsys, "schema recipe"))
     with pytest.raises(dpcalc.SpecError, match="no schema"):
         dpcalc.schema("../references")
 
@@ -215,11 +216,32 @@ def test_what_a_sweep_cannot_cover_says_why() -> None:
         ({"delta": float("nan")}, "delta is nan"),
         ({"gates": "nonsense"}, "not an assertion"),
         ({"certify": "yes"}, "certify is 'yes'"),
+        ({"gates": 1}, "1 is not an assertion"),
+        ({"gates": [b"epsilon<=1"]}, "is not an assertion"),
+        ({"gate": None}, "does not take gate"),
+        ({"records": 10**400}, "records has more than 300 digits"),
+        ({"epsilon": 10**400}, "epsilon has more than 300 digits"),
+        ({"order": "x"}, "order is 'x'"),
+        ({"order": True}, "order is True"),
+        ({"order": 10**400}, "order has more than 300 digits"),
     ],
 )
 def test_refusals(given: dict[str, Any], text: str) -> None:
     with pytest.raises(dpcalc.SpecError, match=text):
         dpcalc.rdp(**{**RUN, **({} if "epsilon" in given else {"delta": 1e-6}), **given})
+
+
+@pytest.mark.parametrize(("name", "meant"), [("gate", "gates"), ("sigma", "noise_std"), ("noisestd", "noise_std")])
+def test_an_unknown_keyword_names_what_may_be_meant(name: str, meant: str) -> None:
+    with pytest.raises(dpcalc.SpecError, match=f"does not take {name}") as caught:
+        dpcalc.rdp(delta=1e-6, **{**RUN, name: 1})
+    assert caught.value.hint == f"did you mean {meant}?"
+
+
+def test_a_recipe_may_be_given_by_a_path_object() -> None:
+    found = dpcalc.check(ROOT / "recipes" / "budget.yaml")
+    assert found == dpcalc.check([ROOT / "recipes" / "budget.yaml"])
+    assert {case.check.file for case in found.cases if case.check} == {str(ROOT / "recipes" / "budget.yaml")}
 
 
 def test_formats_are_checked() -> None:

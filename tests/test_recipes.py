@@ -7,10 +7,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+import yaml
 
 from dpcalc.cli.main import main
 from dpcalc.recipes.run import checked, exit_code, read_all, select
+from dpcalc.recipes.schema import recipe_schema
 
 ROOT = Path(__file__).resolve().parents[1]
 RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
@@ -31,6 +34,27 @@ def test_recipes_pass(path: Path) -> None:
     assert [(case.check.name, case.check.message) for case in cases if case.check and case.check.exit_code] == []
     assert exit_code(cases) == 0
     assert all(case.assertions for case in cases)
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_recipes_keep_to_the_schema(path: Path) -> None:
+    jsonschema.Draft202012Validator(recipe_schema()).validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["asert: epsilon <= 1", "assert: 1", "noise_std: yes", "skip: 0", "expect: {epsilom: 1}", "expect: {error: none}",
+     "matrix: {noise_st: 1}", "algorithm: shufled", "from: config.txt#/a", "noise_std: {from: c.yaml#/x, more: 1}"],
+)  # fmt: skip
+def test_the_schema_refuses_what_is_no_recipe(case: str) -> None:
+    recipe = yaml.safe_load(f"dpcalc: recipe/1\ncases:\n  a: {{{case}}}\n")
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(recipe_schema()).validate(recipe)
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_every_recipe_is_listed(path: Path) -> None:
+    assert f"[{path.name}]({path.name})" in (ROOT / "recipes" / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)

@@ -78,7 +78,7 @@ def command(
     from dpcalc.recipes.expand import Malformed
     from dpcalc.recipes.run import checked, exit_code, malformed, read_all, select
 
-    destinations = _destinations(output)
+    destinations = _destinations(output, files)
     baseline = _baseline(output.pop("baseline"), output, destinations)
     try:
         selected = select(read_all(files), pattern)
@@ -110,17 +110,20 @@ def command(
         raise click.exceptions.Exit(code)
 
 
-def _destinations(output: dict[str, Any]) -> list[tuple[str, str]]:
+def _destinations(output: dict[str, Any], files: Sequence[str]) -> list[tuple[str, str]]:
     """Return the reports asked for, kind and file, and check every option that says where something is written.
 
     Raises:
-        SpecError: a kind is unknown, or two things would be written to one place.
+        SpecError: a kind is unknown, or two things would be written to one place, or one over a recipe.
     """
     output["format"] = format_of(output)
     found = [_destination(text) for text in output.pop("reports")]
     places = [_real(path) for path in (output["output"], *(path for _, path in found))]
     if len(set(places)) < len(places):
         raise SpecError("two outputs go to the same place", "give each a file of its own, with -o and --report")
+    for file in files:
+        if file != "-" and _real(file) in places:
+            raise SpecError(f"the recipe {printable(file)} would be written over", "choose another file for the output")
     return found
 
 
@@ -183,7 +186,7 @@ def _publish(
     """Write the reports asked for and, within GitHub Actions, annotations and the summary of the step."""
     for kind, path in destinations:
         if kind != "plot":
-            write(render(found, kind, precision=precision, baseline=baseline), path)
+            write(render(found, kind, precision=precision, baseline=baseline), path, f"--report {kind}=")
         elif any(case.best for case in found.cases):
             write_bytes(plot.of_cases(found, path), path, "--report plot=")
     if os.environ.get("GITHUB_ACTIONS") == "true":

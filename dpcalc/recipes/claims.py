@@ -274,7 +274,7 @@ def compared(expectation: Expectation, case: Case) -> Assertion:
     if best is None:
         return Assertion(f"{name}=={wanted}", False, "no guarantee", None)
     if isinstance(wanted, str):
-        return Assertion(f"bound=={wanted}", best.bound == wanted, best.bound, None)
+        return judge(Gate(f"bound=={wanted}", "bound", "==", wanted), case)
     value = max(quantity(result, name) for result in _chosen(case, name))
     slack = tolerance * abs(wanted) - abs(value - wanted)
     return Assertion(f"{name}=={wanted!r} within {tolerance:g}", slack >= 0.0, value, slack)

@@ -51,7 +51,7 @@ SETUP = tuple(name for name in Setup._fields if name != "output")
 """What `train` takes beside the parameters of its run; a recipe writes no model."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
-_NO_REASON = ("true", "false", "yes", "no", "on", "off", "y", "n", "null", "~")
+_NO_REASON = ("true", "false", "yes", "no", "on", "off", "y", "n", "t", "f", "null", "none")
 _FLAGS = {flag.lstrip("-"): symbol.name for symbol in SYMBOLS.values() for flag in symbol.flags}
 
 
@@ -251,15 +251,21 @@ class _Case:
         }
         taken = {key: s for key, s in settings.items() if s.origin and key in self.base}
         self.notes = tuple(f"{key} is that of {setting.origin}" for key, setting in taken.items())
-        self.claims = shared.claims + (claims(self.body.fields["assert"]) if "assert" in self.body.fields else ())
+        self.own = claims(self.body.fields["assert"]) if "assert" in self.body.fields else ()
+        self.claims = shared.claims + self.own
         self.expected = expected(self.body.fields["expect"]) if "expect" in self.body.fields else None
         if self.expected and self.expected.error and "assert" in self.body.fields:
             raise self.expected.place.error("an error is expected, and something asserted", "keep one of the two")
         self.skip = self._skip()
 
     def _is_taken(self, name: str, setting: _Setting) -> bool:
-        """Return whether a parameter is set; ``null`` takes a default away."""
+        """Return whether a parameter is set; ``null`` takes a default away, written in the case and nowhere else."""
         null = isinstance(setting.node, Scalar) and setting.node.null
+        if null and setting.origin:  # else the run's own default would answer: one epoch, where none is configured
+            raise setting.place.error(
+                f"{name} is null in {clipped(setting.origin)}",
+                f"give it a value there, or write {name}: null in the case instead of referring to it",
+            )
         if name in self.known:
             return not null
         if name not in _anywhere():
@@ -299,7 +305,7 @@ class _Case:
         if field is None:
             return None
         reason = text(field.node, "skip")
-        if reason.lower() in _NO_REASON:
+        if reason.strip().lower() in _NO_REASON or not any(letter.isalpha() for letter in reason):
             raise field.node.place.error("skip needs a reason", "write why, or leave skip out")
         return " ".join(reason.split())
 
@@ -320,7 +326,17 @@ class _Case:
         twice = repeated(entry.name for entry in made)
         if twice is not None:
             raise self.place.error(f"{clipped(twice)} is there twice", "an include adds a case: leave it out")
+        if len(made) == 1:
+            self._refuse_itself((self.name, made[0].name))
         return made
+
+    def _refuse_itself(self, names: tuple[str, ...]) -> None:
+        """Raise RecipeError where the case's own gate compares a quantity with itself, whose verdict is always one."""
+        for claim in self.own:
+            if any(r.name in names and r.quantity == claim.gate.name for r in claim.references):
+                raise claim.place.error(
+                    f"{claim.gate.name} of case {self.name} is compared with itself", "name another case, or a number"
+                )
 
     @property
     def _has_base(self) -> bool:

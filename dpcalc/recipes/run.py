@@ -72,7 +72,7 @@ def select(recipes: Iterable[Recipe], pattern: str | None = None) -> list[Select
         return every
     try:
         chosen = [one for one in every if re.search(pattern, one.entry.name)]
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise SpecError(f"{pattern!r} is not a regular expression: {error}", "for example 'sweep|budget'") from None
     if not chosen:
         raise SpecError(f"no case matches {pattern!r}", f"there are {len(every)}, {every[0].entry.name} the first")
@@ -159,12 +159,17 @@ def _in_processes(entries: Sequence[Entry], jobs: int, certify: bool) -> Iterato
     """Yield the outcomes, computed by several processes."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
 
     size = max(1, len(entries) // (jobs * _CHUNKS))
     slim = [entry._replace(claims=(), expected=None) for entry in entries]
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _die_quietly)
     try:
         yield from pool.map(functools.partial(evaluate, certify=certify), slim, chunksize=size)
+    except BrokenProcessPool:
+        raise DpcalcError(
+            "a process that shared the work was ended from outside", "fewer --jobs need less memory"
+        ) from None
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -185,7 +190,7 @@ def judged(recipe: Recipe, entry: Entry, outcome: Callable[[Entry], Outcome]) ->
         return _refused(entry, entry.expected.error, entry.expected.place, found)
     if found.case is None:
         return _error(entry, entry.place, found)
-    case = found.case._replace(notes=(*found.case.notes, *entry.notes))
+    case = found.case._replace(notes=(*found.case.notes, *entry.notes, *_by_default(found.case)))
     verdicts = [(entry.place, assertion) for assertion in case.assertions]
     said: list[Claim | Expectation] = [*entry.claims, *(entry.expected.values if entry.expected else ())]
     for claim in said:
@@ -199,6 +204,13 @@ def judged(recipe: Recipe, entry: Entry, outcome: Callable[[Entry], Outcome]) ->
         return case._replace(check=_check(entry, entry.place, "passed"))
     message = "; ".join(told(assertion, case) for _, assertion in failed)
     return case._replace(check=_check(entry, failed[0][0], "failed", message, None, 1))
+
+
+def _by_default(case: Case) -> tuple[str, ...]:
+    """Say that one pass was accounted for where the number of passes, which privacy hangs on, was not given."""
+    if case.inputs.get("epochs", (None, ""))[1] != "default":
+        return ()
+    return (f"epochs is not given: one pass of {case.algorithm} is accounted for",)
 
 
 def _verdict(claim: Claim | Expectation, case: Case, recipe: Recipe, outcome: Callable[[Entry], Outcome]) -> Assertion:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from dpcalc.commands import COMMANDS
+from dpcalc.gate import QUANTITIES
 from dpcalc.recipes.expand import vocabulary
 from dpcalc.recipes.values import COUNTS, MANY
 from dpcalc.references import read
@@ -20,6 +21,7 @@ def recipe_schema() -> dict[str, Any]:
         "enum": list(COMMANDS),
         "description": "; ".join(f"{command.name}: {command.help}" for command in COMMANDS.values()),
     }
+    schema["$defs"]["expect"]["propertyNames"] = {"enum": ["tolerance", "error", *QUANTITIES]}
     schema["$defs"]["settings"] = {"properties": {name: _setting(name) for name in names}}
     schema["$defs"]["varied"] = {
         "properties": {name: _axis(name) for name in names}, "additionalProperties": False,

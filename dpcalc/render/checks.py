@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dpcalc.render.check.words import checked, findings, place, printable, rows, summary
@@ -47,8 +48,13 @@ def _reasons(report: Report, precision: int) -> list[str]:
     for check, case in checked(report):
         if check.status != "passed":
             lines.append(f"{_MARKS[check.status]} {printable(check.name)} at {place(check)}")
-            lines += [f"  {finding}" for finding in findings(check, case, precision)]
+            lines += [f"  {_inert(finding)}" for finding in findings(check, case, precision)]
     return lines
+
+
+def _inert(text: str) -> str:
+    """Return a line in which no CI server sees a command: ``::`` where it starts, ``##[`` or ``##vso[`` anywhere."""
+    return re.sub(r"^(?=::)|(?<=##)(?=\w*\[)", r"\\", text)
 
 
 def _theorems(report: Report) -> list[str]:

@@ -199,6 +199,8 @@ def check(name: str, value: float | int | str) -> float | int | str:
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise SpecError(f"{name} is {value!r}; it must be {symbol.domain}", f"write {symbol.flag} as a plain number")
+    if isinstance(value, int) and abs(value) > 10**300:
+        raise SpecError(f"{name} has more than 300 digits; it must be {symbol.domain}", "check the unit")
     if symbol.integer and value != int(value if math.isfinite(value) else 0):
         raise SpecError(f"{name} is {value!r}; it must be {symbol.domain}")
     low_ok = value > symbol.low if symbol.open_ends in ("both", "low") else value >= symbol.low

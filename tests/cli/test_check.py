@@ -87,7 +87,9 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
         ("pass.yaml --report html=a", 2, "not KIND=FILE"),
         ("pass.yaml --report junit=-", 2, "two outputs go to the same place"),
         ("pass.yaml --report junit=a --report sarif=./a", 2, "two outputs go to the same place"),
-        ("pass.yaml --report junit=no/where.xml", 2, "cannot write no/where.xml"),
+        ("pass.yaml --report junit=no/where.xml", 2, "choose another file for --report junit="),
+        ("pass.yaml fail.yaml --report json=./fail.yaml", 2, "the recipe fail.yaml would be written over"),
+        ("pass.yaml -o pass.yaml", 2, "the recipe pass.yaml would be written over"),
         ("pass.yaml --baseline b.json", 2, "--baseline is for Markdown"),
         ("pass.yaml --report markdown=a --baseline b.json", 2, "b.json"),
     ],
@@ -272,3 +274,16 @@ def test_certify_exits_with_4_where_a_guarantee_is_below_the_truth(run: Any, mon
     assert code == 4
     assert "iteration.pnsgd is below the truth" in err
     assert "noise_std=2.0" in json.loads(out)["cases"][0]["check"]["message"]
+
+
+def test_a_reason_is_no_command_to_the_server_that_shows_it(run: Any) -> None:
+    reasons = {"a": "::stop-commands::x", "b": "see ##[add-mask]1", "c": "##vso[task.complete result=Succeeded;]x"}
+    cases = "".join(f"  {name}: {{noise_std: 2, skip: '{reason}'}}\n" for name, reason in reasons.items())
+    Path("hostile.yaml").write_text(f"{HEAD}cases:\n{cases}  d: {{noise_std: 2, assert: epsilon <= 5}}\n", "utf-8")
+    code, out, err = run("hostile.yaml")
+    assert code == 0
+    for line in (out + err).splitlines():
+        assert not line.lstrip().startswith("::")
+        assert "##[" not in line
+        assert "##vso[" not in line
+    assert "stop-commands::x" in out

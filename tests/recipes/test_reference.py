@@ -139,3 +139,22 @@ def test_what_both_a_case_and_its_mapping_set_is_refused(bad: Any) -> None:
     assert "unknown key 'colour'" in bad("a: {from: c.yaml#/run}")
     assert "is no mapping of parameters" in bad("a: {from: c.yaml#/run/colour}")
     assert HEAD.startswith("dpcalc")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: {algorithm: shuffled-epochs, noise_std: 2, epochs: {from: 'c.yaml#/train/epochs'}}",
+        "a: {algorithm: shuffled-epochs, noise_std: 2, from: 'c.yaml#/train'}",
+    ],
+)
+def test_a_null_in_a_configuration_is_no_answer(bad: Any, text: str) -> None:
+    # Read as "not given", the number of epochs would be 1, and a gate on many of them would hold.
+    Path("c.yaml").write_text("train: {epochs: ~}\n", encoding="utf-8")
+    assert "epochs is null in 'c.yaml#/train/epochs' | give it a value there" in bad(text)
+
+
+def test_a_null_by_default_that_a_case_replaces(good: Any) -> None:
+    Path("c.json").write_text('{"epochs": null}', encoding="utf-8")
+    head = "dpcalc: recipe/1\ndefaults: {algorithm: cyclic, noise_std: 2, epochs: {from: 'c.json#/epochs'}}\ncases:\n"
+    assert good("a: {epochs: 3}", head=head).entries["a"].given["epochs"] == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 
 import dpcalc
 from dpcalc.commands import ask
+from dpcalc.errors import SpecError
+from dpcalc.gate import judge, parse
 from dpcalc.query import Question
 from dpcalc.recipes.claims import Lookup, claims, verdict
 from dpcalc.recipes.nodes import Field, Place, Scalar
@@ -289,3 +292,70 @@ cases:
     assert [outcome(case) for case in cases.values()] == [("passed", 0), ("passed", 0), ("passed", 0), ("error", 2)]
     assert cases["a"].training
     assert cases["a"].training["private"] is False
+
+
+def test_a_quantity_that_is_also_a_method_of_tuples(check: Any) -> None:
+    cases = check("a: {command: rdp, noise_std: 2, assert: index >= 5}")
+    assert outcome(cases["a"]) == ("error", 2)
+
+
+def test_a_gate_on_the_bound_speaks_of_every_order() -> None:
+    def result(bound: str, order: float) -> Result:
+        return Result(bound, "", "rdp", 1.0, "upper", order=order, best=True)
+
+    def passed(*bounds: str) -> bool:
+        case = Case("pnsgd", {}, tuple(result(bound, 2.0 + place) for place, bound in enumerate(bounds)))
+        return judge(parse("bound==iteration.pnsgd"), case).passed
+
+    assert passed("iteration.pnsgd", "iteration.pnsgd")
+    assert not passed("iteration.pnsgd", "iteration.pnsgd_rdp")
+
+
+@pytest.mark.parametrize("pattern", ["(?:" * 9000 + ")" * 9000, "a{99999999999999999999}"])
+def test_a_pattern_that_python_cannot_read_is_a_matter_of_usage(write: Any, pattern: str) -> None:
+    with pytest.raises(SpecError, match="is not a regular expression"):
+        dpcalc.check(write("a: {algorithm: pnsgd, noise_std: 1}"), run=pattern)
+
+
+def test_a_cost_of_another_run_passes_no_gate(check: Any) -> None:
+    # Noise of 1e-9 is not (1, 1e-6)-private; the best cost is of a run whose noise is chosen for that budget.
+    cases = check(
+        """\
+        chosen: {assert: [epsilon <= 1, excess_risk <= 100]}
+        given: {noise_std: 1e-9, assert: epsilon <= 1}
+        cost: {noise_std: 1e-9, assert: excess_risk <= 100}
+        step: {step_size: 1e-9, assert: excess_risk <= 100}
+    """,
+        head="""\
+dpcalc: recipe/1
+defaults: {command: utility, loss: logistic, feature_bound: 1, records: 60000, radius: 1, dimension: 20, epsilon: 1,
+           delta: 1e-6}
+cases:
+""",
+    )
+    assert {name: outcome(case) for name, case in cases.items()} == {
+        "chosen": ("passed", 0), "given": ("error", 2), "cost": ("error", 2), "step": ("error", 2),
+    }  # fmt: skip
+    assert "no gate on it speaks of the run described" in cases["given"].check.message
+
+
+def test_passes_that_were_not_given_are_told(check: Any) -> None:
+    cases = check("""\
+        a: {algorithm: shuffled-epochs, noise_std: 2, assert: epsilon <= 5}
+        b: {algorithm: shuffled-epochs, noise_std: 2, epochs: 1, assert: epsilon <= 5}
+        c: {algorithm: shuffled, noise_std: 2, assert: epsilon <= 5}
+    """)
+    said = "epochs is not given: one pass of shuffled-epochs is accounted for"
+    assert {name: said in case.notes for name, case in cases.items()} == {"a": True, "b": False, "c": False}
+
+
+def _die(_: object) -> None:
+    os._exit(1)
+
+
+def test_a_process_that_dies_passes_nothing(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpcalc.recipes.run.evaluate", _die)
+    path = write("a: {algorithm: pnsgd, matrix: {noise_std: [1, 2, 3]}}")
+    with pytest.raises(dpcalc.DpcalcError, match="ended from outside") as caught:
+        dpcalc.check(path, jobs=2)
+    assert caught.value.exit_code == 4

@@ -309,6 +309,15 @@ def test_cases_come_and_go_and_end_differently() -> None:
     assert "| `budget` |  | `passed` | `failed` | verdict |" in changed([PASSED], [failed])
 
 
+def test_gates_that_are_others() -> None:
+    weaker = Assertion("epsilon <= 100", True, 1.23456789, 98.0)
+    lines = changed([PASSED], [case(EPSILON, gates=[weaker])])
+    assert lines[0] == "Against the baseline: 0 numbers moved, 1 with other gates."
+    assert lines[4:5] == ["| `budget` |  | `epsilon <= 2` | `epsilon <= 100` | gates |"]
+    assert "| `budget` |  | `epsilon <= 2` |  | gates |" in changed([PASSED], [case(EPSILON)])
+    assert "| `budget` |  |  | `epsilon <= 2` | gates |" in changed([case(EPSILON)], [PASSED])
+
+
 def test_orders_are_told_apart() -> None:
     at = [EPSILON._replace(quantity="rdp", value=v, order=a) for v, a in ((0.5, 2.0), (1.0, 4.0))]
     lines = changed([case(*at)], [case(at[0], at[1]._replace(value=2.0))])
@@ -327,7 +336,9 @@ def test_a_baseline_is_read_from_a_file(tmp_path: Path) -> None:
      '{"schema": "dpcalc.report/1", "command": "check", "cases": [{"check": {}, "results": []}]}',
      '{"schema": "dpcalc.report/1", "command": "check", "cases": 1}',
      '{"schema": "dpcalc.report/1", "command": "check", "cases": [{"check": {"file": "a", "name": "b", "status": '
-     '"passed"}, "results": [{"best": true, "quantity": "epsilon", "value": VALUE}]}]}'],
+     '"passed"}, "results": [{"best": true, "quantity": "epsilon", "value": VALUE}]}]}',
+     '{"schema": "dpcalc.report/1", "command": "check", "cases": [{"check": {"file": "a", "name": "b", "status": '
+     '"passed"}, "results": [], "assertions": [{"text": 1}]}]}'],
 )  # fmt: skip
 @pytest.mark.parametrize("value", ["NaN", '"1"', "1e999", "true", "1" + "0" * 400])
 def test_other_files_are_no_baseline(text: str, value: str, tmp_path: Path) -> None:

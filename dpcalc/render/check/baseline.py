@@ -23,7 +23,7 @@ _Key = tuple[str, str, str, float | None]
 
 
 class Change(NamedTuple):
-    """A number, a verdict or a case that is not what it was; ``before`` or ``after`` is empty where there is none."""
+    """A number, a verdict, a gate or a case that is not what it was; what there was not is empty."""
 
     file: str
     name: str
@@ -50,6 +50,7 @@ def load(path: str) -> dict[str, Any]:
     try:
         found = json.loads(data.decode("utf-8"), parse_constant=_refuse)
         numbers_of(found)
+        _gates(found)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise SpecError(f"the baseline {shown} is no JSON report of dpcalc check", _HINT) from None
     return dict(found)
@@ -103,7 +104,7 @@ def _size(result: Mapping[str, Any]) -> float | None:
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any], precision: int) -> list[Change]:
-    """Return what differs between two envelopes: cases removed and new, verdicts, and numbers that moved."""
+    """Return what differs between two envelopes: cases removed and new, verdicts, gates, and numbers that moved."""
     old, new = _verdicts(before), _verdicts(after)
     found = [Change(*where, "", status, "", "removed") for where, status in old.items() if where not in new]
     found += [Change(*where, "", "", status, "new") for where, status in new.items() if where not in old]
@@ -112,11 +113,29 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any], precision: int)
         for where, status in new.items()
         if where in old and old[where] != status
     ]
+    found += _other_gates(_gates(before), _gates(after))
     return found + _moved(numbers_of(before), numbers_of(after), precision)
 
 
 def _verdicts(envelope: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     return {_where(case): case["check"]["status"] for case in _checked(envelope)}
+
+
+def _gates(envelope: Mapping[str, Any]) -> dict[tuple[str, str], list[str]]:
+    """Return the texts of the gates of every case that was judged."""
+    judged = [case for case in _checked(envelope) if case["check"]["status"] in ("passed", "failed")]
+    return {_where(case): [_text(gate["text"]) for gate in case["assertions"]] for case in judged}
+
+
+def _other_gates(old: dict[tuple[str, str], list[str]], new: dict[tuple[str, str], list[str]]) -> list[Change]:
+    """Return the gates that were taken away and those that came: a gate made weaker would else look unchanged."""
+    found = []
+    for where, gates in new.items():
+        was = old.get(where, gates)
+        gone, come = [g for g in was if g not in gates], [g for g in gates if g not in was]
+        if gone or come:
+            found.append(Change(*where, "", "; ".join(gone), "; ".join(come), "gates"))
+    return found
 
 
 def _moved(old: dict[_Key, Mapping[str, Any]], new: dict[_Key, Mapping[str, Any]], precision: int) -> list[Change]:

@@ -54,6 +54,7 @@ def _changes(found: list[Change]) -> list[str]:
     moved = sum(bool(change.quantity) for change in found)
     words = [f"{moved} number{'' if moved == 1 else 's'} moved"]
     words += [f"{n} {word}" for word in ("new", "removed") if (n := sum(c.what == word for c in found))]
+    words += [f"{n} with other gates"] if (n := sum(c.what == "gates" for c in found)) else []
     several = len({change.file for change in found}) > 1
     table = [
         (_code(f"{c.file}: {c.name}" if several else c.name), *map(_code, (c.quantity, c.before, c.after)), c.what)
