@@ -363,7 +363,7 @@ def _executed(case: Case, values: dict[str, Any], records: _Records, setup: Setu
         **_promised_risk(case, {**run.values, **noisy}, values, d),
     }
     _add_excess(training, optimum)
-    case = case._replace(training=training, notes=(*case.notes, *_remarks(training, setup)))
+    case = case._replace(training=training, notes=(*case.notes, *_remarks(training, train, setup)))
     return Fitted(case, None if weights is None else _model(case, weights, values, records, setup, training))
 
 
@@ -478,8 +478,10 @@ def _is_of(result: Result, described: Mapping[str, Any]) -> bool:
     return result.quantity != "smoothing_error" and told == wanted
 
 
-def _remarks(training: Mapping[str, Any], setup: Setup) -> list[str]:
+def _remarks(training: Mapping[str, Any], train: Problem, setup: Setup) -> list[str]:
     found = []
+    if train.labels.min() == train.labels.max():  # no refusal: whether there is a model must not tell of the records
+        found.append(f"the target is {train.labels[0]:g} for every training record: there is nothing to learn")
     if training.get("why_not_private"):
         found.append(f"NOT PRIVATE: {training['why_not_private']}")
     found.append(f"metrics are {UNCOVERED}")

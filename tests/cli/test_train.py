@@ -145,6 +145,17 @@ def test_a_bound_on_the_risk_is_shown_where_it_covers_the_run(ask_json: Any) -> 
     assert case["training"]["excess_risk_bound"] is None
 
 
+def test_whether_there_is_a_model_tells_nothing_of_the_labels(tmp_path: Path, ask: Any) -> None:
+    written = tmp_path / "m.json"
+    for last in (0, 1):  # neighbours: the second has one label only
+        path = tmp_path / "t.csv"
+        path.write_text("x,y\n" + "0.5,1\n" * 9 + f"0.5,{last}\n")
+        text = ask(f"train --data {path} --loss logistic -R 1 -e 1 -d 1e-5 -o {written}")
+        assert load(str(written)).privacy["private"] is True
+        assert ("the target is 1 for every training record" in text) == (last == 1)
+        written.unlink()
+
+
 # --- gates ------------------------------------------------------------------------------------------------------------
 
 
