@@ -140,7 +140,7 @@ def fitted(
 
     Raises:
         SpecError: description or data are malformed.
-        NotApplicable, Infeasible: see `dpcalc.query.answer`.
+        NotApplicable, Infeasible: see `dpcalc.query.answer`; or what is guaranteed says nothing.
     """
     values = {name: value for name, value in given.items() if value is not None}
     unknown = sorted(set(values) - set(COMMANDS["train"].parameters))
@@ -166,6 +166,8 @@ def fitted(
     _choose(values, origin, question, d)
     case = _accounted(values, question, gates)
     case = case._replace(inputs=_told(case, origin))
+    if case.best is not None and case.best.delta == 1.0:
+        raise NotApplicable("nothing is guaranteed: delta is 1", "use more noise, or a larger --epsilon")
     if case.failed:
         return Fitted(case._replace(notes=(*case.notes, "a gate failed: nothing was trained")), None)
     return _executed(case, values, records, setup, progress)
@@ -376,6 +378,8 @@ def _trained(
     planned: Plan, train: Problem, test: Problem | None, setup: Setup, progress: Progress | None
 ) -> tuple[dict[str, Any], Array | None]:
     """Return the metrics of the model and its weights; of many replicas, quantiles and none."""
+    import numpy as np
+
     from dpcalc.training import metrics, noise
 
     parts = {"train": train, **({"test": test} if test else {})}
@@ -406,6 +410,8 @@ def _trained(
     else:
         source = noise.seeded(setup.seed)
     weights = train_one(planned, train, source, progress=progress).weights
+    if not np.isfinite(weights).all():
+        raise SpecError("the weights overflowed: nothing is released", "use a smaller step size, or --radius")
     told: dict[str, Any] = {"private": source.private, "noise_source": source.label}
     if setup.seed is not None:
         told.update(seed=setup.seed, why_not_private=f"seeded: the noise can be drawn again from the seed {setup.seed}")
