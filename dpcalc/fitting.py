@@ -323,11 +323,30 @@ def _noise(values: Mapping[str, Any], question: Question) -> float:
 
 
 def _accounted(values: Mapping[str, Any], question: Question, gates: Sequence[Gate]) -> Case:
-    case = ask("compare", values, question, gates=gates, notes=False)
+    try:
+        case = ask("compare", values, question, gates=gates, notes=False)
+    except DpcalcError as error:
+        error.hint = _cure(error.hint or "")
+        raise
+    case = case._replace(obstacles=tuple(each._replace(hint=_cure(each.hint)) for each in case.obstacles))
     kept = tuple(note for note in case.notes if "project every iterate" not in note)
     if "radius" in values:
         kept += (f"every iterate is projected onto the ball |w| <= {values['radius']:g}",)
     return case._replace(notes=kept)
+
+
+_CURES = {
+    "--strong-convexity": "give --regularisation",
+    "--diameter": "leave out --radius",
+    "--smoothness": "take a smooth --loss: logistic, huber or squares",
+    "--schedule": "dpcalc compare takes schedules; they are not trained",
+}
+"""Flags that train does not take, as constants follow from its loss -> what to do instead."""
+
+
+def _cure(hint: str) -> str:
+    """Return the hint of a bound in the words of train."""
+    return next((cure for flag, cure in _CURES.items() if flag in hint), hint)
 
 
 def _told(case: Case, origin: Mapping[str, str]) -> dict[str, tuple[Any, str]]:

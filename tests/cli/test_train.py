@@ -314,6 +314,24 @@ def test_what_cannot_be_done_says_why(line: str, code: int, message: str, capsys
         assert "hint: " in error
 
 
+OWN_FLAGS = {"--" + name.replace("_", "-") for name in COMMANDS["train"].parameters}
+
+
+@pytest.mark.parametrize(("algorithm", "more"), [("noisy-gd", "--steps 3"), ("shuffled", ""), ("cyclic", "")])
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+def test_cures_name_flags_that_there_are(algorithm: str, more: str, loss: str, ask_json: Any) -> None:
+    line = f"{SYNTHETIC} --loss {loss} --algorithm {algorithm} --eta 0.1 --sigma 1 -d 1e-5 {more}"
+    [case] = ask_json(line)
+    named = {flag for each in case["not_applicable"] for flag in re.findall(r"--[a-z0-9-]+", each["hint"])}
+    assert named
+    assert named <= OWN_FLAGS
+
+
+def test_the_hint_where_nothing_applies_names_a_flag_that_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    error = failed(f"{SYNTHETIC} --loss hinge --algorithm skip --eta 0.1 --sigma 1 -d 1e-5", 3, capsys)
+    assert set(re.findall(r"--[a-z0-9-]+", error)) <= OWN_FLAGS
+
+
 def test_a_wrong_cell_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "t.csv").write_text("a,b,y\n1,2,0\n3,,1\n")
     error = failed(f"train --data {tmp_path / 't.csv'} --loss logistic -R 1 -e 1 -d 1e-5", 2, capsys)
