@@ -443,8 +443,7 @@ def _read(command: str, given: Mapping[str, Any]) -> _Asked:
     """Return what the keywords ask.
 
     Raises:
-        SpecError: a gate does not parse, a list is empty, certify is neither True nor False, or a keyword is unknown, be
-            it None.
+        SpecError: a gate does not parse, a list is empty, certify is no bool, or a keyword is unknown, be it None.
     """
     for name in given:
         if name not in (*COMMANDS[command].parameters, "schedule", *QUESTION):

@@ -147,8 +147,8 @@ COMMANDS["train"] = Command(
     ),
     (
         "algorithm", "release", *_CATALOGUE, "records", "dimension", "epochs", "steps", "batch_size", "last_batch",
-        "permutation", "index", "step_size", "noise_std", "laplace_scale", "noise", "c1", "c2", "decay_exponent",
-        "noise_multiplier",
+        "permutation", "step_size", "noise_std", "laplace_scale", "noise", "c1", "c2", "decay_exponent",
+        "noise_multiplier",  # no index: a model is to protect the record that is worst off
     ),
     (),
     (),

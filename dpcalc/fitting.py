@@ -140,7 +140,7 @@ def fitted(
 
     Raises:
         SpecError: description or data are malformed.
-        NotApplicable, Infeasible: see `dpcalc.query.answer`.
+        NotApplicable, Infeasible: see `dpcalc.query.answer`; or what is guaranteed says nothing.
     """
     values = {name: value for name, value in given.items() if value is not None}
     unknown = sorted(set(values) - set(COMMANDS["train"].parameters))
@@ -166,6 +166,8 @@ def fitted(
     _choose(values, origin, question, d)
     case = _accounted(values, question, gates)
     case = case._replace(inputs=_told(case, origin))
+    if case.best is not None and case.best.delta == 1.0:
+        raise NotApplicable("nothing is guaranteed: delta is 1", "use more noise, or a larger --epsilon")
     if case.failed:
         return Fitted(case._replace(notes=(*case.notes, "a gate failed: nothing was trained")), None)
     return _executed(case, values, records, setup, progress)
@@ -321,11 +323,30 @@ def _noise(values: Mapping[str, Any], question: Question) -> float:
 
 
 def _accounted(values: Mapping[str, Any], question: Question, gates: Sequence[Gate]) -> Case:
-    case = ask("compare", values, question, gates=gates, notes=False)
+    try:
+        case = ask("compare", values, question, gates=gates, notes=False)
+    except DpcalcError as error:
+        error.hint = _cure(error.hint or "")
+        raise
+    case = case._replace(obstacles=tuple(each._replace(hint=_cure(each.hint)) for each in case.obstacles))
     kept = tuple(note for note in case.notes if "project every iterate" not in note)
     if "radius" in values:
         kept += (f"every iterate is projected onto the ball |w| <= {values['radius']:g}",)
     return case._replace(notes=kept)
+
+
+_CURES = {
+    "--strong-convexity": "give --regularisation",
+    "--diameter": "leave out --radius",
+    "--smoothness": "take a smooth --loss: logistic, huber or squares",
+    "--schedule": "dpcalc compare takes schedules; they are not trained",
+}
+"""Flags that train does not take, as constants follow from its loss -> what to do instead."""
+
+
+def _cure(hint: str) -> str:
+    """Return the hint of a bound in the words of train."""
+    return next((cure for flag, cure in _CURES.items() if flag in hint), hint)
 
 
 def _told(case: Case, origin: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
@@ -363,7 +384,7 @@ def _executed(case: Case, values: dict[str, Any], records: _Records, setup: Setu
         **_promised_risk(case, {**run.values, **noisy}, values, d),
     }
     _add_excess(training, optimum)
-    case = case._replace(training=training, notes=(*case.notes, *_remarks(training, setup)))
+    case = case._replace(training=training, notes=(*case.notes, *_remarks(training, train, setup)))
     return Fitted(case, None if weights is None else _model(case, weights, values, records, setup, training))
 
 
@@ -376,6 +397,8 @@ def _trained(
     planned: Plan, train: Problem, test: Problem | None, setup: Setup, progress: Progress | None
 ) -> tuple[dict[str, Any], Array | None]:
     """Return the metrics of the model and its weights; of many replicas, quantiles and none."""
+    import numpy as np
+
     from dpcalc.training import metrics, noise
 
     parts = {"train": train, **({"test": test} if test else {})}
@@ -406,6 +429,8 @@ def _trained(
     else:
         source = noise.seeded(setup.seed)
     weights = train_one(planned, train, source, progress=progress).weights
+    if not np.isfinite(weights).all():
+        raise SpecError("the weights overflowed: nothing is released", "use a smaller step size, or --radius")
     told: dict[str, Any] = {"private": source.private, "noise_source": source.label}
     if setup.seed is not None:
         told.update(seed=setup.seed, why_not_private=f"seeded: the noise can be drawn again from the seed {setup.seed}")
@@ -478,8 +503,10 @@ def _is_of(result: Result, described: Mapping[str, Any]) -> bool:
     return result.quantity != "smoothing_error" and told == wanted
 
 
-def _remarks(training: Mapping[str, Any], setup: Setup) -> list[str]:
+def _remarks(training: Mapping[str, Any], train: Problem, setup: Setup) -> list[str]:
     found = []
+    if train.labels.min() == train.labels.max():  # no refusal: whether there is a model must not tell of the records
+        found.append(f"the target is {train.labels[0]:g} for every training record: there is nothing to learn")
     if training.get("why_not_private"):
         found.append(f"NOT PRIVATE: {training['why_not_private']}")
     found.append(f"metrics are {UNCOVERED}")

@@ -218,7 +218,6 @@ class Train(Catalogue, Noise, Budget, total=False):
     batch_size: Whole
     last_batch: Word
     permutation: Word
-    index: Whole
     step_size: Real
     c1: Real
     c2: Real

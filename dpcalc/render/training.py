@@ -9,6 +9,11 @@ from dpcalc.render.text import number
 from dpcalc.report import Case, Report
 
 _NAMES = {"accuracy": "accuracy", "rmse": "RMSE", "r2": "R2", "loss": "mean loss", "excess_risk": "excess risk"}
+_RISKS = {
+    "excess_risk": "expected excess risk under the law of the records, if they are independent draws from one,",
+    "empirical_excess_risk": "expected excess risk on the records",
+}
+"""What bounds on the risk speak of: the first is another quantity than the excess risk measured."""
 
 
 def warning(case: Case) -> str:
@@ -75,7 +80,7 @@ def lines(case: Case, precision: int) -> list[str]:
     if bound:
         value = number(bound["value"], precision, "up")
         empty = ", vacuous" if bound["vacuous"] else ""
-        told.append(f"{bound['quantity']} <= {value} in expectation ({bound['bound']}{empty})")
+        told.append(f"{_RISKS[bound['quantity']]} <= {value} ({bound['bound']}{empty})")
     else:
         told.append(f"excess risk: {training['excess_risk_bound_because']}")
     return told

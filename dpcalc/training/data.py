@@ -618,10 +618,7 @@ def _labels(labels: Array, signed: bool, bound: float | None, ranges: Ranges | N
                 f"the target of record {row + 1} is {labels[row]:g}",
                 "labels must be 0 and 1, or -1 and 1; or say which one counts as +1 with --positive",
             )
-        labels = np.where(labels == 1.0, 1.0, -1.0)
-        _refuse_constant(labels)
-        return labels, 0
-    _refuse_constant(labels)
+        return np.where(labels == 1.0, 1.0, -1.0), 0
     if ranges is not None and ranges.target is not None:
         low, high = ranges.target
         with np.errstate(over="ignore"):
@@ -630,11 +627,6 @@ def _labels(labels: Array, signed: bool, bound: float | None, ranges: Ranges | N
     if bound is None:
         return labels, 0
     return np.clip(labels, -bound, bound), int(np.count_nonzero(np.abs(labels) > bound))
-
-
-def _refuse_constant(labels: Array) -> None:
-    if labels.min() == labels.max():
-        raise SpecError(f"the target is the same for every record: {labels[0]:g}", "there is nothing to learn")
 
 
 def split(data: Prepared, fraction: float, generator: np.random.Generator) -> tuple[Prepared, Prepared | None]:

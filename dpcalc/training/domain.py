@@ -20,18 +20,22 @@ Array = NDArray[np.float64]
 Projector = Callable[[Array], bool]
 
 _SLACK = 1e-12
+_LEAST, _MOST = 1e-30, 1e30  # of a radius: squares of norms, and of rounding errors on them, are normal doubles
 _UNIT = 2.0**-53
 
 
 @dataclass(frozen=True)
 class Ball:
-    """The Euclidean ball of radius R > 0 about 0."""
+    """The Euclidean ball of radius R about 0, 1e-30 <= R <= 1e30: far past that squares of norms are no doubles."""
 
     radius: float
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.radius < math.inf:
-            raise SpecError(f"the radius of a ball is {self.radius!r}; it must be a number > 0", "see --radius")
+        if not _LEAST <= self.radius <= _MOST:
+            raise SpecError(
+                f"the radius of a ball is {self.radius!r}; it must be a number from {_LEAST:g} to {_MOST:g}",
+                "see --radius, or use other units",
+            )
 
     @property
     def diameter(self) -> float:

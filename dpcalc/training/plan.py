@@ -27,6 +27,7 @@ _PASSES = ("cyclic", "shuffle-once", "shuffled-epochs")
 _STOPPED = ("stop", "shuffled-stop")
 _SINGLE = ("skip", "stop", "shuffled-stop", "online", "dp-sgd-output")
 _MAX_STEPS = 10**12
+_TINY, _HUGE = 1e-290, 1e140  # noise below the one has no digits left; the square of a step above the other overflows
 
 
 class Batch(NamedTuple):
@@ -123,6 +124,7 @@ def plan(run: Run, rows: int, columns: int, domain: Domain | None = None) -> Pla
     if steps > _MAX_STEPS:
         raise SpecError(f"the run has {steps} steps; at most {_MAX_STEPS} are executed", "use fewer passes or steps")
     step_size, scale = _steps(base, values, steps)
+    _refuse_extremes(step_size, scale, values.get("lipschitz", 0.0))
     on_output = base == "dp-sgd-output"
     law = getattr(values.get("schedule"), "probability", None)
     if law is not None and base != "stop":
@@ -197,6 +199,18 @@ def _steps(base: str, values: Any, steps: int) -> tuple[float | Array, float | A
         raise SpecError(f"the schedule has {len(chain)} steps, and the run {steps}", "one step per record")
     # What is accounted is rounded down from the same product.
     return np.array(chain.step_size, dtype=np.float64), float(scale) * np.asarray(chain.noise, dtype=np.float64)
+
+
+def _refuse_extremes(step_size: float | Array, scale: float | Array, lipschitz: float) -> None:
+    """Refuse steps that double precision cannot take: the theorems speak of real numbers."""
+    with np.errstate(over="ignore", under="ignore"):
+        least = float(np.min(np.minimum(np.minimum(step_size, scale), np.multiply(step_size, scale))))
+        most = float(np.max(np.multiply(step_size, np.add(scale, lipschitz))))
+    if not (least >= _TINY and most <= _HUGE):
+        raise SpecError(
+            f"a step's noise, its factors or its length range from {least:g} to {most:g}",
+            f"double precision is enough from {_TINY:g} to {_HUGE:g}: use other units",
+        )
 
 
 def _stream(values: Any, steps: int) -> Array:

@@ -133,6 +133,11 @@ def test_laplace_noise_bounds_rows_in_its_norm(ask_json: Any) -> None:
     assert case["inputs"]["dimension"]["value"] == 3
 
 
+def test_a_bound_on_the_risk_says_which_risk(ask: Any) -> None:
+    text = ask(f"{SYNTHETIC} --algorithm stop --eta 0.01 --sigma 0.5 -d 1e-5 --format plain")
+    assert "expected excess risk under the law of the records, if they are independent draws from one, <= " in text
+
+
 def test_a_bound_on_the_risk_is_shown_where_it_covers_the_run(ask_json: Any) -> None:
     [case] = ask_json(f"{SYNTHETIC} --algorithm stop --eta 0.01 --sigma 0.5 -d 1e-5")
     found = case["training"]["excess_risk_bound"]
@@ -143,6 +148,17 @@ def test_a_bound_on_the_risk_is_shown_where_it_covers_the_run(ask_json: Any) -> 
     assert (found["bound"], found["value"]) == ("utility.average", expected.excess_risk)
     [case] = ask_json(f"{SYNTHETIC} --algorithm shuffled --eta 0.01 --sigma 0.5 -d 1e-5")
     assert case["training"]["excess_risk_bound"] is None
+
+
+def test_whether_there_is_a_model_tells_nothing_of_the_labels(tmp_path: Path, ask: Any) -> None:
+    written = tmp_path / "m.json"
+    for last in (0, 1):  # neighbours: the second has one label only
+        path = tmp_path / "t.csv"
+        path.write_text("x,y\n" + "0.5,1\n" * 9 + f"0.5,{last}\n")
+        text = ask(f"train --data {path} --loss logistic -R 1 -e 1 -d 1e-5 -o {written}")
+        assert load(str(written)).privacy["private"] is True
+        assert ("the target is 1 for every training record" in text) == (last == 1)
+        written.unlink()
 
 
 # --- gates ------------------------------------------------------------------------------------------------------------
@@ -222,6 +238,14 @@ def test_an_interrupted_run_releases_nothing(
     assert not os.listdir(tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the overflow
+def test_weights_that_overflowed_are_not_released(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "m.npz"
+    line = "train --synthetic logistic -n 50 --dimension 3 --algorithm noisy-gd --release epoch --steps 300 --sigma 10"
+    assert "the weights overflowed" in failed(f"{line} --eta 1e130 --regularisation 1 -d 1e-5 -o {path}", 2, capsys)
+    assert not path.exists()
+
+
 # --- the model --------------------------------------------------------------------------------------------------------
 
 
@@ -279,6 +303,8 @@ def test_classes_are_those_that_the_user_named(tmp_path: Path, ask: Any) -> None
         ("train --synthetic logistic -n 10 -R 1 -e 1 -d 1e-5", 2, "synthetic data need --dimension"),
         (f"{SYNTHETIC} --target y -e 1 -d 1e-5", 2, "synthetic data take no --target"),
         (f"{SYNTHETIC} -e 1 -d 1e-5 --algorithm local", 2, "must be one of"),
+        (f"{SYNTHETIC} -e 1 -d 1e-5 --algorithm pnsgd --index 1", 2, "--index"),  # others would be off worse
+        (f"{SYNTHETIC} -e 1 --sigma 1e-5 --steps 2 --eta 1", 3, "nothing is guaranteed"),
     ],
 )
 def test_what_cannot_be_done_says_why(line: str, code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -286,6 +312,24 @@ def test_what_cannot_be_done_says_why(line: str, code: int, message: str, capsys
     assert message in error
     if "must be one of" not in message:
         assert "hint: " in error
+
+
+OWN_FLAGS = {"--" + name.replace("_", "-") for name in COMMANDS["train"].parameters}
+
+
+@pytest.mark.parametrize(("algorithm", "more"), [("noisy-gd", "--steps 3"), ("shuffled", ""), ("cyclic", "")])
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+def test_cures_name_flags_that_there_are(algorithm: str, more: str, loss: str, ask_json: Any) -> None:
+    line = f"{SYNTHETIC} --loss {loss} --algorithm {algorithm} --eta 0.1 --sigma 1 -d 1e-5 {more}"
+    [case] = ask_json(line)
+    named = {flag for each in case["not_applicable"] for flag in re.findall(r"--[a-z0-9-]+", each["hint"])}
+    assert named
+    assert named <= OWN_FLAGS
+
+
+def test_the_hint_where_nothing_applies_names_a_flag_that_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    error = failed(f"{SYNTHETIC} --loss hinge --algorithm skip --eta 0.1 --sigma 1 -d 1e-5", 3, capsys)
+    assert set(re.findall(r"--[a-z0-9-]+", error)) <= OWN_FLAGS
 
 
 def test_a_wrong_cell_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -244,3 +244,9 @@ def test_random_orders_skips_and_stops_are_uniform() -> None:
     assert set(seen["rotation"]) == {(0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2)}
     for counts in seen.values():
         assert chisquare(list(counts.values())).pvalue > 1e-6
+
+
+@pytest.mark.parametrize(("step_size", "noise_std"), [(1e-150, 1e-150), (1e-300, 1.0), (1e80, 1e80), (1e300, 1e300)])
+def test_steps_beyond_double_precision_are_refused(step_size: float, noise_std: float) -> None:
+    with pytest.raises(SpecError, match="a step's noise, its factors"):
+        planned("noisy-gd", steps=2, step_size=step_size, noise_std=noise_std)

@@ -393,3 +393,9 @@ def test_domains() -> None:
             Box(*wrong)
     with pytest.raises(SpecError):
         Ball(0.0)
+
+
+@pytest.mark.parametrize("radius", [1e-170, 1e200])
+def test_a_ball_that_norms_cannot_tell_is_refused(radius: float) -> None:
+    with pytest.raises(SpecError, match="the radius of a ball is"):
+        Ball(radius)  # |w|^2 is 0 or inf: nothing would ever be projected
