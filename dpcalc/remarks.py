@@ -18,6 +18,9 @@ _NOT_FOR = {
     "shuffle-once": ("index",),
     "shuffled-epochs": ("index",),
 }
+_LOOSER = {"released.shuffled_epochs_point": "released.shuffled_epochs"}
+"""Bounds that are searched for at length and looser than another: not asked for the sake of a remark."""
+
 _WHY = {
     "shuffle.mixture": "shuffle.product credits every later step with one worst-case contraction over the whole domain;"
     " shuffle.mixture lets the noise of all later steps add up, so that a record k steps from the end has mu/sqrt(k)",
@@ -68,9 +71,12 @@ def _orders(run: Run, question: Question, best: Result) -> tuple[str, ...]:
     return (f"{best.quantity} by the way the records are ordered: {', '.join([mine, *parts])} (--algorithm)",)
 
 
-def _useful(run: Run) -> list[Bound]:
+def _useful(run: Run, bounds: Sequence[Bound] | None = None) -> list[Bound]:
     """Return the bounds that may be best: guarantees, and not the Renyi forms of what has a sharper one."""
-    return [b for b in for_algorithm(run.algorithm) if b.guarantee and b.gives != "rdp" and not b.unmet(run.values)]
+    given = for_algorithm(run.algorithm) if bounds is None else bounds
+    found = [b for b in given if b.guarantee and b.gives != "rdp" and not b.unmet(run.values)]
+    there = {bound.id for bound in found}
+    return [bound for bound in found if _LOOSER.get(bound.id) not in there]
 
 
 def _earlier(run: Run, question: Question, best: Result, bounds: Sequence[Bound]) -> tuple[str, ...]:
@@ -139,7 +145,7 @@ def _short_batch(run: Run, question: Question, best: Result, bounds: Sequence[Bo
     if not short or run.values.get("last_batch") != "own":
         return ()
     try:
-        found = answer(run.replacing(last_batch="drop"), question, [b for b in bounds if not b.unmet(run.values)]).best
+        found = answer(run.replacing(last_batch="drop"), question, _useful(run, bounds)).best
     except DpcalcError:
         return ()
     if found is None or not _size(found) < 0.9 * _size(best):

@@ -230,3 +230,8 @@ def _result(result: Result) -> dict[str, Any]:
     if kept.get("log_delta") == float("-inf"):
         kept["log_delta"], kept["reason"] = None, "delta is exactly 0"
     return {**kept, **details}
+
+
+def uncertified(case: Case) -> list[Result]:
+    """Return the best results of a case that were to be certified and could not be."""
+    return [result for result in case.results if result.best and "not_certified" in (result.details or {})]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.errors import Disproved, SpecError
-from dpcalc.report import Case, Result
+from dpcalc.report import Case, Result, uncertified
 from dpcalc.version import __version__
 
 if TYPE_CHECKING:
@@ -65,11 +65,6 @@ def certify(case: Case, run: Run | None, question: Question) -> Case:
     case = case._replace(results=told)
     notes = tuple(_note(result, case) for result in uncertified(case))
     return case._replace(notes=(*case.notes, *notes))
-
-
-def uncertified(case: Case) -> list[Result]:
-    """Return the best results of a case that could not be certified."""
-    return [result for result in case.results if result.best and "not_certified" in (result.details or {})]
 
 
 def _note(result: Result, case: Case) -> str:

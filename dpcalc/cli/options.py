@@ -17,7 +17,7 @@ from dpcalc.errors import SpecError
 from dpcalc.gate import parse
 from dpcalc.query import Question
 from dpcalc.render import FORMATS, render
-from dpcalc.report import Case, Report
+from dpcalc.report import Case, Report, uncertified
 from dpcalc.spec.symbols import SYMBOLS, Symbol
 
 MAX_CASES = 10_000
@@ -234,8 +234,6 @@ def emit(command: str, cases: list[Case], output: dict[str, Any]) -> None:
 
 def _refuse_uncertified(cases: list[Case]) -> None:
     """Exit with 3 where --certify was asked for and a best guarantee could not be proved."""
-    from dpcalc.certify.case import uncertified
-
     opened = [(number, result) for number, case in enumerate(cases, start=1) for result in uncertified(case)]
     for number, result in opened:
         where = f" in case {number} of {len(cases)}" if len(cases) > 1 else ""

@@ -16,7 +16,7 @@ from dpcalc.recipes.claims import ERRORS, Claim, Expectation, compared, verdict
 from dpcalc.recipes.expand import SETUP, Entry, Malformed, Recipe, read
 from dpcalc.recipes.nodes import Place, RecipeError
 from dpcalc.recipes.values import in_words
-from dpcalc.report import Assertion, Case, Check, Obstacle
+from dpcalc.report import Assertion, Case, Check, Obstacle, uncertified
 
 _CHUNKS = 8  # per process: few enough that handing over costs nothing, enough that none waits long for the last
 
@@ -149,8 +149,6 @@ def _answer(entry: Entry, certify: bool) -> Case:
 
 def _warned(case: Case) -> Case:
     """Return the case with a warning for each best guarantee that could not be certified."""
-    from dpcalc.certify.case import uncertified
-
     opened = [f"{r.bound} is not certified: {(r.details or {})['not_certified']}" for r in uncertified(case)]
     return case._replace(warnings=(*case.warnings, *opened))
 

@@ -18,6 +18,11 @@ QUERY = "rdp -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6"
 
 def imported(*command: str) -> set[str]:
     """Return the top-level names of every module that ``python command`` imports."""
+    return {name.partition(".")[0] for name in modules(*command)}
+
+
+def modules(*command: str) -> set[str]:
+    """Return the names of every module that ``python command`` imports."""
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     done = subprocess.run(
         [sys.executable, "-X", "importtime", *command],
@@ -25,7 +30,7 @@ def imported(*command: str) -> set[str]:
     )  # fmt: skip
     rows = [row for row in done.stderr.splitlines() if row.startswith("import time:") and row.count("|") == 2]
     assert len(rows) > 10
-    return {row.rsplit("|", 1)[1].strip().partition(".")[0] for row in rows}
+    return {row.rsplit("|", 1)[1].strip() for row in rows}
 
 
 BARE = imported("-c", "pass")
@@ -57,3 +62,10 @@ def test_the_python_interface_needs_no_command_line() -> None:
         "import dpcalc; dpcalc.rdp(records=60000, lipschitz=1, smoothness=1, step_size=0.1, noise_std=2, delta=1e-6)"
     )
     assert not (imported("-c", program) - BARE) & (HEAVY | EXACT | {"click"})
+
+
+@pytest.mark.parametrize("line", [QUERY, f"{QUERY} --json", f"{QUERY} --format markdown"])
+def test_what_certifies_is_imported_only_where_it_is_asked(line: str) -> None:
+    found = modules("-m", "dpcalc", *shlex.split(line))
+    assert "dpcalc.query" in found
+    assert not [name for name in found if name.partition(".")[0] == "flint" or name.startswith("dpcalc.certify")]

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+import dpcalc
+from dpcalc import remarks
 from dpcalc.cli.main import main
 from tests.cli.conftest import best
 
@@ -140,3 +142,22 @@ def test_composed_deltas_may_be_very_small(ask_json: Any) -> None:
     [case] = ask_json("multi-epoch --algorithm noisy-sgd -n 1000 --batch-size 10 --steps 100 -L 1 --sigma 1 -e 3")
     assert -1000.0 < best(case)["log_delta"] < -300.0
     assert math.exp(best(case)["log_delta"]) == pytest.approx(best(case)["value"])
+
+
+def test_remarks_ask_only_bounds_that_may_be_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is merely remarked must not cost more than what was asked."""
+    asked: list[str] = []
+    right = remarks.answer
+
+    def counted(run: Any, question: Any, bounds: Any) -> Any:
+        asked.extend(bound.id for bound in bounds)
+        return right(run, question, bounds)
+
+    monkeypatch.setattr(remarks, "answer", counted)
+    given = {"algorithm": "shuffled-epochs", "release": "epoch", "records": 60000, "batch_size": 256, "epochs": 20,
+             "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "noise_std": 0.05, "delta": 1e-6}  # fmt: skip
+    case = dpcalc.multi_epoch(**given).cases[0]
+    assert len(case.notes) == 2
+    assert {"released.shuffled_epochs", "released.cyclic"} <= set(asked)
+    assert not {"released.shuffled_epochs_point", "released.shuffled_epochs_rdp"} & set(asked)
+    assert {"released.shuffled_epochs_point", "released.shuffled_epochs_rdp"} <= {r.bound for r in case.results}

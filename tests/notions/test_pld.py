@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable
 from typing import Any
 
+import mpmath as mp
 import numpy as np
 import pytest
 
@@ -480,3 +482,26 @@ def test_rare_losses_do_not_hide_the_middle(scale: float, log10_delta: float) ->
     assert found.rounding + found.lattice < 1e-3
     back = pld.log_delta([(pair, count)], epsilon=found.value)
     assert back.value <= log10_delta * math.log(10.0) + 1e-3
+
+
+def test_corners_are_those_of_the_lower_hull() -> None:
+    """Dropped points lie on or above the chord over them, and slopes fall towards 0."""
+    for r in draws("hull", 60):
+        z = np.cumsum([0.0, *(log_uniform(r, 1e-9, 1.0) for _ in range(60))])
+        h = np.minimum.accumulate([-log_uniform(r, 1e-3, 40.0) - 3.0 * x for x in z])
+        h[r.randint(20, 60) :] = -np.inf
+        kept = dots._hull(z, h)
+        assert kept[0] == 0
+        assert kept[-1] == len(z) - 1
+        x, y = [mp.exp(mp.mpf(float(v))) for v in z], [mp.exp(mp.mpf(float(v))) for v in h]
+        for a, b in itertools.pairwise(kept):
+            for i in range(a + 1, b):
+                chord = y[a] + (y[b] - y[a]) * (x[i] - x[a]) / (x[b] - x[a])
+                assert y[i] >= chord * (1 - mp.mpf("1e-6")), (z, h, i)
+        slopes = [(y[b] - y[a]) / (x[b] - x[a]) for a, b in itertools.pairwise(kept)]
+        assert all(a <= b * (1 - mp.mpf("1e-6")) for a, b in itertools.pairwise(slopes)), (z, h)
+
+
+def test_points_that_coincide_have_no_chord() -> None:
+    assert dots._log_chord([1.0, 1.0], [-1.0, -2.0], 0, 1) == math.inf
+    assert dots._log_chord([1.0, 1.0], [-1.0, -1.0], 0, 1) == -math.inf

@@ -20,6 +20,7 @@ rounding of T enters H(1/g) as e (1 - g) >= g sum (rounded T_i - T_i)(e^{z_{i+1}
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -131,5 +132,9 @@ def _hull(points: Array, log_h: Array) -> list[int]:
 
 
 def _log_chord(z: list[float], h: list[float], i: int, j: int) -> float:
-    pair = np.array([z[i], z[j]]), np.array([h[i], h[j]])
-    return float(_log_slopes(*pair)[0])
+    """Return one of `_log_slopes`, for choosing corners: those kept are formed anew."""
+    if not h[i] > h[j]:
+        return -math.inf
+    if not z[i] < z[j]:
+        return math.inf
+    return h[i] + math.log(-math.expm1(h[j] - h[i])) - z[j] - math.log(-math.expm1(z[i] - z[j]))
