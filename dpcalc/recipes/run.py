@@ -149,6 +149,10 @@ def _in_processes(entries: Sequence[Entry], jobs: int) -> Iterator[Outcome]:
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _die_quietly)
     try:
         yield from pool.map(evaluate, slim, chunksize=size)
+    except KeyboardInterrupt:  # of SIGTERM the workers are not told
+        for worker in multiprocessing.active_children():
+            worker.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
