@@ -206,6 +206,17 @@ def test_huge_budgets_are_no_internal_error(capsys: pytest.CaptureFixture[str], 
     assert code != 4, err
 
 
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [("-L 1e308 -D 3 --sigma 2", "sensitivity"), ("-L 1e308 -D 3 --laplace-scale 2", "sensitivity"),
+     ("-L 1 -R 1e308 --sigma 2", "diameter")],
+)  # fmt: skip
+def test_what_follows_must_be_a_number_too(capsys: pytest.CaptureFixture[str], given: str, name: str) -> None:
+    code, _, err = run(capsys, f"compare --algorithm stop -n 50 {given} --smoothness 1 --eta 0.5 -e 1 --json")
+    assert code == 2
+    assert err.startswith(f"error: the {name} would be larger than any number")
+
+
 # Schedule files.
 
 FILES = [
