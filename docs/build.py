@@ -189,7 +189,7 @@ def commands_page() -> str:
         "combination. Numbers may be written `1e-5`, `1/60000`, `2^-20`, `1_000`, `1%`.",
         "",
         "Exit codes: 0 ok, 1 a gate failed, 2 usage, 3 no valid bound or infeasible, 4 internal error,",
-        "130 interrupted.",
+        "130 interrupted, 143 terminated.",
         "",
         "| command | |",
         "|---|---|",

@@ -97,6 +97,8 @@ def check_setup(setup: Setup, cases: int = 1) -> None:
         raise SpecError(f"the test fraction is {setup.test_fraction:g}; it must be a number >= 0 and < 1", "try 0.2")
     if setup.replicas < 1:
         raise SpecError(f"replicas is {setup.replicas}; it must be a whole number from 1", "1 trains a model")
+    if setup.workers is not None and setup.workers < 1:
+        raise SpecError(f"workers is {setup.workers}; it must be a whole number from 1", "leave it out for all")
     if setup.seed is not None and not 0 <= setup.seed < 1 << 64:
         raise SpecError(f"seed is {setup.seed}; it must be a whole number from 0 to 2^64 - 1", "leave it out")
     if setup.seed is not None and setup.noise_source == "secure":

@@ -148,16 +148,7 @@ def _at(law: oracle.Loss, count: int, target: float, tilt: float, fine: float) -
     scale, slope, curve = (count * c for c in oracle._cumulants(law, tilt))
     deviation = math.sqrt(curve)
     spacing = 2.0 * math.pi / (fine * max(60.0 * deviation, 60.0 / tilt))
-    weights = np.exp(law.log_weights + tilt * law.nodes - np.max(law.log_weights + tilt * law.nodes))
-    heavy = weights > 1e-25
-    weights, nodes = weights[heavy] / weights.sum(), law.nodes[heavy] - slope / count
-    t, values = np.empty(0), np.empty(0, dtype=complex)
-    while len(t) == 0 or np.max(np.abs(values[-16:])) > 1e-17:
-        block = spacing * (len(t) + np.arange(256.0))
-        moments = np.exp(1j * np.outer(block, nodes)) @ weights
-        t, values = np.concatenate((t, block)), np.concatenate((values, moments**count))
-        if len(t) > 200_000:
-            raise ArithmeticError("the moments do not decay along the line")
+    t, values = oracle.characteristic([(law, count)], tilt, spacing, 1, 1e-17)
     values /= (tilt + 1j * t) * (tilt + 1.0 + 1j * t)
     values[0] *= 0.5
 

@@ -137,7 +137,9 @@ def _destination(text: str) -> tuple[str, str]:
 
 
 def _real(path: str | None) -> str:
-    return "-" if path in (None, "-") else os.path.realpath(str(path))
+    if path is None or path == "-":
+        return "-"
+    return path if "\0" in path else os.path.realpath(path)  # what is no path is refused where it is written
 
 
 def _baseline(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from typing import Any
 
@@ -61,8 +62,18 @@ def cli() -> None:
     """
 
 
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM: an end as clean as that of an interrupt."""
+
+
+def _terminate(*_: Any) -> None:
+    raise _Terminated
+
+
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit: 0 ok, 1 a gate failed, 2 usage, 3 no valid bound, 4 internal, 130, 141."""
+    """Run the command line and exit: 0 ok, 1 a gate failed, 2 usage, 3 no valid bound, 4 internal, 130, 141, 143."""
+    if arguments is None and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
     try:
         # Not cli.main, which turns a closed pipe into exit code 1.
         with cli.make_context("dpcalc", list(sys.argv[1:] if arguments is None else arguments)) as context:
@@ -75,6 +86,8 @@ def main(arguments: list[str] | None = None) -> None:
         code = 141
     except Exception as error:  # the outermost frame: every failure becomes a line and a code
         code = _failure(error)
+    except _Terminated:
+        code = _say("terminated", None, 143)
     except KeyboardInterrupt:
         code = _failure(click.Abort())
     sys.exit(code if isinstance(code, int) else 0)

@@ -55,6 +55,9 @@ interrupted
 .TP
 .B 141
 closed pipe
+.TP
+.B 143
+terminated
 .SH ENVIRONMENT
 .TP
 .B NO_COLOR, FORCE_COLOR

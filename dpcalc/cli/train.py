@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -53,7 +52,9 @@ def command(**flags: Any) -> None:
       dpcalc train --synthetic logistic -n 1000 --dimension 2 -R 1 --algorithm shuffled,stop --eta 0.005 \\
           --sigma 0.5 -d 1e-5 --replicas 1000
     """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is loaded: its products here are small
+    from dpcalc.training import one_blas_thread
+
+    one_blas_thread()
     from dpcalc import fitting
 
     output = flags["output"]

@@ -34,8 +34,13 @@ def log_hockey_sticks(e: Any, r: Any) -> Array:
     Returns:
         ln H in [-4e199, 0]. The excess over the exact value is below 2^-49 ((1 + e/r + r)(|x| + 2) + |ln H|) with
         x = e/r - r/2.
+
+    Raises:
+        ValueError: one of them is nan.
     """
     e, r = np.broadcast_arrays(np.asarray(e, float), np.asarray(r, float))
+    if np.isnan(e).any() or np.isnan(r).any():
+        raise ValueError("a threshold or a distance is nan")
     shape = e.shape
     e, r = e.ravel(), np.clip(r.ravel(), 1e-100, 1e100)
     value = _non_negative(np.abs(e), r)

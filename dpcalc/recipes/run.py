@@ -168,6 +168,10 @@ def _in_processes(entries: Sequence[Entry], jobs: int, certify: bool) -> Iterato
         raise DpcalcError(
             "a process that shared the work was ended from outside", "fewer --jobs need less memory"
         ) from None
+    except KeyboardInterrupt:  # of SIGTERM the workers are not told
+        for worker in multiprocessing.active_children():
+            worker.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -130,6 +130,9 @@ def describe(algorithm: str, given: Mapping[str, Any], sources: Mapping[str, str
     if algorithm != "chain":
         _derive_loss(values, origin)
         _derive_noise(algorithm, values, origin)
+    for name in ("sensitivity", "diameter"):
+        if origin.get(name) == "derived" and math.isinf(values[name]):
+            raise SpecError(f"the {name} would be larger than any number", "use other units")
     return Run(algorithm, values, origin)
 
 

@@ -8,8 +8,10 @@ unpickled or fetched. What stands in an error message comes from the records: it
 from __future__ import annotations
 
 import csv
+import math
 import os
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, NamedTuple
 
@@ -118,7 +120,7 @@ def read(path: str, *, target: str | None = None, positive: str | None = None, i
     if reader is None:
         raise SpecError(f"{path}: unknown kind of data file", "use a name that ends in " + ", ".join(readers))
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
+        if not _is_regular(path):
             raise SpecError(f"{path} is not a regular file", "give the path of a file")
         table = reader(path, _Wanted(path, target, positive, tuple(ignore)))
     except OSError as error:
@@ -127,6 +129,13 @@ def read(path: str, *, target: str | None = None, positive: str | None = None, i
         ) from None
     _refuse_not_finite(path, table)
     return table
+
+
+def _is_regular(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except ValueError:  # a NUL, or what no file system encodes
+        raise SpecError(f"{path!r} is not a path", "give the path of a file") from None
 
 
 def of_arrays(features: Any, target: Any, *, positive: str | None = None) -> Table:
@@ -139,6 +148,7 @@ def of_arrays(features: Any, target: Any, *, positive: str | None = None) -> Tab
     if x.ndim != 2 or y.shape != x.shape[:1]:
         raise SpecError(f"features have shape {x.shape} and the target {y.shape}", "they must be (n, d) and (n,)")
     _numeric("features", x.dtype)
+    y = _texts("the data", y)
     cells = _empty("the data", len(x), x.shape[1] + 1)
     cells[:, :-1] = x
     cells[:, -1] = _column("the data", y, "target", positive)
@@ -160,9 +170,9 @@ class _Wanted(NamedTuple):
         Raises:
             SpecError: a name is not there or there twice, or no feature is left.
         """
-        twice = next((name for name in names if list(names).count(name) > 1), None)
-        if twice is not None:
-            raise SpecError(f"{self.path}: column {twice!r} is there twice", "rename one of the two")
+        for name, count in Counter(names).most_common(1):
+            if count > 1:
+                raise SpecError(f"{self.path}: column {name!r} is there twice", "rename one of the two")
         last = self._place(self.target, names) if self.target is not None else len(names) - 1
         ignored = {self._place(name, names) for name in self.ignore}
         if last in ignored:
@@ -241,7 +251,7 @@ def _read_csv(path: str, wanted: _Wanted) -> Table:
     order = wanted.order(names)
     import warnings
 
-    ignored = [place for place in range(len(names)) if place not in order]
+    ignored = sorted(set(range(len(names))) - set(order))
     converters: dict[int | str, Callable[[str], Any]] = dict.fromkeys(ignored, _nothing)
     if wanted.positive is not None:
         converters[order[-1]] = _Labels(wanted.positive)
@@ -346,14 +356,15 @@ def _read_npy(path: str, wanted: _Wanted) -> Table:
         return Table(cells, tuple(names[place] for place in order))
     names = list(found.dtype.names)
     order = wanted.order(names)
+    if found.ndim != 1:
+        raise SpecError(f"{path} has shape {found.shape}", "named fields must be one-dimensional: one row per record")
     cells = _empty(path, len(found), len(order))
-    for place, column in enumerate(order):
-        last = place == len(order) - 1
+    for place, column in enumerate(order[:-1]):
         for rows in _blocks(len(found), 1):
-            cells[rows, place] = _column(
-                path, found[names[column]][rows], names[column], wanted.positive if last else None
-            )
-    _one_negative(path, found[names[order[-1]]], wanted.positive)
+            cells[rows, place] = _column(path, found[names[column]][rows], names[column], None)
+    target = _texts(path, found[names[order[-1]]])
+    cells[:, -1] = _column(path, target, names[order[-1]], wanted.positive)
+    _one_negative(path, target, wanted.positive)
     return Table(cells, tuple(names[place] for place in order))
 
 
@@ -373,11 +384,17 @@ def _read_npz(path: str, wanted: _Wanted) -> Table:
                 "save it with numpy.savez(file, X=features, y=target)",
             )
         with _loaded(path, lambda: archive.open(members["y"])) as stream:
-            if members["y"].file_size > 8 * MAX_CELLS:
-                raise SpecError(f"{path}: y would unpack to {members['y'].file_size} bytes", "use fewer records")
-            y = _loaded(path, lambda: np.lib.format.read_array(stream, allow_pickle=False))
+            shape, _, dtype = _loaded(path, lambda: _array_header(stream, members["y"].file_size))
+            if math.prod(shape) > MAX_CELLS:
+                raise SpecError(f"{path}: y has shape {shape}", "use fewer records")
+            y = _texts(
+                path,
+                _loaded(
+                    path, lambda: np.frombuffer(stream.read(math.prod(shape) * dtype.itemsize), dtype).reshape(shape)
+                ),
+            )
         with _loaded(path, lambda: archive.open(members["X"])) as stream:
-            shape, fortran, dtype = _loaded(path, lambda: _array_header(stream))
+            shape, fortran, dtype = _loaded(path, lambda: _array_header(stream, members["X"].file_size))
             if len(shape) != 2 or y.shape != shape[:1]:
                 raise SpecError(f"{path}: X has shape {shape} and y {y.shape}", "they must be (n, d) and (n,)")
             _numeric(path, dtype)
@@ -398,10 +415,17 @@ def _read_npz(path: str, wanted: _Wanted) -> Table:
     return Table(cells, tuple([*names, "y"][place] for place in order))
 
 
-def _array_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _array_header(stream: Any, size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, whether by columns, and type of an array in a member of ``size`` bytes.
+
+    Raises:
+        ValueError: so many bytes cannot hold it, or it is no array.
+    """
     version = np.lib.format.read_magic(stream)
     reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, fortran, dtype = reader(stream)
+    if math.prod(shape) * dtype.itemsize > size:
+        raise ValueError(shape)
     return shape, fortran, dtype
 
 
@@ -437,8 +461,8 @@ def _read_parquet(path: str, wanted: _Wanted) -> Table:
 
 def _column(path: str, values: NDArray[Any], name: str, positive: str | None) -> Array:
     """Return a column as numbers; with ``positive``, +1 where it is that label and -1 elsewhere."""
-    if positive is not None and values.dtype.kind in "US":
-        return np.where(values.astype(str) == positive, 1.0, -1.0)
+    if positive is not None and values.dtype.kind == "U" and values.ndim == 1:
+        return np.where(values == positive, 1.0, -1.0)
     if values.ndim != 1 or values.dtype.kind not in "fiub":
         raise SpecError(
             f"{path}: column {name!r} is of type {values.dtype}",
@@ -447,6 +471,16 @@ def _column(path: str, values: NDArray[Any], name: str, positive: str | None) ->
     found = values.astype(np.float64)
     _signed(path, found, positive)
     return found
+
+
+def _texts(path: str, values: NDArray[Any]) -> NDArray[Any]:
+    """Return an array with bytes decoded to texts; others as they are."""
+    if values.dtype.kind != "S":
+        return values
+    try:
+        return np.char.decode(values, "utf-8")
+    except UnicodeDecodeError:
+        raise SpecError(f"{path}: a label is not UTF-8", "save the labels as texts") from None
 
 
 def _signed(path: str, target: Array, positive: str | None) -> None:
@@ -484,8 +518,12 @@ def _numeric(path: str, dtype: np.dtype[Any]) -> None:
 
 def _loaded(path: str, load: Callable[[], Any]) -> Any:
     """Return what ``load`` returns, or refuse the file: readers raise many things on damaged ones."""
+    import warnings
+
     try:
-        return load()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return load()
     except (OSError, MemoryError, DpcalcError):
         raise
     except Exception:
@@ -507,16 +545,17 @@ def read_ranges(path: str, table: Table) -> Ranges:
     try:
         with open(path, encoding="utf-8-sig", newline="") as stream:
             text = stream.read(MAX_RANGES + 1)
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise SpecError(f"cannot read {path}: {error}", "give a CSV file with the columns column,low,high") from None
     lines = list(csv.reader(text.splitlines())) if len(text) <= MAX_RANGES else []
     if not lines or [name.strip() for name in lines[0]] != ["column", "low", "high"]:
         raise SpecError(f"{path}:1: the header must be column,low,high", "and then a line for every feature")
     found: dict[str, tuple[float, float]] = {}
+    known = set(table.names)
     for number, cells in enumerate(lines[1:], start=2):
         if not cells:
             continue
-        if len(cells) != 3 or cells[0] not in table.names or cells[0] in found:
+        if len(cells) != 3 or cells[0] not in known or cells[0] in found:
             raise SpecError(f"{path}:{number}: {','.join(cells)[:60]!r}", "each line: a column of the data, low, high")
         low, high = parse_number(cells[1].strip()), parse_number(cells[2].strip())
         if not low < high:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
+import zipfile
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -19,6 +21,7 @@ Array = NDArray[np.float64]
 
 SCHEMA = "dpcalc.model/1"
 ENDINGS = (".json", ".npz")
+_ARRAYS = ("weights", "low", "high")
 _MAX_BYTES = 1 << 30
 
 
@@ -73,6 +76,8 @@ def check_path(path: str) -> None:
     """
     if os.path.splitext(path)[1].lower() not in ENDINGS:
         raise SpecError(f"-o {path}: a model is written to a .json or .npz file", "the report goes to standard output")
+    if "\0" in path:
+        raise SpecError(f"-o {path!r} is not a path", "give the path of a file")
     if not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise SpecError(f"-o {path}: there is no such folder", "create it first")
 
@@ -89,9 +94,7 @@ def save(model: Model, path: str) -> None:
         data = (json.dumps(described, indent=2, allow_nan=False) + "\n").encode()
     else:
         buffer = io.BytesIO()
-        arrays = {
-            name: np.array(described.pop(name)) for name in ("weights", "low", "high") if described[name] is not None
-        }
+        arrays = {name: np.array(described.pop(name)) for name in _ARRAYS if described[name] is not None}
         np.savez(buffer, description=np.array(json.dumps(described, allow_nan=False)), **arrays)  # type: ignore[arg-type]
         data = buffer.getvalue()
     write_bytes(data, path, "-o")
@@ -99,7 +102,7 @@ def save(model: Model, path: str) -> None:
 
 def _described(model: Model) -> dict[str, Any]:
     fields = model._asdict()
-    for name in ("weights", "low", "high"):
+    for name in _ARRAYS:
         fields[name] = None if fields[name] is None else [float(value) for value in fields[name]]
     return {"schema": SCHEMA, "dpcalc": __version__, **fields}
 
@@ -113,23 +116,75 @@ def load(path: str) -> Model:
     try:
         if os.path.getsize(path) > _MAX_BYTES:
             raise SpecError(f"{path} is larger than {_MAX_BYTES} bytes", "give a model file")
-        if path.lower().endswith(".npz"):
-            with np.load(path, allow_pickle=False) as archive:
-                fields = json.loads(str(archive["description"]))
-                fields.update({name: archive[name] for name in ("weights", "low", "high") if name in archive.files})
-        else:
-            with open(path, encoding="utf-8") as stream:
-                fields = json.load(stream)
-        if fields.pop("schema") != SCHEMA:
-            raise ValueError
-        fields.pop("dpcalc")
-        for name in ("weights", "low", "high"):
-            value = fields.get(name)
-            fields[name] = None if value is None else np.array(value, dtype=np.float64)
-        fields["columns"] = tuple(fields["columns"])
-        fields["target_range"] = tuple(fields["target_range"]) if fields["target_range"] else None
-        return Model(**fields)
+        return _model(_read_npz(path) if path.lower().endswith(".npz") else _read_json(path))
     except OSError as error:
         raise SpecError(f"cannot read {path}: {error.strerror or error}", "check the path") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (MemoryError, SpecError):
+        raise
+    except Exception:  # readers raise many things on damaged files
         raise SpecError(f"{path} is not a model file", f"give one that dpcalc train -o wrote ({SCHEMA})") from None
+
+
+def _read_json(path: str) -> dict[str, Any]:
+    with open(path, "rb") as stream:
+        return _parsed(stream.read().decode())
+
+
+def _read_npz(path: str) -> dict[str, Any]:
+    with zipfile.ZipFile(path) as packed:
+        if sum(member.file_size for member in packed.infolist()) > _MAX_BYTES:
+            raise SpecError(f"{path} would unpack to more than {_MAX_BYTES} bytes", "give a model file")
+    with np.load(path, allow_pickle=False) as archive:
+        fields = _parsed(str(archive["description"]))
+        return {**fields, **{name: archive[name] for name in _ARRAYS if name in archive.files}}
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    return dict(json.loads(text, parse_float=_finite, parse_constant=_finite))
+
+
+def _finite(word: str) -> float:
+    value = float(word)
+    if not math.isfinite(value):
+        raise ValueError(word)
+    return value
+
+
+def _model(fields: dict[str, Any]) -> Model:
+    """Return the model with these fields; of the exceptions, all mean that there is none."""
+    if fields.pop("schema") != SCHEMA:
+        raise ValueError("schema")
+    fields.pop("dpcalc")
+    for name in _ARRAYS:
+        fields[name] = None if fields.get(name) is None else np.array(fields[name], dtype=np.float64)
+    fields["columns"] = tuple(fields["columns"])
+    if fields["target_range"] is not None:
+        low, high = map(float, fields["target_range"])
+        fields["target_range"] = low, high
+    for name in ("intercept", "bound"):
+        fields[name] = float(fields[name])
+    model = Model(**fields)
+    if not _consistent(model):
+        raise ValueError("fields")
+    return model
+
+
+def _consistent(model: Model) -> bool:
+    """Return whether every field is what `Model` says."""
+    mapped = () if model.low is None and model.high is None else (model.low, model.high)
+    words = (*model.columns, model.target, "" if model.positive is None else model.positive)
+    return (
+        all(_is_vector(each, len(model.columns)) for each in (model.weights, *mapped))
+        and bool(np.isfinite(model.target_range or 0.0).all())
+        and (model.low is None or model.high is None or bool((model.low < model.high).all()))
+        and all(isinstance(word, str) for word in words)
+        and math.isfinite(model.intercept)
+        and 0.0 < model.bound < math.inf
+        and model.norm in (1, 2)
+        and isinstance(model.loss, Mapping)
+        and isinstance(model.privacy, Mapping)
+    )
+
+
+def _is_vector(value: Array | None, length: int) -> bool:
+    return value is not None and value.shape == (length,) and bool(np.isfinite(value).all())

@@ -77,6 +77,8 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
         ("*.yml", 2, "error: *.yml: cannot be read: No such file"),
         ("", 2, "Missing argument"),
         (".", 2, "is a folder"),
+        ("pass.yaml -o '\0'", 2, "is not a path"),
+        ("pass.yaml --format markdown --baseline '\0'", 2, "is not a path"),
         ("pass.yaml --run zzz", 2, "no case matches 'zzz'"),
         ("pass.yaml --run '*'", 2, "not a regular expression"),
         ("fail.yaml --run b", 0, ""),

@@ -206,6 +206,17 @@ def test_huge_budgets_are_no_internal_error(capsys: pytest.CaptureFixture[str], 
     assert code != 4, err
 
 
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [("-L 1e308 -D 3 --sigma 2", "sensitivity"), ("-L 1e308 -D 3 --laplace-scale 2", "sensitivity"),
+     ("-L 1 -R 1e308 --sigma 2", "diameter")],
+)  # fmt: skip
+def test_what_follows_must_be_a_number_too(capsys: pytest.CaptureFixture[str], given: str, name: str) -> None:
+    code, _, err = run(capsys, f"compare --algorithm stop -n 50 {given} --smoothness 1 --eta 0.5 -e 1 --json")
+    assert code == 2
+    assert err.startswith(f"error: the {name} would be larger than any number")
+
+
 # Schedule files.
 
 FILES = [
@@ -362,6 +373,37 @@ def test_interrupt() -> None:
     assert process.returncode == 130
     assert out == ""
     assert err.strip() == "error: interrupted"
+
+
+@pytest.mark.parametrize("more", [(), ("--jobs", "2")])
+def test_termination_is_as_clean_as_an_interrupt(tmp_path: Path, more: tuple[str, ...]) -> None:
+    """While the report is written: no draft is left, and the old one stays."""
+    recipe = "dpcalc: recipe/1\ncases:\n  a: {steps: 5, shift: 0.1, noise_std: 1, matrix: {epsilon: [1, 2, 3, 4]}}\n"
+    (tmp_path / "r.yaml").write_text(recipe.replace("cases:", "defaults: {command: shifted}\ncases:"))
+    (tmp_path / "out.json").write_text("before")
+    program = (
+        "import os, signal, sys\n"
+        "from dpcalc.cli.main import main\n"
+        "sync = os.fsync\n"
+        "def told(handle):\n"
+        "    sys.stdout.write('ready\\n'); sys.stdout.flush()\n"
+        "    while True: signal.pause()\n"
+        "os.fsync = told\n"
+        "if __name__ == '__main__': main()\n"
+    )
+    (tmp_path / "program.py").write_text(program)
+    with subprocess.Popen(
+        [sys.executable, "program.py", "check", "r.yaml", "--json", "-o", "out.json", *more],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), text=True, cwd=tmp_path,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (143, "")
+    assert err.strip().endswith("error: terminated")
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["out.json", "program.py", "r.yaml"]
+    assert (tmp_path / "out.json").read_text() == "before"
 
 
 @pytest.mark.parametrize("line", [FULL, f"{FULL} --json", "bounds", "cite", "schema", "explain iteration.stop"])

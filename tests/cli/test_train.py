@@ -296,6 +296,8 @@ def test_classes_are_those_that_the_user_named(tmp_path: Path, ask: Any) -> None
         (f"{CANCER} -R 5 -e 1 -d 1e-5 --positive none", 2, "'benign' beside 'malignant', not 'none'"),
         (f"{CANCER} -R 5 -e 1 -d 1e-5 --test-fraction 1.5", 2, "the test fraction is 1.5"),
         (f"{CANCER} -R 5 -e 1 -d 1e-5 --replicas 0", 2, "replicas is 0"),
+        (f"{CANCER} -R 5 -e 1 -d 1e-5 --replicas 2 --workers 0", 2, "workers is 0"),
+        (f"{CANCER} -R 5 -e 1 -d 1e-5 -o '\0.json'", 2, "is not a path"),
         (f"{CANCER} -R 5 -e 1 -d 1e-5 --seed -1", 2, "seed is -1"),
         (f"{CANCER} -R 5 -e 1 -d 1e-5 --seed 1 --noise-source secure", 2, "contradict"),
         (f"{CANCER} -R 5 -e 1 -d 1e-5 -o m.pkl", 2, "a model is written to a .json or .npz"),

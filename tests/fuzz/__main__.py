@@ -21,8 +21,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each thread's buffers coun
 from tests.fuzz.files import Target, schedules
 from tests.fuzz.lines import Hung, command_lines
 from tests.fuzz.numbers import numbers
+from tests.fuzz.recipes import baselines, recipes
+from tests.fuzz.tables import models, tables
 
-TARGETS: dict[str, Target] = {"numbers": numbers, "schedules": schedules, "command-lines": command_lines}
+TARGETS: dict[str, Target] = {
+    "numbers": numbers, "schedules": schedules, "tables": tables, "models": models, "recipes": recipes,
+    "baselines": baselines, "command-lines": command_lines,
+}  # fmt: skip
 MEMORY = 2 << 30
 PATIENCE = 120
 """Bytes of address space, and seconds for one case."""

@@ -49,7 +49,8 @@ def refusable(call: Callable[[], Any]) -> Any:
 COLUMNS = ("step_size", "noise_std", "laplace_scale", "contraction", "displacement", "probability", "shift", "spend")
 
 
-def _saved(save: Any, *arrays: Any, **named: Any) -> bytes:
+def saved(save: Any, *arrays: Any, **named: Any) -> bytes:
+    """Return what `numpy.save` or one of its like writes."""
     stream = io.BytesIO()
     save(stream, *arrays, **named)
     return stream.getvalue()
@@ -71,10 +72,10 @@ YAML = (
     b"shift: &a [1, 2^-1, 1/4]\nspend: *a\nnoise_std:\n  - 1\n  - 2\n  - 3\n",
     b'{"step_size": [0.5, 0.25], "probability": [0.5, 0.5]}\n',
 )
-NPY = (_saved(np.save, _fields()), _saved(np.save, np.arange(4.0)), _saved(np.save, np.float32(1.0)))
+NPY = (saved(np.save, _fields()), saved(np.save, np.arange(4.0)), saved(np.save, np.float32(1.0)))
 NPZ = (
-    _saved(np.savez, step_size=np.array([0.1, 0.2]), shift=np.array([1, 2])),
-    _saved(np.savez_compressed, noise_std=np.ones(1000)),
+    saved(np.savez, step_size=np.array([0.1, 0.2]), shift=np.array([1, 2])),
+    saved(np.savez_compressed, noise_std=np.ones(1000)),
 )
 SCHEDULES = {".csv": CSV, ".yaml": YAML, ".yml": YAML, ".npy": NPY, ".npz": NPZ}
 

@@ -21,8 +21,13 @@ from tests.fuzz.mutate import mutated
 from tests.oracles import cases
 
 ROOT = Path(__file__).parents[2]
-COST = {"numbers": 2, "schedules": 2, "command-lines": 60}
-COUNT = {"numbers": 2000, "schedules": 2000, "command-lines": 60}
+COST = {
+    "numbers": 2, "schedules": 2, "tables": 5, "models": 3, "recipes": 5, "baselines": 5, "command-lines": 60,
+}  # fmt: skip
+COUNT = {
+    "numbers": 2000, "schedules": 2000, "tables": 500, "models": 500, "recipes": 500, "baselines": 500,
+    "command-lines": 60,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TARGETS)

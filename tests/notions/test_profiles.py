@@ -234,3 +234,11 @@ def test_extreme_renyi(mu: float) -> None:
     for order in (1.0, 2.0, 1e4):
         found = profiles.renyi(normal(mu), order=order, scale=mu, own=normal(mu))
         assert found >= 0.5 * order * mu * mu * (1 - 1e-15)
+
+
+@pytest.mark.parametrize(
+    ("e", "r"), [(math.nan, 1.0), (1.0, math.nan), ([0.0, math.nan], 1.0), (-math.nan, [1.0, 2.0])]
+)
+def test_what_is_no_number_has_no_divergence(e: Any, r: Any) -> None:
+    with pytest.raises(ValueError, match="a threshold or a distance is nan"):
+        log_hockey_sticks(e, r)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 from flint import arb, arb_series, ctx, fmpq
@@ -301,8 +301,3 @@ def cyclic_rdp(n: int, i: int, epochs: int, s: Fraction, sigma: Fraction, order:
 def linear_loss_mu(n: int, epochs: int, s: Fraction, sigma: Fraction) -> arb:
     """A lower bound on any cyclic guarantee: linear losses without projection give exactly this Gaussian output."""
     return adaptive(lambda: ball(s / sigma) * ball(Fraction(epochs, n)).sqrt())
-
-
-def bisect(holds: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
-    """A bracket of the change of a monotone predicate."""
-    return root(lambda x: arb(1) if holds(x) else arb(-1), low, high)

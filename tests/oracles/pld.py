@@ -66,21 +66,42 @@ def log_delta(parts: Sequence[tuple[Loss, int]], epsilon: float) -> float:
     deviation = math.sqrt(sum(n * _cumulants(loss, tilt)[2] for loss, n in parts))
     # Aliases at epsilon - period: e^(-tilt period) of their delta, below what a double sees.
     spacing = 2.0 * math.pi / max(40.0 * deviation, 50.0 / tilt)
-    t = spacing * np.arange(0.0, math.ceil(60.0 / deviation / spacing))
-    total = np.ones(len(t), dtype=complex)
+    t, values = characteristic(parts, tilt, spacing, math.ceil(60.0 / deviation / spacing), 1e-12)
+    mean = sum(n * _cumulants(loss, tilt)[1] for loss, n in parts)
+    s = tilt + 1j * t
+    terms = (values * np.exp(1j * t * (mean - epsilon)) / (s * (s + 1.0))).real
+    integral = spacing / math.pi * (math.fsum(terms) - 0.5 * terms[0])
+    return scale - tilt * epsilon + math.log(integral)
+
+
+def characteristic(
+    parts: Sequence[tuple[Loss, int]], tilt: float, spacing: float, least: int, floor: float
+) -> tuple[Array, NDArray[np.complex128]]:
+    """Frequencies 0, spacing, ..., and at them the characteristic function of the tilted sum less its mean.
+
+    At ``least`` so many, and on until it stays below ``floor``: a small delta of a sampled law is that of few nodes,
+    whose function decays late.
+
+    Raises:
+        ArithmeticError: it does not: there is nothing but atoms, or too few nodes.
+    """
+    tilted = []
     for loss, n in parts:
         w = loss.log_weights + tilt * loss.nodes
         w = np.exp(w - w.max())
         heavy = w > 1e-25
         w, z = w[heavy] / w.sum(), loss.nodes[heavy]
-        mean = float(np.sum(w * z))
-        ratio = np.array([np.sum(w * np.exp(1j * u * (z - mean))) for u in t])
-        total *= ratio**n * np.exp(1j * t * n * mean)
-    s = tilt + 1j * t
-    terms = (total * np.exp(-1j * t * epsilon) / (s * (s + 1.0))).real
-    assert abs(total[-1]) < 1e-12, "the characteristic function does not decay: nothing but atoms, or too few"
-    integral = spacing / math.pi * (math.fsum(terms) - 0.5 * terms[0])
-    return scale - tilt * epsilon + math.log(integral)
+        tilted.append((w, z - float(np.sum(w * z)), n))
+    t, values = np.empty(0), np.empty(0, dtype=complex)
+    while len(t) < least or np.max(np.abs(values[-16:])) > floor:
+        if len(t) > 200_000:
+            raise ArithmeticError("the characteristic function does not decay")
+        block = spacing * (len(t) + np.arange(256.0))
+        found = np.ones(256, dtype=complex)
+        for w, z, n in tilted:
+            found *= (np.exp(1j * np.outer(block, z)) @ w) ** n
+        t, values = np.concatenate((t, block)), np.concatenate((values, found))
+    return t, values
 
 
 def _saddle(parts: Sequence[tuple[Loss, int]], epsilon: float) -> float:

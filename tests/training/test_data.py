@@ -119,6 +119,33 @@ def test_named_fields_are_columns(tmp_path: Path) -> None:
     assert np.array_equal(table.cells, [[1.0, 2.5, 0.0], [2.0, 3.5, 1.0]])
 
 
+def test_labels_may_be_bytes(tmp_path: Path) -> None:
+    labels = np.array(["no", "sí", "no"])
+    raw = np.char.encode(labels, "utf-8")
+    np.savez(tmp_path / "t.npz", X=CELLS[:, :2], y=raw)
+    rows = np.array(list(zip([1.0, 2.0, 3.0], raw, strict=True)), dtype=[("a", float), ("y", raw.dtype)])
+    np.save(tmp_path / "t.npy", rows)
+    for name in ("t.npz", "t.npy"):
+        assert data.read(str(tmp_path / name), positive="sí").cells[:, -1].tolist() == [-1.0, 1.0, -1.0]
+    assert data.of_arrays(CELLS[:, :2], raw, positive="no").cells[:, -1].tolist() == [1.0, -1.0, 1.0]
+    rows["y"][0] = b"maybe"[: raw.dtype.itemsize]
+    np.save(tmp_path / "t.npy", rows)
+    assert "the labels are sí, " in refused(str(tmp_path / "t.npy"), positive="sí").message
+    rows["y"][0] = b"\xff"
+    np.save(tmp_path / "t.npy", rows)
+    assert "a label is not UTF-8" in refused(str(tmp_path / "t.npy"), positive="sí").message
+
+
+def test_a_wide_table_is_read_in_linear_time(tmp_path: Path) -> None:
+    """Comparing every two of the names would take an hour."""
+    names = [f"c{place:x}" for place in range(100_000)]
+    path = written(tmp_path, ",".join(names) + "\n" + "1," * 99_999 + "0\n")
+    assert data.read(path, ignore=["c1"]).cells.shape == (1, 99_999)
+    ranges = "column,low,high\n" + "".join(f"{name},0,2\n" for name in names[:-1])
+    assert not data.read_ranges(written(tmp_path, ranges, "r.csv"), data.read(path)).low.any()
+    assert "'c0' is there twice" in refused(written(tmp_path, ",".join([*names, "c0"]) + "\n")).message
+
+
 def test_files_that_are_not_what_they_say_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "o.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     np.save(tmp_path / "v.npy", np.arange(3.0))
@@ -138,6 +165,9 @@ def test_files_that_are_not_what_they_say_are_refused(tmp_path: Path) -> None:
     }  # fmt: skip
     for name, message in expected.items():
         assert message in refused(str(tmp_path / name)).message
+    assert "is not a path" in refused("\0.csv").message
+    np.save(tmp_path / "m.npy", np.zeros((2, 2), dtype=[("a", float), ("y", float)]))
+    assert "must be one-dimensional" in (refused(str(tmp_path / "m.npy")).hint or "")
     (tmp_path / "folder.csv").mkdir()
     assert "not a regular file" in refused(str(tmp_path / "folder.csv")).message
 
@@ -150,6 +180,13 @@ def test_an_archive_that_lies_about_its_size_is_refused(tmp_path: Path) -> None:
         bad.writestr("X.npy", raw[:-8])
         bad.writestr("y.npy", y)
     assert "ends early" in refused(str(tmp_path / "b.npz")).message
+    for name, member in (("X.npy", raw), ("y.npy", y)):
+        large = member.replace(b"(4,", b"(9" + b"0" * 12 + b",").replace(b" " * 13 + b"\n", b" \n")
+        assert len(large) in range(len(member) - 2, len(member) + 2)
+        with zipfile.ZipFile(tmp_path / "c.npz", "w") as bad:
+            bad.writestr("X.npy", large if name == "X.npy" else raw)
+            bad.writestr("y.npy", large if name == "y.npy" else y)
+        assert "not a readable .npz" in refused(str(tmp_path / "c.npz")).message
 
 
 def test_parquet_is_read_or_names_the_extra(tmp_path: Path) -> None:

@@ -63,6 +63,23 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         good.write_text(wrong)
         with pytest.raises(SpecError, match="not a model file"):
             load(str(good))
+    changed = (
+        {"weights": [1.0]}, {"weights": [[1.0], [2.0]]}, {"weights": ["nan", 1.0]}, {"columns": [1, 2]},
+        {"target": None}, {"positive": 1}, {"low": None}, {"low": [9e9, 9e9]}, {"high": [1.0]}, {"target_range": [1.0]},
+        {"bound": 0.0}, {"bound": "inf"}, {"norm": 3}, {"intercept": None}, {"intercept": "inf"}, {"loss": []},
+        {"privacy": "all of it"},
+    )  # fmt: skip
+    for wrong_field in changed:
+        good.write_text(json.dumps({**described, **wrong_field}))
+        with pytest.raises(SpecError, match="not a model file"):
+            load(str(good))
+    for number in ("NaN", "-Infinity", "1e999"):
+        good.write_text(json.dumps({**described, "privacy": "here"}).replace('"here"', f'{{"epsilon": {number}}}'))
+        with pytest.raises(SpecError, match="not a model file"):
+            load(str(good))
+    good.write_text("[" * 100_000)
+    with pytest.raises(SpecError, match="not a model file"):
+        load(str(good))
     np.savez(tmp_path / "m.npz", weights=np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(SpecError, match="not a model file"):
         load(str(tmp_path / "m.npz"))

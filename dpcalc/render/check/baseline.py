@@ -45,6 +45,8 @@ def load(path: str) -> dict[str, Any]:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise SpecError(f"cannot read the baseline {shown}: {error.strerror or error}", _HINT) from None
+    except ValueError:  # a NUL, or what no file system encodes
+        raise SpecError(f"the baseline {shown} is not a path", _HINT) from None
     if len(data) > MAX_BYTES:
         raise SpecError(f"the baseline {shown} is larger than {MAX_BYTES} bytes", _HINT)
     try:
