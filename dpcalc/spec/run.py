@@ -107,19 +107,11 @@ def describe(algorithm: str, given: Mapping[str, Any], sources: Mapping[str, str
     for name, value in _OWN_DEFAULTS.get(algorithm, _DEFAULTS).items():
         if name not in values:
             values[name], origin[name] = value, "default"
-    if values.get("strong_convexity", 0.0) > values.get("smoothness", float("inf")):
-        raise SpecError(
-            f"strong convexity {values['strong_convexity']:g} exceeds smoothness {values['smoothness']:g}",
-            "a loss cannot curve more than its smoothness",
-        )
+    _refuse_contradictions(values)
     if algorithm == "local" and "records" not in values:
         values["records"], origin["records"] = 1, "default"  # a message depends on no other record
     if algorithm in FIXED_ORDER:
         _refuse_last_batch(values)
-    if values.get("regularisation") and values.get("adjacency") == "null-record":
-        raise SpecError(
-            "with a regulariser the gradient of a null record is not zero", "leave out --adjacency null-record"
-        )
     _fill_index(algorithm, values, origin)
     if algorithm in _BY_STEPS:
         _fill_steps(algorithm, values, origin)
@@ -134,6 +126,18 @@ def describe(algorithm: str, given: Mapping[str, Any], sources: Mapping[str, str
         if origin.get(name) == "derived" and math.isinf(values[name]):
             raise SpecError(f"the {name} would be larger than any number", "use other units")
     return Run(algorithm, values, origin)
+
+
+def _refuse_contradictions(values: Mapping[str, Any]) -> None:
+    if values.get("strong_convexity", 0.0) > values.get("smoothness", math.inf):
+        raise SpecError(
+            f"strong convexity {values['strong_convexity']:g} exceeds smoothness {values['smoothness']:g}",
+            "a loss cannot curve more than its smoothness",
+        )
+    if values.get("regularisation") and values.get("adjacency") == "null-record":
+        raise SpecError(
+            "with a regulariser the gradient of a null record is not zero", "leave out --adjacency null-record"
+        )
 
 
 def _derive_loss(values: dict[str, Any], origin: dict[str, str]) -> None:
