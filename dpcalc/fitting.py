@@ -386,7 +386,7 @@ def _executed(case: Case, values: dict[str, Any], records: _Records, setup: Setu
         **_promised_risk(case, {**run.values, **noisy}, values, d),
     }
     _add_excess(training, optimum)
-    case = case._replace(training=training, notes=(*case.notes, *_remarks(training, train, setup)))
+    case = case._replace(training=training, notes=(*case.notes, *_remarks(training, records, setup)))
     return Fitted(case, None if weights is None else _model(case, weights, values, records, setup, training))
 
 
@@ -505,13 +505,18 @@ def _is_of(result: Result, described: Mapping[str, Any]) -> bool:
     return result.quantity != "smoothing_error" and told == wanted
 
 
-def _remarks(training: Mapping[str, Any], train: Problem, setup: Setup) -> list[str]:
-    found = []
-    if train.labels.min() == train.labels.max():  # no refusal: whether there is a model must not tell of the records
-        found.append(f"the target is {train.labels[0]:g} for every training record: there is nothing to learn")
+def _remarks(training: Mapping[str, Any], records: _Records, setup: Setup) -> list[str]:
+    found, labels = [], records.train.labels
+    if labels.min() == labels.max():  # no refusal: whether there is a model must not tell of the records
+        found.append(f"the target is {labels[0]:g} for every training record: there is nothing to learn")
     if training.get("why_not_private"):
         found.append(f"NOT PRIVATE: {training['why_not_private']}")
     found.append(f"metrics are {UNCOVERED}")
+    total = training["records"] + training["test_records"]
+    if setup.synthetic is None and records.ranges is None and training["rows_clipped"] == total:
+        found.append(
+            "every row was shortened, so that only directions are left: --ranges maps columns to [-1, 1] first"
+        )
     if not training["test_records"]:
         found.append("no records were set aside: --test-fraction 0.2 tells how the model does on others")
     if setup.replicas == 1:

@@ -161,6 +161,15 @@ def test_whether_there_is_a_model_tells_nothing_of_the_labels(tmp_path: Path, as
         written.unlink()
 
 
+@pytest.mark.parametrize(("more", "said"), [("", True), ("--ranges {}", False)])
+def test_rows_that_all_were_shortened_are_remarked_upon(more: str, said: bool, tmp_path: Path, ask: Any) -> None:
+    (tmp_path / "r.csv").write_text("column,low,high\nage,0,100\n")
+    path = tmp_path / "t.csv"
+    path.write_text("age,y\n" + "".join(f"{20 + k},{k % 2}\n" for k in range(20)))
+    line = f"train --data {path} --loss logistic -R 1 -e 1 -d 1e-5 --format plain {more.format(tmp_path / 'r.csv')}"
+    assert ("every row was shortened, so that only directions are left" in ask(line)) == said
+
+
 # --- gates ------------------------------------------------------------------------------------------------------------
 
 
