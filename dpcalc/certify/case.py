@@ -319,7 +319,7 @@ class Reading(NamedTuple):
         from flint import arb
 
         from dpcalc.certify.balls import CAP, double, precision
-        from dpcalc.certify.enclose import BELOW, PROVED, UNDECIDED, Enclosure
+        from dpcalc.certify.enclose import BELOW, PROVED, UNDECIDED
 
         sign, bits = _sign(lambda: excess(double(value)))
         if sign is None:
@@ -327,22 +327,22 @@ class Reading(NamedTuple):
         x, zero = double(value), arb(0)
         if sign <= 0:
             if value == 0.0:
-                return _proof(quantity, Enclosure(zero, bits, PROVED))
+                return _between(quantity, zero, zero, bits, PROVED)
             for k in range(_FINEST, _COARSEST, -2):
                 with precision(CAP):
                     nearer = x * (1 - arb(2) ** -k)
                 less, spent = _sign(lambda at=nearer: excess(at))  # type: ignore[misc]
                 bits = max(bits, spent)
                 if less is not None and less > 0:
-                    return _proof(quantity, Enclosure(nearer.union(x), bits, PROVED))
-            return _proof(quantity, Enclosure(zero.union(x), bits, PROVED))
+                    return _between(quantity, nearer, x, bits, PROVED)
+            return _between(quantity, zero, x, bits, PROVED)
         for k in range(_FINEST, 0, -2):
             with precision(CAP):
                 further = x * (1 + arb(2) ** -k) + arb(2) ** -1000
             more, spent = _sign(lambda at=further: excess(at))  # type: ignore[misc]
             bits = max(bits, spent)
             if more is not None and more <= 0:
-                return _proof(quantity, Enclosure(x.union(further), bits, BELOW))
+                return _between(quantity, x, further, bits, BELOW)
         return Proof(quantity, repr(value), "inf", bits, BELOW)
 
     def _budget(self, definition: Definition) -> Proof:
@@ -350,7 +350,7 @@ class Reading(NamedTuple):
         from flint import arb
 
         from dpcalc.certify import gaussian
-        from dpcalc.certify.enclose import PROVED, Enclosure, enclosed
+        from dpcalc.certify.enclose import PROVED, enclosed
 
         if definition.gives in ("mu", "log_delta"):
             quantity, formula, limit = "log_delta", self._log_delta(definition), self._target
@@ -364,9 +364,10 @@ class Reading(NamedTuple):
                 return arb(-1) if good else arb(1)
 
             sign, bits = _sign(excess)
-            reached = arb(0).union(self._asked_epsilon() if sign is None or sign <= 0 else arb.pos_inf())
             place = "undecided" if sign is None else PROVED if sign <= 0 else "below"
-            return _proof("epsilon", Enclosure(reached, bits, place))
+            asked = self._asked_epsilon()
+            low, high = (asked, arb.pos_inf()) if place == "below" else (arb(0), asked)
+            return _between("epsilon", low, high, bits, place)
         else:
             quantity, formula, limit = "epsilon", self._epsilon(definition), self._asked_epsilon
         sign, bits = _sign(lambda: formula() - limit())
@@ -430,6 +431,14 @@ def _sign(excess: Callable[[], arb]) -> tuple[int | None, int]:
                 pass
         bits *= 2
     return None, CAP
+
+
+def _between(quantity: str, low: arb, high: arb, bits: int, place: str) -> Proof:
+    """Return the proof that a quantity lies between two; the union of their balls would be wider."""
+    from dpcalc.certify.enclose import Enclosure
+
+    ends = (Enclosure(end, bits, place).ends(20) for end in (low, high))
+    return Proof(quantity, next(ends)[0], next(ends)[1], bits, place)
 
 
 def _proof(quantity: str, enclosure: Enclosure) -> Proof:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from flint import arb
 
 from dpcalc.certify import sums
-from dpcalc.certify.balls import Inputs, OutOfReach, least, power, square
+from dpcalc.certify.balls import Inputs, OutOfReach, least, less, power, square
 from dpcalc.certify.gaussian import log_delta
 from dpcalc.certify.passes import passes_cost
 from dpcalc.certify.sampled import drift_square, gradient
@@ -130,6 +130,12 @@ def _smoothed(v: Inputs) -> arb:
     return 2 * square(v.radius) / (v.eta * _half(v)) + v.eta * square(_norm(v)) / 2 + extra
 
 
+def _smoothed_printed(v: Inputs) -> arb:
+    """Return the printed risk of a skip and L lambda sqrt(d) at lambda = R eps/(2 sqrt(n ln(1/delta)))."""
+    width = v.radius * v.epsilon / (2 * (-v.records * v.log_delta).sqrt())
+    return _printed_skip(v) + v.lipschitz * width * arb(v.dimension).sqrt()
+
+
 def _harmonic(v: Inputs) -> arb:
     """Return (4 R L/sqrt(n)) sqrt(1 + 16 d q ln(1/delta)/eps^2) with sigma for its noise."""
     return 4 * v.radius * _norm(v) / arb(v.records).sqrt()
@@ -140,7 +146,7 @@ def _many_tasks(v: Inputs) -> arb:
     target = -v.log_delta
     order = 4 * target / v.epsilon
     ratio = square(2 * v.lipschitz / v.sigma)
-    if not order * (order - 1) * ratio <= 2:
+    if less(arb(2), order * (order - 1) * ratio):
         raise OutOfReach("a (a-1) Delta^2 > 2 sigma^2 at the paper's order")
     rdp = v.tasks * order * ratio * sums.harmonic(v.records) / v.records
     return (order - 1) * (rdp - v.epsilon)
@@ -218,6 +224,7 @@ PRICES: dict[str, Price] = {
     "tasks.harmonic": Price(_harmonic, _many_tasks),
     "smoothing.kernel": Price(_kernel, None),
     "smoothing.skip": Price(_smoothed, _message),
+    "smoothing.skip_classic": Price(_smoothed_printed, _message),
     "langevin.explicit": Price(_explicit, _descent),
     "langevin.iterated": Price(_iterated, _descent),
     "langevin.shifted": Price(_inside, _descent, 1e-8),

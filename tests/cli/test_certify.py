@@ -282,3 +282,11 @@ def test_the_displacement_of_a_regularised_loss_is_recomputed(
     right = loss.displacement
     monkeypatch.setattr(loss, "displacement", lambda **told: (right(**told) or 0.0) * (1.0 - 1e-9))
     assert cli(*line.split()).code == 4
+
+
+def test_an_enclosure_of_what_meets_the_budget_is_within_it(cli: Cli) -> None:
+    """By the exact conversion, which says whether a budget is met and not by how much."""
+    line = "rdp -n 1000 -L 1 --smoothness 1 --eta 0.5 -e 1 -d 1e-6 --solve index --sigma 10 --certify --json"
+    proof = proofs(cli(*line.split()))["iteration.pnsgd_rdp"]["certified"]
+    assert proof["quantity"] == "epsilon"
+    assert 0 <= Fraction(proof["lower"]) <= Fraction(proof["upper"]) <= 1

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from flint import arb
 
+from dpcalc.bounds.cost import Cost
 from dpcalc.certify.balls import Inputs, OutOfReach, Undecided, precision
-from dpcalc.certify.costs import PRICES
+from dpcalc.certify.costs import PRICES, Price
 from dpcalc.certify.enclose import BELOW, PROVED, UNDECIDED, Enclosure, enclosed
 from dpcalc.certify.table import ROUNDING, Definition, definitions
 from dpcalc.errors import Disproved, DpcalcError
@@ -81,16 +82,21 @@ def _priced(case: Case) -> Verdict:
         return Verdict(REFUSED)
     if not costs.speaks(cost):
         return Verdict(REFUSED)
-    told = []
-    for typed in (False, True):
-        v = costs.inputs_of(case.values, cost, typed)
-        enclosure = enclosed(lambda v=v: price.risk(v), cost.excess_risk, cap=CAP)  # type: ignore[misc]
-        told.append(_placed(enclosure, cost.excess_risk, False, price.slack, False, False))
-        if price.private is not None and "log_delta" in case.values:
-            private = enclosed(lambda v=v: price.private(v), case.values["log_delta"], cap=CAP)  # type: ignore[misc]
-            noisy = Verdict(private.place, 0.0, cost.noise_std or 0.0, "ln delta in " + _shown(private))
-            told.append(noisy)
-    return worst(told)
+    try:
+        return worst(told for typed in (False, True) for told in _cost_told(price, case, cost, typed))
+    except OutOfReach:
+        return Verdict(UNREACHED)
+
+
+def _cost_told(price: Price, case: Case, cost: Cost, typed: bool) -> Iterator[Verdict]:
+    """Yield the verdicts on the risk, and on the noise that comes with it, in one reading of the inputs."""
+    v = costs.inputs_of(case.values, cost, typed)
+    enclosure = enclosed(lambda: price.risk(v), cost.excess_risk, cap=CAP)
+    yield _placed(enclosure, cost.excess_risk, False, price.slack, False, False)
+    private = price.private
+    if private is not None and "log_delta" in case.values:
+        told = enclosed(lambda: private(v), case.values["log_delta"], cap=CAP)
+        yield Verdict(told.place, 0.0, cost.noise_std or 0.0, "ln delta in " + _shown(told))
 
 
 def _nudged(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

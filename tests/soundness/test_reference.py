@@ -459,6 +459,7 @@ QUANTITIES: dict[str, Callable[[Raw], arb]] = {
     "thm29_bound": _priced("utility.stop_classic"),
     "thm30_bound": _priced("utility.skip_classic"),
     "thm33_err_tight": _smoothed,
+    "cor34_extra_corrected": lambda i: _priced("smoothing.skip_classic")(i) - _priced("utility.skip_classic")(i),
     "chourasia_excess_explicit": _explicit,
     "drift": _drifting,
     "uas_bounded_tight": _apart,
