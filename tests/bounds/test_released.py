@@ -50,21 +50,6 @@ def offered(algorithm: str, told: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield bound.id, guarantee_of(bound, run.values, ORDERS)
 
 
-def given(case: Case, **more: Any) -> dict[str, Any]:
-    return {
-        "records": case.records,
-        "lipschitz": case.lipschitz,
-        "loss_class": case.loss_class,
-        "smoothness": case.smoothness,
-        "strong_convexity": case.strong_convexity or None,
-        "step_size": case.step_size,
-        "diameter": case.diameter,
-        "noise_std" if case.noise == "gaussian" else "laplace_scale": case.scale,
-        "epochs": 2,
-        **more,
-    }
-
-
 # --- the truth --------------------------------------------------------------------------------------------------------
 
 
@@ -137,7 +122,7 @@ def test_no_run_is_less_private() -> None:
         case = epsilons_of(r, case)
         if r.random() < 0.3:
             told["adjacency"], case = "null-record", replace(case, x_prime=constant(0.0, case.low, case.high))
-        told = given(case, batch_size=r.choice((1, 1, 1, 2)), last_batch=r.choice(LAST_BATCHES), **told)
+        told = case.told(epochs=2, batch_size=r.choice((1, 1, 1, 2)), last_batch=r.choice(LAST_BATCHES), **told)
         two_passes(r, case, oracle.fine_nodes(case, pieces=2), False, told, seen)
     assert seen == {b.id for a in ALGORITHMS for b in for_algorithm(a) if b.guarantee}
 
@@ -150,7 +135,7 @@ def test_no_rounded_run_is_less_private(noise: str) -> None:
         case, told = epsilons_of(r, random_case(r, noise, records=r.choice((2, 2, 3)))), {}
         if r.random() < 0.3:
             told["adjacency"], case = "null-record", replace(case, x_prime=constant(0.0, case.low, case.high))
-        told = given(case, batch_size=r.choice((1, 1, 1, 2)), last_batch=r.choice(LAST_BATCHES), **told)
+        told = case.told(epochs=2, batch_size=r.choice((1, 1, 1, 2)), last_batch=r.choice(LAST_BATCHES), **told)
         two_passes(r, case, case.cells(70), True, told, seen)
     assert {"released.cyclic_curve", "released.shuffled_epochs", "released.shuffled_epochs_rdp"} <= seen
     assert "released.shuffled_epochs_point" in seen

@@ -71,21 +71,6 @@ def compare(truth: float, error: float, log_delta: float, what: str) -> None:
     assert floor <= math.exp(min(log_delta, 0.0)) * (1 + 1e-9), f"{what}: {math.exp(log_delta)!r} is below {floor!r}"
 
 
-def given(case: Case, **more: Any) -> dict[str, Any]:
-    """What is said of the run on the public path."""
-    return {
-        "records": case.records,
-        "lipschitz": case.lipschitz,
-        "loss_class": case.loss_class,
-        "smoothness": case.smoothness,
-        "strong_convexity": case.strong_convexity or None,
-        "step_size": case.step_size,
-        "diameter": case.diameter,
-        "noise_std" if case.noise == "gaussian" else "laplace_scale": case.scale,
-        **more,
-    }
-
-
 def weaker(r: random.Random, case: Case, told: dict[str, Any]) -> dict[str, Any]:
     """The same run, of which less is said."""
     classes = {
@@ -165,7 +150,7 @@ def published_allowed(case: Case, law: str) -> bool:
 
 
 def told_of(case: Case, law: str, published: bool, adjacency: str) -> dict[str, Any]:
-    told = given(case, adjacency=adjacency)
+    told = case.told(adjacency=adjacency)
     if law in ("fixed", "stop"):
         told["index"] = case.index
     elif law == "shuffled":
@@ -297,7 +282,7 @@ def batched_case(r: random.Random) -> tuple[Case, dict[str, Any]]:
     adjacency = "replace-one"
     if r.random() < 0.3:
         adjacency, case = "null-record", null_record(case)
-    return case, given(case, adjacency=adjacency, batch_size=size)
+    return case, case.told(adjacency=adjacency, batch_size=size)
 
 
 @pytest.mark.parametrize("last_batch", LAST_BATCHES)
@@ -319,7 +304,7 @@ def test_rotations() -> None:
     for r in draws("rotations", 25, 200):
         case = any_case(r, r.choice((2, 3, 4, 5, 6)))
         size = r.choice((1, 1, 2, 3))
-        told = given(case, batch_size=size, last_batch=r.choice(LAST_BATCHES))
+        told = case.told(batch_size=size, last_batch=r.choice(LAST_BATCHES))
         check_passes(r, case, "rotation", rotations(case.records, case.index), told)
 
 
@@ -348,7 +333,7 @@ def test_other_laws_of_the_position() -> None:
         others, x, x_prime = case.steps(grid := case.nodes(500))
         pairs = [fixed_order(grid.start, others, x, x_prime, i) for i in range(1, n + 1)]
         p, q = (sum(w * pair[side] for w, pair in zip(law, pairs, strict=True)) for side in (0, 1))
-        bounds = [dict(offered("pnsgd", given(case, index=i))) for i in range(1, n + 1)]
+        bounds = [dict(offered("pnsgd", case.told(index=i))) for i in range(1, n + 1)]
         for id in set.intersection(*map(set, bounds)):
             for epsilon, truth in zip(case.epsilons, divergences(p, q, case.epsilons), strict=True):
                 parts = [w * math.exp(b[id].log_delta(epsilon).value) for w, b in zip(law, bounds, strict=True)]
@@ -364,7 +349,7 @@ def test_other_laws_of_the_stop() -> None:
         law = random_law(r, n)
         others, x, x_prime = case.steps(grid := case.nodes(500))
         p, q = random_stop(grid.start, others, x, x_prime, i, r.random() < 0.5, law)
-        bounds = [dict(offered("pnsgd", given(case, index=i, records=t))) for t in range(i, n + 1)]
+        bounds = [dict(offered("pnsgd", case.told(index=i, records=t))) for t in range(i, n + 1)]
         for id in set.intersection(*map(set, bounds)):
             for epsilon, truth in zip(case.epsilons, divergences(p, q, case.epsilons), strict=True):
                 parts = [

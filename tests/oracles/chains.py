@@ -457,6 +457,20 @@ class Case:
     x: Gradient
     x_prime: Gradient
 
+    def told(self, **more: Any) -> dict[str, Any]:
+        """What is said of the run on the public path."""
+        return {
+            "records": self.records,
+            "lipschitz": self.lipschitz,
+            "loss_class": self.loss_class,
+            "smoothness": self.smoothness,
+            "strong_convexity": self.strong_convexity or None,
+            "step_size": self.step_size,
+            "diameter": self.diameter,
+            "noise_std" if self.noise == "gaussian" else "laplace_scale": self.scale,
+            **more,
+        }
+
     def psi(self, gradient: Callable[[Any], Array], w: Any) -> Array:
         """The map of a step before its noise."""
         return np.asarray(w, dtype=float) - self.step_size * gradient(w)

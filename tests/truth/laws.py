@@ -97,17 +97,7 @@ def through(law: Array, steps: Sequence[Step]) -> Array:
 
 
 def described(case: Case, algorithm: str, **more: Any) -> dict[str, Any]:
-    told = {
-        "records": case.records,
-        "lipschitz": case.lipschitz,
-        "loss_class": case.loss_class,
-        "smoothness": case.smoothness,
-        "strong_convexity": case.strong_convexity or None,
-        "step_size": case.step_size,
-        "diameter": case.diameter,
-        "noise_std" if case.noise == "gaussian" else "laplace_scale": case.scale,
-        **more,
-    }
+    told = case.told(**more)
     if algorithm.removesuffix(RELEASED) in ("pnsgd", "skip", "stop", "cyclic"):
         told["index"] = case.index
     if algorithm == "skip":
