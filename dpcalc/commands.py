@@ -89,7 +89,7 @@ COMMANDS: dict[str, Command] = {
                 "adjacency",
             ),
             (),
-            ("multi_epoch", "noisy_gd", "shuffled_epochs", "hidden_epochs", "noisy_sgd", "released"),
+            ("multi_epoch", "noisy_gd", "shuffled_epochs", "noisy_sgd", "released"),
         ),
         Command(
             "online",
@@ -381,8 +381,7 @@ def applying(algorithm: str, given: Mapping[str, Any]) -> list[tuple[str, Bound,
 
 
 def _bounds_of(command: Command, run: Run) -> list[Bound]:
-    known = for_algorithm(run.algorithm)
-    return [bound for bound in known if not command.families or bound.id.partition(".")[0] in command.families]
+    return for_algorithm(run.algorithm, command.families) if command.families else for_algorithm(run.algorithm)
 
 
 def _contenders(bounds: list[Bound], run: Run, question: Question) -> list[Bound]:

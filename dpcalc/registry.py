@@ -185,10 +185,14 @@ def bound(
 
 
 @functools.cache
-def all_bounds() -> dict[str, Bound]:
-    """Return every registered bound by id, family by family whichever was imported first."""
-    modules = [importlib.import_module(f"dpcalc.bounds.{family}").__name__ for family in FAMILIES]
-    return dict(sorted(_BOUNDS.items(), key=lambda item: modules.index(item[1].function.__module__)))
+def all_bounds(families: tuple[str, ...] = FAMILIES) -> dict[str, Bound]:
+    """Return every bound of these families by id, family by family whichever was imported first.
+
+    Each family is a module: a question to a few of them does not wait for the others.
+    """
+    modules = [importlib.import_module(f"dpcalc.bounds.{family}").__name__ for family in families]
+    found = [item for item in _BOUNDS.items() if item[1].function.__module__ in modules]
+    return dict(sorted(found, key=lambda item: modules.index(item[1].function.__module__)))
 
 
 def lookup(id: str) -> Bound:
@@ -207,9 +211,9 @@ def lookup(id: str) -> Bound:
     return known[id]
 
 
-def for_algorithm(algorithm: str) -> list[Bound]:
-    """Return the privacy bounds that speak of this algorithm, in order of registration."""
-    return [b for b in all_bounds().values() if algorithm in b.algorithms and b.gives != "cost"]
+def for_algorithm(algorithm: str, families: tuple[str, ...] = FAMILIES) -> list[Bound]:
+    """Return the privacy bounds of these families that speak of this algorithm, in order of registration."""
+    return [b for b in all_bounds(families).values() if algorithm in b.algorithms and b.gives != "cost"]
 
 
 def costs() -> list[Bound]:

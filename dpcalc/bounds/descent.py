@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from dpcalc.bounds import noisy_gd
 from dpcalc.bounds.cost import Cost
 from dpcalc.bounds.multi_epoch import wide_up
 from dpcalc.bounds.steps import GAUSSIAN, NO_CLIPPING, ONE_RELEASE
+from dpcalc.bounds.utility import fits
 from dpcalc.numerics.floats import down, up
 from dpcalc.numerics.sums import harmonic
 from dpcalc.registry import Requirement, bound
@@ -42,7 +42,7 @@ _MOST_STEPS = 10**15
 
 def _short_step(values: Mapping[str, Any]) -> tuple[str, str] | None:
     eta, beta = values.get("step_size"), values.get("smoothness")
-    if eta is None or beta is None or Decimal(repr(float(eta))) * Decimal(repr(float(beta))) <= 1:
+    if eta is None or beta is None or fits(2.0 * eta, beta):
         return None
     return f"step size {eta:g} exceeds 1/smoothness = {1.0 / beta:g}", f"use --step-size <= {down(1.0 / beta, 2.0):g}"
 
