@@ -103,7 +103,7 @@ def _cost_headline(result: Result, precision: int) -> str:
     ran = ", ".join(f"{name} = {value}" for name, value in _ran(result, precision)[1:] if value)
     algorithm = "/".join((result.details or {}).get("algorithms", ()))
     return (
-        f"{RISKS[result.quantity]} <= {value_text(result, precision)} {_cost_how(result)}: "
+        f"{RISKS[result.quantity]} <= {value_text(result, precision)} {_how_surely(result)}: "
         f"{algorithm} with {ran} ({result.bound})"
     )
 
@@ -155,11 +155,15 @@ _CONVERSIONS = {
 
 def _cost_how(result: Result) -> str:
     """Return of which risk a cost speaks, how surely, and whether it says anything."""
+    risk = {"excess_risk": "", "empirical_excess_risk": "empirical, ", "smoothing_error": "added by smoothing, "}
+    return risk[result.quantity] + _how_surely(result)
+
+
+def _how_surely(result: Result) -> str:
     details = result.details or {}
     chance = details.get("failure_probability")
-    risk = {"excess_risk": "", "empirical_excess_risk": "empirical, ", "smoothing_error": "added by smoothing, "}
     sure = "in expectation" if chance is None else f"with probability {1.0 - chance:.6g}"
-    return risk[result.quantity] + sure + (", vacuous" if details.get("vacuous") else "")
+    return sure + (", vacuous" if details.get("vacuous") else "")
 
 
 def how(result: Result, precision: int) -> str:
