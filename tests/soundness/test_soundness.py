@@ -17,7 +17,7 @@ from dpcalc.certify.sums import expm1_reciprocals, hockey_sticks
 from dpcalc.certify.table import NOT_DEFINED, Definition, definitions
 from dpcalc.registry import all_bounds
 from tests.oracles import cases
-from tests.soundness import compare
+from tests.soundness import compare, front
 from tests.soundness.campaign import campaign, report
 from tests.soundness.compare import ABOVE, FLOOR, UNREACHED, judged, verdict
 from tests.soundness.conversions import CONVERSIONS
@@ -204,3 +204,12 @@ def test_what_turns_on_rounding_is_not_held_against_a_bound() -> None:
 def test_what_is_out_of_reach_is_said_so() -> None:
     values = {"records": 10**9, "index": 1, "batch_size": 1, "sensitivity": 1.0, "noise_std": 1.0, "order": 9.0}
     assert judged(Case("iteration.stop_harmonic", {**values, "step_size": 1.0, "smoothness": 1.0})).outcome == UNREACHED
+
+
+def test_noise_without_measure_is_counted_by_the_record_alone() -> None:
+    """Found at random: past a ratio of 1e-90 the mixture gives way to one message, which is purely private."""
+    proved, _ = front.answered("shuffled", {
+        "records": 9, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 1.0, "strong_convexity": 0.0,
+        "noise": "laplace", "delta": 7e-190, "epsilon": 1.0,
+    })  # fmt: skip
+    assert proved
