@@ -8,13 +8,11 @@ from typing import NamedTuple
 from dpcalc.errors import SpecError
 from dpcalc.report import Assertion, Case, Result
 from dpcalc.solve import DIRECTIONS
-from dpcalc.spec.quantities import RISKS
+from dpcalc.spec.quantities import CHOSEN, RISKS
 from dpcalc.spec.symbols import SYMBOLS
 
 _OPERATORS = ("<=", ">=", "==", "<", ">")
 _BOUNDED_ABOVE = ("epsilon", "delta", "log_delta", "mu", "rdp", "excess_risk", "empirical_excess_risk")
-RAN = ("noise_std", "step_size", "steps")
-"""What a cost may choose itself."""
 QUANTITIES = (*_BOUNDED_ABOVE, "bound", *DIRECTIONS)
 """What an assertion may speak of."""
 
@@ -107,7 +105,7 @@ def _refuse_another_run(result: Result, case: Case) -> None:
     ran = dict(result.details or {})
     if result.epsilon is not None:
         ran.setdefault("noise_std", None)  # chosen for the budget
-    other = [name for name in RAN if name in ran and name in case.inputs and case.inputs[name][0] != ran[name]]
+    other = [name for name in CHOSEN if name in ran and name in case.inputs and case.inputs[name][0] != ran[name]]
     if other:
         raise SpecError(
             f"{result.bound} chooses {', '.join(other)} itself: no gate on it speaks of the run described",

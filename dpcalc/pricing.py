@@ -13,11 +13,10 @@ from dpcalc.query import Question, first_failure, inputs_of
 from dpcalc.references import SHORT
 from dpcalc.registry import QUESTIONS, Bound, costs
 from dpcalc.report import Case, Obstacle, Result
-from dpcalc.spec.quantities import RISKS
+from dpcalc.spec.quantities import CHOSEN, RAN, RISKS
 from dpcalc.spec.symbols import MAX_RECORDS, SYMBOLS, check
 
 _ORDER = tuple(RISKS)
-_RAN = ("noise_std", "step_size", "steps", "failure_probability")
 
 
 def priced(values: Mapping[str, Any], origin: Mapping[str, str], question: Question, algorithm: str | None) -> Case:
@@ -80,7 +79,7 @@ def _result(bound: Bound, told: Mapping[str, Any], question: Question) -> Result
         raise NotApplicable("gives no finite risk here", "more records, or a larger budget")
     trivial = _trivial(told, cost.quantity)
     details: dict[str, Any] = {"algorithms": list(bound.algorithms)}
-    details.update({name: value for name in _RAN if (value := getattr(cost, name)) is not None})
+    details.update({name: value for name in RAN if (value := getattr(cost, name)) is not None})
     if "index" in bound.parameters:
         details["covers"] = f"one of the records up to {told['index']}"
     elif "public_records" in bound.parameters:
@@ -132,7 +131,7 @@ def _own_choice(results: tuple[Result, ...], values: Mapping[str, Any]) -> Itera
     """Say where a best result is of another run than was described."""
     for result in results:
         ran = result.details or {}
-        other = [name for name in _RAN[:3] if name in values and name in ran and ran[name] != values[name]]
+        other = [name for name in CHOSEN if name in values and name in ran and ran[name] != values[name]]
         if result.best and other:
             yield f"{result.bound} chooses {', '.join(other)} itself: it is not of the run described"
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from dpcalc.spec.quantities import RISKS
+from dpcalc.spec.quantities import RAN, RISKS
 from dpcalc.version import __version__
 
 SCHEMA = "dpcalc.report/1"
@@ -14,8 +14,6 @@ SCHEMA = "dpcalc.report/1"
 _NUMBERS = (
     "case", "algorithm", "bound", "quantity", "value", "kind", "epsilon", "delta", "log_delta", "mu", "order",
 )  # fmt: skip
-_RAN = ("noise_std", "step_size", "steps", "failure_probability")
-"""What the run behind a cost is described by."""
 
 
 class Result(NamedTuple):
@@ -147,7 +145,7 @@ class Report(NamedTuple):
         costs = any(result.quantity in RISKS for case in self.cases for result in case.results)
         inputs = (f"input_{name}" for name in names)
         measured = sorted({name for case in self.cases for name in _measured(case)})
-        return (*_NUMBERS, *(_RAN if costs else ()), "adjacency", "best", "reference", *inputs, *measured)
+        return (*_NUMBERS, *(RAN if costs else ()), "adjacency", "best", "reference", *inputs, *measured)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat dict a result, all with the same keys: what a data frame or a CSV file takes.
@@ -159,7 +157,7 @@ class Report(NamedTuple):
             inputs = {f"input_{name}": value for name, (value, _) in case.inputs.items()}
             for result in case.results:
                 details = result.details or {}
-                own = {"case": number, "algorithm": case.algorithm, **{n: details.get(n) for n in _RAN}}
+                own = {"case": number, "algorithm": case.algorithm, **{n: details.get(n) for n in RAN}}
                 known = {**own, **result._asdict(), **inputs, **_measured(case)}
                 found.append({name: known.get(name) for name in columns})
         return found

@@ -8,3 +8,9 @@ RISKS = {
     "smoothing_error": "risk added by smoothing",
 }
 """What a cost may be of, and what that is called."""
+
+CHOSEN = ("noise_std", "step_size", "steps")
+"""What a cost may choose itself."""
+
+RAN = (*CHOSEN, "failure_probability")
+"""What the run behind a cost is described by."""
