@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 import numpy as np  # noqa: TID253
 
 from dpcalc.errors import DpcalcError
-from dpcalc.losses import of
-from dpcalc.spec.run import describe
+from dpcalc.model.loss import of
+from dpcalc.model.run import describe
 from dpcalc.training import ensemble, noise, single
 from dpcalc.training.plan import Plan, plan
 from dpcalc.training.problem import Problem

@@ -1,8 +1,8 @@
-"""Write the pages that follow from the code: the bounds, the errata, the commands, and the tutorial's output.
+"""Generate the pages of the bounds, the errata and the commands from the code, and refresh the tutorial's output.
 
     python docs/build.py
 
-The tests compare what is in the tree with what this program would write.
+The tests compare the pages in the tree with the output of this program.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pathlib import Path
 import click
 
 from dpcalc.cli.main import cli
-from dpcalc.commands import COMMANDS
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.model.parameter import PARAMETERS
 from dpcalc.references import SHORT
-from dpcalc.registry import FAMILIES, Bound, all_bounds
 from dpcalc.render.explain import GIVES
-from dpcalc.spec.symbols import SYMBOLS
+from dpcalc.theorems.record import FAMILIES, Theorem, all_bounds
 
 DOCS = Path(__file__).resolve().parent
 METHOD = DOCS / "method.md"
@@ -37,11 +37,11 @@ SETTINGS = ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "FORCE_COLOR")
 def pages() -> dict[str, str]:
     """Return every generated page: path below docs/ -> text."""
     sections = _sections()
-    found = {f"bounds/{family}.md": family_page(family, sections) for family in FAMILIES}
-    found["bounds/README.md"] = bounds_page()
-    found["errata.md"] = errata_page()
-    found["commands.md"] = commands_page()
-    return found
+    by_path = {f"bounds/{family}.md": family_page(family, sections) for family in FAMILIES}
+    by_path["bounds/README.md"] = bounds_page()
+    by_path["errata.md"] = errata_page()
+    by_path["commands.md"] = commands_page()
+    return by_path
 
 
 # The bounds
@@ -52,38 +52,52 @@ def bounds_page() -> str:
     lines = [
         "# Bounds",
         "",
-        "Every bound that dpcalc evaluates: what it says, what it assumes, its source, its proof, and what its paper",
-        "has wrong. `upper` and `exact` are guarantees. `lower`, `asymptotic` and `published` (what a paper prints,",
-        "where that is wrong or superseded) are shown for comparison, and are never best, never solved with and never",
-        "pass a gate. `dpcalc explain ID` prints the same, with the numbers of a run if one is described.",
+        "Every bound that dpcalc evaluates, with its statement, assumptions, source and proof, and the errors of its",
+        "paper. `upper` and `exact` are guarantees. `lower`, `asymptotic` and `published` (the statement of a paper",
+        "that is wrong or superseded) are shown for comparison: they are never the best bound, are never solved with,",
+        "and never pass a gate. `dpcalc explain ID` prints the same, with the numbers of a run if one is described.",
+        "",
+        *_certified(),
     ]
     for family, bounds in _families().items():
-        lines += ["", f"## {_title(family)}", "", "| bound | kind | gives | runs | |", "|---|---|---|---|---|"]
+        lines += ["", f"## {_title(family)}", ""]
+        lines += ["| bound | kind | `--certify` | gives | runs | |", "|---|---|---|---|---|---|"]
         lines += [
-            f"| [`{b.id}`]({family}.md#{_anchor(b.id)}) | {b.kind} | {GIVES[b.gives]} | {', '.join(b.algorithms)} | "
-            f"{_cell(b.title)} |"
+            f"| [`{b.id}`]({family}.md#{_anchor(b.id)}) | {b.kind} | {'yes' if b.certifiable else ''} | "
+            f"{GIVES[b.notion]} | {', '.join(b.algorithms)} | {_cell(b.title)} |"
             for b in bounds
         ]
     return MADE + "\n" + "\n".join(lines) + "\n"
 
 
+def _certified() -> list[str]:
+    """Return lines that count the guarantees `--certify` has a definition of."""
+    lines = []
+    for what, costs in (("on privacy", False), ("on what it costs", True)):
+        guarantees = [b for b in all_bounds().values() if b.guarantee and b.price == costs]
+        proved = sum(b.certifiable for b in guarantees)
+        lines.append(f"Of the {len(guarantees)} guarantees {what}, `--certify` knows the definition of {proved}.")
+    return [*lines, "They are marked below; the page of every other guarantee says why it has none."]
+
+
 def family_page(family: str, sections: dict[str, str]) -> str:
-    """Return what is known of each bound of a family; ``sections`` has where the method document proves it."""
+    """Return the page of a family; ``sections`` maps a bound to the section of the method that proves it."""
     parts = [_bound(bound, sections[bound.id]) for bound in _families()[family]]
     return MADE + f"\n# {_title(family)}\n\n[All bounds](README.md)\n\n" + "\n".join(parts)
 
 
-def _bound(bound: Bound, section: str) -> str:
+def _bound(bound: Theorem, section: str) -> str:
     needed = [name for name in bound.parameters if name not in bound.optional]
     known = [name for name in bound.parameters if name in bound.optional]
     facts = [
         ("kind", f"{bound.kind}, {'a guarantee' if bound.guarantee else 'for comparison: never a guarantee'}"),
-        ("gives", GIVES[bound.gives]),
+        ("gives", GIVES[bound.notion]),
         ("runs", ", ".join(bound.algorithms)),
         ("neighbours", _neighbours(bound)),
         ("needs", ", ".join(f"`{name}`" for name in needed)),
         ("if known", ", ".join(f"`{name}`" for name in known)),
         ("slack", bound.slack),
+        ("`--certify`", bound.certifying),
         ("source", f"{SHORT[bound.reference]}: {bound.locator}"),
         ("proof or pointer", f"[Method: {section}](../method.md#{_anchor(section)})"),
     ]
@@ -97,20 +111,20 @@ def _bound(bound: Bound, section: str) -> str:
         "",
     ]
     lines += [f"* {_prose(text)}" for text in bound.assumes]
-    lines += [f"* `{requirement.text}` (checked)" for requirement in bound.requires]
-    lines += [f"* {_prose(demand.text)} (to be promised, else no guarantee)" for demand in bound.demands]
+    lines += [f"* `{requirement.text}` (checked)" for requirement in bound.conditions]
+    lines += [f"* {_prose(demand.text)} (to be promised, else no guarantee)" for demand in bound.promises]
     if bound.erratum:
         lines += ["", f"**{'Note' if _is_note(bound) else 'Erratum'}.** {_prose(bound.erratum)}"]
     return "\n".join(lines) + "\n"
 
 
-def _neighbours(bound: Bound) -> str:
-    """Return what the two data sets differ in, of which the bound speaks."""
+def _neighbours(bound: Theorem) -> str:
+    """Return how the neighbouring data sets of the bound differ."""
     if "chain" in bound.algorithms:
         return "two runs whose maps are `shift` apart"
     if "repeated" in bound.algorithms:
         return "those of the pass that is repeated"
-    if bound.gives == "cost":
+    if bound.price:
         return "one record replaced"
     return "one record replaced by another, or by a null record (zero gradient)"
 
@@ -119,18 +133,18 @@ def _neighbours(bound: Bound) -> str:
 
 
 def errata_page() -> str:
-    """Return what the papers have wrong, by paper from the records, then at length from the method document."""
+    """Return the errata by paper, from the records of bounds, and then at length, from the method document."""
     lines = [
         "# Errata",
         "",
-        "What the papers have wrong or loose, as far as dpcalc met it. Where a paper is wrong the corrected statement",
-        "is the bound.",
+        "Errors and loose statements in the papers that dpcalc rests on. Where a paper is wrong, the bound is the",
+        "corrected statement.",
         "",
         "## By paper",
     ]
-    told = [bound for bound in all_bounds().values() if bound.erratum and not _is_note(bound)]
+    with_errata = [bound for bound in all_bounds().values() if bound.erratum and not _is_note(bound)]
     for key, name in SHORT.items():
-        of_paper = [bound for bound in told if bound.reference == key]
+        of_paper = [bound for bound in with_errata if bound.reference == key]
         if not of_paper:
             continue
         lines += ["", f"### {name if key != 'dpcalc' else 'Papers that bounds of dpcalc improve on'}", ""]
@@ -138,22 +152,22 @@ def errata_page() -> str:
             where = [_link(bound) for bound in of_paper if bound.erratum == text]
             lines.append(f"* {_prose(text)} ({', '.join(where)})")
     lines += ["", "## At length"]
-    for section, blocks in _told_in_method():
+    for section, blocks in _errata_in_method():
         lines += ["", f"### [{section}](method.md#{_anchor(section)})", "", "\n\n".join(blocks)]
     return MADE + "\n" + "\n".join(lines) + "\n"
 
 
-def _link(bound: Bound) -> str:
-    return f"[`{bound.id}`](bounds/{_family(bound)}.md#{_anchor(bound.id)})"
+def _link(bound: Theorem) -> str:
+    return f"[`{bound.id}`](bounds/{bound.family}.md#{_anchor(bound.id)})"
 
 
-def _is_note(bound: Bound) -> bool:
-    """Return whether the erratum is a word of caution on dpcalc's own bound, and no paper's mistake."""
+def _is_note(bound: Theorem) -> bool:
+    """Return whether the erratum is a caution about dpcalc's own bound and not an error of a paper."""
     return bound.reference == "dpcalc" and bound.kind == "lower"
 
 
-def _told_in_method() -> Iterator[tuple[str, list[str]]]:
-    """Yield each section of the method document that tells of errata, with those paragraphs and tables."""
+def _errata_in_method() -> Iterator[tuple[str, list[str]]]:
+    """Yield each section of the method document that has errata, with those paragraphs and tables."""
     for part in METHOD.read_text(encoding="utf-8").split("\n## ")[1:]:
         title, _, body = part.partition("\n")
         blocks = [block.strip("\n") for block in re.split(r"\n\s*\n", body) if block.strip()]
@@ -214,18 +228,18 @@ def commands_page() -> str:
 
 
 def _options(command: click.Command) -> dict[str, tuple[str, str]]:
-    """Return the command's options: long flag -> (all flags with what they take, help)."""
-    context, found = click.Context(command), {}
+    """Return the command's options: long flag -> (all flags with their metavar, help)."""
+    context, options = click.Context(command), {}
     for option in command.params:
         if isinstance(option, click.Option):
             takes = "" if option.is_flag else " " + option.make_metavar(context)
             default = f" Default: {option.default}." if option.show_default else ""
-            found[option.opts[0]] = (", ".join(option.opts) + takes, (option.help or "") + default)
-    return found
+            options[option.opts[0]] = (", ".join(option.opts) + takes, (option.help or "") + default)
+    return options
 
 
 def _is_parameter(flag: str) -> bool:
-    return flag.removeprefix("--").replace("-", "_") in SYMBOLS
+    return flag.removeprefix("--").replace("-", "_") in PARAMETERS
 
 
 def _usage(context: click.Context, name: str, command: click.Command) -> str:
@@ -241,7 +255,7 @@ def _paragraphs(command: click.Command) -> list[str]:
 
 
 def _help(command: click.Command) -> list[str]:
-    """Return the help text as Markdown: what is set as typed there is a block of code here."""
+    """Return the help text as Markdown; a verbatim paragraph becomes a block of code."""
     lines: list[str] = []
     for paragraph in _paragraphs(command):
         if paragraph.startswith("\b"):
@@ -256,12 +270,12 @@ def _table(rows: dict[str, tuple[str, str]]) -> list[str]:
 
 
 def _parameters() -> list[str]:
-    takers = {name: [c for c in COMMANDS if c != "compare" and name in COMMANDS[c].parameters] for name in SYMBOLS}
+    takers = {name: [c for c in COMMANDS if c != "compare" and name in COMMANDS[c].parameters] for name in PARAMETERS}
     lines = ["| flag | symbol | meaning | values | commands |", "|---|---|---|---|---|"]
-    for name, symbol in SYMBOLS.items():
+    for name, symbol in PARAMETERS.items():
         commands = ", ".join(takers[name]) or "all"
         lines.append(
-            f"| {_code(', '.join((symbol.flag, *symbol.flags)))} | {symbol.letter} | {_cell(symbol.help)} | "
+            f"| {_code(', '.join((symbol.flag, *symbol.aliases)))} | {symbol.symbol} | {_cell(symbol.help)} | "
             f"{_cell(symbol.domain)} | {commands} |"
         )
     return lines
@@ -273,7 +287,7 @@ _OURS = f'python() {{ "{sys.executable}" "$@"; }}; dpcalc() {{ python -m dpcalc 
 
 
 def transcript(text: str, folder: Path) -> str:
-    """Return the page with the output of its console commands as they print it now, run in order in ``folder``.
+    """Return the page with the current output of its console commands, run in order in ``folder``.
 
     A block of another language whose first line is ``# name`` with a suffix is written to the file of that name first.
     """
@@ -294,7 +308,7 @@ def transcript(text: str, folder: Path) -> str:
 
 
 def _printed(command: str, folder: Path) -> str:
-    """Return what a shell command prints, its exit code last if that is not 0."""
+    """Return the output of a shell command, followed by its exit code if that is not 0."""
     path = os.pathsep.join(filter(None, (str(DOCS.parent), os.environ.get("PYTHONPATH"))))
     environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     done = subprocess.run(
@@ -310,20 +324,17 @@ def _printed(command: str, folder: Path) -> str:
 # What the pages share
 
 
-def _families() -> dict[str, list[Bound]]:
-    found: dict[str, list[Bound]] = {family: [] for family in FAMILIES}
+def _families() -> dict[str, list[Theorem]]:
+    bounds: dict[str, list[Theorem]] = {family: [] for family in FAMILIES}
     for bound in all_bounds().values():
-        found[_family(bound)].append(bound)
-    return found
-
-
-def _family(bound: Bound) -> str:
-    return bound.function.__module__.rpartition(".")[2]
+        bounds[bound.family].append(bound)
+    return bounds
 
 
 def _title(family: str) -> str:
-    """Return the first sentence of the family's module."""
-    text = " ".join((importlib.import_module(f"dpcalc.bounds.{family}").__doc__ or "").split("\n\n")[0].split())
+    """Return the first sentence of the family's first module."""
+    module = importlib.import_module(f"dpcalc.theorems.{FAMILIES[family][0]}")
+    text = " ".join((module.__doc__ or "").split("\n\n")[0].split())
     return re.split(r"\.(?=\s+[^\d\s]|$)", text)[0]
 
 

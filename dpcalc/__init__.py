@@ -1,13 +1,14 @@
 """dpcalc: how private is this training run, what noise does it need, and what does that cost?
 
 The public names are loaded on first use, so that importing dpcalc imports nothing heavy.
+
+Nothing outside the package may be imported here, not even from the standard library: ``python -m dpcalc`` runs this
+file while modules are still looked for in the current folder, where `__main__` puts an end to that.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
 from dpcalc.version import __version__
+
+TYPE_CHECKING = False
 
 _PUBLIC = {
     "compare": "dpcalc.api",
@@ -41,6 +42,8 @@ _PUBLIC = {
 __all__ = [*_PUBLIC, "__version__"]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from dpcalc.api import check as check
     from dpcalc.api import cite as cite
     from dpcalc.api import compare as compare
@@ -69,7 +72,7 @@ if TYPE_CHECKING:
     from dpcalc.report import Result as Result
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in _PUBLIC:
         raise AttributeError(f"module 'dpcalc' has no attribute {name!r}")
     import importlib

@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, Unpack
 
 from dpcalc import keywords
-from dpcalc.commands import COMMANDS, applying, ask, report, side_by_side
+from dpcalc.engine.ask import applying, ask, side_by_side
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.gate import Gate, parse
+from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
-from dpcalc.gate import Gate, parse
-from dpcalc.query import Question
-from dpcalc.registry import all_bounds, lookup
+from dpcalc.model.parameter import PARAMETERS, Parameter, conversion, meant_by
+from dpcalc.model.parameter import check as check_value
+from dpcalc.render.notes import report
 from dpcalc.report import Case, Report
-from dpcalc.spec import symbols
-from dpcalc.spec.symbols import SYMBOLS
+from dpcalc.theorems.record import all_bounds, lookup
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -31,36 +33,42 @@ QUESTION = {
     "certify": 'prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why '
     "not",
 }
+_OF_TRAINING = ("epsilon", "delta", "gates")
 _SCHEDULE = "path of per-step values (CSV, NPY, NPZ, YAML)"
 
 
 def _mirrors(command: str) -> Callable[[Function], Function]:
     """Return the decorator that shows the command's parameters as those of the function: in ``help``, in notebooks.
 
-    What they are is written once, in `dpcalc.commands` and `dpcalc.spec.symbols`; `dpcalc.keywords` repeats the names,
-    which type checkers must be able to read.
+    The records of the commands and of the parameters say what they are; `dpcalc.keywords` repeats the names, which type
+    checkers must be able to read.
     """
     record = COMMANDS[command]
-    told = {name: f"{SYMBOLS[name].help}; {SYMBOLS[name].domain}" for name in record.parameters}
+    help = {name: _help(PARAMETERS[name]) for name in record.parameters}
     defaults: dict[str, Any] = {"order": (), "gates": (), "certify": False}
-    if "algorithm" in told:
-        told["algorithm"] = f"{SYMBOLS['algorithm'].help}; one of {', '.join(record.algorithms)}"
-        if command not in ("compare", "utility"):
-            defaults["algorithm"] = record.algorithms[0]
-    asked = {name: QUESTION[name] for name in ("epsilon", "delta", "gates")} if command == "train" else QUESTION
-    told |= ({"schedule": _SCHEDULE} if record.columns else {}) | asked
+    if "algorithm" in help:
+        help["algorithm"] = f"{PARAMETERS['algorithm'].help}; one of {', '.join(record.algorithms)}"
+        if not (record.compares or record.prices):
+            defaults["algorithm"] = record.default
+    asked = {name: QUESTION[name] for name in _OF_TRAINING} if record.trains else QUESTION
+    help |= ({"schedule": _SCHEDULE} if record.columns else {}) | asked
 
     def decorate(function: Function) -> Function:
         own = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
-        named = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(n)) for n in told]
+        named = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(n)) for n in help]
         function.__signature__ = inspect.Signature([*own, *named])  # type: ignore[attr-defined]
         doc = function.__doc__ or ""
-        lines = "".join(f"        {name}: {text}.\n" for name, text in told.items())
+        lines = "".join(f"        {name}: {text}.\n" for name, text in help.items())
         head = "" if "    Args:\n" in doc else "\n    Args:\n"
         function.__doc__ = doc.replace("\n    Returns:\n", f"{head}{lines}\n    Returns:\n", 1)
         return function
 
     return decorate
+
+
+def _help(parameter: Parameter) -> str:
+    unit = f" ({parameter.unit})" if parameter.unit else ""
+    return f"{parameter.help}; {parameter.domain}{unit}"
 
 
 @_mirrors("compare")
@@ -71,8 +79,9 @@ def compare(**given: Unpack[keywords.Compare]) -> Report:
 
     Returns:
         A report; beside its results each case has ``tightness`` (how far the best is from what nothing can beat, where
-        that is known) and ``notes`` on what knowing or promising more would give. Where several algorithms are asked,
-        one that cannot be so described has no results and says why in ``obstacles``.
+        that is known) and ``notes`` on what knowing or promising more would give, which ``note_data`` has as data.
+        Where several algorithms are asked, one that cannot be so described has no results and says why in
+        ``obstacles``.
 
     Raises:
         SpecError, NotApplicable, Infeasible: as in `rdp`.
@@ -82,7 +91,7 @@ def compare(**given: Unpack[keywords.Compare]) -> Report:
     >>> [round(case.best.value, 4) for case in report.cases]
     [4.8866, 1.3153]
     """
-    return _report("compare", given)
+    return _report("compare", **given)
 
 
 @_mirrors("rdp")
@@ -105,7 +114,7 @@ def rdp(**given: Unpack[keywords.Rdp]) -> Report:
     ...           delta=1e-5).cases[0].best.value, 12)
     0.725521750858
     """
-    return _report("rdp", given)
+    return _report("rdp", **given)
 
 
 @_mirrors("shifted")
@@ -121,7 +130,7 @@ def shifted(**given: Unpack[keywords.Shifted]) -> Report:
     Raises:
         SpecError, NotApplicable, Infeasible: as in `rdp`.
     """
-    return _report("shifted", given)
+    return _report("shifted", **given)
 
 
 @_mirrors("hockey-stick")
@@ -138,7 +147,7 @@ def hockey_stick(**given: Unpack[keywords.HockeyStick]) -> Report:
     ...                    epsilon=1).cases[0].best.log_delta, 9)
     -31.874272984
     """
-    return _report("hockey-stick", given)
+    return _report("hockey-stick", **given)
 
 
 @_mirrors("shuffle")
@@ -157,7 +166,7 @@ def shuffle(**given: Unpack[keywords.Shuffle]) -> Report:
     ...               ).cases[0].best.value, 7)
     1.3153396
     """
-    return _report("shuffle", given)
+    return _report("shuffle", **given)
 
 
 @_mirrors("online")
@@ -174,7 +183,7 @@ def online(**given: Unpack[keywords.Online]) -> Report:
     ...              decay_exponent=1.5, epsilon=1).cases[0].best.value, 8)
     0.04950353
     """
-    return _report("online", given)
+    return _report("online", **given)
 
 
 @_mirrors("multi-epoch")
@@ -191,7 +200,7 @@ def multi_epoch(**given: Unpack[keywords.MultiEpoch]) -> Report:
     ...                   noise_std=0.05, delta=1e-6).cases[0].best.value, 9)
     0.68377813
     """
-    return _report("multi-epoch", given)
+    return _report("multi-epoch", **given)
 
 
 @_mirrors("dp-sgd")
@@ -207,7 +216,7 @@ def dp_sgd(**given: Unpack[keywords.DpSgd]) -> Report:
     >>> round(dp_sgd(records=1000, lipschitz=1.0, noise_std=2.0, delta=1e-6).cases[0].best.value, 2)
     0.22
     """
-    return _report("dp-sgd", given)
+    return _report("dp-sgd", **given)
 
 
 @_mirrors("utility")
@@ -229,7 +238,7 @@ def utility(**given: Unpack[keywords.Utility]) -> Report:
     >>> case.best.bound, round(case.best.value, 5)
     ('utility.stop_from_centre', 0.08739)
     """
-    return _report("utility", given)
+    return _report("utility", **given)
 
 
 @_mirrors("train")
@@ -248,6 +257,7 @@ def train(
     replicas: int = 1,
     workers: int | None = None,
     output: str | None = None,
+    labels: Sequence[str] | str | None = None,
     **given: Unpack[keywords.Train],
 ) -> Report:
     """Train a linear model by an algorithm whose privacy is accounted first; nothing is trained where a gate fails.
@@ -257,7 +267,10 @@ def train(
     Args:
         data: a path (CSV, NPY, NPZ, Parquet), ``"example:breast-cancer"``, or arrays (features, target).
         synthetic: ``logistic`` or ``linear`` in place of data, with ``records`` and ``dimension``.
-        target, positive, ignore: the target's column, the label that counts as +1, columns to leave out.
+        target, ignore: the target's column, columns to leave out.
+        labels: two labels of the target, such as ``("no", "yes")``: the second counts as +1, everything else as -1. By
+            default finite numbers above 0 count as +1.
+        positive: the label that counts as +1, alone.
         ranges: path of a CSV ``column,low,high``: each range is mapped to [-1, 1]. Never take it from the records.
         intercept: whether to add a constant feature; it counts in the feature bound.
         test_fraction: share of the records set aside for testing.
@@ -278,31 +291,32 @@ def train(
     >>> found.training["steps"], round(found.best.value, 6), found.training["private"]
     (18, 0.055261, True)
     """
-    from dpcalc import fitting
+    from dpcalc.training import fitting
+    from dpcalc.training.setup import Setup, check_setup
 
-    setup = fitting.Setup(
+    setup = Setup(
         data, synthetic, target, positive, tuple(ignore), ranges, intercept, test_fraction, seed, noise_source,
-        replicas, workers, output,
+        replicas, workers, output, labels,
     )  # fmt: skip
-    asked = _read("train", given)
-    fitting.check_setup(setup, len(asked.runs))
+    asked = _read("train", **given)
+    check_setup(setup, len(asked.runs))
     models = []
 
-    def fitted(fit: Callable[..., Any]) -> Callable[..., Case]:
+    def asker(fit: Callable[..., Any]) -> Callable[..., Case]:
         def answer(_: str, run: Mapping[str, Any], question: Question, *, notes: bool, gates: Sequence[Gate]) -> Case:
-            found = fit(run, question, setup, gates=gates)
-            models.append(found.model)
-            case: Case = found.case
+            fitted = fit(run, question, setup, gates=gates)
+            models.append(fitted.model)
+            case: Case = fitted.case
             return case
 
         return answer
 
-    found = _answered("train", asked, fitted(fitting.fitted), fitted(fitting.side_by_side))
+    report = _answered("train", asked, asker(fitting.fit), asker(fitting.fit_among_others))
     if output is not None and models[0] is not None:
         from dpcalc.training.model import save
 
-        save(models[0], output)
-    return found
+        save(models[0], output, statement=format_report(report, "statement").strip())
+    return report
 
 
 @_mirrors("compare")
@@ -315,7 +329,7 @@ def statement(**given: Unpack[keywords.Compare]) -> str:
     Raises:
         SpecError, NotApplicable, Infeasible: as in `rdp`.
     """
-    return format_report(_report("compare", given), "statement")
+    return format_report(_report("compare", **given), "statement")
 
 
 @_mirrors("compare")
@@ -340,9 +354,9 @@ def explain(*ids: str, **given: Unpack[keywords.Compare]) -> str:
             raise SpecError("nothing to explain: neither a bound nor a run is given", "`list_bounds()` has the bounds")
         return "\n\n".join(describe(bound) for bound in bounds) + "\n"
     if not bounds:
-        return format_report(_report("compare", given), "explain")
+        return format_report(_report("compare", **given), "explain")
     named = {"algorithm": bounds[0].algorithms[0].removesuffix("-released"), **given}
-    return explain_bounds(_report("compare", named), ids)
+    return explain_bounds(_report("compare", **named), ids)
 
 
 @_mirrors("compare")
@@ -359,7 +373,7 @@ def cite(*ids: str, **given: Unpack[keywords.Compare]) -> str:
     from dpcalc.render.explain import bibtex
 
     if given and not ids:
-        return format_report(_report("compare", given), "bibtex")
+        return format_report(_report("compare", **given), "bibtex")
     return bibtex([lookup(id) for id in ids] or list(all_bounds().values()))
 
 
@@ -378,8 +392,9 @@ def list_bounds(algorithm: str | None = None, **given: Any) -> list[dict[str, An
     ['iteration.local', 'iteration.local_rdp']
     """
     if not given:
-        found = all_bounds().values()
-        return [bound.to_dict() for bound in found if algorithm is None or algorithm in bound.algorithms]
+        return [
+            bound.to_dict() for bound in all_bounds().values() if algorithm is None or algorithm in bound.algorithms
+        ]
     if algorithm is None:
         raise SpecError("what is run is not known", "give algorithm")
     rows = applying(algorithm, given)
@@ -401,10 +416,10 @@ def schema(name: str = "report") -> dict[str, Any]:
     if name == "recipe":  # what is shipped is a frame, which the records of the parameters fill
         return recipe_schema()
     try:
-        found: dict[str, Any] = json.loads(read(f"{os.path.basename(name)}-1.schema.json"))
+        document: dict[str, Any] = json.loads(read(f"{os.path.basename(name)}-1.schema.json"))
     except FileNotFoundError:
         raise SpecError(f"no schema is called {name!r}", "`dpcalc schema --help` names them") from None
-    return found
+    return document
 
 
 def format_report(report: Report, format: str = "plain", precision: int = 6) -> str:
@@ -435,28 +450,29 @@ class _Asked(NamedTuple):
     certify: bool = False
 
 
-def _report(command: str, given: Mapping[str, Any]) -> Report:
-    return _answered(command, _read(command, given), ask, side_by_side)
+def _report(command: str, /, **given: Any) -> Report:
+    return _answered(command, _read(command, **given), ask, side_by_side)
 
 
-def _read(command: str, given: Mapping[str, Any]) -> _Asked:
+def _read(command: str, /, **given: Any) -> _Asked:
     """Return what the keywords ask.
 
     Raises:
         SpecError: a gate does not parse, a list is empty, certify is no bool, or a keyword is unknown, be it None.
     """
+    record = COMMANDS[command]
     for name in given:
-        if name not in (*COMMANDS[command].parameters, "schedule", *QUESTION):
+        if name not in (*record.parameters, "schedule", *QUESTION):
             raise _unknown(command, name)
     values = {name: value for name, value in given.items() if value is not None}
-    orders = tuple(float(symbols.check("order", order)) for order in _several("order", values.pop("order", ())))
+    orders = tuple(float(check_value("order", order)) for order in _several("order", values.pop("order", ())))
     gates = [_gate(text) for text in _several("gates", values.pop("gates", ()))]
     solve = values.pop("solve", None)
-    certify = values.pop("certify", False) if command != "train" else False
+    certify = False if record.trains else values.pop("certify", False)
     if not isinstance(certify, bool):
         raise SpecError(f"certify is {certify!r}; it must be True or False")
-    if command == "compare" and values.get("algorithm") == "all":
-        values["algorithm"] = COMMANDS[command].algorithms
+    if record.compares and values.get("algorithm") == "all":
+        values["algorithm"] = record.algorithms
     if "schedule" in values:
         values["schedule"] = os.fspath(values["schedule"])
     sweeps = {name: _several(name, value) for name, value in values.items()}
@@ -469,14 +485,12 @@ def _read(command: str, given: Mapping[str, Any]) -> _Asked:
 
 def _unknown(command: str, name: str) -> SpecError:
     """Return the error about a keyword that a function does not take."""
-    from dpcalc.recipes.nodes import near
+    from dpcalc.files.place import near
 
-    flags = {flag.lstrip("-"): symbol.name for symbol in SYMBOLS.values() for flag in symbol.flags}
-    known = (*COMMANDS[command].parameters, *QUESTION)
-    return SpecError(
-        f"{command} does not take {name}",
-        f"did you mean {flags[name]}?" if flags.get(name) in known else near(name, known),
-    )
+    taken = (*COMMANDS[command].parameters, *QUESTION)
+    meant = meant_by(name, taken)
+    hint = f"did you mean {meant}?{conversion(name)}" if meant else near(name, taken)
+    return SpecError(f"{command} does not take {name}", hint)
 
 
 def _gate(text: Any) -> Gate:
@@ -488,16 +502,15 @@ def _gate(text: Any) -> Gate:
 def _answered(command: str, asked: _Asked, alone: Callable[..., Case], among_others: Callable[..., Case]) -> Report:
     """Return the report on every combination; ``alone`` raises where nothing holds, ``among_others`` says why."""
     single = len(asked.runs) == 1
-    also = {"certified": True} if asked.certify else {}
+    options = {"certified": True} if asked.certify else {}
 
-    def answer(run: Mapping[str, Any], by: Callable[..., Case]) -> Case:
-        run = dict(run)
+    def answer(by: Callable[..., Case], /, **run: Any) -> Case:
         question = _question(run.pop("epsilon", None), run.pop("delta", None), asked.orders, asked.solve)
-        return by(command, run, question, gates=asked.gates, notes=single, **also)
+        return by(command, run, question, gates=asked.gates, notes=single, **options)
 
-    cases = [answer(run, alone if single else among_others) for run in asked.runs]
+    cases = [answer(alone if single else among_others, **run) for run in asked.runs]
     if not any(case.best for case in cases):
-        answer(asked.runs[0], alone)  # nothing holds anywhere: say why as for a single case
+        answer(alone, **asked.runs[0])  # nothing holds anywhere: say why as for a single case
     return report(command, cases)
 
 
@@ -513,7 +526,7 @@ def _question(
     epsilon: float | None, delta: float | str | None, orders: tuple[float, ...] = (), solve: str | None = None
 ) -> Question:
     value, log_delta = _delta(delta)
-    epsilon = None if epsilon is None else float(symbols.check("epsilon", epsilon))
+    epsilon = None if epsilon is None else float(check_value("epsilon", epsilon))
     return Question(epsilon, value, log_delta, orders, solve)
 
 
@@ -521,10 +534,10 @@ def _delta(delta: float | str | None) -> tuple[float | None, float | None]:
     if delta is None:
         return None, None
     if isinstance(delta, str):
-        from dpcalc.spec.numbers import parse_delta
+        from dpcalc.model.numbers import parse_delta
 
         return parse_delta(delta)
-    value = float(symbols.check("delta", delta))
+    value = float(check_value("delta", delta))
     return value, math.log(value)
 
 
@@ -535,6 +548,9 @@ def check(
     jobs: int = 1,
     fail_fast: bool = False,
     certify: bool = False,
+    timeout: float | None = None,
+    memory_limit: float | None = None,
+    strict: bool = False,
 ) -> Report:
     """Return the verdict on every case of some recipe files.
 
@@ -543,17 +559,29 @@ def check(
         run: a regular expression; only cases whose names match it somewhere are checked.
         jobs: how many processes share the work.
         fail_fast: whether to stop after the first case that fails or has no answer.
-        certify: whether to prove the guarantees in ball arithmetic; what cannot be is among the case's ``warnings``.
+        certify: whether to prove the guarantees in ball arithmetic; a gated case fails of which one could be
+            and was not; where no definition exists, that is among the case's ``warnings``.
+        timeout: how many seconds a case may take at most, whatever its recipe says; None: as many as the recipe says.
+        memory_limit: how many GiB the process of a case may hold; None: as many as there are.
+        strict: whether to demand that nothing is skipped, left out or accepted, and all is gated and certified.
+
+    A case that exceeds a limit is an error of that case alone. Cases with a limit are evaluated in processes of their
+    own, as with ``jobs`` > 1; so this works in every thread.
 
     Returns:
         A report whose cases have ``check``: name, file, line and column, ``status`` (passed, failed, skipped or error),
         and why. ``report.failed`` counts the cases of which a gate failed; a case without an answer is an error.
 
     Raises:
-        SpecError: a recipe is malformed, or no case is left to check.
+        SpecError: a recipe is malformed, no case is left to check, or a limit is none.
     """
-    from dpcalc.recipes.run import checked, read_all, select
+    from dpcalc.recipes.evaluate import limits_of
+    from dpcalc.recipes.run import checked, read_all, select, summed_up
 
+    limits = limits_of(timeout, memory_limit)
     several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
-    chosen = select(read_all([os.fsdecode(path) for path in several]), run)
-    return report("check", list(checked(chosen, jobs=jobs, fail_fast=fail_fast, certify=certify)))
+    recipes = read_all([os.fsdecode(path) for path in several])
+    verdicts = checked(
+        select(recipes, run), jobs=jobs, fail_fast=fail_fast, certify=certify, limits=limits, strict=strict
+    )
+    return summed_up(recipes, list(verdicts), strict=strict)

@@ -1,6 +1,14 @@
-"""What dpcalc raises: every failure carries a message, a cure, and the exit code a shell sees."""
+"""The errors that dpcalc raises: each has a message, a hint, and the exit code of the command."""
 
 from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+PRECEDENCE = (2, 4, 3, 1)
+"""Exit codes in order of precedence: malformed input or output not written, an internal error, no valid answer, a
+failed gate."""
 
 
 class DpcalcError(Exception):
@@ -23,6 +31,10 @@ class SpecError(DpcalcError):
     """The description of the run or the question is malformed (exit 2)."""
 
     exit_code = 2
+
+
+class GateRefused(SpecError):
+    """A gate that says nothing of the run: it holds, or fails, whatever is found."""
 
 
 class NotApplicable(DpcalcError):
@@ -59,6 +71,12 @@ class NotConverged(DpcalcError):
     exit_code = 3
 
 
+class BoundFailed(DpcalcError):
+    """The code of a bound failed unexpectedly (exit 4, where nothing else answers)."""
+
+    exit_code = 4
+
+
 class GateFailed(DpcalcError):
     """An assertion on a result is false (exit 1)."""
 
@@ -66,8 +84,36 @@ class GateFailed(DpcalcError):
 
 
 class Disproved(DpcalcError):
-    """A guarantee was found to be below the truth (exit 4); ``report`` is what a report of it should contain."""
+    """A guarantee is below the truth (exit 4); ``report`` is the text of a report of it."""
 
     def __init__(self, message: str, report: str) -> None:
         super().__init__(message, "please report this, with what is printed above")
         self.report = report
+
+
+def debugging() -> bool:
+    """Return whether DPCALC_DEBUG=1 asks for the traceback of an unexpected exception."""
+    return os.environ.get("DPCALC_DEBUG") == "1"
+
+
+@contextlib.contextmanager
+def isolate_failure() -> Iterator[None]:
+    """Turn an unexpected exception in the code of a bound into an error of that bound alone.
+
+    DPCALC_DEBUG=1 lets the exception through.
+
+    Raises:
+        BoundFailed: an exception other than a `DpcalcError`.
+        NotConverged: there was not enough memory.
+    """
+    try:
+        yield
+    except DpcalcError:
+        raise
+    except MemoryError:
+        raise NotConverged("not enough memory", "fewer records or steps") from None
+    except Exception as error:
+        if debugging():
+            raise
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise BoundFailed(f"failed: {what}", "please report it (DPCALC_DEBUG=1 shows where)") from error

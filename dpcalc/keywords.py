@@ -1,7 +1,7 @@
 """The keywords of the Python API, command by command, for editors and type checkers.
 
-Each is the flag of the command line with underscores; `dpcalc.spec.symbols` says what it means and which values it
-takes, `dpcalc.commands.COMMANDS` which command takes it. A value may be several, as on the command line: each gives a
+Each is the flag of the command line with underscores; `dpcalc.model.parameter` says what it means and which values it
+takes, `dpcalc.engine.commands` which command takes it. A value may be several, as on the command line: each gives a
 case, and several such parameters give every combination.
 """
 

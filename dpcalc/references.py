@@ -12,6 +12,7 @@ SHORT = {
     "dong2022": "Dong, Roth and Su 2022",
     "asoodeh2020": "Asoodeh, Diaz and Calmon 2020",
     "sordello2021": "Sordello, Bu and Dong 2021",
+    "dwork2010": "Dwork, Rothblum and Vadhan 2010",
     "kairouz2015": "Kairouz, Oh and Viswanath 2015",
     "wang2022": "Wang, Lei, Ying and Zhang 2022",
     "wang2019": "Wang, Balle and Kasiviswanathan 2019",

@@ -1,12 +1,16 @@
-"""What was asked and what was found: Report -> Case -> Result. Renderers read these and nothing else."""
+"""A question and its answer: Report -> Case -> Result. Renderers read these and nothing else."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from dpcalc.spec.quantities import RAN, RISKS
+from dpcalc.model.quantities import RAN, RISKS, Kind
+from dpcalc.model.source import Source
+from dpcalc.named_tuple import NamedTuple
+from dpcalc.notes import Note
+from dpcalc.plain_enum import PlainEnum
 from dpcalc.version import __version__
 
 SCHEMA = "dpcalc.report/1"
@@ -27,7 +31,7 @@ class Result(NamedTuple):
     title: str
     quantity: str
     value: float
-    kind: str
+    kind: Kind
     epsilon: float | None = None
     delta: float | None = None
     log_delta: float | None = None
@@ -43,7 +47,7 @@ class Result(NamedTuple):
     @property
     def guarantee(self) -> bool:
         """Whether this number may be promised."""
-        return self.kind in ("upper", "exact")
+        return Kind(self.kind).guarantee
 
 
 class Obstacle(NamedTuple):
@@ -81,11 +85,21 @@ class Assertion(NamedTuple):
         return 0.0 < -self.slack <= 1e-9 * abs(self.value)
 
 
+class Status(PlainEnum):
+    """How a case of a recipe ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"  # a gate did not hold
+    SKIPPED = "skipped"
+    ERROR = "error"
+
+
 class Check(NamedTuple):
     """Where a case of a recipe stands, and how it ended.
 
-    ``status`` is passed, failed (a gate did not hold), skipped or error; ``message`` says why where it did not pass,
-    ``hint`` what to do, and ``exit_code`` is what the case alone would exit with.
+    ``message`` says why where it did not pass, ``hint`` what to do, and ``exit_code`` is what the case alone would exit
+    with. ``accepted`` names the exceptions that the case accepts, ``objections`` say why it fails although its gates
+    hold, ``strict`` is whether it is strict.
     """
 
     name: str
@@ -93,20 +107,25 @@ class Check(NamedTuple):
     file: str
     line: int
     column: int
-    status: str
+    status: Status
     message: str | None = None
     hint: str | None = None
     exit_code: int = 0
+    accepted: tuple[str, ...] = ()
+    objections: tuple[str, ...] = ()
+    strict: bool = False
 
 
 class Case(NamedTuple):
     """One described run and one question about it.
 
-    ``training`` is what was measured where the run was carried out as well, ``check`` what became of a recipe's case.
+    ``note_data`` is what is worth knowing beside the answer, ``notes`` is the same in words: `dpcalc.render.notes`
+    writes them when the cases become a report. ``training`` is what was measured where the run was carried out as well,
+    ``check`` what became of a recipe's case.
     """
 
     algorithm: str
-    inputs: Mapping[str, tuple[Any, str]]
+    inputs: Mapping[str, tuple[Any, Source]]
     results: tuple[Result, ...]
     obstacles: tuple[Obstacle, ...] = ()
     assertions: tuple[Assertion, ...] = ()
@@ -115,6 +134,7 @@ class Case(NamedTuple):
     tightness: Tightness | None = None
     training: Mapping[str, Any] | None = None
     check: Check | None = None
+    note_data: tuple[Note, ...] = ()
 
     @property
     def best(self) -> Result | None:
@@ -123,15 +143,58 @@ class Case(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether a gate failed."""
-        return any(not a.passed for a in self.assertions)
+        """Whether a gate failed, or the case did although its gates hold."""
+        return any(not a.passed for a in self.assertions) or (
+            self.check is not None and self.check.status == Status.FAILED
+        )
+
+
+class Difference(PlainEnum):
+    """How a case, its question or its answer may differ from that of an earlier report."""
+
+    NEW = "new"
+    REMOVED = "removed"
+    NOT_SELECTED = "not selected"
+    VERDICT = "verdict"
+    GATES = "gates"
+    OTHER_RUN = "describes another run"
+    LESS = "asks for less"
+    MORE = "asks for more"
+    OTHER_QUESTION = "answers another question"
+
+
+class Change(NamedTuple):
+    """A difference from an earlier report. ``before`` and ``after`` are empty where there was nothing.
+
+    ``quantity`` is the number or the input that changed, empty where the case itself did. ``what`` says how it changed:
+    a `Difference`, or which way a number went. ``weaker`` is whether the recipe now asks for less, or for something
+    that cannot be compared.
+    """
+
+    file: str
+    name: str
+    quantity: str
+    before: str
+    after: str
+    what: str
+    weaker: bool = False
+
+
+PARTS = ("train", "test")
+"""The parts of the records that are measured apart."""
 
 
 class Report(NamedTuple):
-    """The answer to one command."""
+    """The answer to one command.
+
+    ``not_selected`` names the cases of a check's recipes that were not checked, each with its file. ``changes`` is what
+    differs from an earlier report, None where no earlier report was given.
+    """
 
     command: str
     cases: tuple[Case, ...]
+    not_selected: tuple[tuple[str, str], ...] = ()
+    changes: tuple[Change, ...] | None = None
 
     @property
     def failed(self) -> int:
@@ -140,56 +203,103 @@ class Report(NamedTuple):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The keys of `rows`: result, run that has the cost where costs are reported, inputs, what was measured."""
+        """The keys of `rows`: the result, the run that has the cost if there are costs, inputs, what was measured."""
         names = sorted({name for case in self.cases for name in case.inputs})
         costs = any(result.quantity in RISKS for case in self.cases for result in case.results)
         inputs = (f"input_{name}" for name in names)
         measured = sorted({name for case in self.cases for name in _measured(case)})
-        return (*_NUMBERS, *(RAN if costs else ()), "adjacency", "best", "reference", *inputs, *measured)
+        verdict = ("check", "status", "accepted") if any(case.check for case in self.cases) else ()
+        return (*_NUMBERS, *(RAN if costs else ()), "adjacency", "best", "reference", *verdict, *inputs, *measured)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat dict a result, all with the same keys: what a data frame or a CSV file takes.
 
         ``case`` counts from 1; the inputs of a case follow prefixed ``input_``, None where it has no such input.
         """
-        columns, found = self.columns, []
+        columns, rows = self.columns, []
         for number, case in enumerate(self.cases, start=1):
             inputs = {f"input_{name}": value for name, (value, _) in case.inputs.items()}
             for result in case.results:
                 details = result.details or {}
-                own = {"case": number, "algorithm": case.algorithm, **{n: details.get(n) for n in RAN}}
-                known = {**own, **result._asdict(), **inputs, **_measured(case)}
-                found.append({name: known.get(name) for name in columns})
-        return found
+                run = {"case": number, "algorithm": case.algorithm, **{n: details.get(n) for n in RAN}}
+                cells = {**run, **result._asdict(), **_verdict(case.check), **inputs, **_measured(case)}
+                rows.append({name: cells.get(name) for name in columns})
+        return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as the ``dpcalc.report/1`` envelope: JSON types only, no NaN or infinity."""
-        return {
+        """Return the report as the ``dpcalc.report/1`` envelope: JSON types only, no NaN or infinity.
+
+        What is not finite is null, and ``reason`` beside it says what was.
+        """
+        envelope = {
             "schema": SCHEMA,
             "dpcalc": __version__,
             "command": self.command,
             "cases": [_case(case) for case in self.cases],
-            "summary": {"cases": len(self.cases), "failed": self.failed, **_ended(self.cases)},
+            **self._beside_the_cases(),
+            "summary": {"cases": len(self.cases), "failed": self.failed, **self._verdict_counts()},
         }
+        strict: dict[str, Any] = strict_json(envelope)
+        return strict
+
+    def _beside_the_cases(self) -> dict[str, Any]:
+        """Return the fields of a check about cases that it did not check, and about an earlier report."""
+        fields: dict[str, Any] = {}
+        if self.not_selected:
+            fields["not_selected"] = [{"file": file, "name": name} for file, name in self.not_selected]
+        if self.changes is not None:
+            fields["changes"] = [change._asdict() for change in self.changes]
+        return fields
+
+    def _verdict_counts(self) -> dict[str, int]:
+        """Return how many cases of a recipe passed, were skipped, and so on; nothing where there is no recipe."""
+        statuses = [case.check.status for case in self.cases if case.check]
+        if not statuses:
+            return {}
+        keys = {"passed": Status.PASSED, "skipped": Status.SKIPPED, "errors": Status.ERROR}
+        counts = {key: statuses.count(status) for key, status in keys.items()}
+        return {**counts, "not_selected": len(self.not_selected)}
 
 
-def _ended(cases: tuple[Case, ...]) -> dict[str, int]:
-    """Return how many of a recipe's cases ended how; nothing where they are of no recipe."""
-    found = [case.check.status for case in cases if case.check]
-    words = {"passed": "passed", "skipped": "skipped", "errors": "error"}
-    return {name: found.count(status) for name, status in words.items()} if found else {}
+def strict_json(tree: Any) -> Any:
+    """Return the tree with null for every number that is not finite, and beside it the reason."""
+    if isinstance(tree, Mapping):
+        strict = {name: strict_json(value) for name, value in tree.items()}
+        reasons = [_reason(name, value) for name, value in tree.items() if _infinite(value)]
+        return {**strict, "reason": "; ".join(reasons)} if reasons else strict
+    if isinstance(tree, (list, tuple)):
+        return [strict_json(value) for value in tree]
+    if isinstance(tree, str):
+        return str(tree)  # a member of an enum is a plain string to every encoder
+    return None if _infinite(tree) else tree
+
+
+def _infinite(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def _reason(name: str, value: float) -> str:
+    if name == "log_delta" and value < 0.0:
+        return "delta is exactly 0"
+    what = "not a number" if math.isnan(value) else "infinite" if value > 0.0 else "below all numbers"
+    return f"{name} is {what}"
+
+
+def _verdict(check: Check | None) -> dict[str, Any]:
+    """Return what became of a recipe's case, as columns."""
+    return {"check": check.name, "status": check.status, "accepted": " ".join(check.accepted)} if check else {}
 
 
 def _measured(case: Case) -> dict[str, Any]:
     """Return what was measured of a run that was carried out, as columns ``train_loss``, ``private``, ..."""
     if not case.training:
         return {}
-    found: dict[str, Any] = {"private": case.training["private"]}
+    cells: dict[str, Any] = {"private": case.training["private"]}
     models = {"": case.training["metrics"], "non_private_": case.training["non_private"]}
     for prefix, parts in models.items():
-        for part in ("train", "test"):
-            found.update({f"{prefix}{part}_{name}": value for name, value in parts.get(part, {}).items()})
-    return found
+        for part in PARTS:
+            cells.update({f"{prefix}{part}_{name}": value for name, value in parts.get(part, {}).items()})
+    return cells
 
 
 def _case(case: Case) -> dict[str, Any]:
@@ -198,20 +308,18 @@ def _case(case: Case) -> dict[str, Any]:
         "inputs": {name: {"value": value, "source": source} for name, (value, source) in case.inputs.items()},
         "results": [_result(result) for result in case.results],
         "not_applicable": [o._asdict() for o in case.obstacles],
-        "assertions": [_assertion(a) for a in case.assertions],
+        "assertions": [a._asdict() for a in case.assertions],
         "warnings": list(case.warnings),
         "notes": list(case.notes),
+        "note_data": [note.as_json() for note in case.note_data],
         **({"tightness": case.tightness._asdict()} if case.tightness else {}),
         **({"training": dict(case.training)} if case.training else {}),
-        **({"check": case.check._asdict()} if case.check else {}),
+        **({"check": _check(case.check)} if case.check else {}),
     }
 
 
-def _assertion(assertion: Assertion) -> dict[str, Any]:
-    fields = assertion._asdict()
-    if assertion.slack is not None and math.isinf(assertion.slack):
-        fields["slack"] = None  # a delta that is exactly 0, compared by its logarithm
-    return fields
+def _check(check: Check) -> dict[str, Any]:
+    return {**check._asdict(), "accepted": list(check.accepted), "objections": list(check.objections)}
 
 
 _ALWAYS = ("bound", "quantity", "value", "kind", "adjacency", "assumes", "reference", "best")
@@ -222,12 +330,7 @@ def _result(result: Result) -> dict[str, Any]:
     del fields["title"]
     fields["assumes"] = list(result.assumes)
     details = fields.pop("details") or {}
-    kept = {k: v for k, v in fields.items() if v is not None or k in _ALWAYS}
-    if kept["value"] in (float("inf"), float("-inf")):
-        kept["value"], kept["reason"] = None, "no finite value"
-    if kept.get("log_delta") == float("-inf"):
-        kept["log_delta"], kept["reason"] = None, "delta is exactly 0"
-    return {**kept, **details}
+    return {**{k: v for k, v in fields.items() if v is not None or k in _ALWAYS}, **details}
 
 
 def uncertified(case: Case) -> list[Result]:

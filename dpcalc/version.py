@@ -1,3 +1,3 @@
-"""The version, alone in a file so that nothing else need be imported to read it."""
+"""The version, in a file of its own so that reading it imports nothing else."""
 
 __version__ = "0.1.0"

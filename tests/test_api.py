@@ -21,14 +21,14 @@ import dpcalc
 from dpcalc import keywords
 from dpcalc.api import QUESTION
 from dpcalc.cli.main import main
-from dpcalc.commands import COMMANDS
-from dpcalc.fitting import Setup
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.training.setup import Setup
 
 ROOT = Path(__file__).resolve().parents[1]
 FROZEN = Path(__file__).parent / "data" / "api.txt"
 QUERIES = [name for name in COMMANDS if hasattr(keywords, name.title().replace("-", ""))]
-RUN = {"records": 60000, "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "noise_std": 2}
-FLAGS = "-n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6"
+RUN = {"records": 600, "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "noise_std": 2}
+FLAGS = "-n 600 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6"
 
 
 def surface() -> str:
@@ -117,9 +117,9 @@ def alike(report: dict[str, Any]) -> dict[str, Any]:
          {**RUN, "algorithm": ("stop", "skip"), "index": 3, "delta": ["1e-6"]}),
         ("shuffle -n 1000,2000 -L 1 --smoothness 1 --eta 0.1 --sigma 1:3:1 -e 1", "shuffle",
          {**RUN, "records": (1000, 2000), "noise_std": numpy.linspace(1, 3, 3), "epsilon": 1}),
-        ("rdp -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 --order 2,4", "rdp", {**RUN, "order": [2, 4]}),
+        ("rdp -n 600 -L 1 --smoothness 1 --eta 0.1 --sigma 2 --order 2,4", "rdp", {**RUN, "order": [2, 4]}),
         ("rdp -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -e 1 -d 1e-5000 --solve index", "rdp",
-         {**RUN, "epsilon": 1, "delta": "1e-5000", "solve": "index"}),
+         {**RUN, "records": 60000, "epsilon": 1, "delta": "1e-5000", "solve": "index"}),
         (f"compare --algorithm all {FLAGS}", "compare", {**RUN, "algorithm": "all", "delta": "1e-6"}),
         (f"rdp {FLAGS} -i 1,2 --certify", "rdp", {**RUN, "index": (1, 2), "delta": "1e-6", "certify": True}),
     ],
@@ -185,8 +185,8 @@ def test_rows_are_flat_and_alike_and_what_csv_has() -> None:
 
 
 def test_rows_of_costs_have_the_run_that_has_them() -> None:
-    report = dpcalc.utility(loss="logistic", feature_bound=1, records=10**5, dimension=20, radius=1, epsilon=1,
-                            delta=1e-6)  # fmt: skip
+    report = dpcalc.utility(algorithm="stop", loss="logistic", feature_bound=1, records=10**5, dimension=20, radius=1,
+                            epsilon=1, delta=1e-6)  # fmt: skip
     best = next(row for row in report.rows() if row["best"])
     assert best["noise_std"] > 0.0
     assert best["value"] == report.cases[0].best.value
@@ -256,7 +256,8 @@ def test_no_command_line_is_imported() -> None:
         "report = dpcalc.compare(algorithm=['pnsgd', 'shuffled'], **run)\n"
         "report.rows(), report.to_dict(), dpcalc.format_report(report, 'csv'), dpcalc.explain('iteration.pnsgd')\n"
         "dpcalc.cite(), dpcalc.list_bounds(), dpcalc.schema(), dpcalc.statement(algorithm='stop', **run)\n"
-        "dpcalc.utility(loss='logistic', feature_bound=1, records=1000, dimension=2, radius=1, epsilon=1, delta=1e-6)\n"
+        "risk = dict(loss='logistic', feature_bound=1, dimension=2, radius=1)\n"
+        "dpcalc.utility(algorithm='stop', records=1000, epsilon=1, delta=1e-6, **risk)\n"
         "print(sorted(name for name in sys.modules if name.partition('.')[0] == 'click' or name == 'dpcalc.cli'))\n"
     )
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
@@ -277,3 +278,18 @@ def test_what_is_certified_is_in_the_details() -> None:
     assert "lattice" in open_.best.details["not_certified"]
     with pytest.raises(dpcalc.SpecError, match="train does not take certify"):
         dpcalc.train(data="example:breast-cancer", radius=5, epsilon=1, delta=1e-5, certify=True)
+
+
+def test_the_budget_comes_from_where_the_other_parameters_come_from(capsys: pytest.CaptureFixture[str]) -> None:
+    given = {"records": 60, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.1, "noise_std": 2.0, "delta": 1e-6}
+    inputs = dpcalc.rdp(**given).cases[0].inputs  # type: ignore[arg-type]
+    assert {inputs[name][1] for name in given} == {"argument"}
+    line = "rdp -n 60 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6 --json"
+    [case] = json.loads(through_the_shell(capsys, line))["cases"]
+    assert {case["inputs"][name]["source"] for name in given} == {"flag"}
+
+
+def test_a_keyword_of_another_program_is_answered_with_ours() -> None:
+    with pytest.raises(dpcalc.SpecError) as refused:
+        dpcalc.rdp(max_grad_norm=1.0)  # type: ignore[call-arg]
+    assert refused.value.hint == "did you mean lipschitz? (clipped gradients are of loss class lipschitz)"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import dpcalc
+from dpcalc.model.parameter import PARAMETERS
+from dpcalc.model.run import ALGORITHMS
 from dpcalc.references import SHORT, entries
-from dpcalc.registry import GIVES, KINDS, all_bounds
 from dpcalc.render.explain import describe
-from dpcalc.spec.run import ALGORITHMS
-from dpcalc.spec.symbols import SYMBOLS
+from dpcalc.theorems.record import GIVES, KINDS, all_bounds
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -42,13 +42,13 @@ def test_every_error_is_a_dpcalc_error_with_an_exit_code() -> None:
 @pytest.mark.parametrize("id", sorted(all_bounds()))
 def test_bounds_are_described(id: str) -> None:
     bound = all_bounds()[id]
-    assert bound.gives in GIVES
+    assert bound.notion in GIVES.values()
     assert bound.kind in KINDS
     assert set(bound.algorithms) <= set(ALGORITHMS)
     assert all((bound.title, bound.statement, bound.formula, bound.locator, bound.assumes))
     assert bound.reference in SHORT
     assert bound.reference in entries()
-    unknown = set(bound.parameters) - set(SYMBOLS) - {"sensitivity", "scale", "schedule", "epochs"}
+    unknown = set(bound.parameters) - set(PARAMETERS) - {"sensitivity", "scale", "schedule", "epochs"}
     assert not unknown
     assert bound.guarantee or bound.erratum
     text = describe(bound)

@@ -8,9 +8,13 @@ import shlex
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from dpcalc.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -31,6 +35,23 @@ FILES = {block.partition("\n")[0].removeprefix("# "): block for block in blocks(
 SHELL = [line for block in blocks("sh") for line in block.splitlines() if line.strip()]
 PARTS = [part.strip().removeprefix(".venv/bin/") for line in SHELL for part in line.split("&&")]
 QUERIES = [part for part in PARTS if part.startswith("dpcalc ")]
+COMMANDS = [*QUERIES, *CONSOLE]
+
+
+SLOW = (
+    "--release epoch",
+    "utility --loss logistic",
+    "-e 0:4:0.1 --plot -",
+    "compare --algorithm pnsgd,",
+    "--algorithm shuffled ",
+)
+"""What the commands have in common that take several seconds."""
+
+
+def tiers(commands: Iterable[str]) -> list[Any]:
+    """The commands as parameters; the slow ones are left to the campaign."""
+    slow = pytest.mark.campaign
+    return [pytest.param(line, marks=slow if any(part in line for part in SLOW) else ()) for line in commands]
 
 
 def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -51,16 +72,34 @@ def test_there_is_something_to_check() -> None:
     assert blocks("python")
 
 
-@pytest.mark.parametrize("command", [*QUERIES, *CONSOLE])
-def test_commands(command: str, tmp_path: Path) -> None:
-    assert command.startswith("dpcalc ")
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with the files that the README shows."""
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    done = shell(command, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", tiers(command for command in COMMANDS if "|" not in command))
+def test_commands(command: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program, *arguments = shlex.split(command)
+    assert program == "dpcalc"
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    printed = capsys.readouterr()
+    assert not stop.value.code, printed.err
+    assert printed.out.strip()
+    assert printed.err == ""
+    assert sorted(os.listdir(folder)) == sorted(FILES)
+
+
+@pytest.mark.parametrize("command", [*QUERIES, *(command for command in COMMANDS if "|" in command)])
+def test_commands_of_a_shell(command: str, folder: Path) -> None:
+    done = shell(command, folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
     assert done.stderr == ""
-    assert sorted(os.listdir(tmp_path)) == sorted(FILES)
 
 
 @pytest.mark.parametrize("program", blocks("python"))

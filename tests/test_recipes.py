@@ -28,7 +28,13 @@ CITED = re.compile(rf"    (?:expect: {{\w+: {NUMBER}, tolerance: 1e-9}}|assert: 
 pytestmark = pytest.mark.skipif(not RECIPES, reason="the recipes are not part of this distribution")
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+SLOW = ("sordello2021-figure-1", "wang2021")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=pytest.mark.campaign if path.stem in SLOW else (), id=path.stem) for path in RECIPES],
+)
 def test_recipes_pass(path: Path) -> None:
     cases = list(checked(select(read_all([str(path)]))))
     assert [(case.check.name, case.check.message) for case in cases if case.check and case.check.exit_code] == []

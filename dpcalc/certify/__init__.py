@@ -1,5 +1,6 @@
 """Proof by ball arithmetic: every reported guarantee against the formula of its theorem, evaluated independently.
 
-`dpcalc.certify.case.certify` does it for an answer; the modules named after families hold the formulas. Needs
-python-flint, and uses nothing of the arithmetic that it checks.
+`dpcalc.certify.case.certify` proves the guarantees of an answer. The modules named after families of theorems hold the
+formulas, in the table of `dpcalc.certify.table`. The package needs python-flint, and shares no arithmetic with what it
+checks.
 """

@@ -1,8 +1,8 @@
-"""Ball arithmetic for definitions: inputs in their two readings, precision that grows until a question is settled.
+"""Ball arithmetic for definitions: inputs in their two readings, and a working precision that grows as needed.
 
-A definition is written as its formula, over balls at the working precision; `settle` and `compared` evaluate it again
-and again, with ever more digits, until the ball is small or its place relative to a double is known. Nothing here, nor
-in any other module of this package, uses the arithmetic of `dpcalc.bounds`, `dpcalc.notions` or `dpcalc.numerics`.
+A definition is a formula over balls at the working precision. `settle` and `enclose.enclosed` evaluate it with more and
+more digits, until the ball is small or its place relative to a double is certain. No module of this package uses the
+arithmetic of `dpcalc.theorems`, `dpcalc.notions` or `dpcalc.numerics`.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from typing import Any
 from flint import arb, ctx, fmpq
 
 START, CAP = 128, 8192
-"""Bits of the working precision: where evaluations start and where they give up."""
+"""Bits of the working precision at which evaluations start, and at which they give up."""
 
 
 class Undecided(ArithmeticError):
-    """Balls overlap, so that a case distinction needs more precision."""
+    """Balls overlap: a case distinction needs more precision."""
 
 
 class OutOfReach(Exception):
-    """The definition is not evaluated here; the text says why."""
+    """The formula does not speak of these inputs, or would take too long; the text says why."""
 
 
 class Inputs:
     """A run's parameters as attributes: whole numbers and words as they are, others as balls at the working precision.
 
     Args:
-        values: parameter name -> value; None where unknown, and so read.
-        typed: read a double as the shortest decimal that denotes it, which is what its user meant; else exactly.
-        exactly: names that are read exactly all the same.
-        derived: parameter name -> its formula, for what follows from other parameters.
+        values: parameter name -> value. A parameter without a value is None.
+        typed: whether a double is read as the shortest decimal that denotes it, which its user meant, or exactly.
+        exactly: the names that are read exactly in both cases.
+        derived: parameter name -> its formula, for parameters that follow from others.
     """
 
     def __init__(
@@ -62,14 +62,14 @@ class Inputs:
         return arb(self._rationals[name])
 
     def exact(self, name: str) -> fmpq:
-        """Return the parameter as a rational: 0 where unknown, and never derived."""
+        """Return the parameter as a rational, 0 where it has no value; a formula for it is ignored."""
         value = self._values.get(name)
         if value is None or isinstance(value, (fmpq, int)):
             return fmpq(0) if value is None else fmpq(value)
         return rational(float(value), self.typed and name not in self._exactly)
 
     def quotient(self, top: Sequence[str | int], bottom: Sequence[str | int]) -> arb:
-        """Return a quotient of products of parameters and whole numbers: formed exactly where none is derived."""
+        """Return a quotient of products of parameters and whole numbers; it is exact where none is derived."""
         names = [x for x in (*top, *bottom) if isinstance(x, str)]
         if any(name in self._derived for name in names):
             balls = [getattr(self, x) if isinstance(x, str) else arb(x) for x in (*top, *bottom)]
@@ -77,8 +77,8 @@ class Inputs:
         rationals = [self.exact(x) if isinstance(x, str) else fmpq(x) for x in (*top, *bottom)]
         return arb(math.prod(rationals[: len(top)], start=fmpq(1)) / math.prod(rationals[len(top) :], start=fmpq(1)))
 
-    def given(self, name: str) -> float:
-        """Return the parameter as the double it was given as."""
+    def as_double(self, name: str) -> float:
+        """Return the parameter as a double, whatever the reading."""
         return float(self._values[name])
 
     def column(self, values: Any) -> list[arb]:
@@ -108,24 +108,24 @@ def precision(bits: int) -> Iterator[None]:
 
 
 def settle(value: Callable[[], arb], bits: int = 60, cap: int = CAP) -> arb:
-    """Return the value as a ball that is relatively small, or -inf, or the best there is at the cap.
+    """Return the value as a ball that is relatively small, or -inf, or the ball at the cap.
 
     Raises:
         Undecided: a case distinction is open even at the cap.
     """
-    found, prec = None, START
+    ball, prec = None, START
     while prec <= cap:
         with precision(prec):
             try:
-                found = value()
+                ball = value()
             except Undecided:
-                found = None
-        if found is not None and (infinite(found) or found.is_zero() or small(found, bits)):
-            return found
+                ball = None
+        if ball is not None and (infinite(ball) or ball.is_zero() or small(ball, bits)):
+            return ball
         prec *= 2
-    if found is None:
+    if ball is None:
         raise Undecided
-    return found
+    return ball
 
 
 def small(ball: arb, bits: int) -> bool:
@@ -153,10 +153,10 @@ def less(a: Any, b: Any) -> bool:
 
 def least(*values: arb) -> arb:
     """Return the smallest of the balls."""
-    found = values[0]
+    smallest = values[0]
     for value in values[1:]:
-        found = found.min(value)
-    return found
+        smallest = smallest.min(value)
+    return smallest
 
 
 def square(x: arb) -> arb:
@@ -177,7 +177,7 @@ ZERO = arb.neg_inf()
 """ln 0."""
 
 ABYSS = -(arb(2) ** 1000)
-"""What a recursion is said to have reached once it is below: about squared in each step, it leaves all numbers."""
+"""The floor of a recursion in ln e. A value below it is replaced by it: each step about doubles it, without end."""
 
 
 def log(x: arb) -> arb:
@@ -195,7 +195,7 @@ def log_sum(*logs: arb) -> arb:
 
 
 def _middle(x: arb) -> float:
-    """Return about where a ball lies, for choosing the largest."""
+    """Return the middle of a ball as a double, to choose the largest of several."""
     mid = x.mid()
     return float(mid) if abs(mid) < arb(10) ** 300 else (float("inf") if mid > 0 else float("-inf"))
 

@@ -1,6 +1,6 @@
-"""Definitions of what privacy costs: the risk at the noise, step size and steps reported, and that the noise suffices.
+"""Definitions of what privacy costs: the risk at the reported noise, step size and steps, and ln delta at this noise.
 
-The inputs carry the run that was found as ``sigma``, ``eta`` and ``count`` beside the parameters that were given.
+The inputs carry the reported run as ``sigma``, ``eta`` and ``count``, beside the parameters that the user gave.
 """
 
 from __future__ import annotations
@@ -11,16 +11,22 @@ from typing import NamedTuple
 from flint import arb
 
 from dpcalc.certify import sums
+from dpcalc.certify.allocation import passes_cost
 from dpcalc.certify.balls import Inputs, OutOfReach, least, less, power, square
 from dpcalc.certify.gaussian import log_delta
-from dpcalc.certify.passes import passes_cost
 from dpcalc.certify.sampled import drift_square, gradient
 
 Formula = Callable[[Inputs], arb]
 
 
 class Price(NamedTuple):
-    """The risk of the run reported; ln delta at the epsilon asked, None where no budget is; how loose it may be."""
+    """The definition of a cost.
+
+    Attributes:
+        risk: of the reported run.
+        private: ln delta of the reported run at the epsilon asked for; None where it is not certified.
+        slack: how far above its formula a risk may lie, relatively.
+    """
 
     risk: Formula
     private: Formula | None
@@ -53,7 +59,7 @@ def _skipped(v: Inputs, index: int) -> arb:
     """Return ln delta of a random skip for the record at an index."""
     h, later = v.records // 2, v.records - index + 1
     share = arb(min(index, h + 1)) / (h + 1)
-    if v.sigma.is_zero():  # without noise all is told of a record that is used, which happens rarely enough
+    if v.sigma.is_zero():  # without noise delta is the probability that the record is used
         return share.log()
     return share.log() + log_delta(v.epsilon, 2 * v.lipschitz / (v.sigma * arb(later).sqrt()))
 
@@ -67,13 +73,13 @@ def _of_public(v: Inputs) -> arb:
 
 
 def _factor(v: Inputs) -> arb:
-    """Return c = max(|1 - eta m|, |1 - eta beta|) at the step size found."""
+    """Return c = max(|1 - eta m|, |1 - eta beta|) at the reported step size."""
     eta = v.exact("eta")
     return arb(max(abs(1 - eta * v.exact("strong_convexity")), abs(1 - eta * v.exact("smoothness"))))
 
 
 def _descent(v: Inputs) -> arb:
-    """Return ln delta of noisy gradient descent for the steps found."""
+    """Return ln delta of noisy gradient descent for the reported number of steps."""
     mu = 2 * v.lipschitz / (v.records * v.sigma) * passes_cost(1, 1, v.count, _factor(v)).sqrt()
     return log_delta(v.epsilon, mu)
 
@@ -234,7 +240,12 @@ PRICES: dict[str, Price] = {
     "holder_cost.gradient_expected": Price(_on_gradient, None, 1e-10),
     "holder_cost.output_expected": Price(_on_output, None, 1e-10),
 }
-"""By bound. A private part of None: no budget was asked for, or (Hoelder losses) its noise is not checked here."""
+"""The definition of each cost, by the id of its bound."""
 
 UNCHECKED_NOISE = ("holder_cost.gradient_expected", "holder_cost.output_expected")
-"""Whose noise keeps a budget by a composition that is not certified."""
+"""The costs whose noise keeps a budget by a composition that is not certified."""
+
+
+def price_of(bound: str) -> Price | None:
+    """Return the definition by which a cost can be certified; None where there is none."""
+    return None if bound in UNCHECKED_NOISE else PRICES.get(bound)

@@ -11,13 +11,13 @@ from flint import arb
 from dpcalc.certify.balls import ABYSS, CAP, START, ZERO, Undecided, double, infinite, precision, small
 
 PROVED, BELOW, UNDECIDED = "proved", "below", "undecided"
-"""A value is at or above all of the ball that holds the truth, below all of it, or neither even at the cap."""
+"""The places of a value: at or above all of the ball that holds the truth, below all of it, or neither at the cap."""
 
-_ENOUGH = 50  # bits of a ball that shows how far above it a double is
+_ENOUGH = 50  # relative bits of a ball that is small enough to say how far above it a double is
 
 
 class Enclosure(NamedTuple):
-    """A ball that holds the truth, the bits of the working precision, and where the value given lies."""
+    """A ball that holds the truth, the bits of the working precision, and where a reported value lies."""
 
     ball: arb
     bits: int
@@ -25,7 +25,7 @@ class Enclosure(NamedTuple):
 
     def ends(self, digits: int = 25) -> tuple[str, str]:
         """Return the ends of the ball as decimals, rounded outwards."""
-        low = ZERO if self.ball <= ABYSS else self.ball.lower()  # which is an upper bound alone
+        low = ZERO if self.ball <= ABYSS else self.ball.lower()  # `ABYSS` stands for all that is below it
         return _decimal(low, digits, down=True), _decimal(self.ball.upper(), digits, down=False)
 
     def excess(self, value: float, logarithm: bool) -> float:
@@ -37,8 +37,8 @@ class Enclosure(NamedTuple):
             scale = 1 + abs(self.ball) if logarithm else abs(self.ball)
             if scale.is_zero():
                 return 0.0 if value == 0.0 else math.inf
-            found = gap / scale
-            return float(found.mid()) if abs(found.mid()) < arb(10) ** 300 else math.inf
+            share = (gap / scale).mid()
+            return float(share) if abs(share) < arb(10) ** 300 else math.inf
 
 
 def _decimal(end: arb, digits: int, down: bool) -> str:
@@ -58,11 +58,11 @@ def _decimal(end: arb, digits: int, down: bool) -> str:
 def enclosed(
     formula: Callable[[], arb], value: float | None = None, *, lower: bool = False, cap: int = CAP
 ) -> Enclosure:
-    """Evaluate the formula with ever more digits until the value's place is known and the ball is small.
+    """Evaluate the formula with more and more digits until the value's place is certain and the ball is small.
 
     Args:
         formula: the truth at the working precision.
-        value: the double that is to be at or above it (at or below it, if ``lower``); None: only the ball is wanted.
+        value: the double that should be at or above it (at or below it, if ``lower``); None to get the ball alone.
         cap: bits at which to give up.
 
     Raises:
@@ -86,6 +86,23 @@ def enclosed(
     if last is None:
         raise Undecided
     return last
+
+
+def place_of(excess: Callable[[], arb]) -> tuple[str, int]:
+    """Return whether an excess is <= 0 (`PROVED`), > 0 (`BELOW`) or open at the cap, and the bits that it took."""
+    bits = START
+    while bits <= CAP:
+        with precision(bits):
+            try:
+                ball = excess()
+                if ball <= 0:
+                    return PROVED, bits
+                if ball > 0:
+                    return BELOW, bits
+            except Undecided:
+                pass
+        bits *= 2
+    return UNDECIDED, CAP
 
 
 def _place(ball: arb, value: float, lower: bool) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from flint import arb
 
 from dpcalc.certify.balls import ZERO, Undecided, infinite, least, less
+from dpcalc.model.choices import Noise
 
 _FAR = 100  # from here on tails are formed without exponentials
 _DEEP = 1000  # beyond it 1 - delta is below e^-499000
@@ -35,7 +36,7 @@ def log_upper_tail(x: arb) -> arb:
 
 
 def log_delta(epsilon: arb, mu: arb) -> arb:
-    """Return ln(Q(x) - e^epsilon Q(x + mu)), x = epsilon/mu - mu/2: that of N(0, 1) and N(mu, 1), epsilon >= 0."""
+    """Return ln(Q(x) - e^epsilon Q(x + mu)), x = epsilon/mu - mu/2, of N(0, 1) and N(mu, 1) at epsilon >= 0."""
     if mu.is_zero():
         return ZERO
     if epsilon.is_zero():
@@ -51,13 +52,13 @@ def log_delta(epsilon: arb, mu: arb) -> arb:
     return (mills(x) - mills(x + mu)).log() - x * x / 2 - (2 * arb.pi()).log() / 2
 
 
-def log_step(noise: str, epsilon: arb, ratio: arb | None) -> arb:
-    """Return ln h(epsilon, r): how far a step's noise is from itself moved by r scales; None for r is infinity."""
+def log_step(noise: Noise, epsilon: arb, ratio: arb | None) -> arb:
+    """Return ln h(epsilon, r), the divergence of a step's noise from itself moved by r scales; None is r = infinity."""
     if ratio is None:
         return arb(0)
     if ratio.is_zero():
         return ZERO
-    if noise == "gaussian":
+    if noise == Noise.GAUSSIAN:
         return log_delta(epsilon, ratio)
     if not less(epsilon, ratio):
         return ZERO
@@ -68,7 +69,7 @@ def log_step(noise: str, epsilon: arb, ratio: arb | None) -> arb:
 
 
 def log_mixed(epsilon: arb, mu: arb, share: arb) -> arb:
-    """Return ln(p delta_G(ln(1 + (e^epsilon - 1)/p); mu)): a step that uses the record with probability p."""
+    """Return ln(p delta_G(ln(1 + (e^epsilon - 1)/p); mu)), that of a step that uses the record with probability p."""
     return share.log() + log_delta((epsilon.expm1() / share).log1p(), mu)
 
 
@@ -101,11 +102,11 @@ def asoodeh(order: arb, rdp: arb, log_target: arb) -> arb:
 def exact_suffices(order: arb, rdp: arb, log_target: arb, epsilon: arb) -> bool:
     """Return whether min_q p^a q^(1-a) + (1-p)^a (1-q)^(1-a) >= e^((a-1) rdp), p = delta + e^epsilon q, for certain.
 
-    In the variable t of q = (1 - delta) e^-epsilon t it is convex on (0, 1): its slope is bisected, and the tangent at
-    the point found bounds it from below.
+    With q = (1 - delta) e^-epsilon t the left side is convex in t on (0, 1). The zero of its slope is bisected, and the
+    tangent at the end of the bisection bounds the minimum from below.
 
     Raises:
-        Undecided: the tangent does not tell.
+        Undecided: the tangent is not enough at this precision.
     """
     rest = -log_target.expm1()
     scale = rest * (-epsilon).exp()
@@ -132,7 +133,7 @@ def exact_suffices(order: arb, rdp: arb, log_target: arb, epsilon: arb) -> bool:
         return False
     right = at(high)
     drop = abs(slope) * (right - at(low)).max(arb(0))
-    # Left of the point found the function falls. Right of the bracket it rises, or its tangent there bounds it.
+    # Left of the bracket the function falls. Right of it the function rises, or its tangent there bounds it.
     beyond = parts(right)[1].min(arb(0)) * (1 - right)
     if value - drop >= 1 and parts(right)[0] + beyond >= 1:
         return True
@@ -140,6 +141,10 @@ def exact_suffices(order: arb, rdp: arb, log_target: arb, epsilon: arb) -> bool:
 
 
 EDGES: dict[str, Callable[[arb, arb, arb], arb]] = {"mironov": mironov, "canonne": canonne, "asoodeh": asoodeh}
+"""The conversions with a formula for epsilon at an order, by name."""
+
+EXACT = "exact"
+"""The name of the conversion that `exact_suffices` tests."""
 
 
 # --- the classic calibration -----------------------------------------------------------------------------------------
@@ -151,9 +156,8 @@ def classic_factor(log_target: arb) -> arb:
 
 
 def classic_holds(epsilon: arb, log_target: arb) -> bool:
-    """Return whether the classic noise for (epsilon, delta) is really that private, for certain."""
-    found = log_delta(epsilon, epsilon / classic_factor(log_target))
-    return not less(log_target, found)
+    """Return whether the classic noise for (epsilon, delta) gives (epsilon, delta), for certain."""
+    return not less(log_target, log_delta(epsilon, epsilon / classic_factor(log_target)))
 
 
 def capped(value: arb) -> arb:

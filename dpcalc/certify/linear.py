@@ -1,4 +1,4 @@
-"""Definitions of `linear`: what linear losses really have, which what is said to be below it may not exceed."""
+"""Definitions of `linear`: the exact privacy of linear losses, which no lower bound may exceed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from flint import arb
 
 from dpcalc.certify.balls import Inputs, OutOfReach, log
 from dpcalc.certify.gaussian import log_delta, log_mixed
-from dpcalc.certify.passes import batch, full_ratio, ratio
+from dpcalc.certify.guarantee import Gdp, Profile
+from dpcalc.certify.noisy_gd import full_ratio
+from dpcalc.certify.steps import batch, ratio
 from dpcalc.certify.table import defines
+from dpcalc.model.choices import LastBatch, Permutation
 
 LONGEST = 3000
 
@@ -19,22 +22,22 @@ def _length(v: Inputs) -> int:
     return -(-v.records // v.batch_size)
 
 
-@defines("linear.pass", "mu", lower=True)
+@defines("linear.pass", Gdp, lower=True)
 def _pass(v: Inputs) -> arb:
     return ratio(v)[0] / arb(_length(v)).sqrt()
 
 
-@defines("linear.passes", "mu", lower=True)
+@defines("linear.passes", Gdp, lower=True)
 def _passes(v: Inputs) -> arb:
     return ratio(v)[0] * (arb(v.epochs) / _length(v)).sqrt()
 
 
-@defines("linear.descent", "mu", lower=True)
+@defines("linear.descent", Gdp, lower=True)
 def _descent(v: Inputs) -> arb:
     return full_ratio(v) * arb(v.steps).sqrt()
 
 
-@defines("linear.local", "mu", lower=True)
+@defines("linear.local", Gdp, lower=True)
 def _local(v: Inputs) -> arb:
     return v.sensitivity / (batch(v)[0] * v.noise_std)
 
@@ -55,21 +58,21 @@ def _mean(v: Inputs, first: int, last: int, share: Callable[[int], arb]) -> arb:
     return log(sum(terms, arb(0)))
 
 
-@defines("linear.stop", "log_delta", slack=0.05, lower=True, weight=10.0, known_to=f"{LONGEST} steps")
+@defines("linear.stop", Profile, slack=0.05, lower=True, weight=10.0, limit=f"{LONGEST} steps")
 def _stop(v: Inputs) -> arb:
     return _mean(v, v.index, v.records, lambda _: arb(1) / v.records)
 
 
-@defines("linear.skip", "log_delta", slack=0.05, lower=True, weight=10.0, known_to=f"{LONGEST} steps")
+@defines("linear.skip", Profile, slack=0.05, lower=True, weight=10.0, limit=f"{LONGEST} steps")
 def _skip(v: Inputs) -> arb:
     h = v.records // 2
     return _mean(v, v.records + 1 - min(v.index, h + 1), v.records, lambda _: arb(1) / (h + 1))
 
 
-@defines("linear.shuffled_stop", "log_delta", slack=0.05, lower=True, weight=10.0, known_to=f"{LONGEST} steps")
+@defines("linear.shuffled_stop", Profile, slack=0.05, lower=True, weight=10.0, limit=f"{LONGEST} steps")
 def _shuffled_stop(v: Inputs) -> arb:
     n = v.records
-    if v.permutation == "public":
+    if v.permutation == Permutation.PUBLIC:
         return _mean(v, 1, n, lambda j: arb(j) / (n * n))
     if n > LONGEST:
         raise OutOfReach(f"more than {LONGEST} steps")
@@ -88,23 +91,23 @@ def _equal(v: Inputs, uses: int) -> arb:
         OutOfReach: a short last batch.
     """
     length, size = _length(v), min(v.batch_size, v.records)
-    if v.records % size or (v.batch_size > v.records and v.last_batch == "nominal"):
+    if v.records % size or (v.batch_size > v.records and v.last_batch == LastBatch.NOMINAL):
         raise OutOfReach("a short last batch")
     r = v.quotient(["sensitivity"], [size, "noise_std"])
     return log_delta(v.epsilon, r * (arb(uses) / length).sqrt())
 
 
-@defines("linear.shuffled", "log_delta", slack=1e-9, lower=True, weight=3.0, known_to="batches of one size")
+@defines("linear.shuffled", Profile, slack=1e-9, lower=True, weight=3.0, limit="batches of one size")
 def _shuffled(v: Inputs) -> arb:
     return _equal(v, 1)
 
 
-@defines("linear.once", "log_delta", slack=1e-9, lower=True, weight=3.0, known_to="batches of one size")
+@defines("linear.once", Profile, slack=1e-9, lower=True, weight=3.0, limit="batches of one size")
 def _once(v: Inputs) -> arb:
     return _equal(v, v.epochs)
 
 
-@defines("linear.epochs", "log_delta", slack=1e-9, lower=True, weight=3.0, known_to="batches of one size")
+@defines("linear.epochs", Profile, slack=1e-9, lower=True, weight=3.0, limit="batches of one size")
 def _epochs(v: Inputs) -> arb:
     return _equal(v, v.epochs)
 
@@ -121,11 +124,11 @@ def _ceiling(v: Inputs) -> arb:
     return r / arb(k).sqrt()
 
 
-@defines("linear.curved", "mu", slack=math.inf, lower=True)
+@defines("linear.curved", Gdp, slack=math.inf, lower=True)
 def _curved(v: Inputs) -> arb:
     return _ceiling(v)
 
 
-@defines("linear.curved_released", "mu", slack=math.inf, lower=True)
+@defines("linear.curved_released", Gdp, slack=math.inf, lower=True)
 def _curved_released(v: Inputs) -> arb:
     return arb(v.epochs).sqrt() * _ceiling(v)

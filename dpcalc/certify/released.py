@@ -7,30 +7,33 @@ import math
 from flint import arb, fmpz
 
 from dpcalc.certify import sums
+from dpcalc.certify.allocation import passes_cost, restarts_cost
 from dpcalc.certify.balls import ZERO, Inputs, OutOfReach, Undecided, infinite, log, rational
-from dpcalc.certify.contraction import Pass, averaged, batch, run_of, shift_log_mu
+from dpcalc.certify.divergence import Pass, batch, run_of, shift_log_mu
 from dpcalc.certify.gaussian import log_delta, log_upper_tail, upper_tail
-from dpcalc.certify.passes import contraction, passes_cost, restarts_cost
+from dpcalc.certify.guarantee import Gdp, Profile
+from dpcalc.certify.shuffle import averaged
+from dpcalc.certify.steps import contraction
 from dpcalc.certify.table import defines
 
 MOST_PASSES = 3000
 MOST_POSITIONS = 1500
 
 
-@defines("released.own_noise", "mu")
+@defines("released.own_noise", Gdp)
 def _own_noise(v: Inputs) -> arb:
     size = v.records if v.batch_size >= v.records else v.records % v.batch_size or v.batch_size
     return arb(v.epochs).sqrt() * v.quotient(["sensitivity"], [size, "scale"])
 
 
-@defines("released.cyclic", "mu")
+@defines("released.cyclic", Gdp)
 def _cyclic(v: Inputs) -> arb:
     size, later = batch(v)
-    found = shift_log_mu(run_of(v, size), later)
-    return arb(0) if infinite(found) else arb(v.epochs).sqrt() * found.exp()
+    log_mu = shift_log_mu(run_of(v, size), later)
+    return arb(0) if infinite(log_mu) else arb(v.epochs).sqrt() * log_mu.exp()
 
 
-@defines("released.shuffle_once", "log_delta", slack=1e-9, weight=12.0)
+@defines("released.shuffle_once", Profile, slack=1e-9, weight=12.0)
 def _shuffle_once(v: Inputs) -> arb:
     root = arb(v.epochs).sqrt()
 
@@ -41,35 +44,46 @@ def _shuffle_once(v: Inputs) -> arb:
     return averaged(v, left, scaled=root)
 
 
-@defines("released.optimal", "log_delta", slack=1e-11, weight=4.0, known_to=f"{MOST_PASSES} passes")
+@defines("released.optimal", Profile, slack=1e-11, weight=4.0, limit=f"{MOST_PASSES} passes")
 def _optimal(v: Inputs) -> arb:
     count = v.epochs
     if count > MOST_PASSES:
         raise OutOfReach(f"more than {MOST_PASSES} passes, whose outcomes are added one by one")
     odds = (-v.epoch_epsilon).exp()
-    told, weight = arb(0), arb(1)
+    total, weight = arb(0), arb(1)
     for x in range(count, -1, -1):
         gap = (2 * x - count) * v.epoch_epsilon - v.epsilon
         if not gap > 0:
             if gap <= 0 or _equal(v, 2 * x - count):
                 break
             raise Undecided
-        told -= fmpz(math.comb(count, x)) * weight * (-gap).expm1()
+        total -= fmpz(math.comb(count, x)) * weight * (-gap).expm1()
         weight *= odds
-    log_told = ZERO if told.is_zero() else told.log() - count * odds.log1p()
+    log_pure = ZERO if total.is_zero() else total.log() - count * odds.log1p()  # ln delta at epoch_delta = 0
     if v.epoch_delta.is_zero():
-        return log_told
+        return log_pure
     kept = count * (-v.epoch_delta).log1p()  # ln (1 - delta_0)^E
-    hidden = arb(0) if told.is_zero() else -log_told.exp()
+    hidden = arb(0) if total.is_zero() else -log_pure.exp()
     return (-(kept + hidden.log1p()).expm1()).log()
 
 
 def _equal(v: Inputs, factor: int) -> bool:
-    """Return whether epsilon is exactly so many times that of a pass."""
+    """Return whether epsilon is exactly ``factor`` times the epsilon of a pass."""
     return bool(factor * v.exact("epoch_epsilon") == v.exact("epsilon"))
 
 
-@defines("released.pure", "mu", slack=math.inf, weight=2.0)
+@defines("released.advanced", Profile, slack=1e-9)
+def _advanced(v: Inputs) -> arb:
+    spare = v.epsilon - v.epochs * v.epoch_epsilon * v.epoch_epsilon.expm1()
+    if spare <= 0:
+        return arb(0)
+    if not spare > 0:
+        raise Undecided
+    exceeded = (-((spare / v.epoch_epsilon) ** 2) / (2 * v.epochs)).exp()
+    return (v.epochs * v.epoch_delta + exceeded).log().min(0)
+
+
+@defines("released.pure", Gdp, slack=math.inf, weight=2.0)
 def _pure(v: Inputs) -> arb:
     # erfc is inverted by bisection: Q(h) = 1/(1 + e^eps), mu = 2 h sqrt(E).
     e = v.epoch_epsilon
@@ -94,33 +108,43 @@ def _pure(v: Inputs) -> arb:
 
 @defines(
     "shuffled_epochs.once",
-    "log_delta",
+    Profile,
     slack=5e-3,
     weight=25.0,
-    known_to=f"{MOST_POSITIONS} steps a pass, whole batches",
+    limit=f"{MOST_POSITIONS} steps a pass, whole batches",
 )
 def _once(v: Inputs) -> arb:
     length = v.records // v.batch_size
     if v.records % v.batch_size or length > MOST_POSITIONS:
         raise OutOfReach(f"a short last batch, or more than {MOST_POSITIONS} steps in a pass")
-    r, c = v.quotient(["sensitivity"], [v.batch_size, "noise_std"]), contraction(v)
+    r = v.quotient(["sensitivity"], [v.batch_size, "noise_std"])
     total = arb(0)
     for k in range(1, length + 1):
-        cost = arb(v.epochs - 1) / length + arb(1) / k
-        if c != 1 or v.diameter is not None:
-            reach = None if v.diameter is None else v.diameter * v.batch_size / (v.step_size * v.sensitivity)
-            cost = cost.min(
-                passes_cost(length, k, v.epochs, c) if reach is None else restarts_cost(length, k, v.epochs, c, reach)
-            )
-        total += log_delta(v.epsilon, r * cost.sqrt()).exp()
+        total += log_delta(v.epsilon, r * _cost(v, length, k).sqrt()).exp()
     return log(total / length)
 
 
-@defines(
-    "hidden_position.shuffled", "log_delta", floor=True, weight=40.0, known_to=f"{MOST_POSITIONS} steps, whole batches"
-)
+def _cost(v: Inputs, length: int, k: int) -> arb:
+    """Return what a record costs that is used k steps before the end of every pass, in squares of mu_1."""
+    cost, c = arb(v.epochs - 1) / length + arb(1) / k, contraction(v)
+    if c == 1 and v.diameter is None:
+        return cost
+    if v.diameter is None:
+        return cost.min(passes_cost(length, k, v.epochs, c))
+    reach = v.diameter * v.batch_size / (v.step_size * v.sensitivity)
+    return cost.min(restarts_cost(length, k, v.epochs, c, reach))
+
+
+@defines("shuffled_epochs.worst_position", Gdp, slack=1e-8, weight=15.0, limit="whole batches")
+def _worst_position(v: Inputs) -> arb:
+    if v.records % v.batch_size:
+        raise OutOfReach("a short last batch")
+    return v.quotient(["sensitivity"], [v.batch_size, "noise_std"]) * _cost(v, v.records // v.batch_size, 1).sqrt()
+
+
+@defines("hidden_position.shuffled", Profile, floor=True, weight=40.0, limit=f"{MOST_POSITIONS} steps, whole batches")
 def _hidden(v: Inputs) -> arb:
-    """The dual of Theorem H at one level for all positions: no certificate is below it."""
+    """Return the dual of Theorem H at one level z for all positions, which no certificate is below."""
     n = v.records // v.batch_size
     if v.records % v.batch_size or n > MOST_POSITIONS:
         raise OutOfReach(f"a short last batch, or more than {MOST_POSITIONS} steps")
@@ -130,16 +154,16 @@ def _hidden(v: Inputs) -> arb:
         raise OutOfReach("a level beyond all numbers")
     level = arb(rational(z, False))
     total = sum((upper_tail(level - ratio / arb(k).sqrt()) for k in range(1, n + 1)), arb(0)) / n
-    found = total - v.epsilon.exp() * upper_tail(level)
-    if found <= 0:
+    delta = total - v.epsilon.exp() * upper_tail(level)
+    if delta <= 0:
         return ZERO
-    if not found > 0:
+    if not delta > 0:
         raise Undecided
-    return found.log()
+    return delta.log()
 
 
 def _level(mu: list[float], epsilon: float) -> float | None:
-    """Return about the z where the mean likelihood ratio is e^epsilon: any z will do."""
+    """Return about the z where the mean likelihood ratio is e^epsilon; the dual holds at every z."""
 
     def at(z: float) -> float:
         logs = [m * z - m * m / 2 for m in mu]

@@ -9,6 +9,7 @@ from flint import arb, fmpq, fmpz
 
 from dpcalc.certify.balls import ZERO, Inputs, OutOfReach, infinite, least, log, power, square
 from dpcalc.certify.gaussian import classic_factor, classic_holds, log_delta, log_mixed
+from dpcalc.certify.guarantee import Point, Profile, Rdp
 from dpcalc.certify.table import defines
 
 MOST_HITS = 3000
@@ -24,17 +25,16 @@ def gradient_within(v: Inputs, radius: arb | None) -> arb:
 
 
 def gradient(v: Inputs, *, unconstrained: bool) -> arb:
-    """Return G: lipschitz, or M + L R^alpha in the ball; without either from how far the iterates get."""
-    found: list[arb] = [v.lipschitz] if v.lipschitz is not None else []
-    known = None not in (v.holder_exponent, v.holder_constant, v.gradient_at_zero)
-    if known:
+    """Return G: lipschitz, or M + L R^alpha in the ball; without a ball R is how far the iterates get."""
+    bounds: list[arb] = [v.lipschitz] if v.lipschitz is not None else []
+    if None not in (v.holder_exponent, v.holder_constant, v.gradient_at_zero):
         radius = v.radius
-        if unconstrained and radius is None and not found and not v.holder_exponent.is_zero():
+        if unconstrained and radius is None and not bounds and not v.holder_exponent.is_zero():
             square = 2 * v.step_size * v.loss_at_zero + drift_square(v, v.step_size * v.holder_constant)
             radius = (v.steps * square).sqrt()
         if radius is not None or v.holder_exponent.is_zero():
-            found.append(gradient_within(v, radius))
-    return least(*found)
+            bounds.append(gradient_within(v, radius))
+    return least(*bounds)
 
 
 def drift_square(v: Inputs, x: arb) -> arb:
@@ -82,7 +82,7 @@ def hits_law(steps: int, records: int) -> tuple[arb, Callable[[int], arb]]:
     return (steps * (arb(-1) / records).log1p()).exp(), lambda k: arb(fmpq(steps - k + 1, k * (records - 1)))
 
 
-@defines("dp_sgd.output", "log_delta", slack=2e-2, weight=20.0, known_to=f"{MOST_HITS} hits")
+@defines("dp_sgd.output", Profile, slack=2e-2, weight=20.0, limit=f"{MOST_HITS} hits")
 def _output(v: Inputs) -> arb:
     apart = stability(v)
     if v.records == 1:
@@ -100,7 +100,7 @@ def _output(v: Inputs) -> arb:
     return log(total)
 
 
-@defines("dp_sgd.output_split", "log_delta", slack=2e-2, weight=20.0, known_to=f"{MOST_HITS} hits")
+@defines("dp_sgd.output_split", Profile, slack=2e-2, weight=20.0, limit=f"{MOST_HITS} hits")
 def _output_split(v: Inputs) -> arb:
     apart = stability(v)
     if v.records == 1:
@@ -116,14 +116,14 @@ def _output_split(v: Inputs) -> arb:
     rest = (2 * masses[-1]).union(arb(0)) if len(masses) <= v.steps else arb(0)
     best = arb(0)
     for k in range(len(masses) - 1, -1, -1):
-        told = log_delta(v.epsilon, apart(k) / v.noise_std)
-        both = rest + (arb(0) if infinite(told) else told.exp())
+        of_hits = log_delta(v.epsilon, apart(k) / v.noise_std)
+        both = rest + (arb(0) if infinite(of_hits) else of_hits.exp())
         best = best.min(ZERO if both.is_zero() else both.log())
         rest += masses[k]
     return best
 
 
-@defines("dp_sgd.output_published", "epsilon", known_to="the range of the classic calibration", weight=3.0)
+@defines("dp_sgd.output_published", Point, limit="the range of the classic calibration", weight=3.0)
 def _output_published(v: Inputs) -> arb:
     if v.strong_convexity is not None and not v.strong_convexity.is_zero():
         raise OutOfReach("not stated with an l2 term")
@@ -149,11 +149,11 @@ def _output_published(v: Inputs) -> arb:
 
 
 def _whole_order(v: Inputs) -> int:
-    """Return the whole order that answers."""
-    return max(2, math.ceil(v.given("order")))
+    """Return the whole order at which the curve is evaluated: the order asked for, rounded up."""
+    return max(2, math.ceil(v.as_double("order")))
 
 
-@defines("dp_sgd.gradient_renyi", "rdp", weight=3.0, known_to="orders up to 1024")
+@defines("dp_sgd.gradient_renyi", Rdp, weight=3.0, limit="orders up to 1024")
 def _gradient_renyi(v: Inputs) -> arb:
     order = _whole_order(v)
     if order > 1024:
@@ -166,7 +166,7 @@ def _gradient_renyi(v: Inputs) -> arb:
     return v.steps * total.log1p() / (order - 1)
 
 
-@defines("dp_sgd.gradient_lemma", "rdp", known_to="its two conditions", slack=math.inf)
+@defines("dp_sgd.gradient_lemma", Rdp, limit="its two conditions", slack=math.inf)
 def _gradient_lemma(v: Inputs) -> arb:
     order, p = _whole_order(v), arb(fmpq(v.batch_size, v.records))
     noise = square(v.batch_size * v.noise_std / (2 * gradient(v, unconstrained=False)))
@@ -174,9 +174,9 @@ def _gradient_lemma(v: Inputs) -> arb:
     return v.steps * arb(7) / 2 * p * p * order / noise
 
 
-@defines("noisy_sgd.composition", "log_delta", floor=True, weight=400.0)
+@defines("noisy_sgd.composition", Profile, floor=True, weight=400.0)
 def _composition(v: Inputs) -> arb:
-    """One step out of all: what is composed is never more private than its parts."""
+    """Return ln delta of one step: a composition is never more private than its parts."""
     mu = 2 * v.lipschitz / (v.batch_size * v.noise_std)
     share = arb(fmpq(v.batch_size, v.records))
     return log_delta(v.epsilon, mu) if v.batch_size == v.records else log_mixed(v.epsilon, mu, share)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 from flint import arb
 
 from dpcalc.certify.balls import ABYSS, ZERO, Inputs, OutOfReach, infinite, least, square
-from dpcalc.certify.contraction import composed, level, mixture, shrunk
+from dpcalc.certify.divergence import shrunk
 from dpcalc.certify.gaussian import log_delta, log_step
+from dpcalc.certify.guarantee import Gdp, Profile
+from dpcalc.certify.laplace import composed, mixture
+from dpcalc.certify.losses import level
 from dpcalc.certify.table import defines
+from dpcalc.model.choices import Noise
 
 LONGEST = 2000  # steps after the record's own
 
@@ -17,9 +22,9 @@ LONGEST = 2000  # steps after the record's own
 # --- streams ---------------------------------------------------------------------------------------------------------
 
 
-def schedule_reach(noise: str, x: arb, c1: arb, c2: arb) -> arb:
+def schedule_reach(noise: Noise, x: arb, c1: arb, c2: arb) -> arb:
     """Return r_B: 2 ln(x/C1 + C2), or 2 sqrt(W(x^2/(2 pi C1^2) + C2))."""
-    if noise == "laplace":
+    if noise == Noise.LAPLACE:
         return 2 * (x / c1 + c2).log()
     return 2 * (x * x / (2 * arb.pi() * c1 * c1) + c2).lambertw().sqrt()
 
@@ -67,7 +72,7 @@ class Stream:
         return log_e
 
 
-@defines("online.product", "log_delta", slack=1e-8, weight=20.0, known_to=f"{LONGEST} later records")
+@defines("online.product", Profile, slack=1e-8, weight=20.0, limit=f"{LONGEST} later records")
 def _online_product(v: Inputs) -> arb:
     stream = Stream(v)
     total = stream.first()
@@ -79,7 +84,7 @@ def _online_product(v: Inputs) -> arb:
     return total
 
 
-@defines("online.shift", "mu", slack=1e-9, weight=10.0, known_to=f"{LONGEST} later records")
+@defines("online.shift", Gdp, slack=1e-9, weight=10.0, limit=f"{LONGEST} later records")
 def _online_shift(v: Inputs) -> arb:
     stream = Stream(v)
     later = sum((square(stream.scale(t)) for t in range(v.index + 1, v.records + 1)), arb(0))
@@ -87,31 +92,37 @@ def _online_shift(v: Inputs) -> arb:
     return own if v.index == v.records else own.min(v.diameter / (v.step_size * later.sqrt()))
 
 
-@defines("online.hybrid", "log_delta", slack=1e-8, weight=40.0, known_to=f"{LONGEST} later records")
+@defines("online.hybrid", Profile, slack=1e-8, weight=40.0, limit=f"{LONGEST} later records")
 def _online_hybrid(v: Inputs) -> arb:
     stream = Stream(v)
-    return least(_online_product(v), stream.recursion(level(v) and v.noise == "gaussian"))
+    return least(_online_product(v), stream.recursion(level(v) and v.noise == Noise.GAUSSIAN))
 
 
-@defines("online.laplace_shift", "log_delta", slack=1e-6, weight=40.0, known_to="200 later records")
+@defines("online.laplace_shift", Profile, slack=1e-6, weight=40.0, limit="200 later records")
 def _online_laplace_shift(v: Inputs) -> arb:
     stream, later = Stream(v), v.records - v.index
     if later > 200:
         raise OutOfReach("a stream of more than 200 later records")
-    found = [stream.first()]
+    bounds = [stream.first()]
     scales = [stream.scale(t) for t in range(v.index, v.records + 1)]
     for m in sorted({later, *range(min(later, 8)), *(2**j - 1 for j in range(later.bit_length()))}):
         spread = sum(scales[: m + 1], arb(0))
-        found.append(composed(v.sensitivity * (m + 1) / spread, m + 1, v.epsilon))
-        found.append(mixture(v.sensitivity / scales[m], m, v.epsilon))
-    return least(*found)
+        bounds.append(composed(v.sensitivity * (m + 1) / spread, m + 1, v.epsilon))
+        bounds.append(mixture(v.sensitivity / scales[m], m, v.epsilon))
+    return least(*bounds)
 
 
 # --- schedules -------------------------------------------------------------------------------------------------------
 
 
+class Recursion(Enum):
+    """Which non-linear recursion is walked: none, as it is, or with the record's own shift bound where that is less."""
+
+    NONE, PLAIN, WITH_SHIFTS = range(3)
+
+
 class Steps:
-    """A schedule in the terms of the stepwise bounds; None where something is unknown.
+    """A schedule in the terms of the stepwise bounds; None where a column is missing.
 
     Raises:
         OutOfReach: the schedule is too long.
@@ -161,17 +172,17 @@ class Steps:
         """Return the Gaussian shift bound's mu after step ``last``: from the record's shift, or from the diameter."""
         assert self.contraction is not None
         end = self.count if last is None else last + 1
-        product, total, found = arb(1), arb(0), []
+        product, total, restarts = arb(1), arb(0), []
         for t in range(end - 1, j - 1, -1):
             total += square(product * self.step_size[t] * self.scale[t])
             if t > j:
                 product *= self.contraction[t]
                 if restart and self.v.diameter is not None:
-                    found.append(product * self.v.diameter / total.sqrt())
-        return least(product * self.step_size[j] * self.v.sensitivity / total.sqrt(), *found)
+                    restarts.append(product * self.v.diameter / total.sqrt())
+        return least(product * self.step_size[j] * self.v.sensitivity / total.sqrt(), *restarts)
 
     def shift(self, j: int, last: int | None = None, restart: bool = True) -> arb:
-        """Return ln delta of it."""
+        """Return ln delta of the Gaussian shift bound."""
         return log_delta(self.v.epsilon, self.shift_mu(j, last, restart))
 
     def recursion(self, j: int, shifts: bool) -> arb:
@@ -188,46 +199,51 @@ class Steps:
                 return ABYSS
         return log_e
 
-    def least(self, j: int, recursion: str) -> arb:
-        """Return the least of all that is known of position j; ``recursion`` is none, plain or restarted."""
-        shifts = self.v.noise == "gaussian" and self.contraction is not None
-        found = [self.own(j)]
+    def least(self, j: int, recursion: Recursion) -> arb:
+        """Return the least of all bounds on position j."""
+        shifts = self.v.noise == Noise.GAUSSIAN and self.contraction is not None
+        bounds = [self.own(j)]
         if self.bounded:
-            found.append(self.product(j, self.factors()))
-            if recursion != "none":
-                found.append(self.recursion(j, shifts and recursion == "restarted"))
+            bounds.append(self.product(j, self.factors()))
+            if recursion is not Recursion.NONE:
+                bounds.append(self.recursion(j, shifts and recursion is Recursion.WITH_SHIFTS))
         if shifts:
-            found.append(self.shift(j))
-        return least(*found)
+            bounds.append(self.shift(j))
+        return least(*bounds)
+
+
+def _affordable(steps: Steps) -> Recursion:
+    """Return the recursion that is walked from every position: none where that would take too long."""
+    return Recursion.PLAIN if steps.count <= 1000 else Recursion.NONE
 
 
 def _largest(values: list[arb]) -> arb:
-    found = values[0]
+    largest = values[0]
     for value in values[1:]:
-        found = found.max(value)
-    return found
+        largest = largest.max(value)
+    return largest
 
 
 def _of_index(v: Inputs, at: Any, count: int) -> arb:
-    """Return the value at the record's step, or the largest where none is given."""
+    """Return the value at the step of the record, or the largest of all steps where no index is given."""
     return at(v.index - 1) if v.index is not None else _largest([at(j) for j in range(count)])
 
 
-@defines("stepwise.product", "log_delta", weight=3.0)
+@defines("stepwise.product", Profile, weight=3.0)
 def _stepwise_product(v: Inputs) -> arb:
     steps = Steps(v)
     factors = steps.factors()
     return _of_index(v, lambda j: steps.product(j, factors), steps.count)
 
 
-@defines("stepwise.hybrid", "log_delta", slack=1e-9, weight=15.0)
+@defines("stepwise.hybrid", Profile, slack=1e-9, weight=15.0)
 def _stepwise_hybrid(v: Inputs) -> arb:
     steps = Steps(v)
-    recursion = "restarted" if v.index is not None else "plain" if steps.count <= 1000 else "none"
+    recursion = Recursion.WITH_SHIFTS if v.index is not None else _affordable(steps)
     return _of_index(v, lambda j: steps.least(j, recursion), steps.count)
 
 
-@defines("stepwise.stop", "log_delta", weight=3.0)
+@defines("stepwise.stop", Profile, weight=3.0)
 def _stepwise_stop(v: Inputs) -> arb:
     steps = Steps(v)
     factors = steps.factors()
@@ -250,15 +266,15 @@ def _average(steps: Steps, values: list[arb]) -> arb:
     return ZERO if total.is_zero() else total.log()
 
 
-@defines("stepwise.shuffled_product", "log_delta", weight=3.0)
+@defines("stepwise.shuffled_product", Profile, weight=3.0)
 def _stepwise_shuffled_product(v: Inputs) -> arb:
     steps = Steps(v)
     factors = steps.factors()
     return _average(steps, [steps.product(j, factors) for j in range(steps.count)])
 
 
-@defines("stepwise.shuffled_hybrid", "log_delta", slack=1e-9, weight=15.0)
+@defines("stepwise.shuffled_hybrid", Profile, slack=1e-9, weight=15.0)
 def _stepwise_shuffled_hybrid(v: Inputs) -> arb:
     steps = Steps(v)
-    recursion = "plain" if steps.count <= 1000 else "none"
+    recursion = _affordable(steps)
     return _average(steps, [steps.least(j, recursion) for j in range(steps.count)])

@@ -12,7 +12,7 @@ from dpcalc.certify.gaussian import density, log_delta, mills, upper_tail
 
 _DIRECT = 300
 _HALF_TERMS = 14  # Euler-Maclaurin: derivatives up to twice that
-_QUIET = 150.0  # ln of how small a slope leaves terms alike
+_QUIET = 150.0  # a slope below e^-150 of its largest leaves the terms alike
 
 
 def harmonic(n: int) -> arb:
@@ -51,7 +51,7 @@ def expm1_reciprocals(x: arb, n: int) -> arb:
 
 
 class Curve:
-    """f(k) = delta_G(epsilon; r/sqrt k) for real k > 0: falling, with an elementary derivative and a known integral."""
+    """f(k) = delta_G(epsilon; r/sqrt k) for real k > 0: falling, with elementary derivative and integral."""
 
     def __init__(self, epsilon: arb, ratio: arb) -> None:
         self.epsilon, self.ratio = epsilon, ratio
@@ -97,7 +97,7 @@ def hockey_sticks(epsilon: arb, ratio: arb, n: int, first: int = 1) -> arb:
     start, head = _level(curve, first, n)
     middle = int(min(1e16, _peak(curve)))
     if start < middle and _width(curve) < 16.0:
-        end = min(n, _last_lively(curve, max(start, middle), n))
+        end = min(n, _end_of_fall(curve, max(start, middle), n))
         head += _direct(curve, start, end)
         start = end + 1
     else:
@@ -149,7 +149,7 @@ def _level(curve: Curve, first: int, n: int) -> tuple[int, arb]:
     return start, (start - first) * curve.at(arb(start)).union(arb(1))
 
 
-def _last_lively(curve: Curve, middle: int, n: int) -> int:
+def _end_of_fall(curve: Curve, middle: int, n: int) -> int:
     """Return where f has ceased to fall."""
     high = middle
     while high < n and curve.exponent(float(high)) > -_QUIET:

@@ -5,22 +5,50 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from dpcalc.cli import plot
-from dpcalc.cli.options import color_of, format_of, say
-from dpcalc.commands import report
+from dpcalc.cli.lost import tell, worst
+from dpcalc.cli.plot import PLOT
+from dpcalc.cli.printing import color_of, format_of
 from dpcalc.errors import SpecError
-from dpcalc.output import write, write_bytes
-from dpcalc.render.check import KINDS, render
-from dpcalc.render.check.words import place, printable
+from dpcalc.files import STANDARD_STREAM
+from dpcalc.files.output import is_stdout, refuse_unwritable, say, write
+from dpcalc.inert import printable
+from dpcalc.model.numbers import parse_number
+from dpcalc.render.check import KINDS, MARKDOWN, render
+from dpcalc.render.check.verdicts import place
+from dpcalc.render.notes import report
 from dpcalc.report import Case, Report
 
+if TYPE_CHECKING:
+    from dpcalc.recipes.evaluate import Limits
+    from dpcalc.render.check.baseline import Snapshot
+
+_TIMEOUT = 60.0  # seconds, where neither the command nor the recipe says how many
 _FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown")
 _FEW = 20  # cases without a progress bar
+
+
+class _Printing(NamedTuple):
+    """How and where the verdicts are printed."""
+
+    format: str
+    file: str | None
+    precision: int
+    color: str
+
+    @classmethod
+    def of(cls, *, format: str | None, as_json: bool, output: str | None, precision: int, color: str) -> _Printing:
+        """Take the output options.
+
+        Raises:
+            SpecError: two formats are asked for.
+        """
+        return cls(format_of(format, as_json, output), output, precision, color)
 
 
 @click.command("check")
@@ -31,15 +59,36 @@ _FEW = 20  # cases without a progress bar
     "--jobs", "-j", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes to share work."
 )
 @click.option("--fail-fast", is_flag=True, help="Stop after the first case that fails or has no answer.")
-@click.option("--certify", is_flag=True, help="Prove the guarantees in ball arithmetic; warn of those not provable so.")
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    help="Longest time for a case, whatever its recipe says; 0 for none. Default: timeout: of the case, or 60.",
+)
+@click.option(
+    "--memory-limit", metavar="GIB", default="4", show_default=True, help="Most memory for a case's process; 0 for any."
+)
+@click.option(
+    "--certify",
+    is_flag=True,
+    help="Prove the guarantees in ball arithmetic; a gated one that could be and is not fails.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Fail where a case is skipped, not selected, without a gate, not certified although it could be, or accepts.",
+)
 @click.option(
     "--report",
     "reports",
     metavar="KIND=FILE",
     multiple=True,
-    help=f"Also write a report: {', '.join(KINDS)}, or plot=FILE.svg. Repeatable.",
+    help=f"Also write a report: {', '.join(KINDS)}, or plot=FILE.svg (a sweep, or the verdicts). Repeatable.",
 )
-@click.option("--baseline", metavar="FILE", help="An earlier --report json=FILE, with which markdown compares.")
+@click.option(
+    "--baseline",
+    metavar="FILE",
+    help="An earlier --report json=FILE to compare with; with --strict, what asks for less fails.",
+)
 @click.option("--format", type=click.Choice(_FORMATS), help="Default: table on a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE, atomically, instead of stdout.")
@@ -52,7 +101,18 @@ _FEW = 20  # cases without a progress bar
 )
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
 def command(
-    files: tuple[str, ...], pattern: str | None, listing: bool, jobs: int, fail_fast: bool, certify: bool, **output: Any
+    files: tuple[str, ...],
+    pattern: str | None,
+    listing: bool,
+    jobs: int,
+    fail_fast: bool,
+    timeout: str | None,
+    memory_limit: str,
+    certify: bool,
+    strict: bool,
+    reports: tuple[str, ...],
+    baseline: str | None,
+    **output: Any,
 ) -> None:
     """Run recipes: YAML files of cases, each a description of a run, a question, and gates on the answer.
 
@@ -70,91 +130,129 @@ def command(
     In continuous integration, with a report for the tests' tab:
       dpcalc check budget.yaml --report junit=gates.xml
 
-    Exits with 0 if every gate held; 1 if one did not; 2 if a recipe is malformed, nothing matched, or all is skipped;
-    3 if a case has no valid bound or is infeasible; 4 on an internal error, or if --certify finds a guarantee below
-    the truth. Where several hold, 2 comes before 4,
-    4 before 3, and 3 before 1: after a 1, every gate was judged.
-    """
-    from dpcalc.recipes.expand import Malformed
-    from dpcalc.recipes.run import checked, exit_code, malformed, read_all, select
+    A gate on a seeded model, one record, a large delta or a secret order fails unless the case accepts that by name,
+    such as accept: one-index. --strict, or strict: true in a recipe, accepts nothing.
 
-    destinations = _destinations(output, files)
-    baseline = _baseline(output.pop("baseline"), output, destinations)
+    Exits with 0 if every gate held; 1 if one did not; 2 if a recipe is malformed, nothing matched, all is skipped, or
+    a report could not be written; 3 if a case has no valid bound or is infeasible; 4 on an internal error, or if
+    --certify finds a guarantee below the truth. Where several hold, 2 comes before 4, 4 before 3, and 3 before 1: after
+    a 1, every gate was judged. A case that takes too long or too much memory is an error of that case alone, with 3. A
+    report that fails costs no other. After an interrupt, no report is written.
+    """
+    from dpcalc.cli.publish import publish, shown
+    from dpcalc.recipes.recipe import Malformed
+    from dpcalc.recipes.run import checked, exit_code, malformed, read_all, select, summed_up
+
+    limits = _limits(timeout, memory_limit)
+    printing = _Printing.of(**output)
+    destinations = _destinations(reports, printing.file, files)
+    earlier = _baseline(baseline)
     try:
-        selected = select(read_all(files), pattern)
+        recipes = read_all(files)
+        selected = select(recipes, pattern)
     except Malformed as error:
-        _publish(report("check", malformed(error)), destinations, output["precision"], baseline)
-        for earlier in error.errors[:-1]:
-            say(_told(earlier))
+        tell(publish(report("check", malformed(error)), destinations, printing.precision, earlier))
+        for other in error.errors[:-1]:
+            say(_error_text(other))
         raise error.errors[-1] from None
     if listing:
-        write(
-            "".join(f"{one.entry.name}  {one.entry.command}  {one.entry.place}\n" for one in selected), output["output"]
-        )
+        lines = [printable(f"{one.entry.name}  {one.entry.command}  {one.entry.place}") for one in selected]
+        write("".join(f"{line}\n" for line in lines), printing.file)
         return
-    due = sum(one.entry.skip is None for one in selected)
-    with _progress(checked(selected, jobs=jobs, fail_fast=fail_fast, certify=certify), len(selected)) as cases:
-        found = report("check", list(cases))
-    for case in found.cases:
+    to_answer = sum(one.entry.skip is None for one in selected)
+    running = checked(selected, jobs=jobs, fail_fast=fail_fast, certify=certify, limits=limits, strict=strict)
+    with contextlib.closing(running), _progress(running, len(selected)) as cases:
+        judged = list(cases)
+    result = summed_up(recipes, judged, strict=strict)
+    if earlier is not None:
+        from dpcalc.recipes.strict import fail_weaker
+        from dpcalc.render.check.baseline import compared
+
+        result = fail_weaker(compared(result, earlier, printing.precision), recipes, strict)
+    for case in result.cases:
         for warning in case.warnings:
-            say(f"warning: {case.check.name if case.check else ''}: {warning}")
-    text = _text(found, output, baseline)
-    _publish(found, destinations, output["precision"], baseline)
-    write(text, output["output"])
-    if len(found.cases) < len(selected):
-        say(f"warning: stopped early: {len(selected) - len(found.cases)} cases were not checked")
-    if due and not any(case.assertions for case in found.cases):
+            say(printable(f"warning: {case.check.name if case.check else ''}: {warning}"))
+    lost = publish(result, destinations, printing.precision, earlier)
+    lost += shown(
+        result, "the text", lambda cases: _text(cases, printing, earlier), lambda text: write(text, printing.file)
+    )
+    if len(judged) < len(selected):
+        say(f"warning: stopped early: {len(selected) - len(judged)} cases were not checked")
+    if to_answer and not any(case.assertions for case in result.cases):
         say("warning: no case has a gate: this check fails only where there is no answer")
-    if code := exit_code(found.cases):
-        say(_first_trouble(found))
+    if exit_code(result.cases):
+        say(_first_trouble(result))
+    tell(lost)
+    if code := worst([exit_code(result.cases), *(one.exit_code for one in lost)]):
         raise click.exceptions.Exit(code)
 
 
-def _destinations(output: dict[str, Any], files: Sequence[str]) -> list[tuple[str, str]]:
+def _limits(timeout: str | None, memory: str) -> Limits:
+    """Return what a case may use; 0 takes a limit away.
+
+    Raises:
+        SpecError: a number is no limit.
+    """
+    from dpcalc.recipes.evaluate import limits_of
+
+    seconds = None if timeout is None else _number("--timeout", timeout)
+    usual = _TIMEOUT if seconds is None else None
+    return limits_of(seconds or None, _number("--memory-limit", memory) or None, usual)
+
+
+def _number(flag: str, typed: str) -> float:
+    try:
+        return parse_number(typed)
+    except SpecError as error:
+        raise SpecError(f"{flag}: {error.message}", error.hint) from None
+
+
+def _destinations(reports: Sequence[str], file: str | None, recipes: Sequence[str]) -> list[tuple[str, str]]:
     """Return the reports asked for, kind and file, and check every option that says where something is written.
 
     Raises:
-        SpecError: a kind is unknown, or two things would be written to one place, or one over a recipe.
+        SpecError: a kind is unknown, or two things would be written to one place, or one over a recipe, or one where
+            nothing can be written.
     """
-    output["format"] = format_of(output)
-    found = [_destination(text) for text in output.pop("reports")]
-    places = [_real(path) for path in (output["output"], *(path for _, path in found))]
+    destinations = [_destination(text) for text in reports]
+    places = [_real(path) for path in (file, *(path for _, path in destinations))]
     if len(set(places)) < len(places):
         raise SpecError("two outputs go to the same place", "give each a file of its own, with -o and --report")
-    for file in files:
-        if file != "-" and _real(file) in places:
-            raise SpecError(f"the recipe {printable(file)} would be written over", "choose another file for the output")
-    return found
+    for recipe in recipes:
+        if recipe != STANDARD_STREAM and _real(recipe) in places:
+            raise SpecError(
+                f"the recipe {printable(recipe)} would be written over", "choose another file for the output"
+            )
+    refuse_unwritable(file, "-o")
+    for kind, path in destinations:
+        refuse_unwritable(path, f"--report {kind}=")
+    return destinations
 
 
 def _destination(text: str) -> tuple[str, str]:
     kind, _, path = text.partition("=")
-    if kind not in (*KINDS, "plot") or not path:
+    if kind not in (*KINDS, PLOT) or not path:
         raise SpecError(f"--report {text}: not KIND=FILE", f"KIND is one of {', '.join(KINDS)}, plot: junit=gates.xml")
-    if kind == "plot":
+    if kind == PLOT:
         plot.check_file(path, "--report plot=")
     return kind, path
 
 
 def _real(path: str | None) -> str:
-    if path is None or path == "-":
-        return "-"
+    if is_stdout(path):
+        return STANDARD_STREAM
+    assert path is not None
     return path if "\0" in path else os.path.realpath(path)  # what is no path is refused where it is written
 
 
-def _baseline(
-    path: str | None, output: Mapping[str, Any], destinations: Sequence[tuple[str, str]]
-) -> Mapping[str, Any] | None:
+def _baseline(path: str | None) -> Snapshot | None:
     """Return the report to compare with.
 
     Raises:
-        SpecError: it cannot be read, or nothing that is written compares.
+        SpecError: it cannot be read, or is no such report.
     """
     if path is None:
         return None
-    markdown = output["format"] == "markdown" or any(kind == "markdown" for kind, _ in destinations)
-    if not markdown and not os.environ.get("GITHUB_STEP_SUMMARY"):
-        raise SpecError("--baseline is for Markdown", "add --report markdown=FILE, or --format markdown")
     from dpcalc.render.check.baseline import load
 
     return load(path)
@@ -170,46 +268,27 @@ def _progress(cases: Iterator[Case], count: int) -> Iterator[Iterator[Case]]:
         yield iter(bar)
 
 
-def _text(found: Report, output: Mapping[str, Any], baseline: Mapping[str, Any] | None) -> str:
+def _text(result: Report, printing: _Printing, baseline: Snapshot | None) -> str:
     """Return what is printed."""
     from dpcalc import render as rendering
 
-    if output["format"] == "markdown":
-        return render(found, "markdown", precision=output["precision"], baseline=baseline)
-    color = color_of(output["color"])
+    if printing.format == MARKDOWN:
+        return render(result, MARKDOWN, precision=printing.precision, baseline=baseline)
+    color = color_of(printing.color)
     if color is None:
-        color = output["output"] is None and sys.stdout is not None and sys.stdout.isatty()
-    return rendering.render(found, output["format"], output["precision"], color=color)
+        color = printing.file is None and sys.stdout is not None and sys.stdout.isatty()
+    return rendering.render(result, printing.format, printing.precision, color=color)
 
 
-def _publish(
-    found: Report, destinations: Sequence[tuple[str, str]], precision: int, baseline: Mapping[str, Any] | None
-) -> None:
-    """Write the reports asked for and, within GitHub Actions, annotations and the summary of the step."""
-    for kind, path in destinations:
-        if kind != "plot":
-            write(render(found, kind, precision=precision, baseline=baseline), path, f"--report {kind}=")
-        elif any(case.best for case in found.cases):
-            write_bytes(plot.of_cases(found, path), path, "--report plot=")
-    if os.environ.get("GITHUB_ACTIONS") == "true":
-        say(render(found, "github", precision=precision).rstrip("\n"))
-    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
-        try:
-            with open(summary, "a", encoding="utf-8") as stream:
-                stream.write(render(found, "markdown", precision=precision, baseline=baseline) + "\n")
-        except OSError as error:
-            say(f"warning: cannot write the summary of the step: {error.strerror or error}")
-
-
-def _told(error: SpecError) -> str:
+def _error_text(error: SpecError) -> str:
     hint = f"\n  hint: {printable(error.hint)}" if error.hint else ""
     return f"error: {printable(error.message)}{hint}"
 
 
-def _first_trouble(found: Report) -> str:
+def _first_trouble(result: Report) -> str:
     """Return the first case that did not pass, in a line."""
-    troubled = [case.check for case in found.cases if case.check and case.check.exit_code]
+    troubled = [case.check for case in result.cases if case.check and case.check.exit_code]
     first = troubled[0]
     cure = f"\n  hint: {printable(first.hint)}" if first.hint else ""
-    count = f"{len(troubled)} of {len(found.cases)} cases did not pass; the first: " if len(troubled) > 1 else ""
+    count = f"{len(troubled)} of {len(result.cases)} cases did not pass; the first: " if len(troubled) > 1 else ""
     return f"error: {count}{place(first)}: {printable(f'{first.name}: {first.message}')}{cure}"

@@ -6,12 +6,13 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import is_described, parameter_options, run_query
-from dpcalc.output import write
-from dpcalc.registry import all_bounds, lookup
+from dpcalc.cli.options import Command, parameter_options
+from dpcalc.cli.query import is_described, run_query
+from dpcalc.files.output import write
+from dpcalc.theorems.record import all_bounds, lookup
 
 
-@click.command("cite")
+@click.command("cite", cls=Command)
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @parameter_options("compare")
 def command(ids: tuple[str, ...], **flags: Any) -> None:

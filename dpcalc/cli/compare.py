@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import parameter_options, run_query
+from dpcalc.cli.options import Command, parameter_options
+from dpcalc.cli.query import run_query
 
 
-@click.command("compare")
+@click.command("compare", cls=Command)
 @parameter_options("compare")
 def command(**flags: Any) -> None:
     """Describe what is run; every bound that applies is evaluated, best first, and the others say why they do not.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dpcalc.cli.described import described
-from dpcalc.output import write
+from dpcalc.files.output import write
 
 
 @click.command("completions")

@@ -62,15 +62,15 @@ def _option(option: click.Option, context: click.Context) -> Described:
 
 def _taken(param: click.Parameter) -> Taken:
     metavar = param.metavar or ""
-    choices = getattr(getattr(param.type, "symbol", param.type), "choices", ())
+    choices = getattr(getattr(param.type, "parameter", param.type), "choices", ())
     if choices:
         return Taken(tuple(map(str, choices)))
     if "ID" in metavar:
-        from dpcalc.registry import all_bounds
+        from dpcalc.theorems.record import all_bounds
 
         return Taken(tuple(all_bounds()))
     if param.name == "solve":
-        from dpcalc.solve import DIRECTIONS
+        from dpcalc.engine.search import DIRECTIONS
 
         return Taken(tuple(name.replace("_", "-") for name in DIRECTIONS))
     if metavar == "KIND=FILE":
@@ -82,8 +82,8 @@ def _taken(param: click.Parameter) -> Taken:
 
 def by_option(entries: Sequence[Entry]) -> dict[Described, list[str]]:
     """Return the options, each once, with the commands that take it in this form."""
-    found: dict[Described, list[str]] = {}
+    commands: dict[Described, list[str]] = {}
     for entry in entries:
         for option in entry.options:
-            found.setdefault(option, []).append(entry.name)
-    return found
+            commands.setdefault(option, []).append(entry.name)
+    return commands

@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import parameter_options, run_query
+from dpcalc.cli.options import Command, parameter_options
+from dpcalc.cli.query import run_query
 
 
-@click.command("dp-sgd")
+@click.command("dp-sgd", cls=Command)
 @parameter_options("dp-sgd")
 def command(**flags: Any) -> None:
     """SGD on uniformly sampled records with losses that need not be smooth (Hoelder gradients); the average is used.

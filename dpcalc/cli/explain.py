@@ -6,14 +6,15 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import is_described, parameter_options, run_cases, run_query
-from dpcalc.commands import report
+from dpcalc.cli.options import Command, parameter_options
+from dpcalc.cli.query import is_described, run_cases, run_query
 from dpcalc.errors import SpecError
-from dpcalc.output import write
-from dpcalc.registry import lookup
+from dpcalc.files.output import write
+from dpcalc.render.notes import report
+from dpcalc.theorems.record import lookup
 
 
-@click.command("explain")
+@click.command("explain", cls=Command)
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @parameter_options("compare")
 def command(ids: tuple[str, ...], **flags: Any) -> None:
@@ -43,4 +44,4 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
     if not flags["algorithm"]:
         flags["algorithm"] = ([bounds[0].algorithms[0].removesuffix("-released")],)
     cases, output = run_cases("compare", flags)
-    write(explain_bounds(report("compare", cases), ids, output["precision"]), output["output"])
+    write(explain_bounds(report("compare", cases), ids, output.precision), output.file)

@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import parameter_options, run_query
+from dpcalc.cli.options import Command, parameter_options
+from dpcalc.cli.query import run_query
 
 
-@click.command("hockey-stick")
+@click.command("hockey-stick", cls=Command)
 @parameter_options("hockey-stick")
 def command(**flags: Any) -> None:
     """One record's delta(epsilon) along a fixed-order pass, or one stopped at random; Gaussian or Laplace noise.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import signal
@@ -11,6 +12,8 @@ from typing import Any
 import click
 
 from dpcalc.errors import Disproved, DpcalcError
+from dpcalc.files import output
+from dpcalc.inert import printable
 from dpcalc.version import __version__
 
 COMMANDS = {
@@ -74,30 +77,50 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 ok, 1 a gate failed, 2 usage, 3 no valid bound, 4 internal, 130, 141, 143."""
     if arguments is None and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminate)
+    with output.whole_streams() as streams:
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+    # A warning that nobody can read must not look like none.
+    code = 2 if code == 0 and streams.lost else code
+    if arguments is None:
+        _leave(code)
+    sys.exit(code)
+
+
+def _leave(code: int) -> None:
+    """End the process at once: taking the modules apart, one by one, is a tenth of a query's time."""
+    import atexit
+
+    atexit._run_exitfuncs()
+    with contextlib.suppress(OSError, ValueError):  # what could not be written has been said
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    os._exit(code)
+
+
+def _run(arguments: list[str]) -> int:
+    """Run the command line and return the exit code."""
     try:
         # Not cli.main, which turns a closed pipe into exit code 1.
-        with cli.make_context("dpcalc", list(sys.argv[1:] if arguments is None else arguments)) as context:
+        with cli.make_context("dpcalc", arguments) as context:
             code = cli.invoke(context)
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except BrokenPipeError:
-        # Nothing more can be written; keep the interpreter from trying on its way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 141
+        return 141
     except Exception as error:  # the outermost frame: every failure becomes a line and a code
-        code = _failure(error)
+        return _failure(error)
     except _Terminated:
-        code = _say("terminated", None, 143)
+        return _say("terminated", None, 143)
     except KeyboardInterrupt:
-        code = _failure(click.Abort())
-    sys.exit(code if isinstance(code, int) else 0)
+        return _failure(click.Abort())
+    return code if isinstance(code, int) else 0
 
 
 def _failure(error: BaseException) -> int:  # noqa: PLR0911 (one return a kind of failure)
     if os.environ.get("DPCALC_DEBUG") == "1":
         import traceback
 
-        traceback.print_exc()
+        output.say(traceback.format_exc())
     if isinstance(error, Disproved):
         _report(error)
     if isinstance(error, DpcalcError):
@@ -107,7 +130,7 @@ def _failure(error: BaseException) -> int:  # noqa: PLR0911 (one return a kind o
     if isinstance(error, click.Abort):
         return _say("interrupted", None, 130)
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        click.echo(error.format_message(), err=True)
+        output.say(error.format_message())
         return 2
     if isinstance(error, click.ClickException):
         return _say(_first_line(error.format_message()), _help_hint(error), 2)
@@ -122,14 +145,18 @@ def _failure(error: BaseException) -> int:  # noqa: PLR0911 (one return a kind o
 
 def _report(error: Disproved) -> None:
     """Print what a report of a guarantee below the truth should contain."""
-    click.echo("--- bug report ---", err=True)
-    click.echo("command: dpcalc " + " ".join(map(_printable, sys.argv[1:])), err=True)
-    click.echo("\n".join(map(_printable, error.report.splitlines())), err=True)
-    click.echo("---", err=True)
+    lines = ["command: dpcalc " + " ".join(sys.argv[1:]), *error.report.splitlines()]
+    output.say("\n".join(["--- bug report ---", *map(printable, lines), "---"]))
 
 
 def _help_hint(error: click.ClickException) -> str:
     context: Any = getattr(error, "ctx", None)
+    if context and isinstance(error, click.NoSuchOption):
+        from dpcalc.model.parameter import PARAMETERS, conversion, meant_by
+
+        meant = meant_by(error.option_name, [option.name for option in context.command.params])
+        if meant:
+            return f"did you mean {PARAMETERS[meant].flag}?{conversion(error.option_name)}"
     return f"see {context.command_path} --help" if context else "see dpcalc --help"
 
 
@@ -137,17 +164,6 @@ def _first_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _printable(text: str) -> str:
-    """Return the text on one line, without characters that would steer a terminal."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
 def _say(message: str, hint: str | None, code: int) -> int:
-    lines = f"error: {_printable(message)}\n" + (f"  hint: {_printable(hint)}\n" if hint else "")
-    if sys.stderr is None:
-        return code
-    try:
-        sys.stderr.write(lines)
-    except UnicodeEncodeError:
-        sys.stderr.write(lines.encode("ascii", "backslashreplace").decode())
+    output.say(f"error: {printable(message)}" + (f"\n  hint: {printable(hint)}" if hint else ""))
     return code

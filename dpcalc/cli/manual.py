@@ -109,4 +109,4 @@ def _option(option: Described) -> str:
 def _roff(text: str) -> str:
     """Return text in which nothing is a request or an escape."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
-    return "\n".join("\\&" + line if line[:1] in (".", "'") else line for line in text.split("\n"))
+    return "\n".join("\\&" + line if line.startswith((".", "'")) else line for line in text.split("\n"))

@@ -6,10 +6,12 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import parameter_options, run_query
+from dpcalc.cli.options import Command, parameter_options
+from dpcalc.cli.query import run_query
+from dpcalc.model.choices import Noise
 
 
-@click.command("online")
+@click.command("online", cls=Command)
 @parameter_options("online")
 @click.option("--print-noise", is_flag=True, help="Print record,scale lines from --index (or 1) to -n (or for ever).")
 def command(print_noise: bool, **flags: Any) -> None:
@@ -28,29 +30,29 @@ def command(print_noise: bool, **flags: Any) -> None:
       dpcalc online ... --print-noise | head
     """
     if print_noise:
-        _print_noise(flags)
+        _print_noise(**flags)
         return
     run_query("online", flags)
 
 
-def _print_noise(flags: dict[str, Any]) -> None:
+def _print_noise(**flags: Any) -> None:
     """Print one CSV line a record, as long as somebody reads."""
-    from dpcalc.bounds.online import scales, stream
-    from dpcalc.commands import COMMANDS
+    from dpcalc.engine.commands import COMMANDS
     from dpcalc.errors import SpecError
-    from dpcalc.spec.run import describe
-    from dpcalc.spec.symbols import SYMBOLS
+    from dpcalc.files.output import write
+    from dpcalc.model.parameter import PARAMETERS
+    from dpcalc.model.run import describe
+    from dpcalc.theorems.privacy.stream_noise import Stream
 
     given = {name: flags[name][0][0] for name in COMMANDS["online"].parameters if flags.get(name)}
     run = describe("online", {name: value for name, value in given.items() if name not in ("index", "window")})
-    names = ("noise", "c1", "c2", "decay_exponent", "displacement", "diameter", "step_size", "noise_multiplier")
-    missing = [name for name in names if run.values.get(name) is None]
+    missing = [name for name in Stream.fields if run.value(name) is None]
     if missing:
         raise SpecError(
             f"the noise schedule needs {', '.join(missing)}",
-            "give " + ", ".join(SYMBOLS[name].flag for name in missing),
+            "give " + ", ".join(PARAMETERS[name].flag for name in missing),
         )
-    plan = stream(**{name: run.values[name] for name in names})
-    click.echo("record," + ("laplace_scale" if plan.noise == "laplace" else "noise_std"))
-    for record, scale in scales(plan, int(given.get("index", 1)), float(given.get("records", float("inf")))):
-        click.echo(f"{record},{scale!r}")
+    stream = Stream.of(run)
+    write("record," + ("laplace_scale" if stream.noise == Noise.LAPLACE else "noise_std") + "\n", None)
+    for record, scale in stream.scales(int(given.get("index", 1)), float(given.get("records", float("inf")))):
+        write(f"{record},{scale!r}\n", None)

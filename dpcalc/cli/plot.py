@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from typing import Any
 
-from dpcalc.cli.options import color_of
+from dpcalc.cli.printing import Output, color_of
 from dpcalc.errors import SpecError
+from dpcalc.files import STANDARD_STREAM
 from dpcalc.report import Report
+
+PLOT = "plot"
+"""The kind of report that is a picture."""
 
 SUFFIXES = ("svg", "png", "pdf")
 
 
-def check(output: dict[str, Any]) -> None:
+def check(output: Output) -> None:
     """Refuse what cannot be drawn, before anything is computed.
 
     Raises:
         SpecError: the suffix is unknown, matplotlib is missing, or the report and the plot would mix.
     """
-    target = output["plot"]
+    target = output.plot
     if target is None:
-        if output["plot_bounds"]:
+        if output.plot_bounds:
             raise SpecError("--plot-bounds chooses what --plot draws", "add --plot FILE.svg, or --plot -")
         return
-    if target == "-":
-        if output["output"] in (None, "-") and (output["as_json"] or output["format"]):
+    if target == STANDARD_STREAM:
+        if output.on_stdout and (output.as_json or output.format):
             raise SpecError(
                 "--plot - and the report would mix on standard output", "write one of them to a file: -o or --plot FILE"
             )
         _need("plotext", "--plot -", "--plot FILE.svg, where matplotlib is at hand")
         return
     check_file(target, "--plot")
-    if output["output"] not in (None, "-") and os.path.realpath(output["output"]) == os.path.realpath(target):
+    if not output.on_stdout and os.path.realpath(str(output.file)) == os.path.realpath(target):
         raise SpecError("--plot and -o name the same file", "give them two names")
 
 
@@ -50,20 +54,17 @@ def check_file(path: str, option: str) -> None:
 
 
 def of_cases(report: Report, path: str) -> bytes:
-    """Return the picture of the answered cases of a check, which must be of one command.
-
-    Raises:
-        SpecError: they are not, or are no sweep.
-    """
+    """Return the picture of a check: its sweep where it is one of a single command, else the verdicts as bars."""
+    from dpcalc.render.bars import bars
     from dpcalc.render.chart import chart
-    from dpcalc.render.figure import draw
+    from dpcalc.render.figure import draw, draw_bars
 
     cases = tuple(case for case in report.cases if case.best)
-    commands = sorted({case.check.command for case in cases if case.check})
-    if len(commands) != 1:
-        found = " and ".join(commands) or "nothing that was answered"
-        raise SpecError(f"a plot is of one command's cases, and these are of {found}", "choose some with --run REGEX")
-    return draw(chart(report._replace(command=commands[0], cases=cases)), _suffix(path))
+    commands = {case.check.command for case in cases if case.check}
+    if len(commands) == 1:
+        with contextlib.suppress(SpecError):  # there is no sweep
+            return draw(chart(report._replace(command=commands.pop(), cases=cases)), _suffix(path))
+    return draw_bars(bars(report), _suffix(path))
 
 
 def _need(package: str, what: str, otherwise: str) -> None:
@@ -75,32 +76,32 @@ def _need(package: str, what: str, otherwise: str) -> None:
         )
 
 
-def picture(report: Report, output: dict[str, Any]) -> str | bytes | None:
+def picture(report: Report, output: Output) -> str | bytes | None:
     """Return the picture asked for: text for a terminal, the bytes of a file, or None.
 
     Raises:
         SpecError: the report has nothing to draw.
     """
-    target = output["plot"]
+    target = output.plot
     if target is None:
         return None
     from dpcalc.render.chart import chart
 
-    only = [bound.strip() for part in output["plot_bounds"] for bound in part.split(",")]
-    found = chart(report, only)
-    if target != "-":
+    only = [bound.strip() for part in output.plot_bounds for bound in part.split(",")]
+    drawing = chart(report, only)
+    if target != STANDARD_STREAM:
         from dpcalc.render.figure import draw
 
-        return draw(found, _suffix(target))
+        return draw(drawing, _suffix(target))
     from shutil import get_terminal_size
 
     from dpcalc.render import terminal
 
-    color = color_of(output["color"])
+    color = color_of(output.color)
     on_terminal = sys.stdout is not None and sys.stdout.isatty()
     width = get_terminal_size().columns if on_terminal else 80
     unicode = sys.stdout is not None and (sys.stdout.encoding or "").lower().startswith("utf")
-    return terminal.draw(found, width, color=on_terminal if color is None else color, unicode=unicode)
+    return terminal.draw(drawing, width, color=on_terminal if color is None else color, unicode=unicode)
 
 
 def _suffix(target: str) -> str:

@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import parameter_options, run_query
+from dpcalc.cli.options import Command, parameter_options
+from dpcalc.cli.query import run_query
 
 
-@click.command("rdp")
+@click.command("rdp", cls=Command)
 @parameter_options("rdp")
 def command(**flags: Any) -> None:
     """One fixed-order pass of projected noisy SGD whose iterates stay hidden.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dpcalc.output import write
+from dpcalc.files.output import write
 from dpcalc.references import read
 
 
@@ -22,8 +22,7 @@ def command(name: str) -> None:
     if name == "report":
         write(read("report-1.schema.json"), None)
         return
-    import json
-
+    from dpcalc.inert import json_text
     from dpcalc.recipes.schema import recipe_schema
 
-    write(json.dumps(recipe_schema(), indent=2) + "\n", None)
+    write(json_text(recipe_schema(), 2) + "\n", None)

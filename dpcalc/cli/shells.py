@@ -68,13 +68,13 @@ def _bash_values(entries: Sequence[Entry]) -> dict[str, list[str]]:
     for option in options:
         for name in option.names:
             taken.setdefault(name, set()).add(option.takes or Taken())
-    found: dict[str, list[str]] = {}
+    patterns_of: dict[str, list[str]] = {}
     for option, commands in by_option(entries).items():
         for name in option.names if option.takes else ():
             chosen = ["*"] if len(taken[name]) == 1 else commands
-            patterns = found.setdefault(_bash_taken(option.takes or Taken()), [])
+            patterns = patterns_of.setdefault(_bash_taken(option.takes or Taken()), [])
             patterns += [p for p in (f"{command},{name}" for command in chosen) if p not in patterns]
-    return found
+    return patterns_of
 
 
 def _bash_command(entry: Entry) -> list[str]:

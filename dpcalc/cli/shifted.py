@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import parameter_options, run_query
+from dpcalc.cli.options import Command, parameter_options
+from dpcalc.cli.query import run_query
 
 
-@click.command("shifted")
+@click.command("shifted", cls=Command)
 @parameter_options("shifted")
 def command(**flags: Any) -> None:
     """Any sequence of noisy Lipschitz steps: w -> map(w) + noise, where the two runs' maps differ by at most a shift.

@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import parameter_options, run_query
+from dpcalc.cli.options import Command, parameter_options
+from dpcalc.cli.query import run_query
 
 
-@click.command("shuffle")
+@click.command("shuffle", cls=Command)
 @parameter_options("shuffle")
 def command(**flags: Any) -> None:
     """One pass in a random order; only the last iterate is released.

@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import parameter_options, run_query
+from dpcalc.cli.options import Command, parameter_options
+from dpcalc.cli.query import run_query
 
 
-@click.command("statement")
+@click.command("statement", cls=Command)
 @parameter_options("compare")
 def command(**flags: Any) -> None:
     """A paragraph for a paper's appendix or a model card: what is run, what holds of it, and every assumption.

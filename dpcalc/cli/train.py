@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpcalc.cli.options import emit, run_cases, say, training_options
+from dpcalc.cli.options import Command, training_options
+from dpcalc.cli.printing import emit
+from dpcalc.cli.query import Askers, run_cases
+from dpcalc.files.output import say
+from dpcalc.render.notes import report
 
 if TYPE_CHECKING:
     from dpcalc.report import Case
 
 _OWN = (
-    "data", "synthetic", "target", "positive", "ignore", "ranges", "intercept", "test_fraction", "seed",
+    "data", "synthetic", "target", "labels", "positive", "ignore", "ranges", "intercept", "test_fraction", "seed",
     "noise_source", "replicas", "workers",
 )  # fmt: skip
 
 
-@click.command("train")
+@click.command("train", cls=Command)
 @click.option("--data", metavar="FILE", help="CSV with a header, NPY, NPZ or Parquet; or example:breast-cancer.")
 @click.option("--synthetic", type=click.Choice(["logistic", "linear"]), help="Drawn records (-n, --dimension) instead.")
 @click.option("--target", metavar="COLUMN", help="Name of the target, or its number in a matrix (default: the last).")
-@click.option("--positive", metavar="LABEL", help="The label that counts as +1 (else labels are 0/1 or -1/1).")
+@click.option("--labels", metavar="NO,YES", help="The second label counts as +1, all else as -1 (default: above 0).")
+@click.option("--positive", metavar="LABEL", help="The label that counts as +1, alone; all else counts as -1.")
 @click.option("--ignore", metavar="COLUMN", multiple=True, help="Leave a column out (repeatable).")
 @click.option("--ranges", metavar="FILE", help="CSV column,low,high: each range goes to [-1, 1]. Not from the records!")
 @click.option("--intercept", is_flag=True, help="Add a constant feature; it counts in the feature bound.")
@@ -46,8 +52,8 @@ def command(**flags: Any) -> None:
     Logistic regression on the shipped data (569 records, 30 features), against the non-private fit:
       dpcalc train --data example:breast-cancer --loss logistic --radius 5 -e 1 -d 1e-5
     A model from a table of your own, and a paragraph for its card:
-      dpcalc train --data table.csv --target outcome --positive yes --ranges ranges.csv --loss logistic -R 5 \\
-          -e 1 -d 1e-6 -o model.json --format statement
+      dpcalc train --data table.csv --target outcome --labels no,yes --ranges ranges.csv --loss logistic \\
+          -R 5 -e 1 -d 1e-6 -o model.json --format statement
     Algorithms side by side on synthetic records, 1000 runs each:
       dpcalc train --synthetic logistic -n 1000 --dimension 2 -R 1 --algorithm shuffled,stop --eta 0.005 \\
           --sigma 0.5 -d 1e-5 --replicas 1000
@@ -55,41 +61,41 @@ def command(**flags: Any) -> None:
     from dpcalc.training import one_blas_thread
 
     one_blas_thread()
-    from dpcalc import fitting
+    from dpcalc.training import fitting
+    from dpcalc.training.setup import Setup, check_setup
 
     output = flags["output"]
-    setup = fitting.Setup(**{name: flags.pop(name) for name in _OWN}, output=output)
-    fitting.check_setup(setup, _combinations(flags))
+    setup = Setup(**{name: flags.pop(name) for name in _OWN}, output=output)
+    check_setup(setup, _combinations(parts for name, parts in flags.items() if name != "gates"))
     models: list[Any] = []
 
     def asker(answer: Callable[..., Any]) -> Callable[..., Case]:
         def asked(command: str, given: Any, question: Any, *, notes: bool, **more: Any) -> Case:
             with _bar(setup.replicas) as progress:
-                found = answer(given, question, setup, progress=progress, **more)
-            models.append(found.model)
-            case: Case = found.case
+                fitted = answer(given, question, setup, progress=progress, **more)
+            models.append(fitted.model)
+            case: Case = fitted.case
             return case
 
         return asked
 
     try:
-        cases, how = run_cases("train", flags, (asker(fitting.fitted), asker(fitting.side_by_side)))
+        cases, printing = run_cases("train", flags, Askers(asker(fitting.fit), asker(fitting.fit_among_others)))
     except KeyboardInterrupt:
         say("nothing was released: no model and no metrics")
         raise
     if output is not None and models[0] is not None:
+        from dpcalc.render.statement import render_statement
         from dpcalc.training.model import save
 
-        save(models[0], output)
-    emit("train", cases, {**how, "output": None})
+        save(models[0], output, statement=render_statement(report("train", cases)).strip())
+    emit("train", cases, printing._replace(file=None))
 
 
-def _combinations(flags: dict[str, Any]) -> int:
-    count = 1
-    for name, parts in flags.items():
-        if isinstance(parts, tuple) and parts and isinstance(parts[0], list) and name != "gates":
-            count *= sum(map(len, parts))
-    return count
+def _combinations(values: Iterable[object]) -> int:
+    """Return how many cases the flags describe: each may hold several lists of values."""
+    swept = [lists for lists in values if isinstance(lists, tuple) and lists and isinstance(lists[0], list)]
+    return math.prod(sum(map(len, lists)) for lists in swept)
 
 
 @contextlib.contextmanager

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from dpcalc.errors import SpecError
-from dpcalc.spec.numbers import parse_delta, parse_integer, parse_number, parse_sweep
-from dpcalc.spec.symbols import Symbol, check
+from dpcalc.model.numbers import parse_delta, parse_integer, parse_number, parse_sweep
+from dpcalc.model.parameter import Parameter, check
+from dpcalc.named_tuple import NamedTuple
 
 
 class Delta(NamedTuple):
@@ -22,19 +23,19 @@ class Delta(NamedTuple):
 class Sweep(click.ParamType[Any]):
     """One number, a list ``1,2,4``, a range ``1:10:0.5`` or a log range ``1:1000:log7``; converts to a list."""
 
-    def __init__(self, symbol: Symbol) -> None:
-        self.symbol = symbol
-        self.name = "int" if symbol.integer else "num"
+    def __init__(self, parameter: Parameter) -> None:
+        self.parameter = parameter
+        self.name = "int" if parameter.integer else "num"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the list of checked values."""
         if isinstance(value, list):
             return value
-        parse = parse_integer if self.symbol.integer else parse_number
+        parse = parse_integer if self.parameter.integer else parse_number
         try:
-            return [check(self.symbol.name, v) for v in parse_sweep(value, parse)]
+            return [check(self.parameter.name, v) for v in parse_sweep(value, parse)]
         except SpecError as error:
-            raise SpecError(f"{self.symbol.flag}: {error.message}", error.hint) from None
+            raise SpecError(f"{self.parameter.flag}: {error.message}", error.hint) from None
 
 
 class DeltaSweep(Sweep):
@@ -58,23 +59,23 @@ class Choice(click.ParamType[Any]):
 
     name = "word"
 
-    def __init__(self, symbol: Symbol) -> None:
-        self.symbol = symbol
+    def __init__(self, parameter: Parameter) -> None:
+        self.parameter = parameter
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the list of words."""
         if isinstance(value, list):
             return value
-        if value.strip() == "all" and "all" in self.symbol.choices:
-            return [word for word in self.symbol.choices if word != "all"]
-        return [check(self.symbol.name, word.strip()) for word in value.split(",")]
+        if value.strip() == "all" and "all" in self.parameter.choices:
+            return [word for word in self.parameter.choices if word != "all"]
+        return [check(self.parameter.name, word.strip()) for word in value.split(",")]
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         """Return the words, for --help."""
-        return "|".join(self.symbol.choices)
+        return "|".join(self.parameter.choices)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
         """Complete the words."""
         from click.shell_completion import CompletionItem
 
-        return [CompletionItem(word) for word in self.symbol.choices if word.startswith(incomplete)]
+        return [CompletionItem(word) for word in self.parameter.choices if word.startswith(incomplete)]

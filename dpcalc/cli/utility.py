@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from dpcalc.cli.options import parameter_options, run_query
+from dpcalc.cli.options import Command, parameter_options
+from dpcalc.cli.query import run_query
 
 
-@click.command("utility")
+@click.command("utility", cls=Command)
 @parameter_options("utility")
 @click.option("--orders", is_flag=True, help="Print Table 1 of Feldman et al.: orders of growth, no guarantees.")
 def command(orders: bool, **flags: Any) -> None:
@@ -24,22 +25,22 @@ def command(orders: bool, **flags: Any) -> None:
       dpcalc utility -L 1 --smoothness 1 -n 1e5 --dimension 20 -R 1 -e 1 -d 1e-6
     """
     if orders:
-        _print_orders(flags)
+        _print_orders(**flags)
         return
     run_query("utility", flags)
 
 
-def _print_orders(flags: dict[str, Any]) -> None:
+def _print_orders(**flags: Any) -> None:
     """Print what the excess risk grows like, without constants, for one task and for several.
 
     Raises:
         SpecError: the records, the dimension or epsilon are not given.
     """
-    from dpcalc.bounds.tasks import comparison
     from dpcalc.errors import SpecError
-    from dpcalc.output import write
+    from dpcalc.files.output import write
+    from dpcalc.render.numbers import number
     from dpcalc.render.plain import aligned
-    from dpcalc.render.text import number
+    from dpcalc.theorems.risk.tasks import comparison
 
     given = {name: flags[name][0][0] for name in ("records", "tasks", "dimension", "epsilon") if flags[name]}
     missing = [name for name in ("records", "dimension", "epsilon") if name not in given]

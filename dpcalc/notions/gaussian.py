@@ -1,9 +1,8 @@
 """mu-GDP and its exact conversions to and from (epsilon, delta).
 
-A mechanism is mu-GDP when telling the two neighbours apart is at least as hard as telling N(0, 1) from N(mu, 1).
-Its exact privacy profile is delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)
-(Balle and Wang 2018; Dong, Roth and Su 2022). Every function here ends on the safe side: delta, epsilon and sigma up,
-admissible mu down.
+A mechanism is mu-GDP when two neighbours are at least as hard to distinguish as N(0, 1) and N(mu, 1). Its exact privacy
+profile is delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) (Balle and Wang 2018; Dong, Roth
+and Su 2022). Delta, epsilon and sigma round up, an admissible mu rounds down.
 """
 
 from __future__ import annotations
@@ -11,9 +10,9 @@ from __future__ import annotations
 import math
 
 from dpcalc.numerics.floats import MAX, UNIT, down, up
-from dpcalc.numerics.logspace import log_add_exp
+from dpcalc.numerics.logspace import exp_up, log_add_exp
+from dpcalc.numerics.normal import log_hockey_stick, log_hockey_stick_error, log_ndtr
 from dpcalc.numerics.roots import greatest, least
-from dpcalc.numerics.special import log_hockey_stick, log_hockey_stick_error, log_ndtr
 
 
 def log_delta(*, mu: float, epsilon: float) -> float:
@@ -39,6 +38,18 @@ def log_delta(*, mu: float, epsilon: float) -> float:
         return 0.0
     value = log_hockey_stick(epsilon, max(mu, 1e-300))
     return min(0.0, value + log_hockey_stick_error(value))
+
+
+def log_delta_down(*, mu: float, epsilon: float) -> float:
+    """Return a lower bound on ln delta at ``epsilon`` >= 0 for N(0, 1) and N(mu, 1); -inf where none is known.
+
+    >>> log_delta_down(mu=1.0, epsilon=0.5) < log_delta(mu=1.0, epsilon=0.5)
+    True
+    """
+    if not mu > 1e-290 or epsilon / mu > 1e100:
+        return -math.inf
+    value = log_hockey_stick(epsilon, min(mu, 1e90))
+    return value - 2.0 * log_hockey_stick_error(value)
 
 
 def delta(*, mu: float, epsilon: float) -> float:
@@ -104,7 +115,7 @@ def largest_mu(*, epsilon: float, log_delta_target: float) -> float:
 def noise_std(*, sensitivity: float, epsilon: float, log_delta_target: float) -> float:
     """Return the least Gaussian sigma that makes an L2 sensitivity (epsilon, delta)-DP, rounded up.
 
-    The analytic Gaussian mechanism: sigma = sensitivity / largest_mu. inf when no sigma suffices.
+    The analytic Gaussian mechanism: sigma = sensitivity/largest_mu; inf where no sigma suffices.
     """
     mu = largest_mu(epsilon=epsilon, log_delta_target=log_delta_target)
     return up(sensitivity / mu, 4.0) if mu > 0.0 and sensitivity / mu < MAX else math.inf
@@ -113,7 +124,7 @@ def noise_std(*, sensitivity: float, epsilon: float, log_delta_target: float) ->
 def pure_mu(*, epsilon: float) -> float:
     """Return the least mu for which every epsilon-DP mechanism is mu-GDP, rounded up: 2 Phi^-1(e^eps/(1 + e^eps)).
 
-    No single (epsilon, delta) with delta > 0 is mu-GDP for any mu: what is told with probability delta stays told.
+    (epsilon, delta)-DP with delta > 0 implies mu-GDP for no mu: it lets the secret be revealed with probability delta.
 
     >>> round(pure_mu(epsilon=1.0), 12)
     1.232035385345
@@ -134,8 +145,7 @@ def renyi(*, mu: float, order: float) -> float:
     return up(value, 4.0) if value < MAX else math.inf
 
 
-def exp_up(log_value: float) -> float:
-    """Return exp of a log upper bound, rounded up; the least positive double where it would underflow."""
-    if log_value == -math.inf:
-        return 0.0
-    return min(1.0, up(math.exp(max(log_value, -745.0)), 4.0))
+def renyi_down(*, mu: float, order: float) -> float:
+    """Return order mu^2/2 at ``order`` >= 1, rounded down: the Renyi divergence of N(0, 1) and N(mu, 1)."""
+    value = 0.5 * order * mu * mu
+    return max(0.0, down(value, 4.0)) if value < MAX else MAX

@@ -1,7 +1,8 @@
-"""What a bound proves, as an object that answers epsilon at delta and delta at epsilon.
+"""Guarantees: objects that answer epsilon at delta, delta at epsilon and the Renyi divergence at an order.
 
-Five kinds, one interface: `Gdp`, `Rdp`, `Profile` (a privacy profile delta(epsilon)), `Composition` (by the law of the
-privacy loss) and `Point` (a rule that gives epsilon for a delta and nothing else).
+Five kinds round up, with one interface: `Gdp`, `Rdp`, `Profile` (a privacy profile delta(epsilon)), `Composition` (by
+the distribution of the privacy loss) and `Point` (a rule that gives epsilon for a delta and nothing else).
+`LowerBound` rounds down.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from dpcalc.errors import Infeasible, NotApplicable
+from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import gaussian, renyi
 from dpcalc.numerics.floats import up
-from dpcalc.numerics.roots import least
+from dpcalc.numerics.roots import greatest, least
 
 if TYPE_CHECKING:
     from dpcalc.notions.pld import Pair
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 class Answer(NamedTuple):
     """An epsilon (or ln delta) with the order and conversion that gave it, where there is one.
 
-    ``rounding`` and ``lattice`` say how much of ln delta is not the mechanism's: a bound on what was added for rounding
-    and cut-off tails, and an estimate of what splitting losses between lattice points costs.
+    ``rounding`` bounds what rounding and tails cut off add to ln delta; ``lattice`` estimates what splitting losses
+    between lattice points adds.
     """
 
     value: float
@@ -62,18 +64,18 @@ class Rdp(NamedTuple):
     def epsilon(self, log_delta: float) -> Answer:
         """Return the least epsilon over orders and conversions, rounded up."""
         if self.orders:
-            return Answer(*renyi.from_orders(self.curve, self.orders, log_delta))
+            return Answer(*renyi.optimise_over(self.curve, self.orders, log_delta))
         return Answer(*renyi.optimise(self.curve, log_delta))
 
     def log_delta(self, epsilon: float) -> Answer:
         """Return the least ln delta over orders by Canonne et al., rounded up."""
         if self.orders:
-            found = [
+            values = [
                 (renyi.canonne_log_delta(order=a, rdp=self.curve(a), epsilon=epsilon), a)
                 for a in self.orders
                 if a > 1.0
             ]
-            value, order = min(found, default=(0.0, max(self.orders)))
+            value, order = min(values, default=(0.0, max(self.orders)))
             return Answer(value, order, "canonne")
         value, order = renyi.least_log_delta(self.curve, epsilon)
         return Answer(value, order if value < 0.0 else None, "canonne")
@@ -93,7 +95,7 @@ class Profile(NamedTuple):
         """Return the least epsilon at ln delta, rounded up (inf if none below 1e300)."""
 
         def excess(e: float) -> float:
-            return min(100.0, max(-100.0, self.profile(e) - log_delta))  # false position likes no cliffs
+            return min(100.0, max(-100.0, self.profile(e) - log_delta))  # steep steps slow false position down
 
         ceiling = 1.0
         while excess(ceiling) > 0.0:
@@ -107,12 +109,12 @@ class Profile(NamedTuple):
         return Answer(self.profile(epsilon), None, "profile")
 
     def rdp(self, order: float) -> float:
-        """Not available from a profile here."""
+        """Raise NotApplicable: a profile has no RDP here."""
         raise NotApplicable("a privacy profile gives no RDP at an order", "ask for epsilon or delta")
 
 
 class Composition(NamedTuple):
-    """Mechanisms run one after another: (pair of laws, how often), composed by the law of the privacy loss."""
+    """An adaptive composition: (dominating pair, count), composed by the distribution of the privacy loss."""
 
     parts: Sequence[tuple[Pair, int]]
 
@@ -125,35 +127,35 @@ class Composition(NamedTuple):
         return _composed_log_delta(tuple(self.parts), epsilon)
 
     def rdp(self, order: float) -> float:
-        """Not available from the law of the privacy loss here."""
+        """Raise NotApplicable: a privacy-loss distribution has no RDP here."""
         raise NotApplicable("a privacy-loss distribution gives no RDP at an order", "ask for epsilon or delta")
 
 
 @functools.lru_cache(maxsize=64)
 def _composed_epsilon(parts: tuple[tuple[Pair, int], ...], log_delta: float) -> Answer:
-    """Two bounds that compose the same parts are answered once."""
+    """Return the epsilon of a composition; bounds that compose the same parts share the answer."""
     from dpcalc.notions import pld
 
-    found = pld.epsilon(parts, log_delta_target=log_delta)
-    return Answer(found.value, None, "pld", False, found.rounding, found.lattice)
+    bound = pld.epsilon(parts, log_delta_target=log_delta)
+    return Answer(bound.value, None, "pld", False, bound.rounding, bound.lattice)
 
 
 @functools.lru_cache(maxsize=64)
 def _composed_log_delta(parts: tuple[tuple[Pair, int], ...], epsilon: float) -> Answer:
     from dpcalc.notions import pld
 
-    found = pld.log_delta(parts, epsilon=epsilon)
+    bound = pld.log_delta(parts, epsilon=epsilon)
     for halvings in range(1, 6):
-        if found.value < -1.0 or epsilon == 0.0:
+        if bound.value < -1.0 or epsilon == 0.0:
             break
-        # Very far out rounding may be all there is; delta does not grow with epsilon.
+        # For a very large epsilon the bound may be mostly rounding; a bound at a smaller epsilon holds there, too.
         nearer = pld.log_delta(parts, epsilon=math.ldexp(epsilon, -halvings))
-        found = min(found, nearer, key=lambda bound: bound.value)
-    return Answer(found.value, None, "pld", False, found.rounding, found.lattice)
+        bound = min(bound, nearer, key=lambda b: b.value)
+    return Answer(bound.value, None, "pld", False, bound.rounding, bound.lattice)
 
 
 class Point(NamedTuple):
-    """A rule ln delta -> epsilon, for comparison rows."""
+    """A rule that gives epsilon for ln delta and nothing else, for comparison rows."""
 
     rule: Callable[[float], float]
 
@@ -162,31 +164,90 @@ class Point(NamedTuple):
         return Answer(self.rule(log_delta), None, "formula")
 
     def log_delta(self, epsilon: float) -> Answer:
-        """Not available from such a rule."""
+        """Raise NotApplicable: the rule has no delta at an epsilon."""
         raise NotApplicable("this rule gives epsilon at a delta only", "give delta and leave epsilon out")
 
     def rdp(self, order: float) -> float:
-        """Not available from such a rule."""
+        """Raise NotApplicable: the rule has no RDP."""
         raise NotApplicable("this rule gives epsilon at a delta only", "give delta and leave epsilon out")
 
 
-Guarantee = Gdp | Rdp | Profile | Composition | Point
+class LowerBound(NamedTuple):
+    """A lower bound on the privacy loss of certain runs: no guarantee is below it, and every answer rounds down.
+
+    ``profile`` is a lower bound on ln delta at epsilon, ``curve`` one on the Renyi divergence at an order, each None
+    where it is not known. Neither follows from the other, since the conversions of `Rdp` give upper bounds only.
+    """
+
+    profile: Callable[[float], float] | None = None
+    curve: Callable[[float], float] | None = None
+    mu: float | None = None
+    ulps: int = 2
+
+    def epsilon(self, log_delta: float) -> Answer:
+        """Return the greatest epsilon that is proved too small for ln delta, rounded down; 0 where none is."""
+        profile = self._profile()
+
+        def spare(e: float) -> float:
+            return min(100.0, max(-100.0, log_delta - profile(e)))
+
+        if spare(0.0) >= 0.0:
+            return Answer(0.0, None, self._conversion())
+        ceiling = 1.0
+        while spare(ceiling) <= 0.0:
+            ceiling *= 16.0
+            if ceiling > 1e300:
+                return Answer(1e300, None, self._conversion())
+        return Answer(greatest(spare, 0.0, ceiling, ulps=self.ulps), None, self._conversion())
+
+    def log_delta(self, epsilon: float) -> Answer:
+        """Return ln delta at epsilon, rounded down."""
+        return Answer(self._profile()(epsilon), None, self._conversion())
+
+    def rdp(self, order: float) -> float:
+        """Return the Renyi divergence at this order, rounded down."""
+        if self.curve is None:
+            raise NotApplicable("a privacy profile gives no RDP at an order", "ask for epsilon or delta")
+        return self.curve(order)
+
+    def _profile(self) -> Callable[[float], float]:
+        if self.profile is None:
+            raise NotApplicable(
+                "bounds the Renyi divergence from below, from which no lower value of epsilon or delta follows",
+                "give --order to see it",
+            )
+        return self.profile
+
+    def _conversion(self) -> str:
+        return "profile" if self.mu is None else "exact"
+
+
+def gaussian_lower_bound(mu: float) -> LowerBound:
+    """Return the lower bound of runs that are as easy to distinguish as N(0, 1) and N(mu, 1)."""
+    return LowerBound(
+        lambda epsilon: gaussian.log_delta_down(mu=mu, epsilon=epsilon),
+        lambda order: gaussian.renyi_down(mu=mu, order=order),
+        mu,
+    )
+
+
+Guarantee = Gdp | Rdp | Profile | Composition | Point | LowerBound
 
 
 def compose(parts: Sequence[tuple[Guarantee, int]]) -> Guarantee:
     """Return the guarantee of running every part ``count`` times, adaptively: [(part, count), ...].
 
-    GDP with GDP stays GDP (mu^2 adds); with anything that has a Renyi curve, the curves add.
+    GDP parts compose to GDP (mu^2 adds); otherwise the Renyi curves add.
 
     Raises:
-        Infeasible: a part is a bare profile, or a count is not a positive whole number.
+        Infeasible: a part has no Renyi curve, or a count is not a positive whole number.
     """
     if not parts or any(count < 1 or count != int(count) for _, count in parts):
         raise Infeasible("composition needs parts, each with a whole count of at least 1")
     if all(isinstance(part, Gdp) for part, _ in parts):
         total = math.fsum(count * part.mu**2 for part, count in parts if isinstance(part, Gdp))
         return Gdp(up(math.sqrt(up(total, 4.0)), 2.0))
-    if any(isinstance(part, (Profile, Composition, Point)) for part, _ in parts):
+    if any(isinstance(part, (Profile, Composition, Point, LowerBound)) for part, _ in parts):
         raise Infeasible("a delta(epsilon) profile cannot be composed without a Renyi or Gaussian form")
 
     def curve(order: float) -> float:

@@ -1,4 +1,4 @@
-"""Privacy profiles delta(epsilon) that cost something to evaluate: tables of them, and their Renyi divergences."""
+"""Privacy profiles delta(epsilon) that are expensive to evaluate: tables of them and Renyi divergences, rounded up."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _DEEP = 60.0
 _MOST_PANELS = 8000
 
 
-def tabulated(curve: Callable[[Array], Array], top: float) -> Callable[[Array], Array]:
-    """Return a curve that is evaluated at some thousand points now, and bounded by chords from then on.
+def tabulate(curve: Callable[[Array], Array], top: float) -> Callable[[Array], Array]:
+    """Return a cheap upper bound on a curve: it is evaluated at some thousand points, with chords between them.
 
-    The exact delta is convex in e^epsilon and non-increasing: between two points it lies below the chord through upper
-    bounds at them, and behind the last below its value there. Points are as close as ln delta falls: by 0.1 between
-    neighbours down to e^-60, by 0.4 to e^-700, by a twentieth of itself beyond.
+    The exact delta is convex in e^epsilon and non-increasing. Between two points it therefore lies below the chord
+    through upper bounds there, and beyond the last point below its value there. Between neighbouring points ln delta
+    decreases by at most about 0.1 down to e^-60, 0.4 down to e^-700, and a twentieth of itself beyond.
 
     Args:
         curve: array of epsilons >= 0 -> array of upper bounds on ln delta.
-        top: where to end, > 0; best where ln delta is some -1e5, or delta is 0.
+        top: the last point, > 0; best where ln delta is about -1e5, or delta is 0.
     """
     import numpy as np
 
@@ -68,8 +68,8 @@ def _chords(nodes: Array, values: Array) -> Callable[[Array], Array]:
             value = np.logaddexp(values[place] + np.log1p(-share), values[place + 1] + np.log(share))
         value = np.where(e >= nodes[-1], values[-1], np.where(np.isnan(value), values[place], value))
         finite = np.where(np.isfinite(value), np.abs(value), 0.0)
-        found: Array = np.minimum(0.0, value + UNIT * (16.0 + 8.0 * finite))
-        return found
+        padded: Array = np.minimum(0.0, value + UNIT * (16.0 + 8.0 * finite))
+        return padded
 
     return interpolated
 
@@ -87,23 +87,24 @@ def renyi(
         curve: array of epsilons >= 0 -> upper bounds on ln delta, smooth between the breaks.
         order: a >= 1.
         scale: about the epsilon over which the profile changes, > 0.
-        own: a curve above it whose ln delta is concave, for the tail: the record's own step.
-        breaks: points at which the profile may bend.
-        rounds: how often panels on which two rules differ are halved; what differs is added.
+        own: a curve above it whose ln delta is concave, which bounds the tail: that of the record's own step.
+        breaks: points at which the profile may have a kink.
+        rounds: how often panels on which two rules differ are halved; the difference is added to the result.
 
     Returns:
-        D_a, rounded up; inf where the integral does not end within some thousand times the scale.
+        D_a, rounded up; inf where the integral does not end within some thousand times the scale, or where the order
+            times that end overflows.
     """
     import numpy as np
 
     def log_integrand(e: Array) -> Array:
         value = curve(e)
         with np.errstate(invalid="ignore", over="ignore"):
-            found: Array = np.where(value == -np.inf, value, np.logaddexp((order - 1.0) * e, -order * e) + value)
-        return found
+            log_value: Array = np.where(value == -np.inf, value, np.logaddexp((order - 1.0) * e, -order * e) + value)
+        return log_value
 
     end = _end(log_integrand, scale)
-    if not end < 0.5 * _MOST_PANELS * scale:
+    if not end < 0.5 * _MOST_PANELS * scale or not order * end < 1e300:  # past that e^((order-1) epsilon) overflows
         return math.inf
     start = np.minimum(0.5 * scale, end) * np.exp(np.linspace(-30.0, 0.0, 76))
     edges = np.concatenate(([0.0], start, np.arange(scale, end, 0.5 * scale), [end], [b for b in breaks if b < end]))
@@ -120,7 +121,7 @@ def renyi(
 
 
 def _end(log_integrand: Callable[[Array], Array], scale: float) -> float:
-    """Return where the integrand, times epsilon, has fallen by e^-60 from its largest; inf if it does not."""
+    """Return the epsilon where epsilon times the integrand is e^-60 of its maximum; inf if there is none."""
     import numpy as np
 
     e = scale * np.exp(np.linspace(-20.0, 14.0, 341))
@@ -131,7 +132,7 @@ def _end(log_integrand: Callable[[Array], Array], scale: float) -> float:
 
 
 def _integral(log_integrand: Callable[[Array], Array], edges: Array, rounds: int) -> float:
-    """Return ln of an upper bound on the integral: the finer of two rules, and how far they differ."""
+    """Return ln of the integral by the finer of two rules, plus the difference between them."""
     import numpy as np
 
     left, right = edges[:-1], edges[1:]
@@ -161,8 +162,8 @@ def _rule(log_integrand: Callable[[Array], Array], left: Array, right: Array, po
     value = log_integrand(nodes.ravel()).reshape(nodes.shape)
     peak = np.maximum(value.max(axis=1), -1e300)
     with np.errstate(divide="ignore"):
-        found: Array = peak + np.log(half) + np.log((w[None, :] * np.exp(value - peak[:, None])).sum(axis=1))
-    return np.where(peak <= -1e300, -np.inf, found)
+        log_value: Array = peak + np.log(half) + np.log((w[None, :] * np.exp(value - peak[:, None])).sum(axis=1))
+    return np.where(peak <= -1e300, -np.inf, log_value)
 
 
 def _log_sum(values: Array) -> float:

@@ -1,28 +1,28 @@
-"""Renyi differential privacy and its conversions to (epsilon, delta).
+"""Renyi differential privacy and its conversions to (epsilon, delta), all rounded up.
 
-Each conversion is one edge: it takes one order, the RDP at that order and ln delta, and returns an epsilon rounded up,
-*not* clamped at 0 (callers report max(0, .)). From a single order the exact conversion is the best possible; the others
-are cheaper, or needed where delta is below the smallest double.
+A conversion takes one order, the RDP at that order and ln delta, and returns an epsilon that is *not* clamped at 0
+(callers report max(0, .)). From a single order the exact conversion is the best possible; the others are cheaper, or
+needed where delta is below the smallest double.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from dpcalc.errors import SpecError
+from dpcalc.named_tuple import NamedTuple
 from dpcalc.numerics.floats import UNIT, product_up, ratio_up, up
 from dpcalc.numerics.logspace import log_add_exp, log_expm1
 from dpcalc.numerics.roots import greatest, least
 
 
 class Conversion(NamedTuple):
-    """An epsilon with the order and the edge that gave it; ``at_edge`` if the best order is an end of the grid."""
+    """An epsilon with the order and conversion that gave it; ``at_edge`` if the order is an end of the search."""
 
     epsilon: float
     order: float
-    edge: str
+    conversion: str
     at_edge: bool = False
 
 
@@ -106,7 +106,7 @@ def exact_one_order(*, order: float, rdp: float, log_delta: float, ulps: int = 4
         raise ValueError("exact_one_order needs ln delta >= -700")
     if rdp == 0.0:
         return 0.0
-    ceiling = min(edge(order=order, rdp=rdp, log_delta=log_delta) for edge in (mironov, canonne, asoodeh))
+    ceiling = min(convert(order=order, rdp=rdp, log_delta=log_delta) for convert in (mironov, canonne, asoodeh))
     if ceiling <= 0.0:
         return 0.0
 
@@ -114,6 +114,9 @@ def exact_one_order(*, order: float, rdp: float, log_delta: float, ulps: int = 4
         return -_log_divergence_margin(order, rdp, log_delta, epsilon)
 
     return least(shortfall, 0.0, ceiling, ulps=ulps) if shortfall(ceiling) <= 0.0 else ceiling
+
+
+_STEEPEST = math.exp(700.0)
 
 
 def _log_divergence_margin(order: float, rdp: float, log_delta: float, epsilon: float) -> float:
@@ -128,23 +131,24 @@ def _log_divergence_margin(order: float, rdp: float, log_delta: float, epsilon: 
     scale = rest * math.exp(-epsilon)
     log_rest = math.log(rest)
 
-    def parts(t: float) -> tuple[float, float, float, float]:
-        p = delta + rest * t
-        log_q = log_rest - epsilon + math.log(t)
-        log_p = math.log(p)
-        log_not_p = log_rest + math.log1p(-t)
-        log_not_q = math.log1p(-scale * t)
-        first = order * log_p - a1 * log_q - a1 * rdp
-        second = order * log_not_p - a1 * log_not_q - a1 * rdp
-        slope = math.exp(min(first, 700.0)) * (order * rest / p - a1 / t)
-        slope += math.exp(min(second, 700.0)) * (a1 * scale / (1.0 - scale * t) - order / (1.0 - t))
-        size = order * (abs(log_p) + abs(log_not_p)) + a1 * (abs(log_q) + abs(log_not_q) + rdp)
-        return first, second, slope, size
+    spent, steep, steep_rest = a1 * rdp, order * rest, a1 * scale
+    exp, log, log1p = math.exp, math.log, math.log1p
 
-    left = greatest(lambda t: parts(t)[2], 1e-305, 1.0 - 2.0**-52, ulps=64)
-    first, second, slope, size = parts(left)
+    def slope_at(t: float) -> float:
+        p, q = rest * t + delta, scale * t
+        first = order * log(p) - a1 * (log_rest - epsilon + log(t)) - spent
+        second = order * (log_rest + log1p(-t)) - a1 * log1p(-q) - spent
+        slope = (_STEEPEST if first >= 700.0 else exp(first)) * (steep / p - a1 / t)
+        return slope + (_STEEPEST if second >= 700.0 else exp(second)) * (steep_rest / (1.0 - q) - order / (1.0 - t))
+
+    left = greatest(slope_at, 1e-305, 1.0 - 2.0**-52, ulps=64)
+    log_p, log_not_p = log(delta + rest * left), log_rest + log1p(-left)
+    log_q, log_not_q = log_rest - epsilon + log(left), log1p(-scale * left)
+    first, second = order * log_p - a1 * log_q - spent, order * log_not_p - a1 * log_not_q - spent
+    size = order * (abs(log_p) + abs(log_not_p)) + a1 * (abs(log_q) + abs(log_not_q) + rdp)
+    slope = slope_at(left)
     value = log_add_exp(first, second)
-    if value < 0.0:  # not enough as it is; the rest only lowers it
+    if value < 0.0:  # the tangent would only lower it
         return value
     drop = abs(slope) * left * 2.0**-45
     if drop > 0.5 * math.exp(min(value, 700.0)):
@@ -152,17 +156,17 @@ def _log_divergence_margin(order: float, rdp: float, log_delta: float, epsilon: 
     return value - 2.0 * drop * math.exp(-value) - 16.0 * UNIT * (size + 1.0)
 
 
-def best_edge(*, order: float, rdp: float, log_delta: float) -> Conversion:
-    """Return the smallest epsilon of all edges at one order, clamped at 0, and the edge's name."""
+def best_conversion(*, order: float, rdp: float, log_delta: float) -> Conversion:
+    """Return the smallest epsilon of all conversions at one order, clamped at 0."""
     if math.isinf(rdp):
         return Conversion(math.inf, order, "mironov")
     if math.isinf(order):
         return Conversion(rdp, order, "pure")
-    edges = {"mironov": mironov, "canonne": canonne, "asoodeh": asoodeh}
+    conversions = {"mironov": mironov, "canonne": canonne, "asoodeh": asoodeh}
     if log_delta >= -700.0 and order < 1e8:
-        edges["exact"] = exact_one_order
-    found = [(max(0.0, f(order=order, rdp=rdp, log_delta=log_delta)), name) for name, f in edges.items()]
-    epsilon, name = min(found, key=lambda pair: pair[0])
+        conversions["exact"] = exact_one_order
+    epsilons = [(max(0.0, f(order=order, rdp=rdp, log_delta=log_delta)), name) for name, f in conversions.items()]
+    epsilon, name = min(epsilons, key=lambda pair: pair[0])
     return Conversion(epsilon, order, name)
 
 
@@ -201,10 +205,10 @@ def optimise(
 ) -> Conversion:
     """Return the best conversion of an RDP curve over all orders in (1, highest].
 
-    A geometric scan in order - 1 finds the valley of the two cheap edges, golden sections refine it, and every edge is
-    tried around the order found. The scan spans 2^-30 to 2^60; an optimum at its end is marked ``at_edge``. A curve
-    that is finite at infinity is pure privacy, and tried as such. With ``rough`` the cheap edges alone are used, which
-    is valid, quick, and at most a little looser: for searches.
+    A geometric scan in order - 1 finds the valley of the two cheap conversions, golden sections refine it, and every
+    conversion is tried around that order. The scan spans 2^-30 to 2^60; an optimum at its end is marked ``at_edge``. A
+    curve that is finite at infinity is pure privacy, and is tried as such. With ``rough`` only the cheap conversions
+    are used, which is valid, quick, and at most a little looser: for searches.
     """
 
     def at(s: float) -> float:
@@ -212,7 +216,7 @@ def optimise(
         rdp = curve(order)
         if math.isinf(rdp):
             return rdp
-        return min(edge(order=order, rdp=rdp, log_delta=log_delta) for edge in (canonne, asoodeh))
+        return min(convert(order=order, rdp=rdp, log_delta=log_delta) for convert in (canonne, asoodeh))
 
     low, high = math.log(2.0**-30), math.log(highest - 1.0)
     count = max(2, math.ceil((high - low) / 1.0))
@@ -226,45 +230,44 @@ def optimise(
     s = near_minimum(at, grid[max(k - 1, 0)], grid[min(k + 1, count)])
     if rough:
         return min(pure, Conversion(max(0.0, at(s)), 1.0 + math.exp(s), "canonne"))
-    found = _polished(curve, log_delta, s)
-    if pure.epsilon <= found.epsilon:
+    best = _best_near(curve, log_delta, s)
+    if pure.epsilon <= best.epsilon:
         return pure
-    return found._replace(at_edge=k in (0, count) and found.epsilon > 0.0)
+    return best._replace(at_edge=k in (0, count) and best.epsilon > 0.0)
 
 
-def _polished(curve: Callable[[float], float], log_delta: float, s: float) -> Conversion:
-    """Return the best conversion near order 1 + e^s: the exact edge prefers lower orders than the cheap ones."""
+def _best_near(curve: Callable[[float], float], log_delta: float, s: float) -> Conversion:
+    """Return the best conversion near order 1 + e^s; the exact one prefers lower orders than the cheap ones."""
 
     def at(t: float) -> Conversion:
         order = 1.0 + math.exp(t)
-        return best_edge(order=order, rdp=curve(order), log_delta=log_delta)
+        return best_conversion(order=order, rdp=curve(order), log_delta=log_delta)
 
-    def roughly(t: float) -> float:
+    def exact_epsilon(t: float) -> float:
         order = 1.0 + math.exp(t)
         rdp = curve(order)
         if log_delta < -700.0 or math.isinf(rdp):
             return math.inf
         return exact_one_order(order=order, rdp=rdp, log_delta=log_delta, ulps=1 << 34)
 
-    return min(at(s), at(near_minimum(roughly, s - 2.0, s + 0.3, steps=5)), key=lambda c: c.epsilon)
+    return min(at(s), at(near_minimum(exact_epsilon, s - 2.0, s + 0.3, steps=5)), key=lambda c: c.epsilon)
 
 
-def from_orders(curve: Callable[[float], float], orders: Sequence[float], log_delta: float) -> Conversion:
+def optimise_over(curve: Callable[[float], float], orders: Sequence[float], log_delta: float) -> Conversion:
     """Return the best conversion among the given orders only; ``at_edge`` if it is the first or last of several."""
     ranked = sorted(order for order in orders if order > 1.0)
     if not ranked:
         raise SpecError(
             "no order above 1 is given: only those convert to epsilon", "give --order 2,4,8, or leave it out"
         )
-    found = [best_edge(order=a, rdp=curve(a), log_delta=log_delta) for a in ranked]
-    best = min(found, key=lambda c: c.epsilon)
+    best = min((best_conversion(order=a, rdp=curve(a), log_delta=log_delta) for a in ranked), key=lambda c: c.epsilon)
     return best._replace(at_edge=len(ranked) > 1 and best.order in (ranked[0], ranked[-1]) and best.epsilon > 0.0)
 
 
 def least_log_delta(
     curve: Callable[[float], float], epsilon: float, highest: float = ORDER_CEILING
 ) -> tuple[float, float]:
-    """Return (an upper bound on ln delta at ``epsilon`` of an RDP curve, its order): the least `canonne_log_delta`."""
+    """Return the least `canonne_log_delta` of an RDP curve over orders in (1, highest], and its order."""
 
     def at(s: float) -> float:
         order = 1.0 + math.exp(s)
@@ -280,7 +283,7 @@ def least_log_delta(
 
 
 def near_minimum(function: Callable[[float], float], low: float, high: float, steps: int = 40) -> float:
-    """Return a near-minimiser of a unimodal function: every point is valid, so precision is only tightness."""
+    """Return a point near the minimum of a unimodal function by golden sections."""
     ratio = 0.6180339887498949
     a, b = low, high
     c, d = b - ratio * (b - a), a + ratio * (b - a)
@@ -298,5 +301,8 @@ def near_minimum(function: Callable[[float], float], low: float, high: float, st
 
 
 def _round_up(*terms: float) -> float:
-    """Return an upper bound on the sum of terms that are each good to 4 units of roundoff."""
-    return math.fsum(terms) + 6.0 * UNIT * math.fsum(map(abs, terms))
+    """Return an upper bound on the sum of terms that are each good to 4 units of roundoff; inf where it overflows."""
+    try:
+        return math.fsum(terms) + 6.0 * UNIT * math.fsum(map(abs, terms))
+    except (OverflowError, ValueError):
+        return math.inf

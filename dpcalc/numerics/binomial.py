@@ -1,22 +1,30 @@
-"""The binomial law in a few groups, for means of non-decreasing functions from above."""
+"""The binomial law: masses, tails and quantiles rounded up, and groups that bound means of increasing functions."""
 
 from __future__ import annotations
 
 import functools
 import math
+from typing import TYPE_CHECKING, TypeVar
 
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace import log_add_exp
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Number = TypeVar("Number", float, "NDArray[np.float64]")
+
+_LN_2PI = 1.8378770664093453
 _SUMMED = 1000.0  # up to this mean the masses are added up one by one
 
 
-def log_groups(trials: int, chance: float) -> list[tuple[int, float]]:
+def upper_groups(trials: int, chance: float) -> list[tuple[int, float]]:
     """Return (number, ln weight) pairs such that sum weight f(number) >= E f for every non-decreasing f >= 0.
 
-    A group counts at its largest number. Up to a mean of 1000 groups are half a standard deviation wide, single
-    numbers where the mean is small, and their masses good to rounding; beyond, and in the far tail, weights are
-    Chernoff's bounds on P(number >= least of the group), which add up to some 7.
+    A group is represented by its largest number. Up to a mean of 1000 groups are half a standard deviation wide
+    (single numbers where the mean is small) and their masses are good to rounding. For larger means, and in the far
+    tail, weights are Chernoff's bounds on P(number >= least of the group), which add up to some 7.
 
     Args:
         trials: 0 to 1e15.
@@ -29,33 +37,33 @@ def log_groups(trials: int, chance: float) -> list[tuple[int, float]]:
     groups, top = [], -1
     if mean <= _SUMMED:
         top = min(trials, math.ceil(mean + 10.0 * spread + 15.0))
-        groups = _masses(trials, chance, top, max(1, int(spread / 2.0)))
+        groups = _log_masses_up(trials, chance, top, max(1, int(spread / 2.0)))
     width = max(1.0, spread)
     while top < trials:
         start = top + 1
         top = min(trials, max(start, int(start + width), int(mean - 8.0 * spread)))
         width *= 1.1 if start < mean + 40.0 * spread else 4.0
-        groups.append((top, _tail(start, trials, chance)))
+        groups.append((top, _chernoff_log_tail_up(start, trials, chance)))
     return groups
 
 
-def _masses(trials: int, chance: float, top: int, width: int) -> list[tuple[int, float]]:
-    """Return the masses of the numbers up to ``top``, each group of ``width`` of them as one."""
+def _log_masses_up(trials: int, chance: float, top: int, width: int) -> list[tuple[int, float]]:
+    """Return the masses of the numbers up to ``top`` in groups of ``width``, rounded up."""
     odds = math.log(chance) - math.log1p(-chance)
-    log_mass, weight, found = trials * math.log1p(-chance), -math.inf, []
+    log_mass, weight, groups = trials * math.log1p(-chance), -math.inf, []
     for number in range(top + 1):
         if number:
             log_mass += math.log((trials - number + 1) / number) + odds
         weight = log_add_exp(weight, log_mass)
         if (number + 1) % width == 0 or number == top:
             steps = (number + 2) * (2.0 + abs(odds) + math.log(trials)) + trials * chance
-            found.append((number, min(0.0, weight + 16.0 * UNIT * steps)))
+            groups.append((number, min(0.0, weight + 16.0 * UNIT * steps)))
             weight = -math.inf
-    return found
+    return groups
 
 
-def _tail(start: int, trials: int, chance: float) -> float:
-    """Return an upper bound on ln P(number >= start)."""
+def _chernoff_log_tail_up(start: int, trials: int, chance: float) -> float:
+    """Return Chernoff's upper bound on ln P(number >= start)."""
     share = start / trials
     if share <= chance:
         return 0.0
@@ -68,7 +76,7 @@ def _tail(start: int, trials: int, chance: float) -> float:
 _TERMS = 4000  # terms of a tail that are added up before the rest is bounded by a geometric series
 
 
-def log_mass(number: int, *, trials: int, one_in: int) -> float:
+def log_mass_up(number: int, *, trials: int, one_in: int) -> float:
     """Return an upper bound on ln P(Bin(trials, 1/one_in) = number), good to some 1e-14 of 1 + its size.
 
     Loader's saddle-point form, in which nothing cancels: the two deviances are formed from whole numbers.
@@ -78,7 +86,7 @@ def log_mass(number: int, *, trials: int, one_in: int) -> float:
         trials: 1 to 1e15.
         one_in: n >= 1; the chance is 1/n.
 
-    >>> round(log_mass(3, trials=1000, one_in=500), 12)
+    >>> round(log_mass_up(3, trials=1000, one_in=500), 12)
     -1.711317093214
     """
     if one_in == 1:
@@ -92,9 +100,6 @@ def log_mass(number: int, *, trials: int, one_in: int) -> float:
     root = 0.5 * (math.log(trials / number / rest) - _LN_2PI)
     small = _stirling(trials) - _stirling(number) - _stirling(rest)
     return min(0.0, root + small - away + UNIT * (32.0 + 4.0 * abs(root) + 64.0 * away))
-
-
-_LN_2PI = 1.8378770664093453
 
 
 def _deviance(x: int, mean: int) -> float:
@@ -113,17 +118,22 @@ def _stirling(n: int) -> float:
     """Return ln n! - ln(sqrt(2 pi n) (n/e)^n) for n >= 1."""
     if n < 16:
         return math.log(math.factorial(n)) - (n + 0.5) * math.log(n) + n - 0.5 * _LN_2PI
-    x = 1.0 / (float(n) * float(n))
+    return stirling_series(float(n))
+
+
+def stirling_series(n: Number) -> Number:
+    """Return Stirling's series for ln n! - ln(sqrt(2 pi n) (n/e)^n), n >= 16, of a float or an array."""
+    x = 1.0 / (n * n)
     return (1.0 / 12.0 - x * (1.0 / 360.0 - x * (1.0 / 1260.0 - x * (1.0 / 1680.0 - x / 1188.0)))) / n
 
 
-def log_tail(start: int, *, trials: int, one_in: int, terms: int = _TERMS) -> float:
+def log_tail_up(start: int, *, trials: int, one_in: int, terms: int = _TERMS) -> float:
     """Return an upper bound on ln P(Bin(trials, 1/one_in) >= start); 0 up to the mean.
 
     Args:
         start: any whole number.
-        trials, one_in: as in `log_mass`.
-        terms: so many masses are added up; the rest is below a geometric series.
+        trials, one_in: as in `log_mass_up`.
+        terms: number of masses that are added up; the rest is bounded by a geometric series.
     """
     if start > trials:
         return -math.inf
@@ -139,34 +149,34 @@ def log_tail(start: int, *, trials: int, one_in: int, terms: int = _TERMS) -> fl
         total += term
         j += 1
         if term < 1e-30 * total:
-            # What is left is below a geometric series that starts at what is dropped, and that is below its rounding.
+            # The rest is bounded by a geometric series that starts at the dropped term, and is below the rounding.
             break
-    found = log_mass(start, trials=trials, one_in=one_in) + math.log(total) + UNIT * (16.0 + 4.0 * (j - start))
-    return min(0.0, found)
+    value = log_mass_up(start, trials=trials, one_in=one_in) + math.log(total) + UNIT * (16.0 + 4.0 * (j - start))
+    return min(0.0, value)
 
 
-def quantile(log_chance: float, *, trials: int, one_in: int) -> int:
-    """Return the least k with P(Bin(trials, 1/one_in) > k) <= chance, or a number above it where rounding decides.
+def quantile_up(log_chance: float, *, trials: int, one_in: int) -> int:
+    """Return the least k with P(Bin(trials, 1/one_in) > k) <= chance, rounded up.
 
-    Above the mean it is exact; below it, for chances near one, the mean is what is returned.
+    Above the mean it is exact but where rounding decides. Where it is below the mean, the mean is returned.
 
     Args:
         log_chance: ln of the chance, <= 0.
-        trials, one_in: as in `log_mass`.
+        trials, one_in: as in `log_mass_up`.
 
-    >>> quantile(math.log(0.05), trials=1000, one_in=1000)
+    >>> quantile_up(math.log(0.05), trials=1000, one_in=1000)
     3
     """
     if one_in == 1:
         return trials
     mean = trials // one_in
     low, step = mean - 1, 1 + math.isqrt(mean)  # P(Bin > mean - 1) is not known to be small
-    while low + step < trials and log_tail(low + step + 1, trials=trials, one_in=one_in) > log_chance:
+    while low + step < trials and log_tail_up(low + step + 1, trials=trials, one_in=one_in) > log_chance:
         low, step = low + step, 2 * step
     high = min(trials, low + step)
     while high - low > 1:
         middle = (low + high) // 2
-        if log_tail(middle + 1, trials=trials, one_in=one_in) <= log_chance:
+        if log_tail_up(middle + 1, trials=trials, one_in=one_in) <= log_chance:
             high = middle
         else:
             low = middle
@@ -174,25 +184,26 @@ def quantile(log_chance: float, *, trials: int, one_in: int) -> int:
 
 
 @functools.lru_cache(maxsize=64)
-def levels(trials: int, one_in: int) -> tuple[tuple[int, float, float], ...]:
+def upper_groups_with_tails(trials: int, one_in: int) -> tuple[tuple[int, float, float], ...]:
     """Return (number, ln weight, ln rest) such that sum weight f(number) >= E f for every non-decreasing f >= 0.
 
-    The rest is a bound on P(Bin > number). Numbers are taken one by one up to 1000 and within 10 standard deviations
-    of a mean up to 1000; groups count at their largest number and are at most the larger of a sixteenth of a standard
-    deviation and a 64th of the number wide. Where no group holds more than one number the weights are the masses.
+    The rest is an upper bound on P(Bin > number). Numbers up to 1000, and within 10 standard deviations of a mean up
+    to 1000, are groups of one. A group is represented by its largest number; it is at most as wide as the larger of a
+    sixteenth of a standard deviation and a 64th of the number. Where all groups hold one number, the weights are the
+    masses.
 
     Args:
-        trials, one_in: as in `log_mass`.
+        trials, one_in: as in `log_mass_up`.
     """
     if one_in == 1:
         return ((trials, 0.0, -math.inf),)
     mean = trials / one_in
     spread = math.sqrt(mean)
-    found: list[tuple[int, float, float]] = []
+    groups: list[tuple[int, float, float]] = []
     top = int(mean - 10.0 * spread - 10.0) if mean > 1000.0 else -1
     if top >= 0:
-        weight = _log_lower(top, trials, one_in)
-        found.append((top, weight, 0.0))
+        weight = _log_lower_tail_up(top, trials, one_in)
+        groups.append((top, weight, 0.0))
     mode = (trials + 1) // one_in
     while top < trials:
         start = top + 1
@@ -200,18 +211,18 @@ def levels(trials: int, one_in: int) -> tuple[tuple[int, float, float], ...]:
         width = max(1, int(spread / 16.0), int(beyond / 64.0))
         top = min(trials, start + width - 1)
         peak = min(max(mode, start), top)
-        weight = log_mass(peak, trials=trials, one_in=one_in) + math.log(top - start + 1)
+        weight = log_mass_up(peak, trials=trials, one_in=one_in) + math.log(top - start + 1)
         if start > mean:
-            weight = min(weight, log_tail(start, trials=trials, one_in=one_in, terms=64))
-        rest = log_tail(top + 1, trials=trials, one_in=one_in, terms=64)
-        found.append((top, min(0.0, weight + 4.0 * UNIT * (1.0 + abs(weight))), rest))
-        if rest < -1e9:  # e^(-1e9): no delta that can be asked about is as small, and the rest counts in full
+            weight = min(weight, log_tail_up(start, trials=trials, one_in=one_in, terms=64))
+        rest = log_tail_up(top + 1, trials=trials, one_in=one_in, terms=64)
+        groups.append((top, min(0.0, weight + 4.0 * UNIT * (1.0 + abs(weight))), rest))
+        if rest < -1e9:  # no delta that can be asked about is as small as e^(-1e9)
             break
-    return tuple(found)
+    return tuple(groups)
 
 
-def _log_lower(top: int, trials: int, one_in: int) -> float:
+def _log_lower_tail_up(top: int, trials: int, one_in: int) -> float:
     """Return an upper bound on ln P(Bin <= top), top below the mean: masses fall geometrically from there."""
     ratio = top * (one_in - 1) / (trials - top + 1) * (1.0 + 8.0 * UNIT)
-    mass = log_mass(top, trials=trials, one_in=one_in)
+    mass = log_mass_up(top, trials=trials, one_in=one_in)
     return min(0.0, mass - math.log1p(-ratio) + 16.0 * UNIT) if ratio < 1.0 else 0.0

@@ -10,7 +10,7 @@ UNIT = 2.0**-53
 
 MAX = 1.7976931348623157e308
 
-_SPLITTER = 134217729.0  # 2^27 + 1
+SPLITTER = 134217729.0  # 2^27 + 1: splits a double into two halves for an exact product (Dekker)
 
 
 def up(value: float, ulps: float = 1.0) -> float:
@@ -26,8 +26,8 @@ def down(value: float, ulps: float = 1.0) -> float:
 def ratio_up(numerator: float, denominator: float, steps: int = 1) -> float:
     """Return numerator/(denominator sqrt(steps)), rounded up; exact where operands and value are short (`is_short`).
 
-    Elsewhere 8 units of roundoff are added: three operations, and half a unit for each operand that was typed as a
-    decimal.
+    Otherwise 8 units of roundoff are added, for three operations and half a unit of each operand (a decimal read as a
+    double).
     """
     value = numerator / denominator / math.sqrt(steps)
     if is_short(numerator) and is_short(denominator) and is_short(value):
@@ -47,11 +47,11 @@ def product_up(*factors: float) -> float:
     return up(value, 4.0 * len(factors)) if value < MAX else math.inf
 
 
-def quotient_up(numerators: tuple[float, ...], denominators: tuple[float, ...]) -> float:
+def decimal_quotient_up(numerators: tuple[float, ...], denominators: tuple[float, ...]) -> float:
     """Return a quotient of products of positive doubles, rounded up.
 
-    It is at least the quotient of the doubles themselves and that of the decimals they print as, and no further above
-    the larger of the two than one rounding.
+    It is at least the quotient of the doubles themselves and that of the decimals they print as, and exceeds the larger
+    of the two by at most one rounding.
     """
     top, bottom, power = 1, 1, 0
     for x in numerators:
@@ -69,6 +69,7 @@ def quotient_up(numerators: tuple[float, ...], denominators: tuple[float, ...]) 
 
 
 def _divided_up(top: int, bottom: int) -> float:
+    """Return the quotient of positive integers, rounded up; inf where it overflows."""
     try:
         value = max(top / bottom, 5e-324)
     except OverflowError:
@@ -92,7 +93,7 @@ _SHORT = 1024.0  # 2^10
 
 
 def is_short(x: float) -> bool:
-    """Return whether x is a multiple of 2^-10 below 1e5: such a number is the decimal it prints as."""
+    """Return whether x is a multiple of 2^-10 below 1e5, and so equals the decimal it prints as."""
     return abs(x) < 1e5 and (x * _SHORT).is_integer()
 
 
@@ -106,22 +107,25 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
 def two_product(a: float, b: float) -> tuple[float, float]:
     """Return (p, e) with p = fl(a b) and p + e = a b exactly (Dekker), for 1e-140 < |a|, |b|, |ab| < 1e290."""
     p = a * b
-    t = _SPLITTER * a
+    t = SPLITTER * a
     ah = t - (t - a)
     al = a - ah
-    t = _SPLITTER * b
+    t = SPLITTER * b
     bh = t - (t - b)
     bl = b - bh
     return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
 
 
+_DOUBLE, _RANK = struct.Struct("<d"), struct.Struct("<q")
+
+
 def ordinal(value: float) -> int:
     """Return the rank of a non-negative double among all of them (0.0 -> 0)."""
-    rank: int = struct.unpack("<q", struct.pack("<d", value))[0]
+    rank: int = _RANK.unpack(_DOUBLE.pack(value))[0]
     return rank
 
 
 def from_ordinal(rank: int) -> float:
     """Return the non-negative double of this rank: the inverse of `ordinal`."""
-    value: float = struct.unpack("<d", struct.pack("<q", rank))[0]
+    value: float = _DOUBLE.unpack(_RANK.pack(rank))[0]
     return value

@@ -1,9 +1,11 @@
-"""Sums and differences of numbers held as natural logarithms."""
+"""Sums and differences of numbers held as natural logarithms, to nearest, and probabilities back from them, rounded."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+
+from dpcalc.numerics.floats import down, up
 
 
 def log_sum_exp(logs: Iterable[float]) -> float:
@@ -39,3 +41,15 @@ def log_one_minus_exp(x: float) -> float:
     if x >= 0.0:
         return -math.inf
     return math.log(-math.expm1(x)) if x > -0.6931471805599453 else math.log1p(-math.exp(x))
+
+
+def exp_down(log_probability: float) -> float:
+    """Return the probability with this logarithm, <= 0, rounded down; 0 where it would underflow."""
+    return max(0.0, down(math.exp(log_probability), 4.0)) if log_probability > -745.0 else 0.0
+
+
+def exp_up(log_probability: float) -> float:
+    """Return the probability with this logarithm, rounded up, at most 1; never 0 except for ln 0 = -inf."""
+    if log_probability == -math.inf:
+        return 0.0
+    return min(1.0, up(math.exp(max(log_probability, -745.0)), 4.0))

@@ -1,7 +1,7 @@
-"""Bracketed inversion of monotone functions that always ends on a stated side.
+"""Bracketed inversion of monotone functions; the result always satisfies the inequality.
 
 Both searches work on non-negative doubles and stop when the bracket is one representable number wide (or
-``ulps``): the returned point has been *evaluated* and satisfies the condition, whatever the rounding of the function.
+``ulps``). The returned point has been *evaluated* and satisfies the inequality, whatever the rounding of the function.
 """
 
 from __future__ import annotations
@@ -55,44 +55,38 @@ def _close(
     position creeps from one side, the step is pushed just past it, which closes the bracket from the other.
     """
     weight_bad, weight_good = at_bad, at_good
-    target = _gap(bad, good) >> 3
+    bad_rank, good_rank = ordinal(bad), ordinal(good)
+    target = abs(bad_rank - good_rank) >> 3
     for step in range(1, _MAX_EVALUATIONS):
-        gap = _gap(bad, good)
+        gap = abs(bad_rank - good_rank)
         if gap <= ulps:
             return good
         if step % 4 == 0 and gap > target:
-            x = from_ordinal((ordinal(bad) + ordinal(good)) >> 1)
+            rank = (bad_rank + good_rank) >> 1
         else:
-            x = _false_position(bad, weight_bad, good, weight_good, gap, ulps)
+            # The secant's root, kept off the ends by a few representable numbers, or by half the final width.
+            low, high = (bad_rank, good_rank) if bad_rank < good_rank else (good_rank, bad_rank)
+            span = weight_bad - weight_good
+            x = good + (bad - good) * (-weight_good / span) if 0.0 < span < math.inf else -1.0
+            rank = ordinal(x) if 0.0 <= x < MAX else (low + high) >> 1
+            margin = 1 + max(min(gap >> 6, 3), min(gap >> 2, ulps >> 1))
+            rank = min(max(rank, low + margin), high - margin)
         if step % 4 == 0:
             target = gap >> 3
+        x = from_ordinal(rank)
         value = function(x)
         if value > 0.0:
             weight_good *= _relax(value, at_bad)
-            bad, at_bad, weight_bad = x, value, value
+            bad, bad_rank, at_bad, weight_bad = x, rank, value, value
         elif value <= 0.0:
             weight_bad *= _relax(value, at_good)
-            good, at_good, weight_good = x, value, value
+            good, good_rank, at_good, weight_good = x, rank, value, value
         else:
             break
     raise NotConverged(f"the search near {good:g} did not converge")
 
 
-def _gap(a: float, b: float) -> int:
-    return abs(ordinal(a) - ordinal(b))
-
-
 def _relax(value: float, previous: float) -> float:
-    """Return the Anderson-Bjorck factor for the end that stayed."""
+    """Return the Anderson-Bjorck factor for the end of the bracket that did not move."""
     factor = 1.0 - value / previous if previous not in (0.0, math.inf, -math.inf) else 0.5
     return factor if factor > 0.0 else 0.5
-
-
-def _false_position(bad: float, at_bad: float, good: float, at_good: float, gap: int, ulps: int) -> float:
-    """Return the secant's root, kept off the ends by a few representable numbers, or by half the final width."""
-    low, high = sorted((ordinal(bad), ordinal(good)))
-    span = at_bad - at_good
-    x = good + (bad - good) * (-at_good / span) if 0.0 < span < math.inf else -1.0
-    rank = ordinal(x) if 0.0 <= x < MAX else (low + high) >> 1
-    margin = 1 + max(min(gap >> 6, 3), min(gap >> 2, ulps >> 1))
-    return from_ordinal(min(max(rank, low + margin), high - margin))

@@ -1,10 +1,11 @@
-"""Sums over up to 1e15 terms in bounded time: direct to a cut, then Euler-Maclaurin at the midpoints.
+"""Particular sums over up to 1e15 terms, rounded up: harmonic numbers, exponentials and Gaussian hockey sticks.
 
-For a smooth f and integers cut < terms, with a = cut + 1/2 and b = terms + 1/2,
+Terms are added directly up to a cut; Euler-Maclaurin at the midpoints gives the rest. For a smooth f and integers
+cut < terms, with a = cut + 1/2 and b = terms + 1/2,
 
     sum_{k=cut+1}^{terms} f(k) = int_a^b f - [f']/24 + 7 [f''']/5760 - 31 [f^(5)]/967680 + R,   [g] = g(b) - g(a).
 
-Every function here returns an upper bound: the value plus a stated slack that covers R and rounding.
+Every result is the value plus a stated slack that covers R and rounding.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import math
 
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_expm1
+from dpcalc.numerics.normal import log_hockey_stick, log_hockey_stick_error
 from dpcalc.numerics.quadrature import integrate
-from dpcalc.numerics.special import log_hockey_stick, log_hockey_stick_error
 
 _EULER_GAMMA = 0.5772156649015329
 _CUT = 64
@@ -23,7 +24,7 @@ _NEGLIGIBLE = 1e-17
 _SUM_SLACK = 1e-14
 
 
-def harmonic(n: int) -> float:
+def harmonic_up(n: int) -> float:
     """Return H_n = 1 + 1/2 + ... + 1/n, rounded up; n >= 1."""
     if n <= 100:
         return up(math.fsum(1.0 / k for k in range(1, n + 1)), 2.0)
@@ -32,7 +33,7 @@ def harmonic(n: int) -> float:
     return up(math.log(n) + _EULER_GAMMA + tail, 16.0)
 
 
-def log_sum_expm1_reciprocals(x: float, terms: int) -> float:
+def log_sum_expm1_reciprocals_up(x: float, terms: int) -> float:
     """Return an upper bound on ln sum_{k=1}^{terms} (exp(x/k) - 1), x > 0.
 
     k -> exp(x/k) - 1 is completely monotone, so that R is below the first omitted term of the series: with
@@ -74,18 +75,18 @@ def _expm1_ends(x: float, k: float) -> float:
     return math.exp(y) * (first / 24.0 - 7.0 * third / 5760.0 + 31.0 * fifth / 967680.0)
 
 
-def log_sum_hockey_sticks(e: float, r: float, terms: int, start: int = 1) -> float:
+def log_sum_hockey_sticks_up(e: float, r: float, terms: int, start: int = 1) -> float:
     """Return an upper bound on ln sum_{k=start}^{terms} H(e, r/sqrt(k)), for e >= 0, r > 0 and start of 1 or 2.
 
-    H is that of `dpcalc.numerics.special`. As a function of a real k, f(k) = H(e, r/sqrt(k)) is the tail of an
+    H is that of `dpcalc.numerics.normal`. As a function of a real k, f(k) = H(e, r/sqrt(k)) is the tail of an
     inverse Gaussian measure,
 
         -f'(k) = r/(2 sqrt(2 pi)) exp(e/2) k^(-3/2) exp(-A k - B/k),   A = e^2/(2 r^2), B = r^2/8,
 
     analytic for Re k > 0. For large e it falls from 1 to 0 around the bend k* = r^2/(2e), within some w = k* sqrt(2/e).
     Euler-Maclaurin starts at a cut below which f' is negligible, or past the bend, or where f' changes on a scale of at
-    least 64 terms; Cauchy's estimate then puts R below 1e-15 of the sum. Terms far before the bend count as 1, which
-    is above them. The integral, in ln k, uses panels of ratio 4, and of 3 w/k* near the bend.
+    least 64 terms; Cauchy's estimate then puts R below 1e-15 of the sum. Terms far before the bend are bounded by 1.
+    The integral, in ln k, uses panels of ratio 4, and of 3 w/k* near the bend.
     """
     peak = log_hockey_stick(e, r / math.sqrt(start))
     first, cut = _direct_range(e, r, terms)
@@ -104,10 +105,11 @@ def log_sum_hockey_sticks(e: float, r: float, terms: int, start: int = 1) -> flo
     return value + log_hockey_stick_error(min(value, peak)) + _SUM_SLACK
 
 
-def log_integral_hockey_sticks(e: float, r: float, upper: float) -> float:
+def log_integral_hockey_sticks_up(e: float, r: float, upper: float) -> float:
     """Return an upper bound on ln of the integral of H(e, r/sqrt(g)) over 0 < g < upper, for e >= 0 and r > 0.
 
-    H counts as 1 below a point that adds less than 1e-17 of the whole; the rest as in `log_sum_hockey_sticks`.
+    Below a point that adds less than 1e-17 of the whole, H is bounded by 1; the rest is as in
+    `log_sum_hockey_sticks_up`.
     """
     log_upper = math.log(upper)
     bend = math.log(r) + math.log(r) - math.log(8.0 * e + 16.0)

@@ -2,173 +2,172 @@
 
 A recipe may come from anybody. It reads files of its own project alone: no absolute path, and nothing outside the
 nearest folder above it that holds a ``.git`` or a ``pyproject.toml`` (or outside its own folder, where none does), also
-not through a symbolic link.
+not through a symbolic link. No error quotes what such a file holds: whoever sees the error may not see the file.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
 from dpcalc.errors import SpecError
-from dpcalc.recipes.load import MAX_DEPTH, parse_yaml, read_bytes
-from dpcalc.recipes.nodes import KINDS, Field, Items, Node, Place, Scalar, Table, clipped, items, near, repeated
+from dpcalc.files import STANDARD_STREAM, limits
+from dpcalc.files.documents import Rules, parse_json, parse_toml, parse_yaml
+from dpcalc.files.nodes import KINDS, Items, Node, Table, items
+from dpcalc.files.paths import LeavesProject, ProjectFile, ending, inside, project_of
+from dpcalc.files.place import FileError, Place, clipped
+from dpcalc.files.reading import document_place, read_document
 
-MAX_LINE = 10_000  # of TOML, whose parser takes the square of a key's length
-_MARKERS = (".git", "pyproject.toml")
+
+class Unreadable(FileError):
+    """A file that is referred to, or a value in it, that cannot be used: a fault of the cases that refer to it."""
 
 
 class Files:
     """The files that one recipe may name, each configuration read once."""
 
     def __init__(self, recipe: str) -> None:
-        """Take the path of the recipe, ``-`` for standard input (which stands in the current folder)."""
-        self.folder = "" if recipe == "-" else os.path.dirname(recipe)
-        self.home = os.path.realpath(self.folder or ".")
-        self.root = _project(self.home)
-        self._read: dict[str, Node] = {}
-
-    def path(self, name: str, place: Place) -> str:
-        """Return the path, from the current folder, of a file that is named relative to the recipe.
+        """Take the path of the recipe, ``-`` for standard input (which stands in the current folder).
 
         Raises:
-            SpecError: it leaves the project.
+            SpecError: the recipe is a link that leads out of its project.
         """
-        cure = f"name a file inside {os.path.basename(self.root) or self.root}, relative to the recipe"
-        if not name.strip() or "\0" in name or not name.isprintable():
-            raise place.error(f"{clipped(name)} is not a path", cure)
+        self.folder = "" if recipe == STANDARD_STREAM else os.path.dirname(recipe)
+        try:
+            self.home = os.path.realpath(self.folder or ".")
+            self.root = project_of(self.folder or ".")
+            self.recipe = recipe if recipe == STANDARD_STREAM else inside(self.root, recipe, recipe)
+        except LeavesProject:
+            raise document_place(recipe).error(
+                f"the recipe leads out of the project {self._project}", "name the file that the link leads to"
+            ) from None
+        except ValueError:
+            raise document_place(recipe).error("is not a path", "give the path of a recipe") from None
+        self._read: dict[tuple[str, ...], Node | SpecError] = {}
+        self._bytes, self._lookups = limits.CONFIGURATION_BYTES, limits.CONFIGURATION_LOOKUPS
+
+    @property
+    def _project(self) -> str:
+        return os.path.basename(self.root) or self.root
+
+    def path(self, name: str, place: Place, origin: str = "") -> ProjectFile:
+        """Return a file that is named relative to the recipe; messages show ``origin`` where the name came by it.
+
+        Raises:
+            SpecError: it leaves the project, or is no path.
+        """
+        cure = f"name a file inside {self._project}, relative to the recipe"
+        shown = f"the path in {clipped(origin)}" if origin else clipped(name)
+        if not name.strip() or not name.isprintable() or len(name) > 1000:
+            raise place.error(f"{shown} is not a path", cure)
+        if os.path.normpath(name) == STANDARD_STREAM:
+            raise place.error(f"{shown} is no file: a recipe does not read standard input", cure)
         if os.path.isabs(name) or os.path.splitdrive(name)[0] or name.startswith(("~", "\\")):
-            raise place.error(f"{clipped(name)} is an absolute path", cure)
-        real = os.path.realpath(os.path.join(self.home, name))
-        if os.path.commonpath([real, self.root]) != self.root:
-            raise place.error(f"{clipped(name)} leads out of the project", cure)
-        return os.path.normpath(os.path.join(self.folder, name))
+            raise place.error(f"{shown} is an absolute path", cure)
+        path = os.path.join(self.folder, name)
+        try:
+            return inside(self.root, path, origin or _plainest(path))
+        except LeavesProject:
+            raise place.error(f"{shown} leads out of the project", cure) from None
+        except ValueError:
+            raise place.error(f"{shown} is not a path", cure) from None
 
     def value(self, reference: str, place: Place) -> Node:
         """Return what ``file#/pointer`` (RFC 6901) refers to.
 
         Raises:
-            SpecError: the file is not read, or has no such value.
+            Unreadable: the file is not read, or has no such value.
+            SpecError: it is no reference, or the file is outside the project.
         """
         name, mark, pointer = reference.partition("#")
         if not mark or not pointer.startswith("/") or len(pointer) > 1000:
             raise place.error(f"{clipped(reference)} is not a reference", "write file#/path, as config.yaml#/train/lr")
         path = self.path(name, place)
-        if path not in self._read:
-            self._read[path] = _configuration(path, place)
-        node = self._read[path]
-        for part in pointer[1:].split("/"):
-            try:
-                node = _child(node, part.replace("~1", "/").replace("~0", "~"))
-            except SpecError as error:
-                raise place.error(f"{clipped(reference)}: {error.message}", error.hint) from None
+        try:
+            node = self._configuration(path)
+            for part in pointer[1:].split("/"):
+                node = self._child(node, part.replace("~1", "/").replace("~0", "~"), clipped(reference))
+        except SpecError as error:
+            raise Unreadable(place, error.message, error.hint) from None
         return node
 
+    def _configuration(self, path: ProjectFile) -> Node:
+        if path.parts not in self._read:
+            try:
+                self._read[path.parts] = self._parsed(path)
+            except SpecError as error:
+                self._read[path.parts] = error
+            except RecursionError:
+                self._read[path.parts] = SpecError(f"{document_place(path)} is nested too deep")
+        result = self._read[path.parts]
+        if isinstance(result, SpecError):
+            raise result
+        return result
 
-def _project(home: str) -> str:
-    """Return the nearest folder at or above ``home`` that is a project's; ``home`` where there is none."""
-    folder = home
-    while not any(os.path.exists(os.path.join(folder, marker)) for marker in _MARKERS):
-        above = os.path.dirname(folder)
-        if above == folder:
-            return home
-        folder = above
-    return folder
+    def _parsed(self, path: ProjectFile) -> Node:
+        parse = _PARSERS.get(ending(path))
+        if parse is None:
+            raise SpecError(f"{clipped(path)}: an unknown kind of configuration", f"one of {', '.join(_PARSERS)}")
+        if self._bytes <= 0:
+            most = limits.CONFIGURATION_BYTES
+            raise SpecError(f"{clipped(path)}: a recipe refers to at most {most} bytes", "refer to fewer files")
+        raw = read_document(path, "configuration")
+        self._bytes -= len(raw)
+        return parse(str(path), raw)
 
+    def _child(self, node: Node, key: str, reference: str) -> Node:
+        if isinstance(node, Items):
+            if key.isascii() and key.isdecimal() and len(key) < 10 and int(key) < len(node.items):
+                return node.items[int(key)]
+            raise SpecError(f"{reference}: no item {clipped(key)} in a list of {len(node.items)}", "items count from 0")
+        if not isinstance(node, Table):
+            raise SpecError(f"{reference}: {clipped(key)} is looked for in {KINDS[type(node)]}", "shorten the path")
+        child = self._field(node, key)
+        if child is None:
+            raise SpecError(f"{reference}: there is no {clipped(key)}", "write the path as the file spells it")
+        return child
 
-def _child(node: Node, key: str) -> Node:
-    if isinstance(node, Items):
-        if key.isascii() and key.isdecimal() and len(key) < 10 and int(key) < len(node.items):
-            return node.items[int(key)]
-        raise SpecError(f"no item {clipped(key)} in a list of {len(node.items)}", "items count from 0")
-    if isinstance(node, Table):
-        found = _field(node, key, set())
-        if found is not None:
-            return found
-        raise SpecError(f"there is no {clipped(key)}", near(key, list(node.fields)[:100]))
-    raise SpecError(f"{clipped(key)} is looked for in {KINDS[type(node)]}", "shorten the path")
-
-
-def _field(node: Node, key: str, seen: set[int]) -> Node | None:
-    """Return a mapping's value: its own, or one that YAML's ``<<`` merges into it; each mapping is looked at once."""
-    if not isinstance(node, Table) or id(node) in seen:
+    def _field(self, table: Table, key: str) -> Node | None:
+        """Return a mapping's value: its own, or the first that YAML's ``<<`` merges into it, each looked at once."""
+        seen: set[int] = set()
+        waiting: list[Node] = [table]
+        while waiting:
+            node = waiting.pop()
+            if not isinstance(node, Table) or id(node) in seen:
+                continue
+            self._lookups -= 1
+            if self._lookups < 0:
+                most = limits.CONFIGURATION_LOOKUPS
+                raise SpecError(
+                    f"the references of a recipe look into more than {most} mappings", "merge fewer of them"
+                )
+            seen.add(id(node))
+            if key in node.fields and not node.fields[key].merges:
+                return node.fields[key].node
+            merged = node.fields.get("<<")
+            if merged is not None and merged.merges:
+                waiting += reversed(items(merged.node))
         return None
-    seen.add(id(node))
-    if key in node.fields:
-        return node.fields[key].node
-    merged = node.fields.get("<<")
-    sources = items(merged.node) if merged else ()
-    return next((found for source in sources if (found := _field(source, key, seen)) is not None), None)
 
 
-def _configuration(path: str, place: Place) -> Node:
-    reader = _READERS.get(os.path.splitext(path)[1].lower())
-    if reader is None:
-        raise place.error(f"{clipped(path)}: an unknown kind of configuration", f"one of {', '.join(_READERS)}")
-    try:
-        return reader(path, read_bytes(path, "configuration"))
-    except SpecError as error:
-        raise place.error(error.message, error.hint) from None
-    except RecursionError:
-        raise place.error(f"{clipped(path)} is nested too deep") from None
+def _plainest(path: str) -> str:
+    """Return a path without detours, unless that would be another file."""
+    plain = os.path.normpath(path)
+    return plain if os.path.realpath(plain) == os.path.realpath(path) else path
 
 
-def _yaml(path: str, raw: bytes) -> Node:
-    node = parse_yaml(path, raw, foreign=True)
+def _parse_yaml(path: str, raw: bytes) -> Node:
+    node = parse_yaml(path, raw, _CONFIGURATION)
     if node is None:
         raise SpecError(f"{path} is empty")
     return node
 
 
-class _Literal(str):
-    """A number as it was typed."""
+_CONFIGURATION = Rules(foreign=True, depth_hint="a recipe needs four levels")
 
-    __slots__ = ()
-
-
-def _json(path: str, raw: bytes) -> Node:
-    import json
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            twice = str(repeated(name for name, _ in pairs))
-            raise SpecError(f"{path}: {clipped(twice)} is there twice", "keep one")
-        return found
-
-    try:
-        found = json.loads(
-            raw, object_pairs_hook=unique, parse_float=_Literal, parse_int=_Literal, parse_constant=_Literal
-        )
-    except ValueError as error:
-        raise SpecError(f"{path} is not JSON: {error}") from None
-    return _node(found, Place(path), MAX_DEPTH)
-
-
-def _toml(path: str, raw: bytes) -> Node:
-    import tomllib
-
-    if max(map(len, raw.splitlines()), default=0) > MAX_LINE:
-        raise SpecError(f"{path}: a line is longer than {MAX_LINE} bytes", "break the line")
-    try:
-        found = tomllib.loads(raw.decode("utf-8"), parse_float=_Literal)
-    except ValueError as error:
-        raise SpecError(f"{path} is not TOML: {error}") from None
-    return _node(found, Place(path), MAX_DEPTH)
-
-
-def _node(value: Any, place: Place, room: int) -> Node:
-    """Return a value of JSON or TOML as a node."""
-    if room < 0:
-        raise SpecError(f"{place.file} is nested more than {MAX_DEPTH} deep")
-    if isinstance(value, Mapping):
-        return Table(place, {str(name): Field(place, _node(v, place, room - 1)) for name, v in value.items()})
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return Items(place, tuple(_node(v, place, room - 1) for v in value))
-    if value is None or isinstance(value, bool):
-        return Scalar(place, "null" if value is None else str(value).lower())
-    return Scalar(place, str(value), not isinstance(value, str) or isinstance(value, _Literal))
-
-
-_READERS: dict[str, Callable[[str, bytes], Node]] = {".yaml": _yaml, ".yml": _yaml, ".json": _json, ".toml": _toml}
+_PARSERS: dict[str, Callable[[str, bytes], Node]] = {
+    ".yaml": _parse_yaml,
+    ".yml": _parse_yaml,
+    ".json": parse_json,
+    ".toml": parse_toml,
+}

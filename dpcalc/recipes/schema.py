@@ -5,21 +5,29 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from dpcalc.commands import COMMANDS
-from dpcalc.gate import QUANTITIES
-from dpcalc.recipes.expand import vocabulary
-from dpcalc.recipes.values import COUNTS, MANY
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.gate import QUANTITIES
+from dpcalc.model.parameter import PARAMETERS
+from dpcalc.recipes.exceptions import EXCEPTIONS
+from dpcalc.recipes.settings import parameters_of
+from dpcalc.recipes.values import COUNTS, FRACTIONS, MANY, SWITCHES, may_be_referred
 from dpcalc.references import read
-from dpcalc.spec.symbols import SYMBOLS
 
 
 def recipe_schema() -> dict[str, Any]:
     """Return the schema of ``recipe/1`` (JSON Schema 2020-12)."""
     schema: dict[str, Any] = json.loads(read("recipe-1.schema.json"))
-    names = dict.fromkeys(name for command in COMMANDS for name in vocabulary(command))
+    names = dict.fromkeys(name for command in COMMANDS for name in parameters_of(command))
     schema["$defs"]["command"] = {
         "enum": list(COMMANDS),
         "description": "; ".join(f"{command.name}: {command.help}" for command in COMMANDS.values()),
+    }
+    exception = {"enum": list(EXCEPTIONS)}
+    several = {"type": "array", "minItems": 1, "uniqueItems": True, "items": exception}
+    meanings = "; ".join(f"{name}: {meaning}" for name, meaning in EXCEPTIONS.items())
+    schema["$defs"]["accept"] = {
+        "description": f"what the gates hold in spite of. {meanings}",
+        "anyOf": [exception, several],
     }
     schema["$defs"]["expect"]["propertyNames"] = {"enum": ["tolerance", "error", *QUANTITIES]}
     schema["$defs"]["settings"] = {"properties": {name: _setting(name) for name in names}}
@@ -31,28 +39,32 @@ def recipe_schema() -> dict[str, Any]:
 
 def _setting(name: str) -> dict[str, Any]:
     several = [{"type": "array", "items": _value(name)}] if name in MANY else []
-    kinds = [_value(name), {"$ref": "#/$defs/referred"}, {"type": "null"}, *several]
+    kinds = [_value(name), *_referred(name), {"type": "null"}, *several]
     return {"description": _help(name), "anyOf": kinds}
 
 
 def _axis(name: str) -> dict[str, Any]:
-    kinds = [_value(name), {"$ref": "#/$defs/referred"}, {"type": "array", "minItems": 1, "items": _value(name)}]
+    kinds = [_value(name), *_referred(name), {"type": "array", "minItems": 1, "items": _value(name)}]
     return {"description": _help(name), "anyOf": kinds}
+
+
+def _referred(name: str) -> list[dict[str, Any]]:
+    return [{"$ref": "#/$defs/referred"}] if may_be_referred(name) else []
 
 
 def _value(name: str) -> dict[str, Any]:
     if name == "algorithm":
         return {"enum": list(dict.fromkeys(word for command in COMMANDS.values() for word in command.algorithms))}
-    if name == "intercept":
+    if name in SWITCHES:
         return {"type": "boolean"}
-    if name in (*COUNTS, "test_fraction"):
+    if name in (*COUNTS, *FRACTIONS):
         return {"$ref": "#/$defs/number"}
-    if name not in SYMBOLS:
+    if name not in PARAMETERS:
         return {"type": "string"}
-    return {"enum": list(SYMBOLS[name].choices)} if SYMBOLS[name].choices else {"$ref": "#/$defs/number"}
+    return {"enum": list(PARAMETERS[name].choices)} if PARAMETERS[name].choices else {"$ref": "#/$defs/number"}
 
 
 def _help(name: str) -> str:
-    if name in SYMBOLS:
-        return SYMBOLS[name].help
+    if name in PARAMETERS:
+        return PARAMETERS[name].help
     return {"schedule": "file of per-step values", "solve": "parameter to solve for"}.get(name, name)

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from dpcalc.errors import SpecError
-from dpcalc.recipes.nodes import Items, Node, Scalar, items, repeated, text
-from dpcalc.recipes.reference import Files
-from dpcalc.spec.numbers import MAX_SWEEP, parse_delta, parse_integer, parse_number, parse_sweep
-from dpcalc.spec.symbols import SYMBOLS, check
+from dpcalc.files.nodes import KINDS, Items, Node, Scalar, items, repeated, text
+from dpcalc.files.place import clipped
+from dpcalc.model.numbers import MAX_SWEEP, parse_delta, parse_integer, parse_number, parse_sweep
+from dpcalc.model.parameter import PARAMETERS, check
+from dpcalc.model.quantities import Quantity
+from dpcalc.recipes.reference import Files, Unreadable
 
 PATHS = ("schedule", "data", "ranges")
 """Parameters that name a file: relative to the recipe, inside its project."""
@@ -18,11 +20,20 @@ PATHS = ("schedule", "data", "ranges")
 COUNTS = ("seed", "replicas", "workers")
 """Whole numbers of training that no bound asks for."""
 
+FRACTIONS = ("test_fraction",)
+SWITCHES = ("intercept",)
+
+BOOLEANS = {"true": True, "false": False}
+"""How a recipe writes yes and no."""
+
 QUESTION = ("epsilon", "delta", "order", "solve")
 """What a case asks; everything else describes what is run."""
 
-MANY = ("order", "ignore")
+MANY = ("order", "ignore", "labels")
 """Parameters that a case may give several values of."""
+
+MAX_TEXT = 1000
+"""Characters of one value: it is repeated in the names of cases, and in every report."""
 
 _OCTAL = re.compile(r"[+-]?0[0-9_]+")
 _LONGEST = MAX_SWEEP * 20
@@ -38,80 +49,121 @@ class Delta(NamedTuple):
         return repr(self.value) if self.log > -690.0 else f"e^{self.log!r}"
 
 
-class Setting(NamedTuple):
-    """A value of one parameter, and the reference it came by, if it did."""
+def referred(name: str, node: Node, files: Files, choices: tuple[str, ...] | None, origin: str, *, many: bool) -> Any:
+    """Return the value, or with ``many`` the values, of a parameter that stands in another file.
 
-    value: Any
-    origin: str = ""
+    A number, a word that the parameter knows, or the path of a file of the project: nothing else is taken, so that no
+    message can show a text that was never meant for a log.
+
+    Raises:
+        Unreadable: it is no such value.
+    """
+    if not may_be_referred(name):
+        raise Unreadable(
+            node.place, f"{name} is a text, and texts are not taken from other files", f"write {name} in the recipe"
+        )
+    try:
+        return several(name, node, files, choices, origin) if many else single(name, node, files, choices, origin)
+    except SpecError:
+        what = "a text that is not shown" if isinstance(node, Scalar) else KINDS[type(node)]
+        raise Unreadable(
+            node.place, f"{name} is that of {clipped(origin)}, {what}; it must be {_allowed(name, choices)}",
+            "correct it there, or refer to another value",
+        ) from None  # fmt: skip
 
 
-def single(name: str, node: Node, files: Files, words: tuple[str, ...] | None = None) -> Any:
+def may_be_referred(name: str) -> bool:
+    """Return whether a parameter's value may stand in another file: it is no free text."""
+    return _is_number(name) or name in PARAMETERS or name in (*PATHS, *SWITCHES)
+
+
+def _allowed(name: str, choices: tuple[str, ...] | None) -> str:
+    if name in PATHS:
+        return "the path of a file inside the project, relative to the recipe"
+    if name in SWITCHES:
+        return "true or false"
+    if choices is not None:
+        return "one of " + ", ".join(choices)
+    if name in PARAMETERS:
+        return PARAMETERS[name].domain
+    return "a whole number" if name in COUNTS else "a number"
+
+
+def single(name: str, node: Node, files: Files, choices: tuple[str, ...] | None = None, origin: str = "") -> Any:
     """Return the value of a parameter that is set once; a tuple for ``order``.
 
     Args:
         name: the parameter.
         node: what was written.
         files: for parameters that name a file.
-        words: the words allowed, where they are fewer than the parameter knows.
+        choices: the words allowed, where they are fewer than those of the parameter.
+        origin: the reference it came by, if it did.
 
     Raises:
         SpecError: it is not such a value; the message says where.
     """
     if name in MANY:
-        return tuple(_one(name, item, files, words) for item in items(node))
+        return tuple(_one(name, item, files, choices, origin) for item in items(node))
     if isinstance(node, Items):
         raise node.place.error(f"{name} is a list", f"to try several values, put them under matrix: {name}: [...]")
-    return _one(name, node, files, words)
+    return _one(name, node, files, choices, origin)
 
 
-def several(name: str, node: Node, files: Files, words: tuple[str, ...] | None = None) -> list[Any]:
+def several(name: str, node: Node, files: Files, choices: tuple[str, ...] | None = None, origin: str = "") -> list[Any]:
     """Return the values of a parameter that is varied: a list, of which an item may be a range ``1:10:0.5``.
 
     Raises:
         SpecError: as `single`, or there is none, or one is there twice.
     """
-    found: list[Any] = []
-    for item in items(node):
+    values: list[Any] = []
+    for place, item in enumerate(items(node)):
         if isinstance(item, Scalar) and ":" in item.text and _is_number(name):
-            found += _sweep(name, item)
+            values += _sweep(name, item)
         else:
-            found.append(_one(name, item, files, words))
-        if len(found) > MAX_SWEEP:
+            values.append(_one(name, item, files, choices, origin and f"{origin}/{place}"))
+        if len(values) > MAX_SWEEP:
             raise item.place.error(f"more than {MAX_SWEEP} values of {name}", "use fewer")
-    if not found:
+    if not values:
         raise node.place.error(f"{name} has no values", f"write {name}: [1, 2], or leave it out")
-    if len(set(found)) < len(found):
-        raise node.place.error(f"{name} has the value {repeated(found)} twice", "keep one")
-    return found
+    if len(set(values)) < len(values):
+        raise node.place.error(f"{name} has the value {repeated(values)} twice", "keep one")
+    return values
 
 
 def _is_number(name: str) -> bool:
-    if name in SYMBOLS:
-        return not SYMBOLS[name].choices
-    return name in COUNTS or name == "test_fraction"
+    if name in PARAMETERS:
+        return not PARAMETERS[name].choices
+    return name in (*COUNTS, *FRACTIONS)
 
 
-def _one(name: str, node: Node, files: Files, words: tuple[str, ...] | None) -> Any:
+def _one(name: str, node: Node, files: Files, choices: tuple[str, ...] | None, origin: str) -> Any:
     typed = text(node, name).strip(" ")
     assert isinstance(node, Scalar)
     if node.null:
         raise node.place.error(f"{name} is null", "null takes away a default of a case, and stands nowhere else")
+    if len(typed) > MAX_TEXT:
+        raise node.place.error(f"{name} has {len(typed)} characters", f"at most {MAX_TEXT}")
     if name in PATHS:
-        return typed if typed.startswith("example:") else files.path(typed, node.place)
-    if name == "intercept":
-        if typed not in ("true", "false"):
-            raise node.place.error(f"intercept is {typed!r}; it must be true or false")
-        return typed == "true"
+        shipped = name == "data" and typed.startswith("example:")
+        if shipped and origin:
+            from dpcalc.training.data import example_of
+
+            example_of(typed)  # a name that is not known would be shown later
+        return typed if shipped else files.path(typed, node.place, origin)
+    if name in SWITCHES:
+        if typed not in BOOLEANS:
+            raise node.place.error(f"{name} is {typed!r}; it must be true or false")
+        return BOOLEANS[typed]
     if not _is_number(name):
-        return _word(name, node, typed, words)
+        return _word(name, node, typed, choices)
     return _number(name, node, typed)
 
 
-def _word(name: str, node: Scalar, typed: str, words: tuple[str, ...] | None) -> str:
-    if name not in SYMBOLS:
+def _word(name: str, node: Scalar, typed: str, choices: tuple[str, ...] | None) -> str:
+    if name not in PARAMETERS:
         return typed
-    if words is not None and typed not in words and typed in SYMBOLS[name].choices:
-        raise node.place.error(f"{name} is {typed!r}; here it must be one of {', '.join(words)}")
+    if choices is not None and typed not in choices and typed in PARAMETERS[name].choices:
+        raise node.place.error(f"{name} is {typed!r}; here it must be one of {', '.join(choices)}")
     try:
         return str(check(name, typed))
     except SpecError as error:
@@ -125,12 +177,12 @@ def _number(name: str, node: Scalar, typed: str) -> Any:
             "write it without the leading zero",
         )
     try:
-        if name == "delta":
+        if name == Quantity.DELTA:
             return Delta(*parse_delta(typed))
         value = _parser(name)(typed)
-        return check(name, value) if name in SYMBOLS else value
+        return check(name, value) if name in PARAMETERS else value
     except SpecError as error:
-        raise node.place.error(f"{name}: {error.message}", in_words(error.hint)) from None
+        raise node.place.error(f"{name}: {error.message}", without_flags(error.hint)) from None
 
 
 def _sweep(name: str, node: Scalar) -> list[Any]:
@@ -138,18 +190,18 @@ def _sweep(name: str, node: Scalar) -> list[Any]:
         raise node.place.error(f"{name}: a range of {len(node.text)} characters is too long")
     try:
         values = parse_sweep(node.text, _parser(name))
-        if name == "delta":
+        if name == Quantity.DELTA:
             return [Delta(*parse_delta(repr(v))) for v in values]
-        return [check(name, v) for v in values] if name in SYMBOLS else values
+        return [check(name, v) for v in values] if name in PARAMETERS else values
     except SpecError as error:
-        raise node.place.error(f"{name}: {error.message}", in_words(error.hint)) from None
+        raise node.place.error(f"{name}: {error.message}", without_flags(error.hint)) from None
 
 
 def _parser(name: str) -> Callable[[str], float]:
-    integer = SYMBOLS[name].integer if name in SYMBOLS else name in COUNTS
+    integer = PARAMETERS[name].integer if name in PARAMETERS else name in COUNTS
     return parse_integer if integer else parse_number
 
 
-def in_words(hint: str | None) -> str | None:
-    """Return a hint that speaks of flags in a recipe's words."""
-    return re.sub(r"--([a-z][a-z0-9-]*)", lambda found: found[1].replace("-", "_"), hint) if hint else hint
+def without_flags(hint: str | None) -> str | None:
+    """Return a hint with the keys of a recipe where it names flags."""
+    return re.sub(r"--([a-z][a-z0-9-]*)", lambda flag: flag[1].replace("-", "_"), hint) if hint else hint

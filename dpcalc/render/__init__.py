@@ -2,33 +2,99 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from dpcalc.inert import inert
 from dpcalc.report import Report
 
-FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "statement", "explain", "bibtex")
+Renderer = Callable[[Report, int, bool | None], str]
+"""From a report, the precision of text and whether to colour (None: as the terminal is) to text."""
+
+_TABLE = "table"
 
 
 def render(report: Report, format: str, precision: int = 6, *, color: bool | None = None) -> str:
     """Return the report in one of `FORMATS`; ``precision`` and ``color`` matter to human-readable ones only."""
-    if format in ("json", "jsonl", "csv"):
-        from dpcalc.render import machine
+    text = _RENDERERS[format](report, precision, color)
+    return inert(text, coloured=format == _TABLE and color is not False)
 
-        return {"json": machine.render_json, "jsonl": machine.render_jsonl, "csv": machine.render_csv}[format](report)
-    if format in ("markdown", "statement"):
-        from dpcalc.render import prose
 
-        return (prose.render_markdown if format == "markdown" else prose.render_statement)(report, precision)
-    if format in ("explain", "bibtex"):
-        from dpcalc.render import explain
-
-        return explain.render_explain(report, precision) if format == "explain" else explain.render_bibtex(report)
-    if report.command == "check":
+def _table(report: Report, precision: int, color: bool | None) -> str:
+    if _is_check(report):
         from dpcalc.render import checks
 
-        return checks.render(report, precision, color=format == "table" and color is not False)
-    if format == "table":
-        from dpcalc.render import table
+        return checks.render(report, precision, color=color is not False)
+    from dpcalc.render import table
 
-        return table.render(report, precision, color=color)
+    return table.render(report, precision, color=color)
+
+
+def _plain(report: Report, precision: int, color: bool | None) -> str:
+    if _is_check(report):
+        from dpcalc.render import checks
+
+        return checks.render(report, precision)
     from dpcalc.render import plain
 
     return plain.render(report, precision)
+
+
+def _is_check(report: Report) -> bool:
+    return report.command == "check"
+
+
+def _json(report: Report, precision: int, color: bool | None) -> str:
+    from dpcalc.render.machine import render_json
+
+    return render_json(report)
+
+
+def _jsonl(report: Report, precision: int, color: bool | None) -> str:
+    from dpcalc.render.machine import render_jsonl
+
+    return render_jsonl(report)
+
+
+def _csv(report: Report, precision: int, color: bool | None) -> str:
+    from dpcalc.render.machine import render_csv
+
+    return render_csv(report)
+
+
+def _markdown(report: Report, precision: int, color: bool | None) -> str:
+    from dpcalc.render.markdown import render_markdown
+
+    return render_markdown(report, precision)
+
+
+def _statement(report: Report, precision: int, color: bool | None) -> str:
+    from dpcalc.render.statement import render_statement
+
+    return render_statement(report, precision)
+
+
+def _explain(report: Report, precision: int, color: bool | None) -> str:
+    from dpcalc.render.explain import render_explain
+
+    return render_explain(report, precision)
+
+
+def _bibtex(report: Report, precision: int, color: bool | None) -> str:
+    from dpcalc.render.explain import render_bibtex
+
+    return render_bibtex(report)
+
+
+_RENDERERS: dict[str, Renderer] = {
+    _TABLE: _table,
+    "plain": _plain,
+    "json": _json,
+    "jsonl": _jsonl,
+    "csv": _csv,
+    "markdown": _markdown,
+    "statement": _statement,
+    "explain": _explain,
+    "bibtex": _bibtex,
+}
+
+FORMATS = tuple(_RENDERERS)

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from dpcalc.render.check.words import checked, findings, place, printable, rows, summary
+from dpcalc.inert import printable
+from dpcalc.render.check.verdicts import changed, checked, circumstances, findings, place, rows, summary
 from dpcalc.render.plain import aligned
-from dpcalc.report import Report
+from dpcalc.report import Report, Status
 
 MAX_NOTES = 20
-_MARKS = {"passed": "pass", "failed": "FAIL", "skipped": "skip", "error": "ERROR"}
-_COLORS = {"passed": "32", "failed": "1;31", "skipped": "33", "error": "1;31"}
+MAX_CHANGES = 50
+_MARKS = {Status.PASSED: "pass", Status.FAILED: "FAIL", Status.SKIPPED: "skip", Status.ERROR: "ERROR"}
+_COLORS = {Status.PASSED: "32", Status.FAILED: "1;31", Status.SKIPPED: "33", Status.ERROR: "1;31"}
 _HEAD = ("", "case", "quantity", "value", "gate", "slack", "bound")
 
 
 def render(report: Report, precision: int = 6, *, color: bool = False) -> str:
     """Return the verdict on every gate; values are rounded to the safe side and slacks down."""
-    told = list(_rows(report, precision))
-    table = [line.rstrip() for line in aligned([_HEAD, *(cells for _, cells in told)])]
-    lines = table[:1]
-    lines += [_colored(status, line) if color else line for (status, _), line in zip(told, table[1:], strict=True)]
-    for part in (_reasons(report, precision), _theorems(report), _notes(report)):
+    verdicts = list(_rows(report, precision))
+    head, *body = [line.rstrip() for line in aligned([_HEAD, *(cells for _, cells in verdicts)])]
+    lines = [_colored(status, line) if color else line for (status, _), line in zip(verdicts, body, strict=True)]
+    for part in (
+        _about(report, precision),
+        _reasons(report, precision),
+        _theorems(report),
+        _notes(report),
+        _beside(report),
+    ):
         lines += ["", *part] if part else []
-    return "\n".join([*lines, "", summary(report) + _gates(report)]) + "\n"
+    return "\n".join([head, *lines, "", summary(report) + _gates(report)]) + "\n"
 
 
-def _rows(report: Report, precision: int) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _rows(report: Report, precision: int) -> Iterator[tuple[Status, tuple[str, ...]]]:
     """Yield the status and the cells of every line."""
     several = len({check.file for check, _ in checked(report)}) > 1
     for check, case in checked(report):
@@ -37,7 +43,7 @@ def _rows(report: Report, precision: int) -> Iterator[tuple[str, tuple[str, ...]
             yield row.status, cells
 
 
-def _colored(status: str, line: str) -> str:
+def _colored(status: Status, line: str) -> str:
     mark = _MARKS[status]
     return f"\x1b[{_COLORS[status]}m{mark}\x1b[0m{line[len(mark) :]}"
 
@@ -46,15 +52,32 @@ def _reasons(report: Report, precision: int) -> list[str]:
     """Return where and why cases did not pass."""
     lines = []
     for check, case in checked(report):
-        if check.status != "passed":
+        if check.status != Status.PASSED:
             lines.append(f"{_MARKS[check.status]} {printable(check.name)} at {place(check)}")
-            lines += [f"  {_inert(finding)}" for finding in findings(check, case, precision)]
+            lines += [f"  {finding}" for finding in findings(check, case, precision)]
     return lines
 
 
-def _inert(text: str) -> str:
-    """Return a line in which no CI server sees a command: ``::`` where it starts, ``##[`` or ``##vso[`` anywhere."""
-    return re.sub(r"^(?=::)|(?<=##)(?=\w*\[)", r"\\", text)
+def _about(report: Report, precision: int) -> list[str]:
+    """Return what the verdicts are about, once for all the cases of which it is the same."""
+    cases: dict[str, list[str]] = {}
+    for check, case in checked(report):
+        if text := circumstances(check, case, precision):
+            cases.setdefault(text, []).append(printable(check.name))
+    return [f"{_several(names, 5)}: {text}" for text, names in cases.items()]
+
+
+def _beside(report: Report) -> list[str]:
+    """Return the cases that were not selected, and what changed since the baseline."""
+    lines = [f"since the baseline, {len(report.changes)} changes"] if report.changes is not None else []
+    lines += [f"{printable(c.name)}: {changed(c)}" for c in (report.changes or ())[:MAX_CHANGES]]
+    names = [printable(name) for _, name in report.not_selected]
+    return [*lines, *([f"not selected: {_several(names, MAX_NOTES)}"] if names else [])]
+
+
+def _several(names: list[str], most: int) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _theorems(report: Report) -> list[str]:
@@ -64,8 +87,8 @@ def _theorems(report: Report) -> list[str]:
 
 
 def _notes(report: Report) -> list[str]:
-    told = dict.fromkeys(note for _, case in checked(report) for note in case.notes)
-    notes = [f"note: {printable(note)}" for note in told]
+    once = dict.fromkeys(note for _, case in checked(report) for note in case.notes)
+    notes = [f"note: {printable(note)}" for note in once]
     left_out = len(notes) - MAX_NOTES
     return [*notes[:MAX_NOTES], *([f"note: {left_out} more notes are left out"] if left_out > 0 else [])]
 
@@ -73,6 +96,6 @@ def _notes(report: Report) -> list[str]:
 def _gates(report: Report) -> str:
     """Return how many gates held, and how many cases have none."""
     verdicts = [assertion.passed for case in report.cases for assertion in case.assertions]
-    bare = sum(not case.assertions and check.status == "passed" for check, case in checked(report))
+    bare = sum(not case.assertions and check.status == Status.PASSED for check, case in checked(report))
     without = f"; {bare} without a gate" if bare else ""
     return f"; {sum(verdicts)} of {len(verdicts)} gates held{without}"

@@ -1,4 +1,4 @@
-"""What a bound says, and what it says of one run: statement, numbers put in, assumptions, formula, source, errata."""
+"""``explain`` and BibTeX: a bound's statement, formula with a run's numbers put in, assumptions, source and errata."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import textwrap
 from collections.abc import Sequence
 
 from dpcalc.errors import NotApplicable
+from dpcalc.model.quantities import Kind
+from dpcalc.model.source import Source
 from dpcalc.references import entries
-from dpcalc.registry import Bound, lookup
-from dpcalc.render.text import how, number, symbol_of, value_text
+from dpcalc.render.comparison import derivation
+from dpcalc.render.numbers import Side, number, symbol_of, value_text
 from dpcalc.report import Case, Report, Result
+from dpcalc.theorems.record import Theorem, lookup
 
 GIVES = {
     "mu": "mu (Gaussian DP)",
@@ -26,8 +29,8 @@ _SENSITIVITY = {"replace-one": "2 lipschitz", "null-record": "lipschitz"}
 
 def render_explain(report: Report, precision: int = 6) -> str:
     """Return each case's best result explained, with the numbers of its run."""
-    told = [explain_result(r, case, precision) for case in report.cases for r in case.results if r.best]
-    return "\n\n".join(dict.fromkeys(told)) + "\n"
+    texts = [explain_result(r, case, precision) for case in report.cases for r in case.results if r.best]
+    return "\n\n".join(dict.fromkeys(texts)) + "\n"
 
 
 def explain_bounds(report: Report, ids: Sequence[str], precision: int = 6) -> str:
@@ -36,17 +39,22 @@ def explain_bounds(report: Report, ids: Sequence[str], precision: int = 6) -> st
     Raises:
         NotApplicable: one of them does not apply to a run.
     """
-    told = [explain_result(result, case, precision) for id in ids for case in report.cases for result in _by(case, id)]
-    return "\n\n".join(told) + "\n"
+    texts = [
+        explain_result(result, case, precision)
+        for id in ids
+        for case in report.cases
+        for result in _results_of(case, id)
+    ]
+    return "\n\n".join(texts) + "\n"
 
 
-def _by(case: Case, id: str) -> list[Result]:
-    found = [result for result in case.results if result.bound == id]
-    if not found:
+def _results_of(case: Case, id: str) -> list[Result]:
+    results = [result for result in case.results if result.bound == id]
+    if not results:
         why = next((o for o in case.obstacles if o.bound == id), None)
         because = why.because if why else f"it does not speak of {case.algorithm}"
         raise NotApplicable(f"{id} does not apply to this run: {because}", why.hint if why else "see `dpcalc bounds`")
-    return found
+    return results
 
 
 def render_bibtex(report: Report) -> str:
@@ -54,31 +62,34 @@ def render_bibtex(report: Report) -> str:
     return bibtex([lookup(r.bound) for case in report.cases for r in case.results if r.best])
 
 
-def bibtex(bounds: list[Bound]) -> str:
+def bibtex(bounds: list[Theorem]) -> str:
     """Return the BibTeX entries of the bounds, each once."""
-    known = entries()
-    return "\n\n".join(known[key] for key in dict.fromkeys(bound.reference for bound in bounds)) + "\n"
+    bibliography = entries()
+    return "\n\n".join(bibliography[key] for key in dict.fromkeys(bound.reference for bound in bounds)) + "\n"
 
 
 def explain_result(result: Result, case: Case, precision: int = 6) -> str:
     """Return everything the record says of the result's bound, with this run's numbers in it."""
     bound = lookup(result.bound)
-    relation = ">=" if result.kind == "lower" else "<="
-    found = f"{result.quantity} {relation} {value_text(result, precision)}"
-    names = [name for name in bound.parameters if name in case.inputs]
-    asked = [name for name in ("epsilon", "delta") if name in case.inputs]
+    relation = ">=" if result.kind == Kind.LOWER else "<="
+    answer = f"{result.quantity} {relation} {value_text(result, precision)}"
+    derived = derivation(result, precision)
+    names = [name for name in (*bound.parameters, "epsilon", "delta") if name in case.inputs]
     lines = [
         *_head(bound),
         "",
         f"formula    {bound.formula}",
-        *[f"{'with' if place == 0 else '':10} {_number_of(case, name)}" for place, name in enumerate([*names, *asked])],
-        f"gives      {found}" + (f"   ({how(result, precision)})" if how(result, precision) else ""),
+        *[f"{'with' if place == 0 else '':10} {_number_of(case, name)}" for place, name in enumerate(names)],
+        f"gives      {answer}" + (f"   ({derived})" if derived else ""),
         *_source(bound),
         "",
         "assumes    [x] checked against the numbers given   [ ] yours to keep",
-        *(f"  [x] {requirement.text}" for requirement in bound.requires),
+        *(f"  [x] {requirement.text}" for requirement in bound.conditions),
         *(f"  [ ] {text}" for text in bound.assumes),
-        *(f"  [{' ' if result.kind == 'conditional' else 'x'}] {demand.text} (promised)" for demand in bound.demands),
+        *(
+            f"  [{' ' if result.kind == Kind.CONDITIONAL else 'x'}] {demand.text} (promised)"
+            for demand in bound.promises
+        ),
         *_erratum(bound),
         "",
         bibtex([bound]).rstrip(),
@@ -88,41 +99,42 @@ def explain_result(result: Result, case: Case, precision: int = 6) -> str:
 
 def _number_of(case: Case, name: str) -> str:
     value, source = case.inputs[name]
-    mark = f" ({source})" if source in ("default", "worst case", "derived") else ""
+    mark = f" ({source})" if source in (Source.DEFAULT, Source.WORST_CASE, Source.DERIVED) else ""
     if name == "sensitivity":
         adjacency = str(case.inputs.get("adjacency", ("", ""))[0])
         mark = f" ({_SENSITIVITY.get(adjacency, 'derived')})"
-    return f"{symbol_of(name)} = {number(value, side='as given')}{mark}"
+    return f"{symbol_of(name)} = {number(value, side=Side.AS_GIVEN)}{mark}"
 
 
-def describe(bound: Bound) -> str:
+def describe(bound: Theorem) -> str:
     """Return everything the record says of a bound, as plain text."""
     needed = [name for name in bound.parameters if name not in bound.optional]
-    known = [name for name in bound.parameters if name in bound.optional]
+    optional = [name for name in bound.parameters if name in bound.optional]
     lines = [
         *_head(bound),
         "",
         f"formula    {bound.formula}",
-        f"gives      {GIVES[bound.gives]}",
+        f"gives      {GIVES[bound.notion]}",
         *_source(bound),
         f"needs      {', '.join(needed)}",
-        *([f"if known   {', '.join(known)}"] if known else []),
+        *([f"if known   {', '.join(optional)}"] if optional else []),
         *([f"slack      {bound.slack}"] if bound.slack else []),
+        *([f"--certify  {bound.certifying}"] if bound.guarantee else []),
         "",
         "assumes",
         *(f"  - {text}" for text in bound.assumes),
-        *(f"  - {requirement.text} (checked)" for requirement in bound.requires),
-        *(f"  - {demand.text} (to be promised)" for demand in bound.demands),
+        *(f"  - {requirement.text} (checked)" for requirement in bound.conditions),
+        *(f"  - {demand.text} (to be promised)" for demand in bound.promises),
         *_erratum(bound),
     ]
     return "\n".join(lines)
 
 
-def _head(bound: Bound) -> list[str]:
+def _head(bound: Theorem) -> list[str]:
     return [f"{bound.id}: {bound.title}", "", textwrap.fill(bound.statement, 100)]
 
 
-def _source(bound: Bound) -> list[str]:
+def _source(bound: Theorem) -> list[str]:
     return [
         f"kind       {bound.kind}" + ("" if bound.guarantee else " (for comparison: never a guarantee)"),
         f"source     {bound.reference}: {bound.locator}   (`dpcalc cite {bound.id}`)",
@@ -130,5 +142,5 @@ def _source(bound: Bound) -> list[str]:
     ]
 
 
-def _erratum(bound: Bound) -> list[str]:
+def _erratum(bound: Theorem) -> list[str]:
     return ["", textwrap.fill(f"erratum: {bound.erratum}", 100)] if bound.erratum else []

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
+import os
+import sys
 import textwrap
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from dpcalc.render.chart import Axis, Chart, Panel, Series
+from dpcalc.inert import printable
+from dpcalc.render.bars import DECADES, MARKS, Bars
+from dpcalc.render.chart import ENVELOPE, Axis, Chart, Panel, Series
+from dpcalc.report import Status
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
-"""Those of Okabe and Ito, told apart by colour-blind readers, and a grey in place of their yellow."""
+"""The colours of Okabe and Ito, which colour-blind readers can tell apart, with a grey in place of their yellow."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES: dict[str, Any] = {
@@ -36,46 +44,94 @@ _METADATA: dict[str, dict[str, Any]] = {
 }
 _MARKED = 12  # a curve bears about so many markers
 _TEXT = 0.17  # inches to a line of text
+_BAR = 0.3  # inches to a bar
+_VERDICTS = {Status.PASSED: "#009E73", Status.FAILED: "#D55E00", Status.ERROR: "#CC79A7", Status.SKIPPED: "#7F7F7F"}
 
 
 def draw(chart: Chart, format: str) -> bytes:
     """Return the chart as a file of the given format: ``svg``, ``png`` or ``pdf``."""
-    import io
+    width = 7.2 if len(chart.panels) == 1 else 12.0
+    head = textwrap.wrap(chart.subtitle, int(width * 14))
+    tall = _legend_lines(chart) + len(head) + _note_lines(chart.notes, width)
 
-    import matplotlib
+    def fill(figure: Any) -> None:
+        looks: dict[str, int] = {}
+        for axes, panel in zip(_places(figure, len(chart.panels)), chart.panels, strict=True):
+            _draw_panel(axes, panel, looks)
+        _write_under(figure, head, chart.notes, width)
+
+    return _drawn(chart.title, (width, 4.6 + _TEXT * tall), fill, format)
+
+
+def draw_bars(chart: Bars, format: str) -> bytes:
+    """Return the bars, one below the other, as a file of the given format."""
+    width = 10.0
+    tall = _BAR * max(len(chart.bars), 1) + _TEXT * _note_lines(chart.notes, width)
+
+    def fill(figure: Any) -> None:
+        _draw_bars(figure.add_subplot(), chart)
+        _write_under(figure, [], chart.notes, width)
+
+    return _drawn(chart.title, (width, 1.5 + tall), fill, format)
+
+
+def _drawn(title: str, size: tuple[float, float], fill: Callable[[Any], None], format: str) -> bytes:
+    """Return the file of a figure with a title, which ``fill`` completes."""
+    import io
+    import warnings
+
+    with _own_defaults():
+        import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     buffer = io.BytesIO()
-    with matplotlib.rc_context():
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # of a name in letters that the font has not
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_STYLE)
-        width = 7.2 if len(chart.panels) == 1 else 12.0
-        head = textwrap.wrap(chart.subtitle, int(width * 14))
-        tall = _legend_lines(chart) + len(head) + _note_lines(chart, width)
-        figure = Figure(figsize=(width, 4.6 + _TEXT * tall), layout="constrained")
+        figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
-        title = _literal("\n".join(textwrap.wrap(chart.title, int(width * 9))))
-        figure.suptitle(title, fontsize=12, fontweight="bold", x=0.01, ha="left")
-        looks: dict[str, int] = {}
-        for axes, panel in zip(_places(figure, len(chart.panels)), chart.panels, strict=True):
-            _draw_panel(axes, panel, looks)
-        _write_under(figure, chart, head, width)
+        wrapped = _literal("\n".join(textwrap.wrap(title, int(size[0] * 9))))
+        figure.suptitle(wrapped, fontsize=12, fontweight="bold", x=0.01, ha="left")
+        fill(figure)
         figure.savefig(buffer, format=format, metadata=_METADATA[format])
     return buffer.getvalue()
 
 
+@contextlib.contextmanager
+def _own_defaults() -> Iterator[None]:
+    """Let matplotlib, while it is imported, read its own defaults.
+
+    It would read a matplotlibrc of the current folder before, and MPLBACKEND, and fail where they make no sense.
+    """
+    spec = importlib.util.find_spec("matplotlib") if "matplotlib" not in sys.modules else None
+    if spec is None or spec.origin is None:
+        yield
+        return
+    package = os.path.dirname(spec.origin)
+    data = os.path.join(package, "mpl-data")
+    here, backend = os.getcwd(), os.environ.pop("MPLBACKEND", None)
+    os.chdir(data if os.path.isdir(data) else package)
+    try:
+        yield
+    finally:
+        os.chdir(here)
+        if backend is not None:
+            os.environ["MPLBACKEND"] = backend
+
+
 def _literal(text: str) -> str:
     """Return text that is shown as it stands: between dollars matplotlib would read a formula."""
-    return text.replace("$", r"\$")
+    return "\n".join(map(printable, text.split("\n"))).replace("$", r"\$")
 
 
 def _legend_lines(chart: Chart) -> int:
     return max(len(panel.series) for panel in chart.panels)
 
 
-def _note_lines(chart: Chart, width: float) -> int:
-    return sum(len(textwrap.wrap(note, int(width * 14))) for note in chart.notes)
+def _note_lines(notes: Sequence[str], width: float) -> int:
+    return sum(len(textwrap.wrap(note, int(width * 14))) for note in notes)
 
 
 def _places(figure: Any, count: int) -> list[Any]:
@@ -96,7 +152,7 @@ def _draw_panel(axes: Any, panel: Panel, looks: dict[str, int]) -> None:
     if panel.title:
         axes.set_title(panel.title, fontsize=10, loc="left")
     for place, series in enumerate(panel.series):
-        if series.best and series.label == "best guarantee":
+        if series.best and series.label == ENVELOPE:
             _line(axes, series, panel.y, color="#BBBBBB", linewidth=6.0, solid_capstyle="round", zorder=1.5)
             continue
         look = looks.setdefault(series.label.partition(":")[0], place)
@@ -154,7 +210,39 @@ def _set_low(axes: Any, panel: Panel) -> None:
         axes.set_ylim(low - margin, top + margin)
 
 
-def _write_under(figure: Any, chart: Chart, head: list[str], width: float) -> None:
-    """Write the fixed parameters and the remarks at the foot, where the layout leaves room for them."""
-    lines = [*head, *(line for note in chart.notes for line in textwrap.wrap(note, int(width * 14)))]
+def _write_under(figure: Any, head: list[str], notes: Sequence[str], width: float) -> None:
+    """Write the fixed parameters and the notes at the foot, where the layout leaves room for them."""
+    lines = [*head, *(line for note in notes for line in textwrap.wrap(note, int(width * 14)))]
     figure.supxlabel(_literal("\n".join(lines)), fontsize=8.5, color="#444444", x=0.01, ha="left")
+
+
+def _draw_bars(axes: Any, chart: Bars) -> None:
+    """Draw each bar from the left to the share of its limit, which is a line from top to bottom."""
+    ends = [_bar_end(bar.share, chart.log) for bar in chart.bars]
+    left = min((end for end in ends if end is not None), default=1.0) / 3.0 if chart.log else 0.0
+    for place, (bar, end) in enumerate(zip(chart.bars, ends, strict=True)):
+        colour = _VERDICTS[bar.status]
+        if end is not None:
+            axes.barh(place, end - left, left=left, height=0.62, color=colour)
+        shown = f"{MARKS[bar.status]:5}  {bar.text}".rstrip()
+        axes.annotate(
+            _literal(shown), (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=8.5, color=colour,
+            fontweight="normal" if bar.status == Status.PASSED else "bold", annotation_clip=False,
+        )  # fmt: skip
+    right = max([1.0, *(end for end in ends if end is not None)])
+    if chart.log:
+        axes.set_xscale("log")
+    axes.set_xlim(left, right * (2.0 if chart.log else 1.08))
+    axes.set_ylim(len(chart.bars) - 0.4, -0.6)
+    axes.set_yticks(range(len(chart.bars)), [_literal(bar.label) for bar in chart.bars], fontsize=8.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+    axes.axvline(1.0, color="#000000", linewidth=1.2, linestyle=(0, (4, 2)), zorder=3)
+    axes.set_xlabel("share of the limit that is used (1: all of it)")
+
+
+def _bar_end(share: float | None, log: bool) -> float | None:
+    """Return where a bar ends: on an axis in powers of ten not too far away, else not far past the limit."""
+    if share is None:
+        return None
+    return min(max(share, 10.0**-DECADES), 10.0**DECADES) if log else share

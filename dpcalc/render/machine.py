@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from dpcalc.inert import json_text, printable
 from dpcalc.report import Report
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""How a cell begins that a spreadsheet would run."""
 
 
 def render_json(report: Report) -> str:
     """Return the envelope as indented JSON."""
-    return json.dumps(report.to_dict(), indent=2, allow_nan=False) + "\n"
+    return json_text(report.to_dict(), 2) + "\n"
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""How a cell begins that a spreadsheet would run."""
 
 
 def render_jsonl(report: Report) -> str:
     """Return one line of JSON per case, each with the schema and command."""
     envelope = report.to_dict()
     head = {key: envelope[key] for key in ("schema", "dpcalc", "command")}
-    return "".join(json.dumps({**head, **case}, allow_nan=False) + "\n" for case in envelope["cases"])
+    return "".join(json_text({**head, **case}) + "\n" for case in envelope["cases"])
 
 
 def render_csv(report: Report) -> str:
@@ -37,6 +44,6 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    text = repr(value) if isinstance(value, float) else str(value).replace("\r", " ")
-    # A cell that a spreadsheet would run as a formula is quoted as text.
-    return "'" + text if isinstance(value, str) and text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    text = repr(value) if isinstance(value, float) else printable(str(value).replace("\r", " "))
+    # A formula is quoted as text.
+    return "'" + text if isinstance(value, str) and text.startswith(_FORMULA) else text

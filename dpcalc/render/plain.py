@@ -5,59 +5,60 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpcalc.render import training
-from dpcalc.render.text import (
+from dpcalc.render.comparison import assumption_lines, columns, obstacle_rows, rows
+from dpcalc.render.sentences import (
     certified_lines,
-    columns,
-    common_inputs,
-    detail_lines,
     headline,
     inputs_text,
-    legend_lines,
-    obstacle_rows,
     promise,
     released,
-    rows,
-    summary,
-    summary_tail,
+    shift_lines,
     tightness_text,
 )
-from dpcalc.report import Case, Report
+from dpcalc.render.summary import common_inputs, failed_gates, summary, summary_tail
+from dpcalc.report import Assertion, Case, Report
 
 
 def render(report: Report, precision: int = 6) -> str:
     """Return the report as plain text: one case in full, several in a table."""
     if len(report.cases) == 1:
         return _case(report.cases[0], precision) + "\n"
-    lines = [f"given: {common_inputs(report)}", "", *aligned(summary(report, precision)), "", *summary_tail(report)]
+    lines = [f"given: {common_inputs(report)}", "", *aligned(summary(report, precision)), ""]
+    lines += [*summary_tail(report), *failed_gates(report)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def _case(case: Case, precision: int) -> str:
     lines = [released(case), f"given: {inputs_text(case)}", "", *headline(case, precision)]
-    lines += ["", promise(case), *training_lines(case, precision), ""]
+    lines += ["", promise(case), *_training_lines(case, precision), ""]
     lines += aligned([columns(case), *rows(case, precision)])
-    lines += tail_lines(case, precision)
+    lines += [*tail_lines(case, precision), *map(gate_line, case.assertions)]
     lines += ["", *aligned(obstacle_rows(case))] if case.obstacles else []
     return "\n".join(line.rstrip() for line in lines)
 
 
-def training_lines(case: Case, precision: int) -> list[str]:
-    """Return what a run that was carried out came to, if one was."""
+def _training_lines(case: Case, precision: int) -> list[str]:
+    warning, lines = training.warning(case), measured_lines(case, precision)
+    return ["", *([warning] if warning else []), *lines] if lines else []
+
+
+def measured_lines(case: Case, precision: int) -> list[str]:
+    """Return what a run that was carried out came to, if one was, and the table of its metrics."""
     if not case.training:
         return []
-    warned = [training.warning(case)] if training.warning(case) else []
-    table = aligned(training.rows(case, precision))
-    return ["", *warned, *training.lines(case, precision), "", *table]
+    return [*training.training_lines(case, precision), "", *aligned(training.metric_rows(case, precision))]
 
 
 def tail_lines(case: Case, precision: int) -> list[str]:
-    """Return what stands under the table: assumptions, details, tightness, notes, gates."""
-    lines = ["", *legend_lines(case), "", *detail_lines(case, precision), *certified_lines(case)]
+    """Return what stands under the table: assumptions, details, tightness, notes."""
+    lines = ["", *assumption_lines(case), "", *shift_lines(case), *certified_lines(case)]
     lines += [tightness_text(case, precision)] if case.tightness else []
-    lines += [f"note: {note}" for note in case.notes]
-    for a in case.assertions:
-        lines.append(f"{'pass' if a.passed else 'FAIL'}: {a.text} (value {a.value}, slack {a.slack})")
-    return lines
+    return [*lines, *(f"note: {note}" for note in case.notes)]
+
+
+def gate_line(gate: Assertion) -> str:
+    """Return the verdict on a gate."""
+    return f"{'pass' if gate.passed else 'FAIL'}: {gate.text} (value {gate.value}, slack {gate.slack})"
 
 
 def aligned(table: Sequence[tuple[str, ...]]) -> list[str]:

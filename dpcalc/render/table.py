@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
-from dpcalc.render.plain import tail_lines, training_lines
-from dpcalc.render.text import (
-    columns,
-    common_inputs,
-    headline,
-    inputs_text,
-    obstacle_rows,
-    promise,
-    released,
-    rows,
-    summary,
-    summary_tail,
-)
+from dpcalc.inert import printable
+from dpcalc.render import training
+from dpcalc.render.comparison import columns, obstacle_rows, rows
+from dpcalc.render.plain import gate_line, measured_lines, tail_lines
+from dpcalc.render.sentences import headline, inputs_text, promise, released
+from dpcalc.render.summary import common_inputs, failed_gates, summary, summary_tail
 from dpcalc.report import Case, Report
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
+
+_BAD = "bold red"
 
 
 def render(report: Report, precision: int = 6, *, stream: IO[str] | None = None, color: bool | None = None) -> str:
@@ -40,52 +36,65 @@ def render(report: Report, precision: int = 6, *, stream: IO[str] | None = None,
 
 def _summary(console: Console, report: Report, precision: int) -> None:
     from rich.table import Table
-    from rich.text import Text
 
-    console.print(Text(f"given: {common_inputs(report)}", style="dim"))
+    console.print(_text(f"given: {common_inputs(report)}", style="dim"))
     console.print()
     head, *body = summary(report, precision)
     table = Table(show_edge=False, pad_edge=False)
     for name in head:
         table.add_column(name, overflow="fold")
     for row in body:
-        table.add_row(*map(Text, row))
+        table.add_row(*map(_text, row))
     console.print(table)
     console.print()
     for line in summary_tail(report):
-        console.print(Text(line, style="bold red" if line.startswith("FAIL") else ""))
+        console.print(_text(line))
+    for line in failed_gates(report):
+        console.print(_text(line, style=_BAD))
 
 
 def _case(console: Console, case: Case, precision: int) -> None:
     from rich.table import Table
-    from rich.text import Text
 
-    console.print(Text(released(case)))
-    console.print(Text(f"given: {inputs_text(case)}", style="dim"))
+    console.print(_text(released(case)))
+    console.print(_text(f"given: {inputs_text(case)}", style="dim"))
     console.print()
     for line in headline(case, precision):
-        console.print(Text(line, style="bold green"))
+        console.print(_text(line, style="bold green"))
     console.print()
-    console.print(Text(promise(case)))
-    for line in training_lines(case, precision):
-        console.print(Text(line, style="bold red" if line.startswith("NOT PRIVATE") else ""))
+    console.print(_text(promise(case)))
+    if case.training:
+        console.print()
+        if warning := training.warning(case):
+            console.print(_text(warning, style=_BAD))
+        for line in measured_lines(case, precision):
+            console.print(_text(line))
     table = Table(show_edge=False, pad_edge=False)
     for name in columns(case):
         table.add_column(name, overflow="fold", no_wrap=name in ("", "value", "kind"))
     for row, result in zip(rows(case, precision), case.results, strict=True):
         style = "bold" if result.best else ("" if result.guarantee else "dim")
-        table.add_row(*map(Text, row), style=style)
+        table.add_row(*map(_text, row), style=style)
     console.print()
     console.print(table)
     for line in tail_lines(case, precision):
-        console.print(Text(line, style="bold red" if line.startswith("FAIL") else ""))
+        console.print(_text(line))
+    for gate in case.assertions:
+        console.print(_text(gate_line(gate), style="" if gate.passed else _BAD))
     if case.obstacles:
         head, *body = obstacle_rows(case)
         others = Table(show_edge=False, pad_edge=False, title_justify="left", style="dim")
         for name in head:
             others.add_column(name, overflow="fold")
         for cells in body:
-            others.add_row(*map(Text, cells))
+            others.add_row(*map(_text, cells))
         console.print()
         console.print(others)
     console.print()
+
+
+def _text(text: str, style: str = "") -> Text:
+    """Return a line as rich shows it: as it stands, but for what would steer the terminal."""
+    from rich.text import Text
+
+    return Text(printable(text), style=style)

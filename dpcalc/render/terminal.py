@@ -6,7 +6,8 @@ import math
 import re
 import textwrap
 
-from dpcalc.render.chart import Axis, Chart, Panel, Series
+from dpcalc.inert import printable
+from dpcalc.render.chart import ENVELOPE, Axis, Chart, Panel, Series
 
 MARKS = "*o+x#@%&"
 _COLOURS = ("blue", "red", "green", "magenta", "orange", "cyan", "white", "gray")
@@ -19,11 +20,11 @@ _COLOUR_CODES = re.compile(r"\x1b\[[0-9;]*m")
 def draw(chart: Chart, width: int = 80, *, color: bool = False, unicode: bool = False) -> str:
     """Return the chart's panels one below the other, ``width`` characters wide; ASCII unless ``unicode``."""
     width = max(width, 40)
-    lines = [*textwrap.wrap(chart.title, width), *textwrap.wrap(chart.subtitle, width)]
+    lines = [line for text in (chart.title, chart.subtitle) for line in textwrap.wrap(printable(text), width)]
     for panel in chart.panels:
         lines += ["", *_panel(panel, width, color)]
     for note in chart.notes:
-        lines += textwrap.wrap(f"note: {note}", width)
+        lines += textwrap.wrap(printable(f"note: {note}"), width)
     text = "\n".join(line.rstrip() for line in lines) + "\n"
     return text if unicode else text.translate(_FRAME)
 
@@ -31,7 +32,7 @@ def draw(chart: Chart, width: int = 80, *, color: bool = False, unicode: bool = 
 def _panel(panel: Panel, width: int, color: bool) -> list[str]:
     import plotext
 
-    shown = [curve for curve in panel.series if curve.label != "best guarantee"]
+    shown = [curve for curve in panel.series if curve.label != ENVELOPE]
     curves = [_points(series, panel) for series in shown]
     xs = [x for points in curves for x, _ in points]
     ys = [y for points in curves for _, y in points]
@@ -47,19 +48,19 @@ def _panel(panel: Panel, width: int, color: bool) -> list[str]:
             plotext.scatter(*map(list, zip(*points, strict=True)), marker=_mark(number), color=colour)
     plotext.xticks(*_ticks(min(xs), max(xs), panel.x))
     plotext.yticks(*_ticks(min(ys), max(ys), panel.y))
-    plotext.xlabel(panel.x.label)
+    plotext.xlabel(printable(panel.x.label))
     canvas = plotext.build()
     if not color:
         canvas = _COLOUR_CODES.sub("", canvas)
     head = f"{panel.title}: {panel.y.label}" if panel.title else panel.y.label
-    lines = [head, *canvas.rstrip("\n").split("\n")]
+    lines = [printable(head), *canvas.rstrip("\n").split("\n")]
     if len(shown) > 1 or panel.title:
         lines += [f"  {_mark(number)} {_label(series)}" for number, series in enumerate(shown)]
     return lines
 
 
 def _label(series: Series) -> str:
-    return f"{series.label}, the best guarantee" if series.best else series.label
+    return printable(f"{series.label}, the best guarantee" if series.best else series.label)
 
 
 def _mark(number: int) -> str:
@@ -81,7 +82,7 @@ def _place(value: float, axis: Axis) -> float:
 
 
 def _ticks(low: float, high: float, axis: Axis) -> tuple[list[float], list[str]]:
-    """Return a few places from end to end and what is written there."""
+    """Return a few places from end to end of an axis, and their labels."""
     first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)
     if axis.log and last - first >= 2:
         places = [float(decade) for decade in range(first, last + 1, -(-(last - first) // (_TICKS + 1)))]

@@ -1,12 +1,9 @@
-"""What is said of a run that was carried out: its metrics beside those of the non-private fit."""
+"""The lines on a run that was trained: its metrics beside those of the non-private fit, and what they do not cover."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from dpcalc.render.text import number
-from dpcalc.report import Case, Report
+from dpcalc.render.numbers import Side, number
+from dpcalc.report import PARTS, Case, Report
 
 _NAMES = {"accuracy": "accuracy", "rmse": "RMSE", "r2": "R2", "loss": "mean loss", "excess_risk": "excess risk"}
 _RISKS = {
@@ -29,32 +26,36 @@ def kept_bounds(case: Case) -> str:
         return ""
     norm = "1-norm" if case.training["norm"] == 1 else "Euclidean norm"
     return (
-        f" Rows of the training data are shortened to {norm} at most {number(bound, side='as given')} by a rule that "
-        "does not depend on the data."
+        f" Rows of the training data are shortened to {norm} at most {number(bound, side=Side.AS_GIVEN)} by a rule "
+        "that does not depend on the data."
     )
 
 
-def rows(case: Case, precision: int) -> list[tuple[str, ...]]:
+def metric_rows(case: Case, precision: int) -> list[tuple[str, ...]]:
     """Return the table of metrics: the private model (of replicas the median and the range) and the non-private fit."""
     training = case.training
     if not training:
         return []
-    parts = [part for part in ("train", "test") if part in training["metrics"]]
+    parts = [part for part in PARTS if part in training["metrics"]]
     body = []
     for name, label in _NAMES.items():
-        for model, text in (("metrics", "private"), ("non_private", "non-private")):
-            cells = [_cell(training, model, part, name, precision) for part in parts]
+        for model, text in ((_METRICS, "private"), ("non_private", "non-private")):
+            cells = [_cell(case, model, part, name, precision) for part in parts]
             if any(cells):
                 body.append((label, text, *cells))
     return [("", "", *(f"{part} ({training[_COUNTS[part]]} records)" for part in parts)), *body]
 
 
+_METRICS = "metrics"
+"""The field of what was measured of the private model."""
+
 _COUNTS = {"train": "records", "test": "test_records"}
 
 
-def _cell(training: Mapping[str, Any], model: str, part: str, name: str, precision: int) -> str:
-    spread = training.get("quantiles", {}).get(part, {}).get(name) if model == "metrics" else None
-    if spread:
+def _cell(case: Case, model: str, part: str, name: str, precision: int) -> str:
+    training = case.training or {}
+    spread = training.get("quantiles", {}).get(part, {}).get(name) if model == _METRICS else None
+    if spread and None not in spread:
         low, *_, high = spread
         middle = spread[len(spread) // 2]
         return f"{number(middle, precision)} [{number(low, precision)}, {number(high, precision)}]"
@@ -62,42 +63,51 @@ def _cell(training: Mapping[str, Any], model: str, part: str, name: str, precisi
     return "" if value is None else number(value, precision)
 
 
-def lines(case: Case, precision: int) -> list[str]:
+def _counted(case: Case) -> str:
+    """Return what was counted in the records."""
+    training = case.training or {}
+    total = training["records"] + training["test_records"]
+    counts = f"{training['rows_clipped']} of {total} rows shortened"
+    if training["labels_clipped"]:
+        counts += f", {training['labels_clipped']} targets cut"
+    return counts + (f", {training['unreadable']} cells no finite number" if training["unreadable"] else "")
+
+
+def training_lines(case: Case, precision: int) -> list[str]:
     """Return what stands above and below the table of metrics."""
     training = case.training
     if not training:
         return []
     runs = f"{training['replicas']} runs" if "replicas" in training else "trained"
     features = f"{training['dimension']} columns" + (", one of them constant" if training["intercept"] else "")
-    told = [f"{runs}: {training['steps']} steps on {training['records']} records of {features}"]
-    clipped = training["rows_clipped"]
-    total = training["records"] + training["test_records"]
-    told[0] += f"; {clipped} of {total} rows shortened; noise: {training['noise_source']}"
+    steps = f"{training['steps']} steps on {training['records']} records of {features}"
+    lines = [f"{runs}: {steps}; noise: {training['noise_source']}"]
     if "quantiles" in training:
         probabilities = training["quantiles"]["probabilities"]
-        told.append(f"median [{probabilities[0]:.0%}, {probabilities[-1]:.0%} quantiles] over the runs")
+        lines.append(f"median [{probabilities[0]:.0%}, {probabilities[-1]:.0%} quantiles] over the runs")
     bound = training["excess_risk_bound"]
     if bound:
-        value = number(bound["value"], precision, "up")
+        value = number(bound["value"], precision, Side.UP)
         empty = ", vacuous" if bound["vacuous"] else ""
-        told.append(f"{_RISKS[bound['quantity']]} <= {value} ({bound['bound']}{empty})")
+        lines.append(f"{_RISKS[bound['quantity']]} <= {value} ({bound['bound']}{empty})")
     else:
-        told.append(f"excess risk: {training['excess_risk_bound_because']}")
-    return told
+        lines.append(f"excess risk: {training['excess_risk_bound_because']}")
+    lines.append(f"{training['metrics_are']}:")
+    return [*lines, *(f"  {line}" for line in (_counted(case), *training["remarks"]))]
 
 
 def summary_names(report: Report) -> tuple[str, ...]:
     """Return the metrics that a summary of several cases shows: (part, metric) joined by a blank."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for case in report.cases:
         metrics = (case.training or {}).get("metrics", {})
         part = "test" if "test" in metrics else "train"
         for name in ("accuracy", "rmse"):
             if name in metrics.get(part, {}):
-                found[f"{part} {name}"] = None
+                names[f"{part} {name}"] = None
         if metrics:
-            found["train excess_risk"] = None
-    return tuple(found)
+            names["train excess_risk"] = None
+    return tuple(names)
 
 
 def summary_cells(case: Case, names: tuple[str, ...], precision: int) -> tuple[str, ...]:
@@ -105,4 +115,4 @@ def summary_cells(case: Case, names: tuple[str, ...], precision: int) -> tuple[s
     if not case.training:
         return tuple("" for _ in names)
     pairs = [name.partition(" ") for name in names]
-    return tuple(_cell(case.training, "metrics", part, metric, min(precision, 4)) for part, _, metric in pairs)
+    return tuple(_cell(case, _METRICS, part, metric, min(precision, 4)) for part, _, metric in pairs)

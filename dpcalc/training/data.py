@@ -2,36 +2,46 @@
 
 A table is one float64 array of shape (n, d + 1) whose last column is the target; it is read into place and changed in
 place, some rows at a time, so that the data is in memory about once. Files are untrusted: nothing is evaluated,
-unpickled or fetched. What stands in an error message comes from the records: it is for whoever holds them.
+unpickled or fetched. What is refused is refused for the shape of a table, the names and the types of its columns, which
+count as public, and never for what a record holds (`dpcalc.training.cells`).
 """
 
 from __future__ import annotations
 
-import csv
+import contextlib
+import itertools
 import math
 import os
-import stat
+import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcalc.errors import DpcalcError, SpecError
-from dpcalc.spec.numbers import parse_number
+from dpcalc.errors import SpecError
+from dpcalc.files import limits
+from dpcalc.files.arrays import damaged_as, map_array, open_archive, read_header, read_member
+from dpcalc.files.csv_lines import read_header as read_csv_header
+from dpcalc.files.csv_lines import read_rows, record_lines
+from dpcalc.files.paths import ProjectFile, ending
+from dpcalc.files.place import FileError, Place
+from dpcalc.files.reading import opened
+from dpcalc.model.numbers import parse_number
+from dpcalc.training.cells import NUMBERS, Labels, Lines, numbers
 
 Array = NDArray[np.float64]
 
-MAX_CELLS = 1 << 33
-MAX_LINE = 1 << 20
-MAX_RANGES = 1 << 22
+_NAMES = 100  # columns among which one that is spelt alike is looked for
 _BLOCK = 1 << 18  # cells looked at together
 _HUGE = 1e300  # stands for what the map takes beyond the range of a double
 _TINY = 1e-290
+_LARGE = 1e150  # of the bounds
 _ROOM = 1e-12  # by which clipped rows stay below their bound: more than rounding adds
 
-EXAMPLES = {"breast-cancer": ("diagnosis", "malignant", "logistic")}
+EXAMPLES = {"breast-cancer": ("diagnosis", Labels("malignant"), "logistic")}
 """The shipped tables: target, the label that counts as +1, and the loss that suits."""
 
 
@@ -39,7 +49,7 @@ class Table(NamedTuple):
     """Records as read.
 
     Attributes:
-        cells: shape (n, d + 1), float64, C-contiguous, finite; the target is last.
+        cells: shape (n, d + 1), float64, C-contiguous; nan for what is no finite number; the target is last.
         names: of the d + 1 columns.
     """
 
@@ -53,14 +63,13 @@ class Prepared(NamedTuple):
     Attributes:
         features: shape (n, d), C-contiguous; |x| <= feature_bound in every row.
         labels: shape (n,).
-        clipped: how many rows were shortened: known from the records, and covered by no guarantee.
-        labels_clipped: how many labels were.
+        counts: rows_clipped, labels_clipped (shortened) and unreadable (cells that are no finite number): known from
+            the records, and covered by no guarantee.
     """
 
     features: Array
     labels: Array
-    clipped: int
-    labels_clipped: int
+    counts: Mapping[str, int]
 
 
 class Ranges(NamedTuple):
@@ -100,68 +109,75 @@ def example_file(name: str, ending: str = ".csv") -> str:
     return os.path.join(os.path.dirname(references.__file__), "data", name + ending)
 
 
-def read(path: str, *, target: str | None = None, positive: str | None = None, ignore: Sequence[str] = ()) -> Table:
+def read(path: str, *, target: str | None = None, labels: Labels = NUMBERS, ignore: Sequence[str] = ()) -> Table:
     """Return the table in a file.
 
     Args:
         path: .csv with a header; .npy, a matrix or named fields (memory-mapped); .npz with arrays X and y; .parquet.
         target: name of the target column, or its number from 1 on in a matrix; the last column by default.
-        positive: the label that becomes +1 (the one other label becomes -1); None where labels are numbers.
+        labels: what the target's cells mean.
         ignore: columns to leave out.
 
     Raises:
-        SpecError: it cannot be read; a cell is missing, no number or not finite (with its row and column); the columns
-            asked for are not there; .parquet without pyarrow.
+        SpecError: it cannot be read; the columns asked for are not there, or are of a type that holds no numbers;
+            .parquet without pyarrow. What a record holds is no reason.
     """
-    readers: dict[str, Callable[[str, _Wanted], Table]] = {
+    readers: dict[str, Callable[[IO[bytes], _Wanted], Table]] = {
         ".csv": _read_csv, ".npy": _read_npy, ".npz": _read_npz, ".parquet": _read_parquet,
     }  # fmt: skip
-    reader = readers.get(os.path.splitext(path)[1].lower())
+    reader = readers.get(ending(path))
     if reader is None:
         raise SpecError(f"{path}: unknown kind of data file", "use a name that ends in " + ", ".join(readers))
+    with opened(path) as stream, _unquoted(path):
+        return reader(stream, _Wanted(path, target, labels, tuple(ignore)))
+
+
+@contextlib.contextmanager
+def _unquoted(path: str) -> Iterator[None]:
+    """Let no error say what stands in a file that a recipe names: whoever sees the error may not see the records."""
     try:
-        if not _is_regular(path):
-            raise SpecError(f"{path} is not a regular file", "give the path of a file")
-        table = reader(path, _Wanted(path, target, positive, tuple(ignore)))
-    except OSError as error:
+        yield
+    except SpecError as error:
+        if not isinstance(path, ProjectFile):
+            raise
+        message = error.discreet if isinstance(error, FileError) else f"{path} is not the table that the case describes"
         raise SpecError(
-            f"cannot read {path}: {error.strerror or error}", "check the path and its permissions"
+            message, "what is wrong is not shown, as it would quote the file: train on it at the prompt to see"
         ) from None
-    _refuse_not_finite(path, table)
-    return table
 
 
-def _is_regular(path: str) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)
-    except ValueError:  # a NUL, or what no file system encodes
-        raise SpecError(f"{path!r} is not a path", "give the path of a file") from None
-
-
-def of_arrays(features: Any, target: Any, *, positive: str | None = None) -> Table:
+def of_arrays(features: Any, target: Any, *, labels: Labels = NUMBERS) -> Table:
     """Return the table of features, shape (n, d), and a target, shape (n,): a copy.
 
     Raises:
-        SpecError: shapes or types are others, or a value is not finite.
+        SpecError: shapes are others.
     """
-    x, y = np.asarray(features), np.asarray(target)
+    x, y = _array(features), _array(target)
     if x.ndim != 2 or y.shape != x.shape[:1]:
         raise SpecError(f"features have shape {x.shape} and the target {y.shape}", "they must be (n, d) and (n,)")
-    _numeric("features", x.dtype)
-    y = _texts("the data", y)
     cells = _empty("the data", len(x), x.shape[1] + 1)
-    cells[:, :-1] = x
-    cells[:, -1] = _column("the data", y, "target", positive)
-    _one_negative("the data", y, positive)
-    table = Table(cells, (*(str(place) for place in range(1, x.shape[1] + 1)), "target"))
-    _refuse_not_finite("the data", table)
-    return table
+    for place in range(x.shape[1]):
+        cells[:, place] = NUMBERS.codes(x[:, place])
+    cells[:, -1] = labels.codes(y)
+    return Table(cells, (*(str(place) for place in range(1, x.shape[1] + 1)), "target"))
+
+
+def _array(values: Any) -> NDArray[Any]:
+    """Return an array, of a list one of objects: else a single word in it would change the type of all.
+
+    Raises:
+        SpecError: rows are of different lengths.
+    """
+    try:
+        return np.asarray(values, dtype=None if hasattr(values, "__array__") else object)
+    except ValueError:
+        raise SpecError("rows of the data have different lengths", "give every record one value per column") from None
 
 
 class _Wanted(NamedTuple):
     path: str
     target: str | None
-    positive: str | None
+    labels: Labels
     ignore: tuple[str, ...]
 
     def order(self, names: Sequence[str]) -> list[int]:
@@ -173,8 +189,9 @@ class _Wanted(NamedTuple):
         for name, count in Counter(names).most_common(1):
             if count > 1:
                 raise SpecError(f"{self.path}: column {name!r} is there twice", "rename one of the two")
-        last = self._place(self.target, names) if self.target is not None else len(names) - 1
-        ignored = {self._place(name, names) for name in self.ignore}
+        places = {name: place for place, name in enumerate(names)}
+        last = self._place(self.target, places) if self.target is not None else len(names) - 1
+        ignored = {self._place(name, places) for name in self.ignore}
         if last in ignored:
             raise SpecError(f"{self.path}: the target {names[last]!r} is to be ignored", "leave one of the two out")
         kept = [place for place in range(len(names)) if place != last and place not in ignored]
@@ -182,353 +199,221 @@ class _Wanted(NamedTuple):
             raise SpecError(f"{self.path} has no column beside the target", "a model needs a feature")
         return [*kept, last]
 
-    def _place(self, name: str, names: Sequence[str]) -> int:
-        if name in names:
-            return list(names).index(name)
+    def _place(self, name: str, places: Mapping[str, int]) -> int:
+        if name in places:
+            return places[name]
         import difflib
 
-        near = difflib.get_close_matches(name, names, n=1)
-        shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+        names = [known[:60] for known in itertools.islice(places, _NAMES)]
+        near = difflib.get_close_matches(name[:60], names, n=1)
+        shown = ", ".join(map(repr, names[:8])) + (", ..." if len(places) > 8 else "")
         raise SpecError(
-            f"{self.path} has no column {name!r}", f"did you mean {near[0]!r}?" if near else f"it has {shown}"
+            f"{self.path} has no column {name[:60]!r}", f"did you mean {near[0]!r}?" if near else f"it has {shown}"
         )
 
 
-def _blocks(rows: int, columns: int) -> Iterator[slice]:
-    step = max(1, _BLOCK // max(1, columns))
+def _blocks(rows: int, columns: int, cells: int = _BLOCK) -> Iterator[slice]:
+    step = max(1, cells // max(1, columns))
     return (slice(first, min(first + step, rows)) for first in range(0, rows, step))
 
 
 def _empty(path: str, rows: int, columns: int) -> Array:
     if not rows:
         raise SpecError(f"{path} has no records", "add some")
-    if rows * columns > MAX_CELLS:
-        raise SpecError(f"{path} has {rows} rows of {columns} columns; at most {MAX_CELLS} cells are read", "use fewer")
+    if rows * columns > limits.TABLE_CELLS:
+        raise SpecError(
+            f"{path} has {rows} rows of {columns} columns; at most {limits.TABLE_CELLS} cells are read", "use fewer"
+        )
     return np.empty((rows, columns))
-
-
-def _refuse_not_finite(path: str, table: Table) -> None:
-    for rows in _blocks(*table.cells.shape):
-        finite = np.isfinite(table.cells[rows])
-        if not finite.all():
-            row, column = np.argwhere(~finite)[0]
-            raise SpecError(
-                f"{path}: record {rows.start + row + 1}, column {table.names[column]!r} is "
-                f"{table.cells[rows.start + row, column]}",
-                "every value must be finite: fill missing values in by a rule, or leave the record out",
-            )
 
 
 # --- CSV --------------------------------------------------------------------------------------------------------------
 
 
-class _Labels:
-    """The labels of a text column as numbers: +1, -1, and nan for a third."""
-
-    def __init__(self, positive: str) -> None:
-        self.positive, self.number = positive, _number(positive)
-        self.codes: dict[str, float] = {}
-
-    def __call__(self, cell: str) -> float:
-        text = cell.strip().strip('"')
-        if text not in self.codes and len(self.codes) < 16:
-            same = text == self.positive or (self.number is not None and _number(text) == self.number)
-            taken = sum(code == -1.0 for code in self.codes.values())
-            self.codes[text] = 1.0 if same else (float("nan") if taken or not text else -1.0)
-        return self.codes.get(text, float("nan"))
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _read_csv(path: str, wanted: _Wanted) -> Table:
-    with open(path, encoding="utf-8-sig", newline="") as stream:
-        names = _header(path, stream)
+def _read_csv(stream: IO[bytes], wanted: _Wanted) -> Table:
+    path = wanted.path
+    names = read_csv_header(path, stream)
     order = wanted.order(names)
-    import warnings
-
-    ignored = sorted(set(range(len(names))) - set(order))
-    converters: dict[int | str, Callable[[str], Any]] = dict.fromkeys(ignored, _nothing)
-    if wanted.positive is not None:
-        converters[order[-1]] = _Labels(wanted.positive)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a file without rows
-            cells = np.loadtxt(
-                os.path.abspath(path), delimiter=",", skiprows=1, ndmin=2, comments=None, quotechar='"',
-                encoding="utf-8", converters=converters or None,
-            )  # fmt: skip
-    except (ValueError, UnicodeDecodeError):
-        raise _first_wrong(path, names, order, wanted.positive) from None
-    if not len(cells):
+    start = stream.tell()
+    count = sum(1 for _ in record_lines(stream, len(names)))
+    if not count:
         raise SpecError(f"{path} has a header but no records", "add some")
-    if cells.shape[1] != len(names) or not np.isfinite(cells).all():
-        raise _first_wrong(path, names, order, wanted.positive)
-    return Table(_chosen(cells, order), tuple(names[place] for place in order))
-
-
-def _nothing(cell: str) -> float:
-    """Return 0 for a cell of a column that is ignored."""
-    return 0.0
-
-
-def _header(path: str, stream: IO[str]) -> list[str]:
-    try:
-        line = stream.readline(MAX_LINE)
-    except UnicodeDecodeError:
-        raise SpecError(f"{path}:1: not UTF-8", "save the file as UTF-8") from None
-    if len(line) >= MAX_LINE:
-        raise SpecError(f"{path}:1: the line is longer than {MAX_LINE} characters", "write one record per line")
-    names = [name.strip() for name in next(csv.reader([line]), [])]
-    if not any(names):
-        raise SpecError(f"{path}: the first line is empty", "it must name the columns")
-    if all(_number(name) is not None for name in names):
-        raise SpecError(f"{path}: the first line holds numbers", "it must name the columns: add a header")
-    return names
-
-
-def _first_wrong(path: str, names: list[str], order: list[int], positive: str | None) -> SpecError:
-    """Return the error for the first cell that is not what it must be, found by reading again with care."""
-    labels = _Labels(positive) if positive is not None else None
-    csv.field_size_limit(MAX_LINE)
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as stream:
-            reader = csv.reader(stream)
-            next(reader)
-            for cells in reader:
-                wrong = _wrong(cells, names, order, labels) if cells else None
-                if wrong:
-                    return SpecError(f"{path}:{reader.line_num}: {wrong[0]}", wrong[1])
-    except UnicodeDecodeError:
-        return SpecError(f"{path} is not UTF-8", "save the file as UTF-8")
-    except csv.Error as error:
-        return SpecError(f"{path}:{reader.line_num}: {error}", "write one record per line, cells separated by commas")
-    return SpecError(f"{path} is not a table of numbers", "write one record per line, cells separated by commas")
-
-
-def _wrong(  # noqa: PLR0911 (one return a kind of mistake)
-    cells: list[str], names: list[str], order: list[int], labels: _Labels | None
-) -> tuple[str, str] | None:
-    if len(cells) != len(names):
-        return f"{len(cells)} values for {len(names)} columns", "every record needs one value per column"
-    for place in order:
-        name, cell = names[place], cells[place].strip()
-        if not cell:
-            hint = "fill missing values in by a rule, or leave the record out"
-            return f"column {name!r}: the value is missing", hint
-        if labels is not None and place == order[-1]:
-            if np.isnan(labels(cell)):
-                known = ", ".join(repr(label) for label in list(labels.codes)[:-1])
-                if 1.0 not in labels.codes.values():
-                    return f"column {name!r}: {cell[:40]!r} beside {known}, not {labels.positive!r}", "see --positive"
-                return f"column {name!r}: a third label {cell[:40]!r} beside {known}", "there must be two labels"
-            continue
-        value = _number(cell)
-        if value is None or "_" in cell:
-            hint = f"encode it as a number, or --ignore {name}"
-            if place == order[-1]:
-                hint = f"say which label counts as +1, for example --positive {cell[:40]}"
-            return f"column {name!r}: {cell[:40]!r} is not a number", hint
-        if not np.isfinite(value):
-            return f"column {name!r} is {cell}", "every value must be finite"
-    return None
+    cells = _empty(path, count, len(order))
+    stream.seek(start)
+    reader, lines = Lines(len(names), order, wanted.labels), record_lines(stream, len(names))
+    for rows in _blocks(count, len(names), _BLOCK // 8):  # texts take more room
+        block = list(islice(lines, rows.stop - rows.start))
+        if len(block) < rows.stop - rows.start:
+            raise SpecError(f"{path} changed while it was read", "try again")
+        cells[rows] = reader.rows(block)
+    return Table(cells, tuple(names[place] for place in order))
 
 
 # --- numpy and Parquet ------------------------------------------------------------------------------------------------
 
 
-def _read_npy(path: str, wanted: _Wanted) -> Table:
-    found = _loaded(path, lambda: np.lib.format.open_memmap(path, mode="r"))
-    if found.dtype.names is None:
-        if found.ndim != 2:
-            raise SpecError(f"{path} has shape {found.shape}", "it must be a matrix: one row per record")
-        names = [str(place) for place in range(1, found.shape[1] + 1)]
-        order = wanted.order(names)
-        _numeric(path, found.dtype)
-        cells = _empty(path, len(found), len(order))
-        for rows in _blocks(*found.shape):
-            cells[rows] = found[rows][:, order]
-        _signed(path, cells[:, -1], wanted.positive)
-        return Table(cells, tuple(names[place] for place in order))
-    names = list(found.dtype.names)
+def _read_npy(stream: IO[bytes], wanted: _Wanted) -> Table:
+    path = wanted.path
+    with _damaged(path):
+        array = map_array(stream)
+    return _of_matrix(array, wanted) if array.dtype.names is None else _of_fields(array, array.dtype.names, wanted)
+
+
+def _of_matrix(matrix: NDArray[Any], wanted: _Wanted) -> Table:
+    path = wanted.path
+    if matrix.ndim != 2:
+        raise SpecError(f"{path} has shape {matrix.shape}", "it must be a matrix: one row per record")
+    names = _numbered(path, matrix.shape)
     order = wanted.order(names)
-    if found.ndim != 1:
-        raise SpecError(f"{path} has shape {found.shape}", "named fields must be one-dimensional: one row per record")
-    cells = _empty(path, len(found), len(order))
-    for place, column in enumerate(order[:-1]):
-        for rows in _blocks(len(found), 1):
-            cells[rows, place] = _column(path, found[names[column]][rows], names[column], None)
-    target = _texts(path, found[names[order[-1]]])
-    cells[:, -1] = _column(path, target, names[order[-1]], wanted.positive)
-    _one_negative(path, target, wanted.positive)
+    _numeric(path, matrix.dtype)
+    cells = _empty(path, len(matrix), len(order))
+    for rows in _blocks(*matrix.shape):
+        cells[rows] = numbers(matrix[rows][:, order])
+    cells[:, -1] = wanted.labels.codes(cells[:, -1])
     return Table(cells, tuple(names[place] for place in order))
 
 
-def _read_npz(path: str, wanted: _Wanted) -> Table:
-    """Return features X, shape (n, d), and target y, shape (n,); X is read in blocks."""
-    import zipfile
-    from functools import partial
+def _of_fields(array: NDArray[Any], names: Sequence[str], wanted: _Wanted) -> Table:
+    path = wanted.path
+    order = wanted.order(names)
+    if array.ndim != 1:
+        raise SpecError(f"{path} has shape {array.shape}", "named fields must be one-dimensional: one row per record")
+    cells = _empty(path, len(array), len(order))
+    for place, column in enumerate(order):
+        rule = wanted.labels if place == len(order) - 1 else NUMBERS
+        for rows in _blocks(len(array), 1):
+            cells[rows, place] = _column(path, array[names[column]][rows], names[column], rule)
+    return Table(cells, tuple(names[place] for place in order))
 
+
+def _numbered(path: str, shape: tuple[int, ...]) -> list[str]:
+    """Return the names of columns that have none: their numbers."""
+    if not shape[0]:
+        raise Place(path).error("no records", "add some")
+    if shape[1] > limits.TABLE_COLUMNS:
+        raise Place(path).error(f"{shape[1]} columns; at most {limits.TABLE_COLUMNS} are read", "use fewer")
+    return [str(place) for place in range(1, shape[1] + 1)]
+
+
+def _read_npz(stream: IO[bytes], wanted: _Wanted) -> Table:
+    """Return features X, shape (n, d), and target y, shape (n,); X is read in blocks."""
+    path = wanted.path
     if wanted.target is not None:
         raise SpecError(f"{path}: an .npz file has its target in y", "leave out --target")
-    archive = _loaded(path, lambda: zipfile.ZipFile(path))
+    with _damaged(path):
+        archive = open_archive(path, stream)
     with archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-        if set(members) != {"X", "y"}:
-            raise SpecError(
-                f"{path} holds {', '.join(sorted(members)[:8]) or 'nothing'}",
-                "save it with numpy.savez(file, X=features, y=target)",
-            )
-        with _loaded(path, lambda: archive.open(members["y"])) as stream:
-            shape, _, dtype = _loaded(path, lambda: _array_header(stream, members["y"].file_size))
-            if math.prod(shape) > MAX_CELLS:
-                raise SpecError(f"{path}: y has shape {shape}", "use fewer records")
-            y = _texts(
-                path,
-                _loaded(
-                    path, lambda: np.frombuffer(stream.read(math.prod(shape) * dtype.itemsize), dtype).reshape(shape)
-                ),
-            )
-        with _loaded(path, lambda: archive.open(members["X"])) as stream:
-            shape, fortran, dtype = _loaded(path, lambda: _array_header(stream, members["X"].file_size))
-            if len(shape) != 2 or y.shape != shape[:1]:
-                raise SpecError(f"{path}: X has shape {shape} and y {y.shape}", "they must be (n, d) and (n,)")
-            _numeric(path, dtype)
-            if fortran:
-                raise SpecError(f"{path}: X is stored by columns", "save numpy.ascontiguousarray(X)")
-            names = [str(place) for place in range(1, shape[1] + 1)]
-            order = wanted.order([*names, "y"])
-            cells = _empty(path, shape[0], len(order))
-            for rows in _blocks(*shape):
-                size = (rows.stop - rows.start) * shape[1] * dtype.itemsize
-                raw = _loaded(path, partial(stream.read, size))
-                if len(raw) != size:
-                    raise SpecError(f"{path} ends early", "save it again")
-                block = np.frombuffer(raw, dtype).reshape(-1, shape[1])
-                cells[rows, :-1] = block if len(order) == shape[1] + 1 else block[:, order[:-1]]
-    cells[:, -1] = _column(path, y, "y", wanted.positive)
-    _one_negative(path, y, wanted.positive)
-    return Table(cells, tuple([*names, "y"][place] for place in order))
+        _check_members(path, members)
+        with _damaged(path):
+            y = read_member(archive, members["y"])
+        with _damaged(path):
+            member = archive.open(members["X"])
+        with member:
+            return _of_parts(member, members["X"].file_size, y, wanted)
 
 
-def _array_header(stream: Any, size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return shape, whether by columns, and type of an array in a member of ``size`` bytes.
-
-    Raises:
-        ValueError: so many bytes cannot hold it, or it is no array.
-    """
-    version = np.lib.format.read_magic(stream)
-    reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = reader(stream)
-    if math.prod(shape) * dtype.itemsize > size:
-        raise ValueError(shape)
-    return shape, fortran, dtype
+def _check_members(path: str, members: Mapping[str, zipfile.ZipInfo]) -> None:
+    if set(members) != {"X", "y"}:
+        raise SpecError(
+            f"{path} holds {', '.join(sorted(members)[:8]) or 'nothing'}",
+            "save it with numpy.savez(file, X=features, y=target)",
+        )
+    for info in members.values():
+        if info.file_size > max(limits.UNPACKED_BYTES, limits.UNPACKED_RATIO * info.compress_size):
+            raise Place(path).error(f"it would unpack to {info.file_size} bytes", "save it with numpy.savez")
 
 
-def _read_parquet(path: str, wanted: _Wanted) -> Table:
+def _of_parts(features: IO[bytes], room: int, target: NDArray[Any], wanted: _Wanted) -> Table:
+    path = wanted.path
+    with _damaged(path):
+        shape, by_columns, dtype, _ = read_header(features, room)
+    if len(shape) != 2 or target.shape != shape[:1]:
+        raise SpecError(f"{path}: X has shape {shape} and y {target.shape}", "they must be (n, d) and (n,)")
+    _numeric(path, dtype)
+    if by_columns:
+        raise SpecError(f"{path}: X is stored by columns", "save numpy.ascontiguousarray(X)")
+    names = [*_numbered(path, shape), "y"]
+    order = wanted.order(names)
+    cells = _empty(path, shape[0], len(order))
+    for rows in _blocks(*shape):
+        size = (rows.stop - rows.start) * shape[1] * dtype.itemsize
+        with _damaged(path):
+            raw = features.read(size)
+        if len(raw) != size:
+            raise SpecError(f"{path} ends early", "save it again")
+        block = np.frombuffer(raw, dtype).reshape(-1, shape[1])
+        cells[rows, :-1] = numbers(block if len(order) == len(names) else block[:, order[:-1]])
+    cells[:, -1] = _column(path, target, "y", wanted.labels)
+    return Table(cells, tuple(names[place] for place in order))
+
+
+def _read_parquet(stream: IO[bytes], wanted: _Wanted) -> Table:
+    path = wanted.path
     try:
+        import pyarrow
         from pyarrow import parquet
     except ImportError:
         raise SpecError("Parquet files need pyarrow", "pip install 'dpcalc[parquet]'") from None
-    file = _loaded(path, lambda: parquet.ParquetFile(path))
+    with _damaged(path):
+        file = parquet.ParquetFile(stream)
     names = list(file.schema_arrow.names)
     order = wanted.order(names)
     cells = _empty(path, file.metadata.num_rows, len(order))
-    first, labels = 0, set()
-    chosen = [names[place] for place in order]
-    for batch in file.iter_batches(columns=chosen, batch_size=max(1, _BLOCK // len(order))):
+    first, chosen = 0, [names[place] for place in order]
+    for batch in _batches(path, file, chosen):
+        if first + len(batch) > len(cells):
+            raise Place(path).error("more records than the file says", "save it again")
         for place, name in enumerate(chosen):
-            column, last = batch.column(batch.schema.names.index(name)), place == len(order) - 1
-            if column.null_count:
-                row = first + column.is_null().to_pylist().index(True)
-                raise SpecError(
-                    f"{path}: record {row + 1}, column {name!r}: the value is missing",
-                    "fill missing values in by a rule, or leave the record out",
-                )
-            values = column.to_numpy(zero_copy_only=False)
-            values = values.astype(str) if values.dtype.kind == "O" else values
-            cells[first : first + len(values), place] = _column(path, values, name, wanted.positive if last else None)
-            if last and wanted.positive is not None:
-                labels.update(np.unique(values)[:3].tolist())
+            rule = wanted.labels if place == len(order) - 1 else NUMBERS
+            column = batch.column(batch.schema.names.index(name))
+            # By the type in the schema: nulls, too, would change that of the values.
+            if pyarrow.types.is_primitive(column.type) and not pyarrow.types.is_temporal(column.type):
+                column = column.cast(pyarrow.float64(), safe=False)
+            cells[first : first + len(column), place] = _column(path, column.to_numpy(False), name, rule)
         first += len(batch)
-    _one_negative(path, np.array(sorted(labels)), wanted.positive)
     return Table(cells, tuple(chosen))
 
 
-def _column(path: str, values: NDArray[Any], name: str, positive: str | None) -> Array:
-    """Return a column as numbers; with ``positive``, +1 where it is that label and -1 elsewhere."""
-    if positive is not None and values.dtype.kind == "U" and values.ndim == 1:
-        return np.where(values == positive, 1.0, -1.0)
-    if values.ndim != 1 or values.dtype.kind not in "fiub":
+def _batches(path: str, file: Any, columns: list[str]) -> Iterator[Any]:
+    """Yield the records of a Parquet file, some at a time."""
+    batches = file.iter_batches(columns=columns, batch_size=max(1, _BLOCK // len(columns)))
+    while True:
+        with _damaged(path):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
+
+
+def _column(path: str, values: NDArray[Any], name: str, labels: Labels) -> Array:
+    """Return a column as numbers.
+
+    Raises:
+        SpecError: it is of a type that holds none, and no target with a named label.
+    """
+    kinds = "fiub" if labels.positive is None else "fiubUSO"
+    if values.ndim != 1 or values.dtype.kind not in kinds:
         raise SpecError(
-            f"{path}: column {name!r} is of type {values.dtype}",
-            f"encode it as numbers, or --ignore {name}; for a target of two words, say which one is --positive",
+            f"{path}: column {name!r} holds {_KINDS.get(values.dtype.kind, 'no numbers')}",
+            f"encode it as numbers, or --ignore {name}; for a target of words, say which are its --labels",
         )
-    found = values.astype(np.float64)
-    _signed(path, found, positive)
-    return found
+    return labels.codes(values)
 
 
-def _texts(path: str, values: NDArray[Any]) -> NDArray[Any]:
-    """Return an array with bytes decoded to texts; others as they are."""
-    if values.dtype.kind != "S":
-        return values
-    try:
-        return np.char.decode(values, "utf-8")
-    except UnicodeDecodeError:
-        raise SpecError(f"{path}: a label is not UTF-8", "save the labels as texts") from None
-
-
-def _signed(path: str, target: Array, positive: str | None) -> None:
-    """Turn numbers into +1 where they are ``positive`` and -1 elsewhere, in place."""
-    if positive is None:
-        return
-    number = _number(positive)
-    if number is None:
-        raise SpecError(f"{path}: no label is {positive!r}: they are numbers", "give one of the numbers as --positive")
-    others = np.unique(target[target != number])
-    if len(others) > 1:
-        raise SpecError(
-            f"{path}: the labels are {positive}, {others[0]:g} and {others[1]:g}", "there must be two labels"
-        )
-    target[:] = np.where(target == number, 1.0, -1.0)
-
-
-def _one_negative(path: str, values: NDArray[Any], positive: str | None) -> None:
-    """Refuse a third label."""
-    if positive is None:
-        return
-    number = _number(positive)
-    others = [
-        value for value in np.unique(values).tolist()
-        if str(value) != positive and not (number is not None and _number(str(value)) == number)
-    ]  # fmt: skip
-    if len(others) > 1:
-        raise SpecError(f"{path}: the labels are {positive}, {others[0]} and {others[1]}", "there must be two labels")
+_KINDS = {"U": "texts", "S": "texts", "O": "texts", "c": "complex numbers", "M": "dates", "m": "durations"}
+"""Types in words: that of texts in full would tell how long the longest is."""
 
 
 def _numeric(path: str, dtype: np.dtype[Any]) -> None:
     if dtype.kind not in "fiub":
-        raise SpecError(f"{path} is of type {dtype}", "save real numbers")
+        raise SpecError(f"{path} holds {_KINDS.get(dtype.kind, 'no numbers')}", "save real numbers")
 
 
-def _loaded(path: str, load: Callable[[], Any]) -> Any:
-    """Return what ``load`` returns, or refuse the file: readers raise many things on damaged ones."""
-    import warnings
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return load()
-    except (OSError, MemoryError, DpcalcError):
-        raise
-    except Exception:
-        kind = os.path.splitext(path)[1]
-        raise SpecError(f"{path} is not a readable {kind} file of plain numbers", "save it again") from None
+def _damaged(path: str) -> contextlib.AbstractContextManager[None]:
+    """Refuse a file on which a library's reader fails."""
+    kind = os.path.splitext(path)[1]
+    return damaged_as(SpecError(f"{path} is not a readable {kind} file of plain numbers", "save it again"))
 
 
 # --- bounds -----------------------------------------------------------------------------------------------------------
@@ -542,30 +427,32 @@ def read_ranges(path: str, table: Table) -> Ranges:
     Raises:
         SpecError: it cannot be read, a feature is missing, or a name is unknown.
     """
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as stream:
-            text = stream.read(MAX_RANGES + 1)
-    except (OSError, ValueError) as error:
-        raise SpecError(f"cannot read {path}: {error}", "give a CSV file with the columns column,low,high") from None
-    lines = list(csv.reader(text.splitlines())) if len(text) <= MAX_RANGES else []
+    with opened(path) as stream, _unquoted(path):
+        return _ranges(path, stream, table)
+
+
+def _ranges(path: str, stream: IO[bytes], table: Table) -> Ranges:
+    lines = read_rows(stream, limits.RANGES_BYTES)
+    if lines is None:
+        raise SpecError(f"cannot read {path}", "give a CSV file with the columns column,low,high")
     if not lines or [name.strip() for name in lines[0]] != ["column", "low", "high"]:
         raise SpecError(f"{path}:1: the header must be column,low,high", "and then a line for every feature")
-    found: dict[str, tuple[float, float]] = {}
-    known = set(table.names)
+    ranges: dict[str, tuple[float, float]] = {}
+    names = set(table.names)
     for number, cells in enumerate(lines[1:], start=2):
         if not cells:
             continue
-        if len(cells) != 3 or cells[0] not in known or cells[0] in found:
+        if len(cells) != 3 or cells[0] not in names or cells[0] in ranges:
             raise SpecError(f"{path}:{number}: {','.join(cells)[:60]!r}", "each line: a column of the data, low, high")
         low, high = parse_number(cells[1].strip()), parse_number(cells[2].strip())
         if not low < high:
             raise SpecError(f"{path}:{number}: low is {low:g} and high is {high:g}", "low must be below high")
-        found[cells[0]] = (low, high)
-    missing = [name for name in table.names[:-1] if name not in found]
+        ranges[cells[0]] = (low, high)
+    missing = [name for name in table.names[:-1] if name not in ranges]
     if missing:
         raise SpecError(f"{path} has no range for {missing[0]!r}", "give a line for every feature")
-    pairs = np.array([found[name] for name in table.names[:-1]])
-    return Ranges(pairs[:, 0].copy(), pairs[:, 1].copy(), found.get(table.names[-1]))
+    pairs = np.array([ranges[name] for name in table.names[:-1]])
+    return Ranges(pairs[:, 0].copy(), pairs[:, 1].copy(), ranges.get(table.names[-1]))
 
 
 def prepared(
@@ -581,9 +468,11 @@ def prepared(
     """Return the records within their bounds; the table's array is overwritten.
 
     1. With ranges, every feature is mapped affinely, and the target too if it has a range.
-    2. Rows longer than B are shortened to it: x min(1, B/|x|). With an intercept, B/sqrt(2) takes the place of B and a
+    2. What is no finite number is 0 (so that a mapped value is the middle of its range).
+    3. Rows longer than B are shortened to it: x min(1, B/|x|). With an intercept, B/sqrt(2) takes the place of B and a
        constant column of B/sqrt(2) is appended (in the 1-norm, B/2), so that whole rows are within B.
-    3. Labels of a classification must be 0 and 1, or -1 and 1; others are cut to [-label_bound, label_bound].
+    4. Labels of a classification are +1 where the target is above 0, else -1; others are cut to
+       [-label_bound, label_bound].
 
     Args:
         table: as read.
@@ -595,34 +484,55 @@ def prepared(
         norm: 1 or 2, of rows.
 
     Raises:
-        SpecError: the labels are others, or rows so short cannot be held in double precision.
+        SpecError: rows or labels of such a size cannot be computed with in double precision.
     """
     if feature_bound < _TINY:
         raise SpecError(f"feature_bound is {feature_bound:g}: so short a row loses its digits", "use other units")
+    for name, most in (("feature_bound", feature_bound), ("label_bound", label_bound or 0.0)):
+        if most > _LARGE:
+            raise SpecError(f"{name} is {most:g}: squares above {_LARGE:g} are no doubles", "use other units")
     cells, (n, width) = table.cells, table.cells.shape
     labels = cells[:, -1].copy()
     constant = intercept_of(feature_bound, norm) if intercept else 0.0
     bound = constant if intercept else feature_bound
-    clipped = 0
+    held = 1.0 - max(_ROOM, (width + 8) * 2.0**-52)
+    clipped = unreadable = 0
     for rows in _blocks(n, width):
         x = cells[rows, :-1]
-        if ranges is not None:
-            with np.errstate(over="ignore"):
-                x -= 0.5 * ranges.low + 0.5 * ranges.high
-                x /= 0.5 * ranges.high - 0.5 * ranges.low
-            np.clip(x, -_HUGE, _HUGE, out=x)
-        size = np.abs(x).sum(axis=1) if norm == 1 else _norms(x)
-        outside = size > bound * (1.0 - _ROOM)
+        unreadable += settle(x, None if ranges is None else (ranges.low, ranges.high), 1.0)
+        size = lengths(x, norm)
+        outside = size > bound * held
         clipped += int(np.count_nonzero(size > bound))
         # First to norm 1: the ratio of the two may be no normal double, and then far off.
-        x[outside] = x[outside] / size[outside, np.newaxis] * (bound * (1.0 - _ROOM))
+        x[outside] = x[outside] / size[outside, np.newaxis] * (bound * held)
     if intercept:
-        cells[:, -1] = constant * (1.0 - _ROOM)
+        cells[:, -1] = constant * held
         features = cells
     else:
         features = _chosen(cells, range(width - 1))
-    labels, cut = _labels(labels, signed, label_bound, ranges)
-    return Prepared(features, labels, clipped, cut)
+    unreadable += settle(labels, ranges.target if ranges and not signed else None, label_bound or 1.0)
+    if signed:
+        labels[:], cut = np.where(labels > 0.0, 1.0, -1.0), 0
+    else:
+        most = math.inf if label_bound is None else label_bound
+        cut = int(np.count_nonzero(np.abs(labels) > most))
+        np.clip(labels, -most, most, out=labels)
+    return Prepared(features, labels, {"rows_clipped": clipped, "labels_clipped": cut, "unreadable": unreadable})
+
+
+def settle(values: Array, interval: tuple[Any, Any] | None, bound: float) -> int:
+    """Map an interval to [-bound, bound], and what is no finite number to 0, in place; return how many those were."""
+    missing = ~np.isfinite(values)
+    values[missing] = np.nan
+    if interval is not None:
+        low, high = interval
+        with np.errstate(over="ignore"):
+            values -= 0.5 * low + 0.5 * high
+            values /= 0.5 * high - 0.5 * low
+            values *= bound
+    np.clip(values, -_HUGE, _HUGE, out=values)
+    values[missing] = 0.0
+    return int(np.count_nonzero(missing))
 
 
 def intercept_of(feature_bound: float, norm: int = 2) -> float:
@@ -630,13 +540,15 @@ def intercept_of(feature_bound: float, norm: int = 2) -> float:
     return feature_bound / (2.0 if norm == 1 else 2.0**0.5)
 
 
-def _norms(x: Array) -> Array:
-    """Return the norms of rows, also where squares would leave the range of a double."""
+def lengths(x: Array, norm: int) -> Array:
+    """Return the 1- or 2-norms of rows, also where squares would leave the range of a double."""
+    if norm == 1:
+        return np.asarray(np.abs(x).sum(axis=1))
     largest = np.abs(x).max(axis=1)
     scale = np.where(largest > 0.0, largest, 1.0)
     scaled = x / scale[:, np.newaxis]
-    found: Array = scale * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
-    return found
+    norms: Array = scale * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+    return norms
 
 
 def _chosen(cells: Array, order: Sequence[int]) -> Array:
@@ -646,26 +558,6 @@ def _chosen(cells: Array, order: Sequence[int]) -> Array:
     for rows in _blocks(*cells.shape):
         flat[rows.start * kept : rows.stop * kept] = cells[rows][:, list(order)].reshape(-1)
     return flat[: n * kept].reshape(n, kept)
-
-
-def _labels(labels: Array, signed: bool, bound: float | None, ranges: Ranges | None) -> tuple[Array, int]:
-    if signed:
-        values = np.unique(labels)
-        if not (set(values) <= {0.0, 1.0} or set(values) <= {-1.0, 1.0}):
-            row = int(np.argmax(~np.isin(labels, (0.0, 1.0))))
-            raise SpecError(
-                f"the target of record {row + 1} is {labels[row]:g}",
-                "labels must be 0 and 1, or -1 and 1; or say which one counts as +1 with --positive",
-            )
-        return np.where(labels == 1.0, 1.0, -1.0), 0
-    if ranges is not None and ranges.target is not None:
-        low, high = ranges.target
-        with np.errstate(over="ignore"):
-            labels = (labels - (0.5 * low + 0.5 * high)) / (0.5 * high - 0.5 * low) * (1.0 if bound is None else bound)
-        labels = np.clip(labels, -_HUGE, _HUGE)
-    if bound is None:
-        return labels, 0
-    return np.clip(labels, -bound, bound), int(np.count_nonzero(np.abs(labels) > bound))
 
 
 def split(data: Prepared, fraction: float, generator: np.random.Generator) -> tuple[Prepared, Prepared | None]:

@@ -1,7 +1,7 @@
 """Convex sets that iterates are projected onto after every step.
 
-What is accounted is a set of a given diameter. Projections are rounded like all else, so that a ball is projected onto
-as if its radius were smaller by a part of 1e-12, more than the rounding of a norm can add; a box needs no such care.
+The accounted set has a given diameter. As a computed projection is rounded, the radius of a ball is taken smaller by a
+part of 1e-12, which is more than the rounding of a norm can add. A projection onto a box is exact.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Ball:
         return 2.0 * self.radius
 
     def inner(self, columns: int) -> tuple[float, float]:
-        """Return the norm that vectors of so many entries are given, and the square of that past which they are moved.
+        """Return the norm of a projected vector of so many entries, and the square of the norm past which it is moved.
 
-        Computed norms are meant; the second is between the first and the radius, so that nothing is moved twice.
+        Both are computed norms. The second is between the first and the radius, so that nothing is moved twice.
         """
         margin = max(_SLACK, (columns + 8) * _UNIT)
         return self.radius * (1.0 - margin), (self.radius * (1.0 - 0.5 * margin)) ** 2

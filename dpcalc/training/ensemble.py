@@ -2,7 +2,7 @@
 
 The runs are cut into blocks whose width follows from the plan and their number alone, and every block draws from a
 generator of its own, ``SeedSequence(seed, spawn_key=(0, block))``: the numbers do not depend on how many threads share
-the blocks, or on which takes which.
+the blocks, nor on which thread takes which block.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
-from dpcalc.training import kernels, orders
+from dpcalc.model.algorithm import Order, Release
+from dpcalc.training import orders
 from dpcalc.training.domain import Ball, Box
 from dpcalc.training.noise import fill
 from dpcalc.training.plan import Plan
 from dpcalc.training.problem import Problem
-from dpcalc.training.single import Progress, prepared
+from dpcalc.training.single import Progress, starting_point
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -32,7 +33,7 @@ Statistic = Callable[[Array], Array]
 _ENTRIES = 1 << 15  # of a block's state, and of the noise drawn at once: 256 KiB
 _ORDERS = 1 << 24  # indices of a block's orders: 64 MiB
 _PRODUCTS = 1 << 19  # records times replicas looked at together
-_FEW = 64  # a batch that is drawn member by member
+_FEW = 64  # records of a batch that is drawn record by record, at most
 _BEATS = 1 << 22  # numbers of noise between two calls of progress
 
 
@@ -61,23 +62,24 @@ def train(
     Args:
         plan, problem, start: as in `dpcalc.training.single.train`.
         replicas: number of runs, >= 1.
-        seed: of all randomness; from the operating system where not given.
+        seed: of all randomness; by default from the operating system.
         workers: number of threads; by default one per available core.
-        common_order: whether all runs share one draw of the order of records, of what is skipped and of the stop; the
-            noise is always their own. Cheaper; the law is then that given the order.
+        common_order: whether all runs share one draw of the order of records, of the skip and of the stop, which is
+            cheaper. Every run has noise of its own; the runs then follow the law conditional on the order.
         progress: called with (steps of runs done, in all), one call at a time, from any thread.
-        statistic: a function of the weights of some runs, shape (m, d), to an array whose first axis is m; what it
-            gives is returned in place of the weights. It may be called from several threads.
+        statistic: a function of the weights of some runs, shape (m, d), to an array whose first axis is m, which is
+            returned in place of the weights. It may be called from several threads.
 
     Returns:
-        Shape (replicas, d): of every run what `Trained.weights` is; or what ``statistic`` gives, joined.
+        The weights of every run, shape (replicas, d); or the values of ``statistic``, joined.
 
     Raises:
         SpecError: as in `dpcalc.training.single.train`, or there is nothing to run.
     """
     if replicas < 1:
         raise SpecError(f"{replicas} runs are asked for", "ask for one or more")
-    w = prepared(plan._replace(release="last") if plan.release in ("pass", "step") else plan, problem, start)
+    last = plan._replace(release=Release.LAST) if plan.release in (Release.PASS, Release.STEP) else plan
+    w = starting_point(last, problem, start)
     if seed is not None and seed < 0:
         raise SpecError(f"the seed is {seed}; it must be a whole number >= 0", "see --seed")
     root = np.random.SeedSequence(seed)
@@ -119,7 +121,7 @@ def _generator(root: np.random.SeedSequence, *key: int) -> np.random.Generator:
 def _edges(plan: Plan, replicas: int, common: bool) -> list[int]:
     """Return where blocks of runs begin, and the number of runs: as equal as can be, and no wider than caches like."""
     widest = max(64, _ENTRIES // plan.columns)
-    if plan.order in ("shuffle", "shuffle-once") and not common:
+    if plan.order in (Order.SHUFFLE, Order.SHUFFLE_ONCE) and not common:
         widest = max(1, min(widest, _ORDERS // plan.records))
     blocks = -(-replicas // widest)
     if blocks > 1 and blocks % 2 and replicas // (blocks + 1) >= 64:
@@ -128,7 +130,7 @@ def _edges(plan: Plan, replicas: int, common: bool) -> list[int]:
 
 
 class _Progress:
-    """Adds up what the threads have done, and tells them to stop."""
+    """The steps that the threads have done together; an error in one of them stops the others."""
 
     def __init__(self, report: Progress | None, total: int) -> None:
         self.report, self.total, self.done, self.lock = report, total, 0, threading.Lock()
@@ -158,7 +160,7 @@ class _Block:
 
         self.plan, self.problem, self.start, self.generator, self.report = plan, problem, start, generator, report
         self.width, self.shared = width, shared
-        self.overwrite = kernels.in_place(problem.loss)
+        self.overwrite = problem.loss.array_descent()
         shape = (plan.columns, width)
         self.noisy = not plan.output_scale
         self.unit = 1.0
@@ -170,8 +172,8 @@ class _Block:
         self.left = 0  # steps whose noise is drawn and not used
         self.z, self.norms = np.empty(width), np.empty(width)
         self.add_product = dger
-        self.step_size = _one_by_one(plan.step_size)
-        self.scale = _one_by_one(plan.scale)
+        self.step_size = _per_step(plan.step_size)
+        self.scale = _per_step(plan.scale)
 
     def execute(self) -> Array:
         """Return the weights of every run, shape (replicas, d)."""
@@ -180,44 +182,45 @@ class _Block:
         skips, stops = orders.extents(plan, drawing, 1 if self.shared else self.width)
         skips, stops = (np.broadcast_to(each, self.width) for each in (skips, stops))
         last, longest = int(stops.max()), int(skips.max())
-        steps = _together(plan, drawing) if self.shared or plan.order in ("fixed", "full") else self._apart()
-        found = np.empty((self.width, plan.columns))
+        common = self.shared or plan.order in (Order.FIXED, Order.FULL)
+        steps = _common_steps(plan, drawing) if common else self._independent_steps()
+        ends = np.empty((self.width, plan.columns))  # the last iterates
         total = np.zeros((plan.columns, self.width))
         beat = max(1, _BEATS // (plan.columns * self.width))
         with np.errstate(over="ignore"):  # of e^(y z), where the gradient is 0
             for step in steps:
                 if step.number >= last:
                     break
-                if plan.release == "average":
+                if plan.release is Release.AVERAGE:
                     total += self.unit * self.state
-                self._take(step)
+                self._take_step(step)
                 done = step.number + 1
                 if step.number < longest:
                     idle = skips > step.number
                     self.state[:, idle] = self.start[:, np.newaxis] / self.unit
                 if plan.stops or done == last:
                     ended = stops == done
-                    found[ended] = (self.unit * self.state[:, ended]).T
+                    ends[ended] = (self.unit * self.state[:, ended]).T
                 if done % beat == 0:
                     self.report.add(beat * self.width)
         self.report.add(plan.steps * self.width - last // beat * beat * self.width)
         if isinstance(plan.domain, Box):
-            plan.domain.project(found)  # the unit may have moved what lies on the border
-        return self._published(total.T / last if plan.release == "average" else found)
+            plan.domain.project(ends)  # the unit may have moved what lies on the border
+        return self._with_output_noise(total.T / last if plan.release is Release.AVERAGE else ends)
 
-    def _published(self, weights: Array) -> Array:
+    def _with_output_noise(self, weights: Array) -> Array:
         if not self.plan.output_scale:
             return weights
         noise = np.empty(weights.shape)
         fill(self.generator, self.plan.noise, noise)
         return weights + self.plan.output_scale * noise
 
-    def _take(self, step: Step) -> None:
-        """Take a step."""
+    def _take_step(self, step: Step) -> None:
+        """Take a step of every run."""
         plan = self.plan
         eta, scale = self.step_size(step.number), self.scale(step.number)
         unit = eta * scale if self.noisy else 1.0
-        moves = self._moves()
+        moves = self._drawn_noise()
         self._add_descent(step, eta / (step.divisor * unit), moves)
         weight = self.problem.loss.regularisation
         kept = (1.0 - eta * (weight * step.size / step.divisor)) * (self.unit / unit)
@@ -231,25 +234,25 @@ class _Block:
             low, high = plan.domain.low[:, np.newaxis] / unit, plan.domain.high[:, np.newaxis] / unit
             np.clip(self.state, low, high, out=self.state)
 
-    def _moves(self) -> Array:
-        """Return an array of the noise of a step, to be added (its law is symmetric); the caller may overwrite it."""
+    def _drawn_noise(self) -> Array:
+        """Return the noise of a step, to be added (its law is symmetric), in an array that may be overwritten."""
         if not self.noisy:
             self.noise.fill(0.0)
             self.left = len(self.noise)
         elif not self.left:
             fill(self.generator, self.plan.noise, self.noise)
             self.left = len(self.noise)
-        moves: Array = self.noise[-self.left]
+        noise: Array = self.noise[-self.left]
         self.left -= 1
-        return moves
+        return noise
 
     def _add_descent(self, step: Step, factor: float, out: Array) -> None:
-        """Add a multiple of the sum of minus the gradients of the data at the state, in one array."""
+        """Add to an array a multiple of minus the sum of the gradients of a batch, without the regulariser."""
         features, labels, _ = self.problem
         if step.rows is None:
-            self._of_many(features, labels, factor, out)
+            self._add_common_batch(features, labels, factor, out)
         elif step.rows.ndim == 2:
-            self._of_own(step.rows, factor, out)
+            self._add_own_batches(step.rows, factor, out)
         elif step.size == 1:
             row = step.rows[0]
             x, z = features[row], self.z
@@ -257,10 +260,10 @@ class _Block:
             self.overwrite(z, float(labels[row]))
             self.add_product(factor, z, x, a=out.T, overwrite_a=True)
         else:
-            self._of_many(features[step.rows], labels[step.rows], factor, out)
+            self._add_common_batch(features[step.rows], labels[step.rows], factor, out)
 
-    def _of_many(self, x: Array, y: Array, factor: float, out: Array) -> None:
-        """As `_add_descent`, for records that are the same for all runs."""
+    def _add_common_batch(self, x: Array, y: Array, factor: float, out: Array) -> None:
+        """As `_add_descent`, for a batch that all runs share."""
         most = max(1, _PRODUCTS // self.width)
         for first in range(0, len(x), most):
             some = x[first : first + most]
@@ -270,8 +273,8 @@ class _Block:
             z *= factor
             out += some.T @ z
 
-    def _of_own(self, rows: Index, factor: float, out: Array) -> None:
-        """As `_add_descent`, for records of each run's own."""
+    def _add_own_batches(self, rows: Index, factor: float, out: Array) -> None:
+        """As `_add_descent`, for batches of each run's own."""
         features, labels, _ = self.problem
         for chosen in rows:
             x: Array = np.ascontiguousarray(features[chosen].T)
@@ -283,7 +286,7 @@ class _Block:
             out += x
 
     def _into_ball(self, spare: Array) -> None:
-        """Project every run onto the ball; ``spare`` is overwritten."""
+        """Project every run onto the ball; ``spare`` is overwritten on the way."""
         state, norms, border = self.state, self.norms, self.border / self.unit
         most = border * border
         np.multiply(state, state, out=spare)
@@ -294,13 +297,13 @@ class _Block:
             np.divide(np.sqrt(most), norms, out=norms)  # exactly 1 for those inside
             np.multiply(state, norms, out=state)
 
-    def _apart(self) -> Iterator[Step]:
+    def _independent_steps(self) -> Iterator[Step]:
         """Yield the steps of runs that each have an order of their own."""
         plan, width, generator = self.plan, self.width, self.generator
-        if plan.order in ("sample", "draw"):
+        if plan.order in (Order.SAMPLE, Order.DRAW):
             total, size, divisor = plan.batches[0]
             for number in range(total):
-                if plan.order == "draw" or size == 1:
+                if plan.order is Order.DRAW or size == 1:
                     yield Step(number, generator.integers(0, plan.records, size=(size, width)), size, divisor)
                 else:
                     yield Step(number, subsets(generator, plan.records, size, width), size, divisor)
@@ -308,16 +311,16 @@ class _Block:
         number, order = 0, np.empty((0, 0), dtype=np.int32)
         whole = np.arange(plan.records, dtype=np.int32 if plan.records < 2**31 else np.int64)
         shift = np.zeros(width, dtype=np.int64)
-        if plan.order == "rotation":
+        if plan.order is Order.ROTATION:
             shift = generator.integers(plan.records, size=width)
         for _ in range(plan.passes):
-            if plan.order == "shuffle" or (plan.order == "shuffle-once" and not order.size):
+            if plan.order is Order.SHUFFLE or (plan.order is Order.SHUFFLE_ONCE and not order.size):
                 order = np.repeat(whole[np.newaxis], width, axis=0)
                 generator.permuted(order, axis=1, out=order)
             used = 0
             for count, size, divisor in plan.batches:
                 for _ in range(count):
-                    if plan.order == "rotation":
+                    if plan.order is Order.ROTATION:
                         rows = (shift + np.arange(used, used + size)[:, np.newaxis]) % plan.records
                     else:
                         rows = order[:, used : used + size].T
@@ -337,12 +340,12 @@ def subsets(generator: np.random.Generator, records: int, size: int, count: int)
     for k in range(size):
         newest = records - size + k
         drawn = generator.integers(0, newest, size=count, endpoint=True)
-        known = (chosen[:k] == drawn).any(axis=0)
-        chosen[k] = np.where(known, newest, drawn)
+        already = (chosen[:k] == drawn).any(axis=0)
+        chosen[k] = np.where(already, newest, drawn)
     return chosen
 
 
-def _together(plan: Plan, generator: np.random.Generator) -> Iterator[Step]:
+def _common_steps(plan: Plan, generator: np.random.Generator) -> Iterator[Step]:
     """Yield the steps of runs that share one order."""
     for stretch in orders.stretches(plan, generator):
         for k in range(stretch.steps):
@@ -350,7 +353,7 @@ def _together(plan: Plan, generator: np.random.Generator) -> Iterator[Step]:
             yield Step(stretch.first + k, rows, stretch.size, stretch.divisor)
 
 
-def _one_by_one(value: float | Array) -> Callable[[int], float]:
+def _per_step(value: float | Array) -> Callable[[int], float]:
     """Return step -> value."""
     if isinstance(value, float):
         return lambda _: value

@@ -1,4 +1,4 @@
-"""A trained model as a file: its weights, how rows become features, and what is promised of it."""
+"""A trained model as a file: its weights, the map from rows to features, and the guarantee of its privacy."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ import io
 import json
 import math
 import os
-import zipfile
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
-from dpcalc.output import write_bytes
+from dpcalc.files.arrays import damaged_as, open_archive, read_member
+from dpcalc.files.limits import MODEL_BYTES
+from dpcalc.files.output import write_bytes
+from dpcalc.files.place import FileError
+from dpcalc.files.reading import opened
+from dpcalc.inert import json_text
+from dpcalc.report import strict_json
+from dpcalc.training.data import lengths, settle
 from dpcalc.version import __version__
 
 Array = NDArray[np.float64]
@@ -22,7 +28,6 @@ Array = NDArray[np.float64]
 SCHEMA = "dpcalc.model/1"
 ENDINGS = (".json", ".npz")
 _ARRAYS = ("weights", "low", "high")
-_MAX_BYTES = 1 << 30
 
 
 class Model(NamedTuple):
@@ -34,11 +39,11 @@ class Model(NamedTuple):
         columns: names of the d features, in order.
         target: name of the target.
         positive: the label that +1 stands for, if one was named.
-        low, high: shape (d,): the interval of each feature that goes to [-1, 1]; None where rows are taken as they are.
-        target_range: the interval of the target that goes to [-label_bound, label_bound], if it was mapped.
+        low, high: shape (d,): the interval of each feature that is mapped to [-1, 1]; None where no column is mapped.
+        target_range: the interval of the target that was mapped to [-label_bound, label_bound], if one was.
         bound, norm: rows are shortened to this length in the 1- or 2-norm.
         loss: name and parameters of the loss.
-        privacy: what is promised, by which theorem, or why nothing is; JSON types only.
+        privacy: what is guaranteed and by which theorem, or why nothing is.
     """
 
     weights: Array
@@ -55,24 +60,26 @@ class Model(NamedTuple):
     privacy: Mapping[str, Any]
 
     def scores(self, rows: Array) -> Array:
-        """Return <w, x> + intercept for raw rows, shape (m, d): mapped and shortened as the training rows were.
+        """Return <w, x> + intercept for raw rows, shape (m, d), which are mapped and shortened as in training.
 
-        Hinge and logistic: the sign says the class. Others: the prediction, on the scale of the labels as trained.
+        As in training, a number that is not finite counts as 0.
+
+        The sign is the class for hinge and logistic; for other losses the score is the prediction, on the scale of the
+        labels as trained.
         """
         x = np.array(rows, dtype=np.float64, ndmin=2)
-        if self.low is not None and self.high is not None:
-            x = (x - (0.5 * self.low + 0.5 * self.high)) / (0.5 * self.high - 0.5 * self.low)
-        size = np.abs(x).sum(axis=1) if self.norm == 1 else np.sqrt(np.square(x).sum(axis=1))
+        settle(x, None if self.low is None or self.high is None else (self.low, self.high), 1.0)
+        size = lengths(x, self.norm)
         x *= np.minimum(1.0, self.bound / np.where(size > 0.0, size, 1.0))[:, np.newaxis]
-        found: Array = x @ self.weights + self.intercept
-        return found
+        scores: Array = x @ self.weights + self.intercept
+        return scores
 
 
 def check_path(path: str) -> None:
-    """Refuse a name that does not say how to write the model.
+    """Refuse a path that no model can be written to.
 
     Raises:
-        SpecError: it ends otherwise than in `ENDINGS`, or in a folder that is not there.
+        SpecError: its ending is not one of `ENDINGS`, or its folder does not exist.
     """
     if os.path.splitext(path)[1].lower() not in ENDINGS:
         raise SpecError(f"-o {path}: a model is written to a .json or .npz file", "the report goes to standard output")
@@ -82,16 +89,23 @@ def check_path(path: str) -> None:
         raise SpecError(f"-o {path}: there is no such folder", "create it first")
 
 
-def save(model: Model, path: str) -> None:
+def save(model: Model, path: str, *, statement: str | None = None) -> None:
     """Write the model to a .json or .npz file, atomically.
+
+    Args:
+        model: what is written.
+        path: of the file.
+        statement: a paragraph on its privacy for the file, if that is to have one.
 
     Raises:
         SpecError: it cannot be written.
     """
     check_path(path)
+    if statement is not None:
+        model = model._replace(privacy={**model.privacy, "statement": statement})
     described = _described(model)
     if path.lower().endswith(".json"):
-        data = (json.dumps(described, indent=2, allow_nan=False) + "\n").encode()
+        data = (json_text(described, 2) + "\n").encode()
     else:
         buffer = io.BytesIO()
         arrays = {name: np.array(described.pop(name)) for name in _ARRAYS if described[name] is not None}
@@ -104,6 +118,7 @@ def _described(model: Model) -> dict[str, Any]:
     fields = model._asdict()
     for name in _ARRAYS:
         fields[name] = None if fields[name] is None else [float(value) for value in fields[name]]
+    fields["privacy"] = strict_json(model.privacy)  # delta may be exactly 0, and its logarithm no number
     return {"schema": SCHEMA, "dpcalc": __version__, **fields}
 
 
@@ -113,30 +128,26 @@ def load(path: str) -> Model:
     Raises:
         SpecError: it is not such a file.
     """
+    refusal = SpecError(f"{path} is not a model file", f"give one that dpcalc train -o wrote ({SCHEMA})")
+    with opened(path) as stream, damaged_as(refusal):
+        if os.fstat(stream.fileno()).st_size > MODEL_BYTES:
+            raise SpecError(f"{path} is larger than {MODEL_BYTES} bytes", "give a model file")
+        if path.lower().endswith(".npz"):
+            return _model(_read_npz(path, stream))
+        return _model(_parsed(stream.read().decode()))
+
+
+def _read_npz(path: str, stream: IO[bytes]) -> dict[str, Any]:
     try:
-        if os.path.getsize(path) > _MAX_BYTES:
-            raise SpecError(f"{path} is larger than {_MAX_BYTES} bytes", "give a model file")
-        return _model(_read_npz(path) if path.lower().endswith(".npz") else _read_json(path))
-    except OSError as error:
-        raise SpecError(f"cannot read {path}: {error.strerror or error}", "check the path") from None
-    except (MemoryError, SpecError):
-        raise
-    except Exception:  # readers raise many things on damaged files
-        raise SpecError(f"{path} is not a model file", f"give one that dpcalc train -o wrote ({SCHEMA})") from None
-
-
-def _read_json(path: str) -> dict[str, Any]:
-    with open(path, "rb") as stream:
-        return _parsed(stream.read().decode())
-
-
-def _read_npz(path: str) -> dict[str, Any]:
-    with zipfile.ZipFile(path) as packed:
-        if sum(member.file_size for member in packed.infolist()) > _MAX_BYTES:
-            raise SpecError(f"{path} would unpack to more than {_MAX_BYTES} bytes", "give a model file")
-    with np.load(path, allow_pickle=False) as archive:
-        fields = _parsed(str(archive["description"]))
-        return {**fields, **{name: archive[name] for name in _ARRAYS if name in archive.files}}
+        archive = open_archive(path, stream)
+    except FileError:
+        raise ValueError(path) from None  # no model, whatever else it is
+    with archive:
+        members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+        if sum(info.file_size for info in members.values()) > MODEL_BYTES:
+            raise SpecError(f"{path} would unpack to more than {MODEL_BYTES} bytes", "give a model file")
+        fields = _parsed(str(read_member(archive, members["description"])))
+        return {**fields, **{name: read_member(archive, members[name]) for name in _ARRAYS if name in members}}
 
 
 def _parsed(text: str) -> dict[str, Any]:
@@ -151,7 +162,7 @@ def _finite(word: str) -> float:
 
 
 def _model(fields: dict[str, Any]) -> Model:
-    """Return the model with these fields; of the exceptions, all mean that there is none."""
+    """Return the model with these fields; any exception means that they are not those of a model."""
     if fields.pop("schema") != SCHEMA:
         raise ValueError("schema")
     fields.pop("dpcalc")

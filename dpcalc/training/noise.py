@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
+from dpcalc.model.choices import Noise
 
 Array = NDArray[np.float64]
 
@@ -62,7 +63,7 @@ def secure() -> Source:
 
 def fill(generator: np.random.Generator, kind: str, out: Array) -> None:
     """Draw Gaussian or Laplace variables of scale 1 into ``out``, C-contiguous, in the order of its entries."""
-    if kind == "gaussian":
+    if kind == Noise.GAUSSIAN:
         generator.standard_normal(out=out)
         return
     # An exponential with a random sign bit: faster than Generator.laplace, and the same law.

@@ -1,4 +1,4 @@
-"""Which records each step uses."""
+"""Which records each step uses, and which steps are executed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcalc.model.algorithm import Order
 from dpcalc.training.plan import Plan
 
 Index = NDArray[np.int64]
@@ -42,7 +43,7 @@ class Extent(NamedTuple):
 
 
 def extent(plan: Plan, generator: np.random.Generator) -> Extent:
-    """Return which steps are executed: a uniform prefix is skipped, or the run stops at random, where it does."""
+    """Return which steps are executed, where a run skips a random prefix or stops at random."""
     skips, stops = extents(plan, generator, 1)
     return Extent(int(skips[0]), int(stops[0]))
 
@@ -75,16 +76,16 @@ def stretches(plan: Plan, generator: np.random.Generator, within: Extent | None 
 
 
 def _all(plan: Plan, generator: np.random.Generator) -> Iterator[Stretch]:
-    if plan.order == "full":
+    if plan.order is Order.FULL:
         batch = plan.batches[0]
         yield Stretch(0, None, batch.steps, batch.size, batch.divisor, True)
-    elif plan.order in ("sample", "draw"):
+    elif plan.order in (Order.SAMPLE, Order.DRAW):
         yield from _sampled(plan, generator)
     else:
         order: Index | None = None
-        offset = int(generator.integers(plan.records)) if plan.order == "rotation" else 0
+        offset = int(generator.integers(plan.records)) if plan.order is Order.ROTATION else 0
         for number in range(plan.passes):
-            if plan.order == "shuffle" or (plan.order == "shuffle-once" and order is None):
+            if plan.order is Order.SHUFFLE or (plan.order is Order.SHUFFLE_ONCE and order is None):
                 order = generator.permutation(plan.records)
             yield from _one_pass(plan, order, offset, number * plan.steps_per_pass)
 
@@ -109,7 +110,7 @@ def _sampled(plan: Plan, generator: np.random.Generator) -> Iterator[Stretch]:
     most = max(1, _ENTRIES // size)
     for first in range(0, total, most):
         steps = min(most, total - first)
-        if plan.order == "draw" or size == 1:
+        if plan.order is Order.DRAW or size == 1:
             rows = generator.integers(0, records, size=(steps, size))
         else:
             rows = np.empty((steps, size), dtype=np.int64)

@@ -8,24 +8,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcalc.bounds import online
-from dpcalc.bounds.shuffle import layout
 from dpcalc.errors import NotApplicable, SpecError
+from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length, Order, Release
+from dpcalc.model.choices import LastBatch, Noise
+from dpcalc.model.run import Run
+from dpcalc.model.source import Source
 from dpcalc.numerics.floats import up
-from dpcalc.spec.run import Run
+from dpcalc.theorems.batch_layout import layout
+from dpcalc.theorems.privacy.stream_noise import Stream
 from dpcalc.training.domain import Ball, Domain, Whole
 
 Array = NDArray[np.float64]
 
-_ORDERS = {
-    "pnsgd": "fixed", "skip": "fixed", "stop": "fixed", "local": "fixed", "online": "fixed", "cyclic": "fixed",
-    "rotation": "rotation", "shuffled": "shuffle", "shuffled-stop": "shuffle", "shuffled-epochs": "shuffle",
-    "shuffle-once": "shuffle-once", "noisy-sgd": "sample", "dp-sgd-gradient": "sample", "dp-sgd-output": "draw",
-    "noisy-gd": "full",
-}  # fmt: skip
-_PASSES = ("cyclic", "shuffle-once", "shuffled-epochs")
-_STOPPED = ("stop", "shuffled-stop")
-_SINGLE = ("skip", "stop", "shuffled-stop", "online", "dp-sgd-output")
 _MAX_STEPS = 10**12
 _TINY, _HUGE = 1e-290, 1e140  # noise below the one has no digits left; the square of a step above the other overflows
 
@@ -68,7 +62,7 @@ class Plan(NamedTuple):
     algorithm: str
     records: int
     columns: int
-    order: str
+    order: Order
     passes: int
     batches: tuple[Batch, ...]
     step_size: float | Array
@@ -80,8 +74,8 @@ class Plan(NamedTuple):
     stops: bool
     stop_law: Array | None
     from_zero: bool
-    release: str
-    accounted: dict[str, Any]
+    release: Release
+    accounted: dict[str, float]
 
     @property
     def steps_per_pass(self) -> int:
@@ -96,7 +90,7 @@ class Plan(NamedTuple):
     @property
     def norm(self) -> int:
         """The norm in which features are bounded: 1 for Laplace noise in several dimensions, else 2."""
-        return 1 if self.noise == "laplace" and self.columns > 1 else 2
+        return 1 if self.noise == Noise.LAPLACE and self.columns > 1 else 2
 
 
 def plan(run: Run, rows: int, columns: int, domain: Domain | None = None) -> Plan:
@@ -111,58 +105,47 @@ def plan(run: Run, rows: int, columns: int, domain: Domain | None = None) -> Pla
         SpecError: run and data disagree, or something that the execution needs was not accounted.
         NotApplicable: the algorithm is not one that can be executed.
     """
-    base = run.algorithm.removesuffix("-released")
-    if base not in _ORDERS:
-        raise NotApplicable(
-            f"{run.algorithm} is no algorithm that can be executed", "train one of " + ", ".join(_ORDERS)
-        )
-    values = run.values
-    _same_shape(run, rows, columns)
-    batches = _batches(base, values, rows)
-    passes = int(_given(values, "epochs")) if base in _PASSES else 1
-    steps = passes * sum(batch.steps for batch in batches)
-    if steps > _MAX_STEPS:
-        raise SpecError(f"the run has {steps} steps; at most {_MAX_STEPS} are executed", "use fewer passes or steps")
-    step_size, scale = _steps(base, values, steps)
-    _refuse_extremes(step_size, scale, values.get("lipschitz", 0.0))
-    on_output = base == "dp-sgd-output"
-    law = getattr(values.get("schedule"), "probability", None)
-    if law is not None and base != "stop":
-        raise NotApplicable(
-            "the schedule's column probability is a law that no order of all records follows", "leave it out"
-        )
+    algorithm = run.algorithm
+    _refuse_unexecutable(algorithm)
+    _refuse_other_shape(run, rows, columns)
+    batches = _batches(run, rows)
+    passes = int(_need(run, "epochs")) if algorithm.length is Length.PASSES else 1
+    step_size, scale = _step_sizes_and_scales(run, passes * sum(batch.steps for batch in batches))
+    _refuse_extremes(step_size, scale, run.lipschitz or 0.0)
+    stop_law = _stop_law(run)
+    on_output = algorithm.noisy_output
     return Plan(
-        algorithm=run.algorithm, records=rows, columns=columns, order=_ORDERS[base], passes=passes, batches=batches,
-        step_size=step_size, scale=0.0 if on_output else scale, noise=str(values.get("noise", "gaussian")),
-        output_scale=float(np.max(scale)) if on_output else 0.0, domain=_domain(values, domain),
-        longest_skip=rows // 2 if base == "skip" else 0, stops=base in _STOPPED, stop_law=law, from_zero=on_output,
-        release=_release(run.algorithm), accounted=_accounted(values),
+        algorithm=algorithm.name, records=rows, columns=columns, order=algorithm.order, passes=passes, batches=batches,
+        step_size=step_size, scale=0.0 if on_output else scale, noise=run.noise or Noise.GAUSSIAN,
+        output_scale=float(np.max(scale)) if on_output else 0.0, domain=_domain(run, domain),
+        longest_skip=rows // 2 if algorithm.skips else 0, stops=algorithm.stops, stop_law=stop_law,
+        from_zero=on_output, release=algorithm.release, accounted=_accounted_constants(run),
     )  # fmt: skip
 
 
-def _release(algorithm: str) -> str:
-    if algorithm.startswith("dp-sgd"):
-        return "average"
-    if algorithm in ("local", "noisy-sgd-released", "noisy-gd-released"):
-        return "step"
-    return "pass" if algorithm.endswith("-released") else "last"
-
-
-def _given(values: Any, name: str) -> Any:
-    value = values.get(name)
+def _need(run: Run, name: str) -> Any:
+    value = run.value(name)
     if value is None:
         raise SpecError(f"the run has no {name}", f"give --{name.replace('_', '-')}")
     return value
 
 
-def _same_shape(run: Run, rows: int, columns: int) -> None:
-    records = _given(run.values, "records")
-    # A message's privacy depends on no other record: there the number of records is not described.
-    alone = run.algorithm == "local" and run.sources.get("records") == "default"
-    if records != rows and not alone:
+def _refuse_unexecutable(algorithm: Algorithm) -> None:
+    if not algorithm.executed:
+        names = [a.name for a in ALGORITHMS.values() if a.executed and a.name == a.base]
+        raise NotApplicable(
+            f"{algorithm.name} is no algorithm that can be executed", "train one of " + ", ".join(names)
+        )
+
+
+def _refuse_other_shape(run: Run, rows: int, columns: int) -> None:
+    """Refuse data that have not the accounted number of records or the accounted dimension."""
+    records = _need(run, "records")
+    # The number of records is a default only where privacy depends on no other record: then any number will do.
+    if records != rows and run.source("records") is not Source.DEFAULT:
         raise SpecError(f"the run is of {records} records, and the data have {rows}", "they must be as many")
-    laplace = run.values.get("noise") == "laplace"
-    dimension = run.values.get("dimension", 1 if laplace else None)
+    laplace = run.noise == Noise.LAPLACE
+    dimension = 1 if run.dimension is None and laplace else run.dimension
     if dimension is not None and dimension != columns:
         raise SpecError(
             f"the run is of dimension {dimension}, and the data have {columns} columns",
@@ -170,35 +153,44 @@ def _same_shape(run: Run, rows: int, columns: int) -> None:
         )
 
 
-def _batches(base: str, values: Any, rows: int) -> tuple[Batch, ...]:
+def _batches(run: Run, rows: int) -> tuple[Batch, ...]:
     """Return the steps of a pass, or of a run without passes, as the bounds count and divide them."""
-    size = int(values.get("batch_size", 1))
-    if base in _SINGLE and size != 1:
-        raise SpecError(f"{base} takes single records, and the batch size is {size}", "leave out --batch-size")
-    if base == "noisy-gd":
-        return (Batch(int(_given(values, "steps")), rows, rows),)
-    if _ORDERS[base] in ("sample", "draw"):
-        return (Batch(int(_given(values, "steps")), size, size),)
-    found = layout(rows, size, str(values.get("last_batch", "own")))
-    held = min(found.size, rows)
-    full = Batch(found.full, held, found.size)
-    return (full, Batch(1, found.short, found.divisor)) if found.short else (full,)
+    algorithm, size = run.algorithm, run.batch_size or 1
+    if algorithm.single and size != 1:
+        raise SpecError(
+            f"{algorithm.base} takes single records, and the batch size is {size}", "leave out --batch-size"
+        )
+    if algorithm.full_batch:
+        return (Batch(int(_need(run, "steps")), rows, rows),)
+    if algorithm.order in (Order.SAMPLE, Order.DRAW):
+        return (Batch(int(_need(run, "steps")), size, size),)
+    cut = layout(rows, size, run.last_batch or LastBatch.OWN)
+    full = Batch(cut.full, min(cut.size, rows), cut.size)
+    return (full, Batch(1, cut.short, cut.divisor)) if cut.short else (full,)
 
 
-def _steps(base: str, values: Any, steps: int) -> tuple[float | Array, float | Array]:
+def _step_sizes_and_scales(run: Run, steps: int) -> tuple[float | Array, float | Array]:
     """Return the step size and the scale of the noise: numbers, or one per step."""
-    if base == "online":
-        return float(_given(values, "step_size")), _stream(values, steps)
-    scale = values.get("scale", values.get("noise_std"))
+    if steps > _MAX_STEPS:
+        raise SpecError(f"the run has {steps} steps; at most {_MAX_STEPS} are executed", "use fewer passes or steps")
+    if run.algorithm.length is Length.STREAM:
+        return float(_need(run, "step_size")), _scales_of_stream(run, steps)
+    scale = run.noise_std if run.scale is None else run.scale
     if scale is None:
         raise SpecError("the run has no noise", "give --noise-std or --laplace-scale")
-    chain = values.get("schedule")
+    chain = run.schedule
     if chain is None:
-        return float(_given(values, "step_size")), float(scale)
+        return float(_need(run, "step_size")), float(scale)
     if len(chain) != steps:
         raise SpecError(f"the schedule has {len(chain)} steps, and the run {steps}", "one step per record")
     # What is accounted is rounded down from the same product.
     return np.array(chain.step_size, dtype=np.float64), float(scale) * np.asarray(chain.noise, dtype=np.float64)
+
+
+def _scales_of_stream(run: Run, steps: int) -> Array:
+    """Return each record's scale, never below the accounted one: that is rounded down by fewer than 32 units."""
+    stream = Stream(**{name: _need(run, name) for name in Stream.fields})
+    return np.fromiter((up(scale, 32.0) for _, scale in stream.scales(1, steps)), np.float64, steps)
 
 
 def _refuse_extremes(step_size: float | Array, scale: float | Array, lipschitz: float) -> None:
@@ -213,22 +205,26 @@ def _refuse_extremes(step_size: float | Array, scale: float | Array, lipschitz: 
         )
 
 
-def _stream(values: Any, steps: int) -> Array:
-    """Return each record's scale, never below the accounted one: that is rounded down by fewer than 32 units."""
-    names = ("noise", "c1", "c2", "decay_exponent", "displacement", "diameter", "step_size", "noise_multiplier")
-    stream = online.stream(**{name: _given(values, name) for name in names})
-    return np.fromiter((up(scale, 32.0) for _, scale in online.scales(stream, 1, steps)), np.float64, steps)
+def _stop_law(run: Run) -> Array | None:
+    """Return the law of the number of steps that the schedule gives, if it gives one."""
+    law: Array | None = getattr(run.schedule, "probability", None)
+    if law is not None and not (run.algorithm.stops and run.algorithm.order is Order.FIXED):
+        raise NotApplicable(
+            "the schedule's column probability is a law that no order of all records follows", "leave it out"
+        )
+    return law
 
 
-def _domain(values: Any, domain: Domain | None) -> Domain:
-    radius, diameter = values.get("radius", math.inf), values.get("diameter", math.inf)
+def _domain(run: Run, domain: Domain | None) -> Domain:
+    """Return the domain, or the largest ball within the accounted radius and diameter."""
+    radius = math.inf if run.radius is None else run.radius
+    diameter = math.inf if run.diameter is None else run.diameter
     if domain is None:
         largest = min(radius, 0.5 * diameter)
         return Ball(largest) if math.isfinite(largest) else Whole()
-    for name, accounted in (("radius", radius), ("diameter", diameter)):
-        found = getattr(domain, name)
-        if not found <= accounted:
-            raise SpecError(f"the constraint set has {name} {found:g}, and {accounted:g} was accounted", "shrink it")
+    for name, size, accounted in (("radius", domain.radius, radius), ("diameter", domain.diameter, diameter)):
+        if not size <= accounted:
+            raise SpecError(f"the constraint set has {name} {size:g}, and {accounted:g} was accounted", "shrink it")
     return domain
 
 
@@ -238,5 +234,6 @@ _CONSTANTS = (
 )  # fmt: skip
 
 
-def _accounted(values: Any) -> dict[str, Any]:
-    return {name: values[name] for name in _CONSTANTS if values.get(name) is not None}
+def _accounted_constants(run: Run) -> dict[str, float]:
+    constants = {name: run.value(name) for name in _CONSTANTS}
+    return {name: value for name, value in constants.items() if value is not None}

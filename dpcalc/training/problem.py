@@ -1,4 +1,4 @@
-"""The data and the loss of a linear model, and the check that they are what was accounted."""
+"""The data and the loss of a linear model, and a check that the data are within the accounted bounds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
-from dpcalc.losses import SIGNED, Loss
+from dpcalc.model.loss import Loss
 
 Array = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ def verify(problem: Problem, *, norm: int = 2) -> None:
 
 
 def _refuse_labels(y: Array, loss: Loss, first: int) -> None:
-    if loss.name in SIGNED:
+    if loss.signed:
         wrong = np.abs(y) != 1.0
         if wrong.any():
             row = int(wrong.argmax())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import cycle
 from typing import NamedTuple
 
@@ -13,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import MissingParameter, SpecError
-from dpcalc.losses import Loss
-from dpcalc.training import kernels, orders
+from dpcalc.model.algorithm import Release
+from dpcalc.model.loss import Loss
+from dpcalc.training import orders
 from dpcalc.training.domain import Ball, Box
 from dpcalc.training.noise import Source, fill
 from dpcalc.training.plan import Plan
@@ -29,7 +29,7 @@ _MAX_RELEASED = 1 << 28  # numbers
 
 
 class Tally(NamedTuple):
-    """What was really executed.
+    """A count of what was executed.
 
     Attributes:
         steps: number of steps.
@@ -54,7 +54,7 @@ class Trained(NamedTuple):
     Attributes:
         weights: what the algorithm is run for, shape (d,).
         released: all that it publishes, shape (k, d); the last row is ``weights``.
-        tally: what was executed. With a random skip or stop it tells what must stay hidden: never publish it.
+        tally: what was executed. After a random skip or stop it tells what must stay hidden: never publish it.
     """
 
     weights: Array
@@ -71,18 +71,18 @@ def train(
         plan: what is executed.
         problem: data and loss, within the bounds accounted.
         source: of the order of records and of the noise.
-        start: shape (d,), in the domain and chosen without looking at the data; 0 where not given.
+        start: shape (d,), in the domain and chosen without looking at the data; by default 0.
         progress: called with (steps done or skipped, steps in all) after every block, and at the end.
 
     Raises:
         SpecError: data, loss or start are not what was accounted, or the iterates to be released are too many.
     """
-    w = prepared(plan, problem, start)
+    w = starting_point(plan, problem, start)
     return _Run(plan, problem, source, w, progress).execute()
 
 
-def prepared(plan: Plan, problem: Problem, start: Array | None) -> Array:
-    """Return the first iterate, all that must hold of data, loss and start checked.
+def starting_point(plan: Plan, problem: Problem, start: Array | None) -> Array:
+    """Return the first iterate, after a check that data, loss and start are what was accounted.
 
     Raises:
         SpecError: see `train`.
@@ -91,9 +91,19 @@ def prepared(plan: Plan, problem: Problem, start: Array | None) -> Array:
         raise SpecError(f"the plan is for data of shape {plan.records, plan.columns}, not {problem.shape}", "plan anew")
     verify(problem, norm=plan.norm)
     check_loss(plan, problem.loss)
-    count = {"step": plan.steps, "pass": plan.passes}.get(plan.release, 1)
+    count = {Release.STEP: plan.steps, Release.PASS: plan.passes}.get(plan.release, 1)
     if count * plan.columns > _MAX_RELEASED:
         raise SpecError(f"{count} iterates of {plan.columns} numbers are released: too many to hold", "fewer steps")
+    w = _checked_start(plan, start)
+    if not plan.domain.contains(w):
+        raise SpecError("the start lies outside the constraint set", "choose one within")
+    if plan.from_zero and w.any():
+        raise SpecError("this algorithm starts at 0, and the constraint set does not hold it", "choose one that does")
+    return w
+
+
+def _checked_start(plan: Plan, start: Array | None) -> Array:
+    """Return the start, or the point of the domain that is nearest to 0."""
     w = np.zeros(plan.columns) if start is None else np.array(start, dtype=np.float64)
     if w.shape != (plan.columns,) or not np.isfinite(w).all():
         raise SpecError(
@@ -103,10 +113,6 @@ def prepared(plan: Plan, problem: Problem, start: Array | None) -> Array:
         raise SpecError("this algorithm starts at 0", "leave out the start")
     if start is None:
         plan.domain.project(w)
-    if not plan.domain.contains(w):
-        raise SpecError("the start lies outside the constraint set", "choose one within")
-    if plan.from_zero and w.any():
-        raise SpecError("this algorithm starts at 0, and the constraint set does not hold it", "choose one that does")
     return w
 
 
@@ -115,26 +121,15 @@ def check_loss(plan: Plan, loss: Loss) -> None:
 
     Raises:
         SpecError: one is not.
-        MissingParameter: one is not known of this loss on the domain.
+        MissingParameter: one that was accounted is not finite for this loss on the domain.
     """
-    accounted, reach = plan.accounted, plan.domain.radius
+    accounted = plan.accounted
     weight = accounted.get("regularisation", accounted.get("strong_convexity", 0.0))
     if loss.regularisation != weight:
         raise SpecError(
             f"the loss has regularisation {loss.regularisation:g}, accounted was {weight:g}", "use the same"
         )
-    data = replace(loss, regularisation=0.0)
-    found: dict[str, float | None] = {}
-    if "lipschitz" in accounted:
-        found["lipschitz"] = _lipschitz(data, reach)
-    if "smoothness" in accounted:
-        found["smoothness"] = loss.smoothness
-    if "holder_constant" in accounted:
-        found["holder_constant"] = data.hoelder_constant(accounted.get("holder_exponent"))
-    for name in ("gradient_at_zero", "loss_at_zero"):
-        if name in accounted:
-            found[name] = getattr(data, name)
-    for name, value in found.items():
+    for name, value in _constants(loss, plan).items():
         if value is None or not value <= accounted[name]:
             shown = "none" if value is None else f"{value:.17g}"
             raise SpecError(
@@ -143,25 +138,41 @@ def check_loss(plan: Plan, loss: Loss) -> None:
             )
 
 
-def _lipschitz(loss: Loss, reach: float) -> float:
-    """Return the least of what is known to bound the gradients where |w| <= reach.
+def _constants(loss: Loss, plan: Plan) -> dict[str, float | None]:
+    """Return the constants of the loss that were accounted, on the domain of the plan."""
+    accounted, data = plan.accounted, loss.changed(regularisation=0.0)
+    constants: dict[str, float | None] = {}
+    if "lipschitz" in accounted:
+        constants["lipschitz"] = _lipschitz(data, plan.domain.radius)
+    if "smoothness" in accounted:
+        constants["smoothness"] = loss.smoothness
+    if "holder_constant" in accounted:
+        constants["holder_constant"] = data.hoelder_constant(accounted.get("holder_exponent"))
+    for name in ("gradient_at_zero", "loss_at_zero"):
+        if name in accounted:
+            constants[name] = getattr(data, name)
+    return constants
+
+
+def _lipschitz(loss: Loss, radius: float) -> float:
+    """Return the least bound on the gradients where |w| <= radius.
 
     Raises:
-        MissingParameter: nothing is.
+        MissingParameter: no bound is finite.
     """
-    forms = [replace(loss, radius=reach)] if math.isfinite(reach) else []
-    if loss.radius is not None and reach <= loss.radius:
+    forms = [loss.changed(radius=radius)] if math.isfinite(radius) else []
+    if loss.radius is not None and radius <= loss.radius:
         forms.append(loss)
-    forms.append(replace(loss, radius=None))
-    known = []
+    forms.append(loss.changed(radius=None))
+    bounds = []
     for form in forms:
         try:
-            known.append(form.lipschitz)
+            bounds.append(form.lipschitz)
         except MissingParameter as error:
             missing = error
-    if not known:
+    if not bounds:
         raise missing
-    return min(known)
+    return min(bounds)
 
 
 class _Run:
@@ -174,9 +185,9 @@ class _Run:
         self.steps = self.moved = self.drawn = 0
         self.sum = np.zeros_like(w)
         self.released: list[Array] = []
-        self.descent, self.overwrite = kernels.scalar(problem.loss), kernels.in_place(problem.loss)
-        self.most = max(1, min(_STEPS, _ENTRIES // plan.columns))
-        stacked = np.empty((self.most + 1, 3, plan.columns))
+        self.descent, self.overwrite = problem.loss.scalar_descent(), problem.loss.array_descent()
+        self.block = max(1, min(_STEPS, _ENTRIES // plan.columns))  # steps taken at once
+        stacked = np.empty((self.block + 1, 3, plan.columns))
         self.stacked = stacked, list(stacked[:, 1:]), list(stacked[1:, 2])  # views are made once
 
     def execute(self) -> Trained:
@@ -184,20 +195,20 @@ class _Run:
         within = orders.extent(plan, self.generator)
         with np.errstate(over="ignore"):  # of e^(y z), where the gradient is 0
             for stretch in orders.stretches(plan, self.generator, within):
-                for done in range(0, stretch.steps, self.most):
-                    count = min(self.most, stretch.steps - done)
+                for done in range(0, stretch.steps, self.block):
+                    count = min(self.block, stretch.steps - done)
                     rows = None if stretch.rows is None else stretch.rows[done : done + count]
-                    self._block(stretch._replace(first=stretch.first + done, rows=rows, steps=count))
+                    self._take_block(stretch._replace(first=stretch.first + done, rows=rows, steps=count))
                     if self.progress is not None:
                         self.progress(stretch.first + done + count, plan.steps)
-                if plan.release == "pass" and stretch.ends_pass:
+                if plan.release is Release.PASS and stretch.ends_pass:
                     self.released.append(self.w.copy())
         if self.progress is not None and within.end < plan.steps:
             self.progress(plan.steps, plan.steps)
         return self._finished()
 
-    def _block(self, stretch: orders.Stretch) -> None:
-        """Execute some equal steps, their noise drawn at once."""
+    def _take_block(self, stretch: orders.Stretch) -> None:
+        """Take some equal steps, with their noise drawn at once."""
         plan = self.plan
         part = slice(stretch.first, stretch.first + stretch.steps)
         eta = np.broadcast_to(
@@ -210,21 +221,22 @@ class _Run:
             self.drawn += noise.size
             np.multiply(noise, (-eta * scale)[:, np.newaxis], out=noise)
         if stretch.rows is not None and stretch.size == 1:
-            self._on_records(stretch, eta, noise)
+            self._take_single_records(stretch, eta, noise)
         elif stretch.rows is None or stretch.size * plan.columns > _ENTRIES:
-            self._on_many(stretch, eta, noise)
+            self._take_large_batches(stretch, eta, noise)
         else:
-            self._on_batches(stretch, eta, noise)
+            self._take_small_batches(stretch, eta, noise)
         self.scales = min(self.scales[0], float(scale.min())), max(self.scales[1], float(scale.max()))
         self.steps += stretch.steps
         self.batches[stretch.size, stretch.divisor] += stretch.steps
 
-    def _on_records(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
+    def _take_single_records(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
         """Take steps on single records.
 
-        Noise, record and iterate of a step are stacked: one small product yields <w, x> and |w|^2, another the next
-        iterate, written where the next step wants it. Whether w must be projected is seen one step later, and done by
-        its weight; a box, and iterates that are kept, are projected at once.
+        Noise, record and iterate of a step are stacked: one small product yields <w, x> and |w|^2, and another yields
+        the next iterate, written to its place in the stack of the next step. A projection onto a ball waits for the
+        next step, which knows |w|^2 and shrinks w by its weight in the product; a projection onto a box, or of an
+        iterate that is released or averaged, does not wait.
         """
         assert stretch.rows is not None
         plan, descent, dot, steps, moved = self.plan, self.descent, np.dot, stretch.steps, 0
@@ -233,7 +245,7 @@ class _Run:
         stacked[:steps, 0] = noise
         stacked[:steps, 1] = self.problem.features[rows]
         stacked[0, 2] = self.w
-        most, at_once, held = self._lazily()
+        most, at_once, held = self._ball()
         kept = (1.0 - eta * (self.problem.loss.regularisation / stretch.divisor)).tolist()
         factors = (eta / stretch.divisor).tolist()
         both, weights, labels = np.empty(2), np.ones(3), self.problem.labels[rows].tolist()
@@ -246,27 +258,27 @@ class _Run:
             weights[1], weights[2] = factor * descent(z, y), c
             dot(weights, whole, after)
             if at_once:
-                self._settle(whole[2], after)
+                self._project(whole[2], after)
         self.w[:] = stacked[steps, 2]
         self.moved += moved + plan.domain.project(self.w)
 
-    def _settle(self, before: Array, after: Array) -> None:
-        """Project the iterate after a step, and take note of what is kept."""
+    def _project(self, before: Array, after: Array) -> None:
+        """Project the iterate after a step, and keep what is averaged or released."""
         self.moved += self.plan.domain.project(after)
-        if self.plan.release == "average":
+        if self.plan.release is Release.AVERAGE:
             self.sum += before
-        elif self.plan.release == "step":
+        elif self.plan.release is Release.STEP:
             self.released.append(after.copy())
 
-    def _on_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
-        """Take steps on small batches, the iterate stacked below the records as in `_on_records`."""
+    def _take_small_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
+        """Take steps on small batches, with the iterate stacked below the records as in `_take_single_records`."""
         assert stretch.rows is not None
         plan, overwrite, dot, size = self.plan, self.overwrite, np.dot, stretch.size
         features, labels = self.problem.features, self.problem.labels[stretch.rows]
         stacked = np.empty((2, size + 1, plan.columns))  # of this step and of the next, in turn
         places = cycle([(whole, whole[:size], whole[size], other[size]) for whole, other in (stacked, stacked[::-1])])
         stacked[0, size] = self.w
-        most, at_once, held = self._lazily()
+        most, at_once, held = self._ball()
         kept = (1.0 - eta * (self.problem.loss.regularisation * size / stretch.divisor)).tolist()
         factors = (eta / stretch.divisor).tolist()
         weights = np.empty(size + 1)
@@ -286,12 +298,12 @@ class _Run:
             dot(weights, whole, after)
             after += drawn
             if at_once:
-                self._settle(w, after)
+                self._project(w, after)
         self.w[:] = after
         self.moved += moved + plan.domain.project(self.w)
 
-    def _on_many(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
-        """Take steps on large batches or on all records, some at a time while they are in the cache."""
+    def _take_large_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
+        """Take steps on large batches or on all records, in pieces that fit the cache."""
         w, (features, labels, loss) = self.w, self.problem
         most = max(1, _ENTRIES // self.plan.columns)
         for k in range(stretch.steps):
@@ -305,20 +317,23 @@ class _Run:
                 descent += z @ x
             w *= 1.0 - eta[k] * loss.regularisation * stretch.size / stretch.divisor
             w += (eta[k] / stretch.divisor) * descent + noise[k]
-            self._settle(before, w)
+            self._project(before, w)
 
-    def _lazily(self) -> tuple[float, bool, float]:
-        """Return the square of the norm past which an iterate is projected by its weight in the next step, inf where it
-        is projected at once; whether it is; and the norm it is given.
+    def _ball(self) -> tuple[float, bool, float]:
+        """Return how iterates are projected.
+
+        Returns:
+            The square of the norm past which the next step shrinks an iterate, inf where none waits for that; whether
+            every iterate is projected at once; and the norm that a shrunk iterate gets.
         """
         domain = self.plan.domain
-        at_once = self.plan.release in ("average", "step") or isinstance(domain, Box)
+        at_once = self.plan.release in (Release.AVERAGE, Release.STEP) or isinstance(domain, Box)
         held, most = domain.inner(self.plan.columns) if isinstance(domain, Ball) else (math.inf, math.inf)
         return math.inf if at_once else most, at_once, held
 
     def _finished(self) -> Trained:
         plan = self.plan
-        weights = self.sum / self.steps if plan.release == "average" else self.w
+        weights = self.sum / self.steps if plan.release is Release.AVERAGE else self.w
         if plan.output_scale:
             noise = np.empty(plan.columns)
             fill(self.generator, plan.noise, noise)

@@ -9,7 +9,8 @@ import numpy as np
 from dpcalc.errors import SpecError
 from dpcalc.training.data import Table
 
-KINDS = ("logistic", "linear")
+LOGISTIC, LINEAR = "logistic", "linear"
+KINDS = (LOGISTIC, LINEAR)
 NOISE = 0.1
 """Standard deviation of a linear model's labels about <theta, x>."""
 
@@ -38,7 +39,7 @@ def generate(
         generator: what draws.
 
     Raises:
-        SpecError: there is no such kind.
+        SpecError: the kind is not one of them.
     """
     if kind not in KINDS:
         raise SpecError(f"there is no synthetic data {kind!r}", "one of " + ", ".join(KINDS))
@@ -54,7 +55,7 @@ def generate(
         x *= np.minimum(1.0, feature_bound / np.sqrt(np.einsum("ij,ij->i", x, x)))[:, np.newaxis]
         block[:, :-1] = x
         z = x @ theta
-        if kind == "logistic":
+        if kind == LOGISTIC:
             block[:, -1] = generator.random(len(block)) < 0.5 * (1.0 + np.tanh(0.5 * z))
         else:
             block[:, -1] = z + NOISE * generator.standard_normal(len(block))

@@ -12,15 +12,15 @@ import jsonschema
 import pytest
 from flint import arb
 
-from dpcalc import query
 from dpcalc.certify import costs, table
 from dpcalc.certify.table import definitions
 from dpcalc.cli.main import main
-from dpcalc.commands import ask
+from dpcalc.engine import evaluate
+from dpcalc.engine.ask import ask
+from dpcalc.engine.question import Question
 from dpcalc.errors import Disproved
-from dpcalc.query import Question
+from dpcalc.model import loss_class as loss
 from dpcalc.references import read
-from dpcalc.spec import loss
 
 
 class Outcome(NamedTuple):
@@ -212,7 +212,7 @@ def test_what_follows_from_the_inputs_is_recomputed(monkeypatch: pytest.MonkeyPa
     case = ask("hockey-stick", given, Question(0.4), certified=True)
     assert all("certified" in (result.details or {}) for result in case.results if result.guarantee)
     right = loss.displacement
-    monkeypatch.setattr(loss, "displacement", lambda **told: (right(**told) or 0.0) * (1.0 - 1e-9))
+    monkeypatch.setattr(loss, "displacement", lambda **constants: (right(**constants) or 0.0) * (1.0 - 1e-9))
     with pytest.raises(Disproved, match=r"contraction\."):
         ask("hockey-stick", given, Question(0.4), certified=True)
 
@@ -221,9 +221,9 @@ def test_costs_are_certified_with_the_noise_that_keeps_the_budget(cli: Cli, monk
     line = "utility -L 1 --smoothness 1 -n 1e5 --dimension 20 -R 1 -e 1 -d 1e-6 --certify"
     outcome = cli(*line.split(), "--json")
     assert outcome.code == 0, outcome.err
-    told = proofs(outcome)
+    results = proofs(outcome)
     for bound in ("utility.stop", "utility.skip_classic", "smoothing.skip"):
-        low, value = Fraction(told[bound]["certified"]["lower"]), Fraction(told[bound]["value"])
+        low, value = Fraction(results[bound]["certified"]["lower"]), Fraction(results[bound]["value"])
         assert low <= value <= low * (1 + Fraction(1, 10**11))
     right = costs.PRICES["utility.stop"]
     for wrong in (
@@ -243,8 +243,8 @@ def test_a_cost_whose_noise_is_not_certified_is_not(cli: Cli) -> None:
 
 def test_a_delta_below_its_logarithm_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"records": 600, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.1, "noise_std": 2.0}
-    right = query.exp_up
-    monkeypatch.setattr(query, "exp_up", lambda x: right(x) * (1.0 - 2.0**-50))
+    right = evaluate.exp_up
+    monkeypatch.setattr(evaluate, "exp_up", lambda x: right(x) * (1.0 - 2.0**-50))
     with pytest.raises(Disproved):
         ask("rdp", given, Question(0.7), certified=True)
 
@@ -263,8 +263,8 @@ def test_a_step_at_the_edge_for_its_decimals_is_not_disproved_by_its_doubles(cli
     line = "shuffle -n 3 --batch-size 2 -L 0.6 --smoothness 0.2 --eta 10 --sigma 1 -d 1e-5 --certify"
     outcome = cli(*line.split(), "--json")
     assert outcome.code == 0, outcome.err
-    told = proofs(outcome)
-    assert told["shuffle.hybrid"]["certified"]["alone"].startswith("the doubles: ")
+    results = proofs(outcome)
+    assert results["shuffle.hybrid"]["certified"]["alone"].startswith("the doubles: ")
     assert "not for the doubles: the step size is a little above" in cli(*line.split()).out
 
 
@@ -280,7 +280,7 @@ def test_the_displacement_of_a_regularised_loss_is_recomputed(
     assert outcome.code == 0, outcome.err
     assert "certified" in proofs(outcome)["contraction.product"]
     right = loss.displacement
-    monkeypatch.setattr(loss, "displacement", lambda **told: (right(**told) or 0.0) * (1.0 - 1e-9))
+    monkeypatch.setattr(loss, "displacement", lambda **constants: (right(**constants) or 0.0) * (1.0 - 1e-9))
     assert cli(*line.split()).code == 4
 
 

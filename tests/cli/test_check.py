@@ -18,7 +18,7 @@ from flint import arb
 from dpcalc.certify import table
 from dpcalc.certify.table import definitions
 from dpcalc.cli.main import main
-from dpcalc.recipes.expand import read as read_recipe
+from dpcalc.recipes.read import read as read_recipe
 from tests.cli.conftest import SCHEMA
 from tests.cli.test_imports import BARE, imported
 
@@ -84,6 +84,12 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
         ("fail.yaml --run b", 0, ""),
         ("fail.yaml --fail-fast", 1, "warning: stopped early: 1 cases were not checked"),
         ("pass.yaml --jobs 0", 2, "1<=x<=256"),
+        ("pass.yaml --timeout soon", 2, "error: --timeout: 'soon'"),
+        ("pass.yaml --timeout -1", 2, "a time limit of -1 s"),
+        ("pass.yaml --timeout 1e9", 2, "a time limit of 1e+09 s"),
+        ("pass.yaml --memory-limit nan", 2, "error: --memory-limit: 'nan'"),
+        ("pass.yaml --memory-limit 0.01", 2, "a memory limit of 0.01 GiB"),
+        ("pass.yaml --timeout 1/1000000", 3, "a: took longer than 1e-06 s"),
         ("pass.yaml --format statement", 2, "'statement' is not one of"),
         ("pass.yaml --report junit", 2, "--report junit: not KIND=FILE"),
         ("pass.yaml --report html=a", 2, "not KIND=FILE"),
@@ -92,7 +98,7 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
         ("pass.yaml --report junit=no/where.xml", 2, "choose another file for --report junit="),
         ("pass.yaml fail.yaml --report json=./fail.yaml", 2, "the recipe fail.yaml would be written over"),
         ("pass.yaml -o pass.yaml", 2, "the recipe pass.yaml would be written over"),
-        ("pass.yaml --baseline b.json", 2, "--baseline is for Markdown"),
+        ("pass.yaml --baseline b.json", 2, "cannot read the baseline b.json"),
         ("pass.yaml --report markdown=a --baseline b.json", 2, "b.json"),
     ],
 )
@@ -147,7 +153,7 @@ def test_json(run: Any) -> None:
     jsonschema.validate(report, SCHEMA)
     assert code == 3
     assert report["command"] == "check"
-    assert report["summary"] == {"cases": 6, "failed": 2, "passed": 2, "skipped": 1, "errors": 1}
+    assert report["summary"] == {"cases": 6, "failed": 2, "passed": 2, "skipped": 1, "errors": 1, "not_selected": 0}
     assert [case["check"]["status"] for case in report["cases"]] == [
         "passed", "skipped", "error", "failed", "failed", "passed",
     ]  # fmt: skip
@@ -210,7 +216,7 @@ def test_standard_input(run: Any) -> None:
 def test_what_is_imported(run: Any) -> None:
     found = imported("-m", "dpcalc", "check", "pass.yaml") - BARE
     assert "yaml" in found
-    assert not found & {"numpy", "scipy", "rich", "multiprocessing", "concurrent", "tomllib", "jsonschema"}
+    assert not found & {"numpy", "scipy", "rich", "multiprocessing", "tomllib", "jsonschema"}
 
 
 def test_the_schema_of_recipes(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,6 +228,7 @@ def test_the_schema_of_recipes(run: Any, capsys: pytest.CaptureFixture[str]) -> 
     whole = """\
 dpcalc: recipe/1
 description: everything that may be written
+strict: true
 defaults: {command: compare, records: 1e4, assert: [epsilon <= 9], delta: 1e-6}
 cases:
   a:
@@ -233,16 +240,19 @@ cases:
     exclude: {step_size: 0.3}
     include: [{step_size: 1}]
     expect: {epsilon: 1.2, bound: shuffle.mixture, tolerance: 1%}
+    accept: [secret-order, large-delta]
     skip: for want of data
     description: a case
-  b: {command: rdp, order: [2, 4], expect: {error: infeasible}, solve: index, schedule: steps.csv}
+  b: {command: rdp, order: [2, 4], assert: null, expect: {error: infeasible}, solve: index,
+      schedule: steps.csv}
 """
     validator.validate(yaml.safe_load(whole))
     Path("c.yaml").write_text("run: {dimension: 3}\nstd: 2", encoding="utf-8")
     Path("whole.yaml").write_text(whole, encoding="utf-8")
     assert len(read_recipe("whole.yaml").entries) == 5
     for text in (HEAD + RECIPES["typo"], HEAD + "cases: {}", "cases: {a: {}}", HEAD + "cases: {a: {skip: yes}}",
-                 HEAD + "cases: {a: {command: rpd}}", HEAD + "cases: {a: {expect: {error: spec}}}"):  # fmt: skip
+                 HEAD + "cases: {a: {command: rpd}}", HEAD + "cases: {a: {expect: {error: spec}}}",
+                 HEAD + "cases: {a: {accept: all}}", HEAD + "strict: 1\ncases: {a: {}}"):  # fmt: skip
         assert not validator.is_valid(yaml.safe_load(text)), text
 
 
@@ -272,7 +282,8 @@ def test_certify_exits_with_4_where_a_guarantee_is_below_the_truth(run: Any, mon
     wrong = right._replace(formula=lambda v: right.formula(v) * (1 + arb(2) ** -40))
     monkeypatch.setattr(table, "definitions", lambda: {**definitions(), "iteration.pnsgd": wrong})
     assert run("pass.yaml")[0] == 0
-    code, out, err = run("pass.yaml --certify --json")
+    # Other processes would not know of the wrong definition.
+    code, out, err = run("pass.yaml --certify --json --timeout 0 --memory-limit 0")
     assert code == 4
     assert "iteration.pnsgd is below the truth" in err
     assert "noise_std=2.0" in json.loads(out)["cases"][0]["check"]["message"]

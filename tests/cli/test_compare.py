@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import dpcalc
-from dpcalc.commands import COMMANDS
-from dpcalc.registry import all_bounds
-from dpcalc.spec.run import ALGORITHMS
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.model.run import ALGORITHMS
+from dpcalc.theorems.record import all_bounds
 from tests.cli.conftest import best
 
 CONVEX = "-L 1 --smoothness 1 --eta 0.1"
@@ -29,6 +29,7 @@ DESCRIBED = {
     "shuffled-stop": PASS,
     "cyclic": MANY,
     "shuffle-once": MANY,
+    "rotation-epochs": MANY,
     "shuffled-epochs": MANY,
     "noisy-sgd": MANY,
     "noisy-gd": f"-n 1000 --steps 50 {CONVEX} --sigma 0.01",
@@ -68,19 +69,20 @@ def test_the_best_is_that_of_the_algorithms_own_commands(ask_json: Any, algorith
         name = "" if command == "online" else f"--algorithm {algorithm}"
         own += ask_json(f"{command} {name} {DESCRIBED[algorithm]} -d 1e-6")
     assert best(case)["value"] == min(best(other)["value"] for other in own)
-    known = {bound.id for bound in all_bounds().values() if algorithm in bound.algorithms and bound.gives != "cost"}
+    known = {bound.id for bound in all_bounds().values() if algorithm in bound.algorithms and bound.notion != "cost"}
     shown = {result["bound"] for result in case["results"]} | {why["bound"] for why in case["not_applicable"]}
     assert shown == known
     assert all(why["because"] and why["hint"] for why in case["not_applicable"])
 
 
 REACHED = [
-    "--algorithm pnsgd,skip,stop,local,shuffled,rotation,shuffled-stop,cyclic,shuffle-once,shuffled-epochs,noisy-gd "
-    f"-n 60 {CONVEX} --sigma 2 -D 1 --strong-convexity 0.1 -d 1e-6",
+    "--algorithm pnsgd,skip,stop,local,shuffled,rotation,shuffled-stop,cyclic,shuffle-once,rotation-epochs,"
+    f"shuffled-epochs,noisy-gd -n 60 {CONVEX} --sigma 2 -D 1 --strong-convexity 0.1 -d 1e-6",
     f"--algorithm pnsgd -i 5 -n 60 {CONVEX} --sigma 2 -D 1 -d 1e-6",
     f"--algorithm pnsgd,cyclic,noisy-gd -n 60 {CONVEX} --sigma 2 --strong-convexity 0.1 -d 1e-6",
     f"--algorithm pnsgd,stop,shuffled,rotation -n 60 {CONVEX} --laplace-scale 2 -D 1 -d 1e-2",
     f"--algorithm noisy-gd -n 60 --steps 10 {CONVEX} --strong-convexity 0.5 --langevin-std 0.1 -D 1 --order 4",
+    f"--algorithm noisy-gd -n 60 --steps 10 {CONVEX} --strong-convexity 0.5 --sigma 2 --order 4",
     f"--algorithm shuffled -n 60 {CONVEX} -D 1 --c1 10 --c2 10 -e 1",
     f"--algorithm online {STREAM} -e 1",
     f"--algorithm online {STREAM} --noise laplace -e 1",
@@ -99,6 +101,7 @@ REACHED = [
 ]
 
 
+@pytest.mark.campaign
 def test_every_bound_is_reached(ask: Any, tmp_path: Any) -> None:
     import json
 
@@ -112,7 +115,7 @@ def test_every_bound_is_reached(ask: Any, tmp_path: Any) -> None:
         for case in json.loads(ask(f"compare {line} --json"))["cases"]
         for result in case["results"]
     }
-    known = {bound.id for bound in all_bounds().values() if bound.gives != "cost" and "chain" not in bound.algorithms}
+    known = {bound.id for bound in all_bounds().values() if bound.notion != "cost" and "chain" not in bound.algorithms}
     assert known - found == set()
 
 

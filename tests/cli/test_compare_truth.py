@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcalc.commands import COMMANDS
+from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import Infeasible, NotApplicable, SpecError
+from dpcalc.model.algorithm import ALGORITHMS, Length
 from tests.oracles import draws, log_uniform, pld
 from tests.oracles.chains import (
     LOSS_CLASSES,
@@ -102,11 +103,13 @@ SMALL = {
     "shuffled-stop": (2, 3, 4),
     "cyclic": (1, 2, 3, 4),
     "shuffle-once": (2, 3, 4),
+    "rotation-epochs": (2, 3, 4, 6),
     "shuffled-epochs": (2, 3),
     "noisy-sgd": (2, 3, 4),
     "noisy-gd": (1, 2, 5),
     "cyclic-released": (1, 2, 3),
     "shuffle-once-released": (2, 3),
+    "rotation-epochs-released": (2, 3),
     "shuffled-epochs-released": (2, 3),
     "noisy-sgd-released": (2, 3),
     "noisy-gd-released": (1, 3),
@@ -120,7 +123,7 @@ SINGLE = ("skip", "stop", "shuffled-stop", "noisy-gd", "noisy-gd-released")
 SLOW = ("shuffled-epochs-released",)
 SECRET = ("shuffled", "shuffle-once", "shuffled-epochs", "shuffled-epochs-released")
 NO_LAPLACE = ("skip", "noisy-sgd", "noisy-gd", "noisy-sgd-released", "noisy-gd-released", "cyclic", "shuffle-once",
-              "shuffled-epochs", "shuffle-once-released")  # fmt: skip
+              "rotation-epochs", "shuffled-epochs", "shuffle-once-released", "rotation-epochs-released")  # fmt: skip
 
 
 def small_run(r: random.Random, algorithm: str) -> tuple[Case, dict[str, Any]]:
@@ -146,7 +149,7 @@ def small_run(r: random.Random, algorithm: str) -> tuple[Case, dict[str, Any]]:
             more["steps"] = min(more["steps"], 2)
     elif algorithm.endswith(RELEASED):
         more["epochs"] = 2
-    elif name in ("cyclic", "shuffle-once", "shuffled-epochs"):
+    elif ALGORITHMS[name].length is Length.PASSES:
         more["epochs"] = r.choice((1, 2, 3)) if name != "shuffled-epochs" or case.records == 2 else r.choice((1, 2))
     return case, described(case, algorithm, **more)
 

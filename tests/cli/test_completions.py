@@ -14,9 +14,9 @@ import pytest
 
 from dpcalc.cli.described import described
 from dpcalc.cli.main import COMMANDS
-from dpcalc.registry import all_bounds
-from dpcalc.spec.loss import LOSSES
-from dpcalc.spec.symbols import ALGORITHM_NAMES
+from dpcalc.model.algorithm import NAMED
+from dpcalc.model.loss import LOSSES
+from dpcalc.theorems.record import all_bounds
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = {
@@ -77,7 +77,7 @@ def test_bash_completes_commands() -> None:
 def test_bash_completes_options_and_their_words() -> None:
     assert complete(["rdp", "--feature"]) == ["--feature-bound"]
     assert complete(["rdp", "--release"]) == [""]
-    assert set(complete(["compare", "--algorithm", ""])) == {*ALGORITHM_NAMES, "all"}
+    assert set(complete(["compare", "--algorithm", ""])) == {*NAMED, "all"}
     assert set(complete(["compare", "-n", "10", "--algorithm", "shuffled-"])) == {"shuffled-epochs", "shuffled-stop"}
     assert complete(["rdp", "--algorithm", "s"]) == ["skip", "stop"]
     assert complete(["rdp", "--algorithm", "pnsgd,sk"]) == ["pnsgd,skip"]

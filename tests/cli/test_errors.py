@@ -38,7 +38,7 @@ USAGE = [
     (f"{PASS} --sigma 0x10 -d 1e-6", "not a number"),
     (f"{PASS} --sigma {'9' * 200} -d 1e-6", "too long"),
     ("rdp -n 0 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "--records"),
-    ("rdp -n=-5 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "not a number"),
+    ("rdp -n=-5 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "a whole number from 1"),
     ("rdp -n -5 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "--records"),
     ("rdp -n 1.5 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "whole number"),
     ("rdp -n 1e16 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "1e+15"),
@@ -51,7 +51,7 @@ USAGE = [
     (f"{NOISY} -d 1", "< 1"),
     (f"{NOISY} -d 2", "< 1"),
     (f"{NOISY} -d 100%", "< 1"),
-    (f"{NOISY} -d=-1e-6", "not a number"),
+    (f"{NOISY} -d=-1e-6", "not a positive number"),
     (f"{NOISY} --delta=-1e-6", "positive"),
     (f"{NOISY} -d nan", "not a number"),
     (f"{NOISY} -d 0,1e-6", "delta"),
@@ -92,6 +92,11 @@ USAGE = [
     (f"{FULL} -e 1 --solve records", "given and also to be solved for"),
     (f"{FULL} --solve delta", "given and also to be solved for"),
     (f"{FULL} --solve index", "needs both epsilon and delta"),
+    ("rdp -L 1 --smoothness 1 --eta 0.1 --sigma 2 -e 1 -d 1e-6 --solve index", "needs the number of records"),
+    (
+        "shifted --steps 9 --shift 1 --contraction 1 --eta 1 --sigma 2 -e 1 -d 1e-6 --solve lipschitz",
+        "lipschitz cannot be solved for here",
+    ),
     # gates
     (f"{FULL} --assert 'epsilon'", "not an assertion"),
     (f"{FULL} --assert ''", "not an assertion"),
@@ -101,7 +106,7 @@ USAGE = [
     (f"{FULL} --assert 'epsilon>=1'", "upper bound"),
     (f"{FULL} --assert 'speed<=1'", "cannot assert on 'speed'"),
     (f"{FULL} --assert 'bound<=iteration.pnsgd'", "== only"),
-    (f"{FULL} --assert 'noise_std<=1'", "reports no noise_std"),
+    (f"{FULL} --assert 'noise_std<=1'", "noise_std is given (2.0): this query finds epsilon"),
     # the other commands
     ("explain", "neither a bound nor a run is given"),
     ("explain iteration.pnsg", "no bound is called 'iteration.pnsg'"),
@@ -120,8 +125,9 @@ USAGE = [
     (f"{CHAIN} --sigma 1 -d 1e-6 --schedule /nonexistent/steps.csv", "cannot read /nonexistent/steps.csv"),
     (f"{CHAIN} --sigma 1 -d 1e-6 --schedule steps.txt", "unknown kind of schedule file"),
     ("rdp -n 100 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "needed by iteration.pnsgd"),
-    ("rdp -n 100 -L 1 --eta 0.1 --sigma 2 -d 1e-6", "give --step-size and --smoothness"),
-    ("rdp -n 100 -L 1 --smoothness 1 --sigma 2 -d 1e-6", "give --step-size and --smoothness"),
+    ("rdp -n 100 -L 1 --eta 0.1 --sigma 2 -d 1e-6", "give --smoothness"),
+    ("rdp -n 100 -L 1 --smoothness 1 --sigma 2 -d 1e-6", "give --step-size"),
+    ("rdp -n 100 -L 1 --sigma 2 -d 1e-6", "give --step-size, --smoothness"),
     ("rdp -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6", "--records"),
 ]
 
@@ -242,7 +248,7 @@ FILES = [
     ("more.csv", b"shift,contraction,step_size,noise_std,spend\n1,1,1,1,2\n", "more than is left"),
     ("less.csv", b"shift,contraction,step_size,noise_std,spend\n1,1,1,1,0.5\n", "left unspent"),
     ("text.npy", b"shift,step_size\n1,1\n", "not a readable numpy file"),
-    ("text.npz", b"shift,step_size\n1,1\n", "not an NPZ file"),
+    ("text.npz", b"shift,step_size\n1,1\n", "not a readable .npz"),
     ("list.yaml", b"- 1\n- 2\n", "a list where a name is expected"),
     ("tag.yaml", b"shift: !!python/object/apply:os.system ['true']\n", "tags are not read"),
     ("broken.yaml", b"shift: [1, 2\n", "not valid YAML"),
@@ -350,15 +356,15 @@ def test_interrupt() -> None:
     line = "rdp --algorithm stop -n 1001:10000:1 -L 1 --smoothness 1 --eta 0.1 -e 1 -d 1e-6 --json"
     # The announcement tells that the interpreter has come as far as the evaluation of cases.
     program = (
-        "import signal, sys, dpcalc.cli.options as options\n"
+        "import signal, sys, dpcalc.cli.query as query\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored where the tests run in the background
         "from dpcalc.cli.main import main\n"
-        "ask = options.side_by_side\n"
+        "ask = query.side_by_side\n"
         "def announced(*args, **more):\n"
         "    if not seen: seen.append(1); sys.stdout.write('ready\\n'); sys.stdout.flush()\n"
         "    return ask(*args, **more)\n"
         "seen = []\n"
-        "options.side_by_side = announced\n"
+        "query.side_by_side = announced\n"
         "main(sys.argv[1:])\n"
     )
     with subprocess.Popen(
@@ -477,3 +483,41 @@ def test_no_library_warning_reaches_the_user() -> None:
     done = outcome("shifted --steps 5 --shift 1 --eta 1 --laplace-scale 1e-300 -d 1e-6", "")
     assert done.returncode in (0, 3)
     assert "RuntimeWarning" not in done.stderr
+
+
+# --- the words of other programs --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("rdp --lr 0.1", "did you mean --step-size?"),
+        (
+            "rdp --noise-multiplier 1.1",
+            "did you mean --noise-std? (noise_std = noise multiplier x clipping norm / batch size)",
+        ),
+        ("compare --algorithm dp-sgd", "did you mean noisy-sgd?"),
+        ("rdp --window 3", "see dpcalc rdp --help"),
+    ],
+)
+def test_a_word_of_another_program_is_answered_with_ours(
+    capsys: pytest.CaptureFixture[str], line: str, hint: str
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(line.split())
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.splitlines()[1] == f"  hint: {hint}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "online --solve window -L 1 --smoothness 1 --eta 0.01 -D 1 --c1 100 --c2 100 --decay-exponent 1.5",
+        "rdp --solve batch_size -L 1 --smoothness 1 --eta 0.01 -D 1 --sigma 3",
+    ],
+)
+def test_what_is_searched_among_the_records_needs_their_number(capsys: pytest.CaptureFixture[str], line: str) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([*line.split(), "-e", "1", "-d", "1e-6"])
+    assert stop.value.code == 2
+    assert "needs the number of records" in capsys.readouterr().err

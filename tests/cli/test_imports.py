@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.theorems.record import FAMILIES
+
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {"numpy", "scipy", "rich", "yaml", "matplotlib", "jsonschema", "asyncio", "unittest"}
 EXACT = {"decimal", "fractions"}
@@ -67,5 +70,43 @@ def test_the_python_interface_needs_no_command_line() -> None:
 @pytest.mark.parametrize("line", [QUERY, f"{QUERY} --json", f"{QUERY} --format markdown"])
 def test_what_certifies_is_imported_only_where_it_is_asked(line: str) -> None:
     found = modules("-m", "dpcalc", *shlex.split(line))
-    assert "dpcalc.query" in found
+    assert "dpcalc.engine.answer" in found
     assert not [name for name in found if name.partition(".")[0] == "flint" or name.startswith("dpcalc.certify")]
+
+
+ROOMS = {
+    "cli": "lost main options printing query types",
+    "engine": "answer ask commands description evaluate inputs notes question rows search",
+    "files": "output",
+    "model": "algorithm choices frozen loss_class numbers parameter quantities run source",
+    "notions": "classic gaussian guarantee renyi risk",
+    "numerics": "floats logspace normal quadrature roots sums",
+    "render": "allocation machine notes numbers",
+    "theorems": "conditions record",
+}
+ALONE = "errors inert named_tuple notes plain_enum references report version"
+STANDARD = {
+    "_json", "_locale", "_struct", "atexit", "gc", "json", "json.decoder", "json.encoder", "json.scanner", "locale",
+    "signal", "struct",
+}  # fmt: skip
+
+
+def test_a_query_imports_what_it_uses() -> None:
+    """Modules named in the source; those of the families asked are imported by name."""
+    program = f"from dpcalc.cli.main import main; main({shlex.split(f'{QUERY} --json')!r})"
+    names = modules("-c", program) - modules("-c", "import click")
+    ours = {"dpcalc", *(f"dpcalc.{name}" for name in ALONE.split()), *(f"dpcalc.{room}" for room in ROOMS)}
+    ours |= {f"dpcalc.{room}.{name}" for room, listed in ROOMS.items() for name in listed.split()}
+    assert {name for name in names if name.startswith("dpcalc")} == ours
+    assert {name for name in names if not name.startswith("dpcalc")} <= STANDARD
+
+
+def test_a_query_imports_the_families_asked_alone() -> None:
+    program = (
+        f"import sys; from dpcalc.cli.main import _run; _run({shlex.split(f'{QUERY} --json')!r}); "
+        "print(*(name for name in sys.modules if name.startswith('dpcalc.theorems.')), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    families = {name.rpartition(".")[2] for name in done.stderr.split() if ".privacy." in name}
+    asked = {path.rpartition(".")[2] for family in COMMANDS["rdp"].families for path in FAMILIES[family]}
+    assert families == asked

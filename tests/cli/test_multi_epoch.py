@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import dpcalc
-from dpcalc import remarks
 from dpcalc.cli.main import main
+from dpcalc.engine import notes
 from tests.cli.conftest import best
 
 RUN = "-n 60000 --batch-size 240 -L 1 --smoothness 1 --eta 0.1"
@@ -45,7 +45,30 @@ def test_noise_leads_back(ask_json: Any, name: str, release: str) -> None:
     assert best(delta)["value"] <= 1e-4
 
 
-@pytest.mark.parametrize("name", ["cyclic", "shuffle-once", "shuffled-epochs", "noisy-sgd"])
+@pytest.mark.parametrize("batches", ["", "--batch-size 7", "--batch-size 7 --last-batch drop", "--batch-size 50"])
+def test_one_pass_from_a_random_record_on_is_a_rotation(ask_json: Any, batches: str) -> None:
+    run = f"-n 50 {batches} -L 1 --smoothness 1 --eta 0.5 --sigma 2 -d 1e-5"
+    [several] = ask_json(f"multi-epoch --algorithm rotation-epochs --epochs 1 {run}")
+    [one] = ask_json(f"shuffle --algorithm rotation {run}")
+    mixture = by_id(one)["shuffle.mixture"]["value"]
+    assert best(several)["value"] == pytest.approx(mixture, rel=1e-6)
+
+
+def test_rotations_are_no_secret_orders(ask_json: Any) -> None:
+    run = "multi-epoch --algorithm rotation-epochs --epochs 3 -n 20 -L 1 --smoothness 1 --eta 0.5 --sigma 2 -d 1e-5"
+    [public], [secret] = ask_json(run), ask_json(f"{run} --permutation secret")
+    assert best(public)["value"] == best(secret)["value"]
+    [once] = ask_json(run.replace("rotation-epochs", "shuffle-once"))
+    assert best(public)["value"] == by_id(once)["shuffled_epochs.once"]["value"]
+
+
+def test_released_rotations_cost_more_than_hidden_ones(ask_json: Any) -> None:
+    run = "multi-epoch --algorithm rotation-epochs --epochs 3 -n 20 -L 1 --smoothness 1 --eta 0.5 --sigma 2 -d 1e-5"
+    [hidden], [released] = ask_json(run), ask_json(f"{run} --release epoch")
+    assert best(hidden)["value"] < best(released)["value"]
+
+
+@pytest.mark.parametrize("name", ["cyclic", "shuffle-once", "rotation-epochs", "shuffled-epochs", "noisy-sgd"])
 def test_the_most_epochs_within_a_budget(ask_json: Any, name: str) -> None:
     run = f"multi-epoch --algorithm {name} {SMALL} --sigma 2"
     [case] = ask_json(f"{run} -e 1 -d 1e-4 --solve epochs")
@@ -144,16 +167,16 @@ def test_composed_deltas_may_be_very_small(ask_json: Any) -> None:
     assert math.exp(best(case)["log_delta"]) == pytest.approx(best(case)["value"])
 
 
-def test_remarks_ask_only_bounds_that_may_be_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is merely remarked must not cost more than what was asked."""
+def test_notes_ask_only_bounds_that_may_be_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A note must not cost more than the question."""
     asked: list[str] = []
-    right = remarks.answer
+    right = notes.answer
 
     def counted(run: Any, question: Any, bounds: Any) -> Any:
         asked.extend(bound.id for bound in bounds)
         return right(run, question, bounds)
 
-    monkeypatch.setattr(remarks, "answer", counted)
+    monkeypatch.setattr(notes, "answer", counted)
     given = {"algorithm": "shuffled-epochs", "release": "epoch", "records": 60000, "batch_size": 256, "epochs": 20,
              "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "noise_std": 0.05, "delta": 1e-6}  # fmt: skip
     case = dpcalc.multi_epoch(**given).cases[0]

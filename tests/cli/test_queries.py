@@ -21,6 +21,7 @@ import jsonschema
 import numpy as np
 import pytest
 
+from dpcalc.cli.main import main
 from dpcalc.render import FORMATS
 from tests.cli.conftest import SCHEMA, best
 
@@ -240,9 +241,6 @@ def test_repeated_processes_print_the_same_bytes() -> None:
         ("epsilon<=1", 0),
         ("epsilon < 1", 0),
         ("epsilon<=0.01", 1),
-        ("delta<=1e-6", 0),
-        ("delta<1e-6", 1),
-        ("log_delta<=-13", 0),
         ("mu<=0.1", 0),
         ("mu<=0.01", 1),
         ("bound==iteration.pnsgd", 0),
@@ -255,6 +253,43 @@ def test_gates(ask_json: Any, gate: str, code: int) -> None:
     [verdict] = case["assertions"]
     assert verdict["text"] == gate
     assert verdict["passed"] is (code == 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "gate", "said"),
+    [
+        ("--sigma 0.0001 -e 1", "epsilon<=1", "epsilon is given (1.0): this query finds delta"),
+        ("--sigma 2 -d 1e-6", "delta<=1e-6", "delta is given (1e-06): this query finds epsilon"),
+        ("--sigma 2 -d 1e-6", "log_delta<=-13", "delta is given (1e-06): this query finds epsilon"),
+        ("--sigma 2 -d 1e-6 -e 1", "delta<=1e-5", "delta is given"),
+        ("--sigma 2 -d 1e-6", "noise_std<=3", "noise_std is given (2.0)"),
+        ("--sigma 2 -d 1e-6", "index>=1", "index is given"),
+        ("-e 1 -d 1e-6", "epsilon<=1", "epsilon is given (1.0): this query finds noise_std"),
+        ("-e 1 -d 1e-6", "mu<=9", "mu follows from the budget given: this query finds noise_std"),
+        ("--sigma 0.0001 -e 1", "delta<=1", "cannot fail: delta is never above 1"),
+        ("--sigma 0.0001 -e 1", "log_delta<=0", "cannot fail: log_delta is never above 0"),
+    ],
+)
+def test_a_gate_on_what_was_given_is_refused(
+    line: str, gate: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for head in (PASS, PASS.replace("rdp", "compare --algorithm pnsgd --algorithm stop", 1)):
+        with pytest.raises(SystemExit) as stop:
+            main(shlex.split(f"{head} {line} --assert '{gate}'"))
+        captured = capsys.readouterr()
+        assert stop.value.code == 2
+        assert said in captured.err
+        assert captured.out == ""
+
+
+def test_epsilon_is_found_again_where_it_is_given_with_delta_and_the_noise(ask_json: Any) -> None:
+    line = f"{PASS} --sigma 0.1 -e 9 -d 1e-6"
+    ask_json(f"{line} --assert 'epsilon<=8'")
+    ask_json(f"{line} --assert 'epsilon<=0.1'", expected=1)
+
+
+def test_a_gate_on_delta_where_it_is_found(ask_json: Any) -> None:
+    ask_json(f"{PASS} --sigma 2 -e 1 --assert 'log_delta<=-13'")
 
 
 def test_several_gates_and_cases(ask_json: Any) -> None:
@@ -509,3 +544,13 @@ def test_the_largest_value_that_will_do_is_printed_no_larger(
         line = f"rdp {fixed} --smoothness 1 --eta 0.1 --sigma 2 -e {epsilon!r} -d 1e-5 --solve {name}"
         found = best(ask_json(line)[0])["value"]
         assert shown(rf"{name} <= {NUMBER} is enough for", ask(f"{line} --precision {precision}")) <= Decimal(found)
+
+
+@pytest.mark.parametrize("target", ["kept.txt", "/dev/null"])
+def test_output_through_a_link_out_of_the_project_is_refused(ask: Any, tmp_path: Path, target: str) -> None:
+    outside, project = tmp_path / "kept.txt", tmp_path / "project"
+    outside.write_text("kept")
+    (project / ".git").mkdir(parents=True)
+    (project / "report.txt").symlink_to(tmp_path / target)
+    assert ask(f"{PASS} --sigma 2 -d 1e-6 -o {project / 'report.txt'}", expected=2) == ""
+    assert outside.read_text() == "kept"

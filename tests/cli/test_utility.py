@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 import dpcalc
-from dpcalc import losses
-from dpcalc.bounds import holder_cost, utility
 from dpcalc.cli.main import main
-from dpcalc.registry import costs
+from dpcalc.model import loss as losses
+from dpcalc.theorems.record import costs
+from dpcalc.theorems.risk import holder_cost, utility
 from tests.cli.conftest import best
+from tests.formulas import evaluated
 
 LOGISTIC = "--loss logistic --feature-bound 1 -n 1e5 --dimension 20 -R 1"
 STOP = f"utility --algorithm stop {LOGISTIC}"
@@ -28,11 +29,12 @@ def rows(case: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {result["bound"]: result for result in case["results"]}
 
 
+@pytest.mark.campaign
 def test_one_command_says_what_a_budget_costs(ask_json: Any) -> None:
     [case] = ask_json(f"utility {LOGISTIC} -e 1 -d 1e-6")
     found = best(case)
     loss = losses.of("logistic", feature_bound=1.0, radius=1.0)
-    expected = holder_cost.output_expected(
+    expected = evaluated(holder_cost.output_expected,
         records=10**5, steps=10**6, dimension=20, radius=1.0, holder_exponent=1.0,
         holder_constant=loss.hoelder_constant(), lipschitz=loss.lipschitz, epsilon=1.0, log_delta=found["log_delta"],
     )  # fmt: skip
@@ -63,6 +65,7 @@ def test_the_answer_in_words(ask: Any) -> None:
     )
 
 
+@pytest.mark.campaign
 def test_every_cost_is_reached(ask: Any) -> None:
     lines = [
         f"{LOGISTIC} -e 0.5 -d 1e-6 --index 5 --tasks 3 --public-records 100 --failure-probability 0.05",
@@ -101,7 +104,7 @@ def test_trade_offs_side_by_side(ask: Any, tmp_path: Any) -> None:
     for before, after in itertools.pairwise(chosen):
         assert float(after["value"]) < float(before["value"])
         assert float(after["noise_std"]) < float(before["noise_std"])
-    assert float(chosen[1]["step_size"]) == utility.stop_from_centre(
+    assert float(chosen[1]["step_size"]) == evaluated(utility.stop_from_centre,
         records=10**5, dimension=20, radius=1.0, epsilon=1.0, log_delta=float(chosen[1]["log_delta"]),
         lipschitz=losses.of("logistic", feature_bound=1.0, radius=1.0).lipschitz,
     ).step_size  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpcalc.errors import DpcalcError
-from dpcalc.spec.schedule import read_schedule
+from dpcalc.model.schedule_file import read_schedule
 from tests.fuzz.mutate import mutated
 
 Target = Callable[[random.Random, Path], None]

@@ -8,7 +8,7 @@ import json
 import random
 import shlex
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -114,7 +114,7 @@ def _option(r: random.Random, command: str) -> list[str]:
         return [flag, r.choice(("0", "1", "-1", "2.5", ""))]
     if chosen.name == "plot":  # drawing to a file takes seconds, and has its own tests
         return [flag, r.choice(("-", "x.bmp", ""))]
-    words = getattr(getattr(chosen.type, "symbol", None), "choices", ()) or getattr(chosen.type, "choices", ())
+    words = getattr(getattr(chosen.type, "parameter", None), "choices", ()) or getattr(chosen.type, "choices", ())
     if words and r.random() < 0.8:
         return [flag, r.choice(list(words))]
     return [flag, _value(r)] if r.random() < 0.8 else [f"{flag}={_value(r)}"]
@@ -131,25 +131,77 @@ def _value(r: random.Random) -> str:
     return "".join(r.choices("0123456789.eE+-/^%_,: log", k=r.randint(1, 12)))
 
 
-def command_lines(r: random.Random, folder: Path) -> None:
-    """One command line answers or refuses."""
+def described(folder: Path, r: random.Random) -> None:
+    """Write the files that lines name."""
     (folder / "steps.csv").write_bytes(CSV[0])
     (folder / "steps.yaml").write_bytes(YAML[0])
     (folder / "table.csv").write_bytes(TABLE[0])
     (folder / "ranges.csv").write_bytes(RANGES[0])
     write(r, folder)
+
+
+def command_lines(r: random.Random, folder: Path) -> None:
+    """One command line answers or refuses."""
+    described(folder, r)
     words = drawn(r)
+
+    def judge(some: Sequence[str]) -> None:
+        code, out, _ = tried(some, folder)
+        if code == 0 and out and "--json" in some and "-o" not in some and some[0] in ("compare", "rdp", "shifted"):
+            json.loads(out, parse_constant=_refuse)
+
+    smallest(words, judge)
+
+
+def tried(words: Sequence[str], folder: Path) -> tuple[int, str, str]:
+    """Return exit code and output of a command line run in a folder.
+
+    Raises:
+        AssertionError: it did neither answer nor refuse as documented.
+    """
     with contextlib.chdir(folder):
         code, out, err = ran(words)
     what = f"{shlex.join(words)!r} gave {code}, {err!r}"
     assert code in CODES, what
     assert "Traceback" not in out + err, what
+    assert "internal error" not in out + err, f"{what}, {out!r}"
     if code in (2, 130):
         assert any(line.startswith(("error: ", "Usage: ")) for line in err.splitlines()), what
     if code == 2 and words[:1] != ["check"]:  # whose report says what is wrong
         assert not out, what
-    if code == 0 and out and "--json" in words and "-o" not in words and words[0] in ("compare", "rdp", "shifted"):
-        json.loads(out, parse_constant=_refuse)
+    return code, out, err
+
+
+def smallest(words: Sequence[str], judge: Callable[[Sequence[str]], None]) -> None:
+    """Judge a command line; where it is found wrong, raise with the shortest line found that still is.
+
+    Raises:
+        AssertionError: it is wrong.
+    """
+    found = _wrong(words, judge)
+    if found is None:
+        return
+    left, kept = 100, list(words)
+    size, at = 2, 1  # an option with its value, then single words
+    while left and size:
+        shorter = [*kept[:at], *kept[at + size :]]
+        problem = _wrong(shorter, judge) if at + size <= len(kept) else None
+        left -= 1
+        if problem:
+            kept, found = shorter, problem
+        elif at + size < len(kept):
+            at += 1
+        else:
+            size, at = size - 1, 1
+    raise AssertionError(f"dpcalc {shlex.join(kept)}: {found}") from found
+
+
+def _wrong(words: Sequence[str], judge: Callable[[Sequence[str]], None]) -> Exception | None:
+    try:
+        judge(words)
+    except Exception as error:
+        return error
+    return None
 
 
 def _refuse(word: str) -> None:

@@ -6,7 +6,7 @@ import math
 import random
 from pathlib import Path
 
-from dpcalc.spec.numbers import MAX_SWEEP, parse_integer, parse_log, parse_number, parse_sweep
+from dpcalc.model.numbers import MAX_SWEEP, parse_integer, parse_log, parse_number, parse_sweep
 from tests.fuzz.files import refusable
 from tests.fuzz.mutate import NUMBERS, mutated
 

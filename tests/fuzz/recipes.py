@@ -8,12 +8,14 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from dpcalc.commands import report
-from dpcalc.recipes.expand import MAX_CASES, MAX_ERRORS, Malformed, read
+from dpcalc.recipes.matrix import MAX_CASES
+from dpcalc.recipes.read import MAX_ERRORS, read
+from dpcalc.recipes.recipe import Malformed
 from dpcalc.recipes.run import checked, malformed, select
 from dpcalc.render.check import KINDS, render
 from dpcalc.render.check.baseline import load
 from dpcalc.render.check.markdown import MAX_CHARACTERS
+from dpcalc.render.notes import report
 from dpcalc.report import Report
 from tests.fuzz.files import refusable
 from tests.fuzz.mutate import mutated

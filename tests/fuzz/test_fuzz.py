@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +14,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpcalc.spec.numbers import parse_integer, parse_log, parse_number, parse_sweep
+from dpcalc.model.numbers import parse_integer, parse_log, parse_number, parse_sweep
 from tests.fuzz.__main__ import TARGETS, one
 from tests.fuzz.files import files, refusable
-from tests.fuzz.lines import CODES, SEEDS, drawn, ran
+from tests.fuzz.lines import CODES, SEEDS, described, drawn, ran, smallest, tried
 from tests.fuzz.mutate import mutated
+from tests.fuzz.questions import composed
 from tests.oracles import cases
 
 ROOT = Path(__file__).parents[2]
 COST = {
     "numbers": 2, "schedules": 2, "tables": 5, "models": 3, "recipes": 5, "baselines": 5, "command-lines": 60,
+    "checks": 60, "questions": 60,
 }  # fmt: skip
 COUNT = {
     "numbers": 2000, "schedules": 2000, "tables": 500, "models": 500, "recipes": 500, "baselines": 500,
-    "command-lines": 60,
+    "command-lines": 60, "checks": 60, "questions": 40,
 }  # fmt: skip
 
 
@@ -59,6 +62,22 @@ def test_some_cases_are_answered() -> None:
     assert any(code in (2, 3) for code in codes)
     assert set(codes) <= set(CODES)
     assert {seed.split()[0] for seed in SEEDS} >= {"compare", "rdp", "shifted", "shuffle", "utility", "dp-sgd"}
+
+
+@pytest.mark.campaign
+def test_described_runs_are_answered(tmp_path: Path) -> None:
+    """Runs that are refused at the first word would tell nothing of formats and bounds."""
+    described(tmp_path, random.Random("files"))
+    codes = [tried(composed(random.Random(f"runs {k}")), tmp_path)[0] for k in range(30)]
+    assert sum(code in (0, 1) for code in codes) >= 8
+
+
+def test_a_long_line_is_cut_to_what_is_wrong() -> None:
+    def judge(words: Sequence[str]) -> None:
+        assert "--bad" not in words
+
+    with pytest.raises(AssertionError, match=r"^dpcalc rdp --bad: "):
+        smallest(["rdp", "-n", "5", "--bad", "x", "--json", "-e", "1"], judge)
 
 
 # --- numbers, by hypothesis -----------------------------------------------------------------------------------------

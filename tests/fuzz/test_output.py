@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from dpcalc import output
 from dpcalc.errors import SpecError
+from dpcalc.files import output
 
 OLD, NEW = b"the old file\n" * 3, b"the new one\n" * 50_000
 ROOT = Path(__file__).parents[2]

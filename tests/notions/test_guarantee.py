@@ -7,7 +7,7 @@ import math
 import pytest
 
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable
-from dpcalc.notions.guarantee import Gdp, Point, Profile, Rdp, compose
+from dpcalc.notions.guarantee import Gdp, LowerBound, Point, Profile, Rdp, compose, gaussian_lower_bound
 from dpcalc.notions.renyi import canonne_log_delta
 from tests.oracles import adaptive, ball, draws, exact, log_uniform, not_below, tight
 from tests.oracles import gaussian as oracle
@@ -117,3 +117,48 @@ def test_a_delta_names_the_order_that_gave_it() -> None:
     assert found.order is not None
     assert found.value == canonne_log_delta(order=found.order, rdp=0.5 * found.order, epsilon=5.0)
     assert Rdp(lambda a: math.inf).log_delta(5.0).order is None
+
+
+# --- from below -------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_below_a_gaussian_rounds_down() -> None:
+    """Against the exact profile, in ball arithmetic: never above it, and hardly below."""
+    for r in draws("floor", 300, cost=10):
+        mu, epsilon = log_uniform(r, 1e-3, 30.0), r.choice((0.0, log_uniform(r, 1e-3, 50.0)))
+        exactly = oracle.log_delta(exact(epsilon), exact(mu))
+        found = gaussian_lower_bound(mu).log_delta(epsilon).value
+        assert not ball(exact(found)) > exactly, (mu, epsilon)
+        tight(found, exactly, f"mu {mu!r}, epsilon {epsilon!r}", 1e-12, 1e-13)
+        divergence = gaussian_lower_bound(mu).rdp(3.0)
+        assert exact(divergence) <= 3 * exact(mu) ** 2 / 2
+        assert divergence == pytest.approx(1.5 * mu * mu, rel=1e-14)
+
+
+def test_an_epsilon_from_below_is_too_small() -> None:
+    for r in draws("floor epsilon", 60, cost=50):
+        mu, log_delta = log_uniform(r, 1e-2, 30.0), -log_uniform(r, 0.1, 1e4)
+        found = gaussian_lower_bound(mu).epsilon(log_delta).value
+        if found == 0.0:
+            assert not oracle.log_delta(exact(0.0), exact(mu)) > ball(exact(log_delta))
+            continue
+        assert not oracle.log_delta(exact(found), exact(mu)) < ball(exact(log_delta))
+        assert found <= Gdp(mu).epsilon(log_delta).value <= found * (1.0 + 1e-12)
+
+
+def test_far_out_nothing_is_known_from_below() -> None:
+    """The profile there is known from above only."""
+    assert gaussian_lower_bound(1e-200).log_delta(1.0).value == -math.inf
+    assert gaussian_lower_bound(0.0).epsilon(-1.0).value == 0.0
+
+
+def test_a_divergence_from_below_has_no_epsilon_or_delta() -> None:
+    floor = LowerBound(curve=lambda order: 0.1 * order)
+    assert floor.rdp(2.0) == 0.2
+    for question in (lambda: floor.epsilon(-10.0), lambda: floor.log_delta(1.0)):
+        with pytest.raises(NotApplicable, match="from below"):
+            question()
+    with pytest.raises(NotApplicable, match="order"):
+        LowerBound(profile=lambda epsilon: -epsilon).rdp(2.0)
+    with pytest.raises(Infeasible):
+        compose([(gaussian_lower_bound(1.0), 2), (Gdp(1.0), 1)])

@@ -14,9 +14,9 @@ import pytest
 
 from dpcalc.errors import SpecError
 from dpcalc.notions import gaussian, pld
-from dpcalc.notions.pld import dots, lattice
-from dpcalc.numerics.arrays import log_hockey_sticks
-from tests.notions import test_composition as kov
+from dpcalc.notions.pld import convolution, discretisation, lattice
+from dpcalc.numerics.normal_arrays import log_hockey_stick_up
+from tests.notions import test_optimal_composition as kov
 from tests.oracles import ball, draws, exact, log_uniform, not_below, whole
 from tests.oracles import gaussian as gaussian_oracle
 from tests.oracles import pld as oracle
@@ -26,7 +26,7 @@ Curve = Callable[[Any], Any]
 
 def curve_of(mu: float) -> Curve:
     """The Gaussian profile, as a curve that is not known to be Gaussian."""
-    return lambda e: log_hockey_sticks(e, mu)
+    return lambda e: log_hockey_stick_up(e, mu)
 
 
 def target(r: random.Random) -> float:
@@ -107,18 +107,18 @@ def test_a_million_responses() -> None:
         assert found.value <= float(value) + 1e-6
 
 
-def test_what_is_told_outright() -> None:
+def test_losses_of_plus_infinity() -> None:
     pair = pld.randomised_response(epsilon=0.1, log_delta=math.log(1e-8))
-    told = math.log(-math.expm1(1e6 * math.log1p(-1e-8)))
-    assert pld.epsilon([(pair, 10**6)], log_delta_target=told - 1e-9).value == math.inf
-    assert pld.epsilon([(pair, 10**6)], log_delta_target=told + 1e-6).value < 1e5
+    revealed = math.log(-math.expm1(1e6 * math.log1p(-1e-8)))
+    assert pld.epsilon([(pair, 10**6)], log_delta_target=revealed - 1e-9).value == math.inf
+    assert pld.epsilon([(pair, 10**6)], log_delta_target=revealed + 1e-6).value < 1e5
     pure = [(pld.randomised_response(epsilon=0.1), 30), (pld.laplace(ratio=0.5), 20)]
     assert pld.log_delta(pure, epsilon=13.0 * (1.0 + 1e-15)).value == -math.inf
     assert pld.log_delta(pure, epsilon=13.0 * (1.0 - 1e-15)).value > -math.inf
     beyond = pld.log_delta([(pair, 10**6)], epsilon=1.1e5)
-    assert told <= beyond.value <= told + 1e-9
+    assert revealed <= beyond.value <= revealed + 1e-9
     mixed = [(pair, 10**6), (pld.gaussian(mu=0.1), 3)]
-    assert pld.epsilon(mixed, log_delta_target=told - 1e-9).value == math.inf
+    assert pld.epsilon(mixed, log_delta_target=revealed - 1e-9).value == math.inf
 
 
 # ---- quadrature ----------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def test_different_profiles_for_the_two_orders() -> None:
     def backward(e: Any) -> Any:
         rest = 1.0 - (1.0 - rate) * np.exp(np.minimum(e, 9.0))
         inside = np.where(rest > 0.0, rest, 1.0)
-        value = np.log(inside) + log_hockey_sticks(math.log(rate) + np.minimum(e, 9.0) - np.log(inside), mu)
+        value = np.log(inside) + log_hockey_stick_up(math.log(rate) + np.minimum(e, 9.0) - np.log(inside), mu)
         return np.where(rest > 0.0, np.minimum(value + 1e-12, 0.0), -np.inf)
 
     added, removed = pld.from_curve(forward, backward), pld.from_curve(backward, forward)
@@ -232,8 +232,8 @@ def test_the_oracles_agree() -> None:
 
 def shuffled(e: Any) -> Any:
     """ln of A mean_j B^j for r_A = 1, r_B = 1.5, n = 10."""
-    b = np.exp(log_hockey_sticks(e, 1.5))
-    return np.minimum(log_hockey_sticks(e, 1.0) + np.log(sum(b**j for j in range(10)) / 10.0) + 1e-15, 0.0)
+    b = np.exp(log_hockey_stick_up(e, 1.5))
+    return np.minimum(log_hockey_stick_up(e, 1.0) + np.log(sum(b**j for j in range(10)) / 10.0) + 1e-15, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -254,41 +254,41 @@ def test_reference_values_of_two_epochs(e: float, value: float) -> None:
         (64, 0.5, -0.13722731416079050976),
     ],
 )
-def test_reference_values_of_connected_dots(epochs: int, e: float, value: float) -> None:
+def test_reference_values_of_discretised_losses(epochs: int, e: float, value: float) -> None:
     z = 0.05 * np.arange(101)
-    law = dots.connect(pld.from_curve(shuffled), z, z)
+    law = discretisation.discretise(pld.from_curve(shuffled), z, z)
     masses = total = np.exp(law.log_masses)
     for _ in range(epochs - 1):
         total = np.convolve(total, masses)
     gain = -np.expm1(np.minimum(e - 0.05 * np.arange(-100 * epochs, 100 * epochs + 1), 0.0))
-    told = -math.expm1(epochs * math.log1p(-math.exp(law.log_told)))
-    assert math.log(told + float(np.sum(total * gain))) == pytest.approx(value, abs=1e-9)
+    revealed = -math.expm1(epochs * math.log1p(-math.exp(law.log_infinity_mass)))
+    assert math.log(revealed + float(np.sum(total * gain))) == pytest.approx(value, abs=1e-9)
 
 
 def test_the_atom_at_zero() -> None:
     z = 1e-5 * np.arange(400.0)
-    law = dots.connect(pld.from_curve(shuffled), z, z)
+    law = discretisation.discretise(pld.from_curve(shuffled), z, z)
     assert math.exp(law.log_masses[399]) == pytest.approx(0.69729018604524510152, abs=1e-5)
 
 
-# ---- connecting dots -----------------------------------------------------------------------------------------------
+# ---- discretisation ------------------------------------------------------------------------------------------------
 
 
-def profile(law: dots.Dots, e: float) -> float:
+def profile(law: discretisation.DiscreteLoss, e: float) -> float:
     """ln H of a discrete law."""
     above = law.points > e
     terms = law.log_masses[above] + np.log(-np.expm1(e - law.points[above]))
-    return float(np.logaddexp.reduce(np.append(terms, law.log_told)))
+    return float(np.logaddexp.reduce(np.append(terms, law.log_infinity_mass)))
 
 
-def test_dots_dominate_and_touch() -> None:
+def test_discrete_losses_dominate_and_touch() -> None:
     for r in draws("dots", 30, cost=4):
         mu = log_uniform(r, 1e-4, 20.0)
         gaps = np.array([log_uniform(r, 1e-5, 0.5) * mu for _ in range(200)])
         z = np.concatenate(([0.0], np.cumsum(gaps)))
         below = z[: r.randint(2, 200)]
-        law = dots.connect(pld.from_curve(curve_of(mu)), z, below)
-        total = float(np.sum(np.exp(law.log_masses))) + math.exp(law.log_told)
+        law = discretisation.discretise(pld.from_curve(curve_of(mu)), z, below)
+        total = float(np.sum(np.exp(law.log_masses))) + math.exp(law.log_infinity_mass)
         assert 1.0 <= total < 1.0 + 1e-9
         for i in r.sample(range(200), 20):
             value = float(gaussian_oracle.log_delta(exact(z[i]), exact(mu)))
@@ -328,7 +328,7 @@ def test_errors_of_the_transform_are_bounded() -> None:
         y = np.where(index < size // 3, generator.random(size), 0.0)[: size // 2]
         x, y = x / x.sum(), y / y.sum()
         for times_x, times_y in ((2, 0), (2, 1), (1, 1), (4, 0)):
-            found, start, bound = lattice._transformed(x, times_x, y, times_y)
+            found, start, bound = convolution.convolution_power(x, times_x, y, times_y)
             value = np.array([1.0], dtype=np.longdouble)
             for factor, times in ((x, times_x), (y, times_y)):
                 for _ in range(times):
@@ -342,11 +342,11 @@ def test_errors_of_the_transform_are_bounded() -> None:
 def test_splitting_masses_dominates() -> None:
     """On a lattice that is not nested, and tilted."""
     weights = np.random.default_rng(2).random(301)
-    law = lattice.Law(0.01, -100, weights / weights.sum(), 1.5, 0.0, 1e-300, 0.0, 0.0)
+    law = lattice.TiltedLaw(0.01, -100, weights / weights.sum(), 1.5, 0.0, 1e-300, 0.0, 0.0)
     for step in (0.02, 0.013, 0.05, 0.0071):
-        coarse = lattice.regrid(law, step)
+        coarse = lattice.move_to_step(law, step)
         for e in (-0.5, 0.0, 0.3, 1.0, 1.9):
-            low, high = lattice.finite_delta(law, e).unrounded, lattice.finite_delta(coarse, e).bound
+            low, high = lattice.log_finite_delta(law, e).unrounded, lattice.log_finite_delta(coarse, e).bound
             assert low <= high <= low + step
         assert coarse.blur <= step**2 / 4.0 * 1.1
 
@@ -490,7 +490,7 @@ def test_corners_are_those_of_the_lower_hull() -> None:
         z = np.cumsum([0.0, *(log_uniform(r, 1e-9, 1.0) for _ in range(60))])
         h = np.minimum.accumulate([-log_uniform(r, 1e-3, 40.0) - 3.0 * x for x in z])
         h[r.randint(20, 60) :] = -np.inf
-        kept = dots._hull(z, h)
+        kept = discretisation._hull(z, h)
         assert kept[0] == 0
         assert kept[-1] == len(z) - 1
         x, y = [mp.exp(mp.mpf(float(v))) for v in z], [mp.exp(mp.mpf(float(v))) for v in h]
@@ -503,5 +503,5 @@ def test_corners_are_those_of_the_lower_hull() -> None:
 
 
 def test_points_that_coincide_have_no_chord() -> None:
-    assert dots._log_chord([1.0, 1.0], [-1.0, -2.0], 0, 1) == math.inf
-    assert dots._log_chord([1.0, 1.0], [-1.0, -1.0], 0, 1) == -math.inf
+    assert discretisation._log_chord([1.0, 1.0], [-1.0, -2.0], 0, 1) == math.inf
+    assert discretisation._log_chord([1.0, 1.0], [-1.0, -1.0], 0, 1) == -math.inf

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcalc.bounds import curves, shuffle
 from dpcalc.notions import gaussian, profiles
 from dpcalc.notions import renyi as divergences
-from dpcalc.numerics.arrays import log_hockey_sticks
+from dpcalc.numerics.normal_arrays import log_hockey_stick_up
+from dpcalc.theorems.batch_layout import layout
+from dpcalc.theorems.privacy import shuffle_curves
 from tests.oracles import draws, exact, log_uniform, not_below, sampled, tight, whole
 from tests.oracles import gaussian as oracle
 
@@ -20,12 +21,12 @@ Curve = Callable[[Any], Any]
 
 
 def normal(mu: float) -> Curve:
-    return lambda e: log_hockey_sticks(e, mu)
+    return lambda e: log_hockey_stick_up(e, mu)
 
 
 def two_sided(ratio: float) -> Curve:
     """The profile of Laplace noise."""
-    return curves.own_step("laplace", ratio)
+    return shuffle_curves.own_step("laplace", ratio)
 
 
 def deep(mu: float) -> float:
@@ -57,7 +58,7 @@ def test_gaussian_tables() -> None:
     for r in draws("gaussian tables", 12, 550):
         mu = log_uniform(r, 1e-6, 50.0)
         top = deep(mu)
-        table = profiles.tabulated(normal(mu), top)
+        table = profiles.tabulate(normal(mu), top)
         check(normal(mu), table, dense(r, top), mu, 5e-3 if mu < 3.0 else 0.1)
         for e in (0.0, mu * r.random(), mu * (1.0 + 5.0 * r.random())):
             value = oracle.log_delta(exact(e), exact(mu))
@@ -67,21 +68,21 @@ def test_gaussian_tables() -> None:
 def test_tables_of_mixtures() -> None:
     for r in draws("mixture tables", 6, 1100):
         n, mu = whole(r, 1, 10**6), log_uniform(r, 1e-3, 10.0)
-        curve = curves.shuffled_mixture(shuffle.layout(n, r.choice((1, 3)), "own"), scale=1.0, sensitivity=mu)
+        curve = shuffle_curves.shuffled_mixture(layout(n, r.choice((1, 3)), "own"), scale=1.0, sensitivity=mu)
         top = deep(mu)
-        check(curve, profiles.tabulated(curve, top), dense(r, top), (n, mu), 8e-3 if mu < 3.0 else 0.1)
+        check(curve, profiles.tabulate(curve, top), dense(r, top), (n, mu), 8e-3 if mu < 3.0 else 0.1)
 
 
 def test_tables_of_products() -> None:
     for r in draws("product tables", 8, 800):
         noise, n = r.choice(("gaussian", "laplace")), whole(r, 1, 10**6)
         own, following = log_uniform(r, 1e-2, 5.0), log_uniform(r, 1e-2, 10.0)
-        curve = curves.shuffled_product(
-            shuffle.layout(n, 1, "own"), noise=noise, scale=1.0, sensitivity=own, step_size=1.0, displacement=1.0,
+        curve = shuffle_curves.shuffled_product(
+            layout(n, 1, "own"), noise=noise, scale=1.0, sensitivity=own, step_size=1.0, displacement=1.0,
             diameter=following,
         )  # fmt: skip
         top = own if noise == "laplace" else deep(own)
-        table = profiles.tabulated(curve, top)
+        table = profiles.tabulate(curve, top)
         grid = dense(r, top)
         value, found = curve(grid), table(grid)
         finite = np.isfinite(value)
@@ -95,7 +96,7 @@ def test_laplace_tables() -> None:
     """The support ends: delta is 0 from there on, and a chord to 0 before."""
     for r in draws("laplace tables", 20, 330):
         ratio = log_uniform(r, 1e-6, 100.0)
-        table, curve = profiles.tabulated(two_sided(ratio), ratio), two_sided(ratio)
+        table, curve = profiles.tabulate(two_sided(ratio), ratio), two_sided(ratio)
         grid = dense(r, ratio)
         check(curve, table, grid[grid < 0.99 * ratio], ratio, 5e-3 if ratio < 3.0 else 0.1)
         last = grid[(grid >= 0.99 * ratio) & (grid < ratio)]
@@ -104,7 +105,7 @@ def test_laplace_tables() -> None:
 
 
 def test_behind_the_last_point() -> None:
-    table = profiles.tabulated(normal(1.0), 5.0)
+    table = profiles.tabulate(normal(1.0), 5.0)
     end = float(normal(1.0)(np.array([5.0]))[0])
     found = table(np.array([5.0, 5.1, 50.0, 1e18]))
     assert np.all(found >= end)
@@ -118,7 +119,7 @@ def test_a_curve_with_a_bump_is_levelled() -> None:
     def bumpy(e: Any) -> Any:
         return np.minimum(0.0, normal(1.0)(e) + 0.2 * np.sin(40.0 * e) ** 2)
 
-    table = profiles.tabulated(bumpy, deep(1.0))
+    table = profiles.tabulate(bumpy, deep(1.0))
     grid = np.linspace(0.0, 8.0, 5000)
     assert np.all(table(grid) >= normal(1.0)(grid) - 1e-12)
     assert np.all(np.diff(table(grid)) <= 1e-12)
@@ -126,17 +127,17 @@ def test_a_curve_with_a_bump_is_levelled() -> None:
 
 def test_tables_of_what_says_nothing() -> None:
     for level in (0.0, -3.0):
-        table = profiles.tabulated(lambda e, level=level: np.full_like(e, level), 10.0)
+        table = profiles.tabulate(lambda e, level=level: np.full_like(e, level), 10.0)
         found = table(np.array([0.0, 1e-9, 1.0, 10.0, 1e9]))
         assert np.all((found >= level) & (found <= level + 1e-12))
-    table = profiles.tabulated(lambda e: np.full_like(e, -np.inf), 1.0)
+    table = profiles.tabulate(lambda e: np.full_like(e, -np.inf), 1.0)
     assert np.all(table(np.array([0.0, 0.5, 2.0])) == -math.inf)
 
 
 @pytest.mark.parametrize("mu", [1e-100, 1e-20, 1e-8, 1e3, 1e6])
 def test_extreme_tables(mu: float) -> None:
     top = max(deep(mu), 1e-100)
-    table = profiles.tabulated(normal(mu), top)
+    table = profiles.tabulate(normal(mu), top)
     grid = np.concatenate(([0.0, 5e-324], top * np.geomspace(1e-30, 10.0, 300)))
     value, found = normal(mu)(grid), table(grid)
     assert not np.isnan(found).any()
@@ -184,13 +185,13 @@ def test_renyi_of_products() -> None:
         ("gaussian", 1.0, 1.5, 10, 8.0), ("gaussian", 0.5, 3.0, 3, 2.0), ("laplace", 2.0, 1.0, 4, 3.0),
         ("laplace", 1.0, 2.0, 4, 16.0),
     ):  # fmt: skip
-        curve = curves.shuffled_product(
-            shuffle.layout(n, 1, "own"), noise=noise, scale=1.0, sensitivity=own, step_size=1.0, displacement=1.0,
+        curve = shuffle_curves.shuffled_product(
+            layout(n, 1, "own"), noise=noise, scale=1.0, sensitivity=own, step_size=1.0, displacement=1.0,
             diameter=following,
         )  # fmt: skip
         breaks = [own, following] if noise == "laplace" else []
         found = profiles.renyi(
-            curve, order=order, scale=own, own=curves.own_step(noise, own), breaks=breaks
+            curve, order=order, scale=own, own=shuffle_curves.own_step(noise, own), breaks=breaks
         )  # fmt: skip
         top = own if noise == "laplace" else own * own * order + 14 * own
         value = float(sampled.renyi(sampled.shuffled_product(noise, own, following, n), order, top, breaks))
@@ -200,7 +201,7 @@ def test_renyi_of_products() -> None:
 def test_renyi_of_a_table() -> None:
     """A table is above the curve by half a per cent of delta at most, and so are its moments."""
     for mu, order in ((0.3, 2.0), (1.0, 8.0), (3.0, 1.0)):
-        table = curves.least(profiles.tabulated(normal(mu), deep(mu)), normal(mu))
+        table = shuffle_curves.least(profiles.tabulate(normal(mu), deep(mu)), normal(mu))
         found = profiles.renyi(table, order=order, scale=mu, own=normal(mu), rounds=1)
         assert 0.5 * order * mu**2 <= found <= 0.5 * order * mu**2 * (1 + 6e-3)
 
@@ -241,4 +242,4 @@ def test_extreme_renyi(mu: float) -> None:
 )
 def test_what_is_no_number_has_no_divergence(e: Any, r: Any) -> None:
     with pytest.raises(ValueError, match="a threshold or a distance is nan"):
-        log_hockey_sticks(e, r)
+        log_hockey_stick_up(e, r)

@@ -123,7 +123,7 @@ def test_exact_one_order() -> None:
 def test_exact_one_order_is_never_above_the_other_edges() -> None:
     for r in draws("edges", 150, cost=60):
         order, rdp, log_delta = order_of(r), log_uniform(r, 1e-6, 50.0), -log_uniform(r, 0.7, 600.0)
-        best = renyi.best_edge(order=order, rdp=rdp, log_delta=log_delta)
+        best = renyi.best_conversion(order=order, rdp=rdp, log_delta=log_delta)
         for function, _ in EDGES.values():
             assert best.epsilon <= max(0.0, function(order=order, rdp=rdp, log_delta=log_delta))
         found = renyi.exact_one_order(order=order, rdp=rdp, log_delta=log_delta)
@@ -136,7 +136,7 @@ def test_no_conversion_beats_the_exact_gaussian_epsilon() -> None:
         least = oracle.epsilon(exact(mu), exact(log_delta))[0]
         found = renyi.optimise(lambda a, mu=mu: renyi.gaussian(order=a, shift=mu, scale=1.0), log_delta)
         assert exact(found.epsilon) >= least, (mu, log_delta)
-        fixed = renyi.from_orders(
+        fixed = renyi.optimise_over(
             lambda a, mu=mu: renyi.gaussian(order=a, shift=mu, scale=1.0), (1.5, 2.0, 8.0, 64.0), log_delta
         )
         assert exact(fixed.epsilon) >= least, (mu, log_delta)
@@ -166,15 +166,15 @@ def test_zcdp_line() -> None:
 
 
 def test_edges_of_the_conversions() -> None:
-    assert renyi.best_edge(order=2.0, rdp=math.inf, log_delta=-1.0).epsilon == math.inf
-    assert renyi.best_edge(order=math.inf, rdp=0.5, log_delta=-1.0) == renyi.Conversion(0.5, math.inf, "pure")
-    assert renyi.best_edge(order=2.0, rdp=0.0, log_delta=-10.0).epsilon == 0.0
+    assert renyi.best_conversion(order=2.0, rdp=math.inf, log_delta=-1.0).epsilon == math.inf
+    assert renyi.best_conversion(order=math.inf, rdp=0.5, log_delta=-1.0) == renyi.Conversion(0.5, math.inf, "pure")
+    assert renyi.best_conversion(order=2.0, rdp=0.0, log_delta=-10.0).epsilon == 0.0
     assert renyi.exact_one_order(order=2.0, rdp=0.0, log_delta=-10.0) == 0.0
     with pytest.raises(ValueError, match="-700"):
         renyi.exact_one_order(order=2.0, rdp=1.0, log_delta=-701.0)
     pure = renyi.optimise(lambda a: 1e-3, -1e5)
-    assert pure.edge == "pure"
+    assert pure.conversion == "pure"
     assert renyi.optimise(lambda a: math.inf, -10.0).epsilon == math.inf
-    edge = renyi.from_orders(lambda a: a, (1.5, 2.0), -100.0)
+    edge = renyi.optimise_over(lambda a: a, (1.5, 2.0), -100.0)
     assert edge.at_edge
-    assert not renyi.from_orders(lambda a: a, (2.0,), -100.0).at_edge
+    assert not renyi.optimise_over(lambda a: a, (2.0,), -100.0).at_edge

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
 
 import mpmath
 import pytest
 from flint import arb
 
-from dpcalc.numerics.floats import MAX, UNIT
-from dpcalc.numerics.lambert import lambert_w, lambert_w_of
+from dpcalc.numerics.floats import UNIT
+from dpcalc.numerics.lambert import lambert_w_of_exp
 from tests.oracles import ball, call, draws, exact
 
 LEAST = math.ulp(0.0)
@@ -18,19 +17,11 @@ LEAST = math.ulp(0.0)
 
 def check_log(log_z: float) -> None:
     """w -> w + ln w increases, so that its value at either end decides."""
-    low, high = lambert_w(log_z)
-    what, target = call(lambert_w, log_z=log_z), ball(exact(log_z))
+    low, high = lambert_w_of_exp(log_z)
+    what, target = call(lambert_w_of_exp, log_z=log_z), ball(exact(log_z))
     assert 0.0 <= low < high < math.inf, what
     assert low == 0.0 or ball(low) + ball(low).log() < target, what
     assert ball(high) + ball(high).log() > target, what
-    assert high - low <= 28.0 * UNIT * low + 3.0 * LEAST, what
-
-
-def check_value(z: float) -> None:
-    low, high = lambert_w_of(z)
-    what, target = call(lambert_w_of, z=z), ball(exact(z))
-    assert low == 0.0 or ball(low) * ball(low).exp() < target, what
-    assert ball(high) * ball(high).exp() > target, what
     assert high - low <= 28.0 * UNIT * low + 3.0 * LEAST, what
 
 
@@ -45,8 +36,6 @@ AROUND_SWITCHES = [
 @pytest.mark.parametrize("log_z", AROUND_SWITCHES)
 def test_lambert_at_its_switches(log_z: float) -> None:
     check_log(log_z)
-    if log_z > -740.0:
-        check_value(math.exp(log_z))
 
 
 @pytest.mark.parametrize("log_z", [-1e300, -1e9, -746.0, 2.0, 100.0, 709.0, 5000.0, 1e5, 1e9, 1e17, 1e100, 1e300])
@@ -57,33 +46,14 @@ def test_lambert_far_out(log_z: float) -> None:
 def test_lambert() -> None:
     for r in draws("lambert", 3000):
         check_log(r.choice((r.uniform(-800.0, 800.0), r.uniform(-45.0, 5.0), math.exp(r.uniform(0.0, 690.0)))))
-        check_value(math.exp(r.choice((r.uniform(-745.0, 709.0), r.uniform(-40.0, 5.0)))))
-
-
-def test_lambert_of_extreme_arguments() -> None:
-    for z in (LEAST, 1e-320, sys.float_info.min, math.nextafter(math.e, 3.0), 3.0, MAX):
-        check_value(z)
 
 
 def test_lambert_underflows_to_the_least_double() -> None:
-    assert lambert_w(-800.0) == (0.0, LEAST)
-
-
-@pytest.mark.parametrize(
-    ("z", "value"),
-    [
-        (1e-10, "9.9999999990000000001499999999733e-11"),
-        (100.0, "3.3856301402900501848882443645297"),
-        (1e300, "684.24720862976084923958762203027"),
-    ],
-)
-def test_lambert_of_published_values(z: float, value: str) -> None:
-    low, high = lambert_w_of(z)
-    assert ball(low) < arb(value) < ball(high)
+    assert lambert_w_of_exp(-800.0) == (0.0, LEAST)
 
 
 def test_lambert_of_a_published_logarithm() -> None:
-    low, high = lambert_w(5000.0)
+    low, high = lambert_w_of_exp(5000.0)
     assert ball(low) < arb("4991.4845113582317939563456889933") < ball(high)
 
 
@@ -91,18 +61,12 @@ def test_lambert_against_mpmath() -> None:
     with mpmath.workdps(60):
         for r in draws("mpmath", 200, cost=10):
             log_z = r.uniform(-700.0, 2000.0)
-            low, high = lambert_w(log_z)
+            low, high = lambert_w_of_exp(log_z)
             value = mpmath.lambertw(mpmath.exp(mpmath.mpf(log_z))).real
-            assert low < value < high, call(lambert_w, log_z=log_z)
+            assert low < value < high, call(lambert_w_of_exp, log_z=log_z)
 
 
 @pytest.mark.parametrize("log_z", [math.nan, math.inf, -math.inf, 1.1e300])
 def test_lambert_refuses(log_z: float) -> None:
     with pytest.raises(ValueError, match="log_z"):
-        lambert_w(log_z)
-
-
-@pytest.mark.parametrize("z", [math.nan, math.inf, 0.0, -0.1])
-def test_lambert_of_refuses(z: float) -> None:
-    with pytest.raises(ValueError, match="positive"):
-        lambert_w_of(z)
+        lambert_w_of_exp(log_z)

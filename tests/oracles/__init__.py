@@ -15,6 +15,8 @@ from typing import Any
 
 from flint import arb, ctx, fmpq
 
+from tests.spending import random_case
+
 BITS = 100
 _LIMIT = 1 << 17
 ctx.prec = 256
@@ -78,20 +80,26 @@ def _log2(q: Fraction) -> float:
     return float(q.numerator.bit_length() - q.denominator.bit_length())
 
 
-def cases(default: int, cost: int = 1) -> int:
-    """How many random cases a test runs: ``default``, or DPCALC_TEST_CASES shared out by how costly one case is.
+FULL, FEW = 20000, 4000
+"""DPCALC_TEST_CASES of the gate, with which a test runs all its random cases, and where it is not set."""
 
-    At most as many times ``default`` as DPCALC_TEST_CASES is more than 20000, so that no test takes over a campaign.
+
+def cases(default: int, cost: int = 1) -> int:
+    """Return how many random cases a test runs: DPCALC_TEST_CASES, shared out by how costly one case is.
+
+    Of `FULL` it is at most ``default``, of more or less in proportion, so that no test takes over a campaign; but not
+    fewer than four, so that a test which asks that some case is answered has its chance.
     """
-    chosen = int(os.environ.get("DPCALC_TEST_CASES") or 0)
-    return min(max(8, chosen // cost), math.ceil(default * max(chosen / 20000.0, 1.0))) if chosen else default
+    chosen = int(os.environ.get("DPCALC_TEST_CASES") or FEW)
+    return min(max(8, chosen // cost), max(math.ceil(default * chosen / FULL), min(default, 4)))
 
 
 def draws(seed: str, default: int, cost: int = 1) -> Iterator[random.Random]:
     """One seeded generator, as often as there are cases."""
     generator = random.Random(seed)
     for _ in range(cases(default, cost)):
-        yield generator
+        with random_case():
+            yield generator
 
 
 def log_uniform(r: random.Random, low: float, high: float) -> float:

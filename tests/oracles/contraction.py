@@ -1,7 +1,8 @@
 """Contraction of the hockey-stick divergence, shift bounds and averages of both, from the formulas, in ball arithmetic.
 
 Everything is a natural logarithm and ln 0 is the ball -inf. Distances are rationals (or balls) in units of the noise;
-None stands for an unbounded one. Sums over more than `DIRECT` steps of a recursion are enclosed by blocks.
+None stands for an unbounded one. Sums over more than `DIRECT` steps of a recursion are enclosed by blocks. The formulas
+of one step and of one shift are those of `dpcalc.certify`, which is checked against reference values of other origin.
 """
 
 from __future__ import annotations
@@ -13,6 +14,15 @@ from typing import Any, NamedTuple
 
 from flint import arb, arb_series, ctx, fmpq, fmpz
 
+from dpcalc.certify import divergence
+from dpcalc.certify.balls import Undecided, least, less, log_sum
+from dpcalc.certify.divergence import log_geometric, shrunk
+from dpcalc.certify.gaussian import density, mills
+from dpcalc.certify.gaussian import log_step as step
+from dpcalc.certify.laplace import mixture
+from dpcalc.certify.positions import log_integral
+from dpcalc.certify.streams import schedule_reach
+from dpcalc.model.choices import Noise
 from tests.oracles import ball
 from tests.oracles.gaussian import upper_tail
 from tests.oracles.iteration import log_sum_hockey_sticks
@@ -20,26 +30,11 @@ from tests.oracles.iteration import log_sum_hockey_sticks
 ZERO = arb.neg_inf()
 DIRECT = 25_000
 _TINY = 2.0**-1000
-_FAR = 10**6
 _ABYSS = -(arb(10) ** 300)
 
 
 class TooDeep(ArithmeticError):
     """A value that would need more precision than is worth the time."""
-
-
-class Undecided(ArithmeticError):
-    """Two balls overlap, so that a case distinction needs more precision."""
-
-
-def less(a: Any, b: Any) -> bool:
-    """Whether a < b, for certain."""
-    a, b = ball(a), ball(b)
-    if a < b:
-        return True
-    if a >= b:
-        return False
-    raise Undecided
 
 
 def settle(function: Callable[[], arb], bits: int = 80, limit: int = 1 << 15, least: float = _TINY) -> arb:
@@ -61,58 +56,7 @@ def settle(function: Callable[[], arb], bits: int = 80, limit: int = 1 << 15, le
     raise TooDeep("the oracle needs more precision than it may use")
 
 
-def log_add(*logs: arb) -> arb:
-    """ln of a sum from the logarithms of its terms."""
-    finite = [x for x in logs if x != ZERO]
-    if not finite:
-        return ZERO
-    peak = max(finite, key=lambda x: float(x.mid()) if abs(x) < 1e300 else -math.inf)
-    return peak + sum(((x - peak).exp() for x in finite), arb(0)).log()
-
-
-def least(*values: arb) -> arb:
-    """The smallest."""
-    found = values[0]
-    for value in values[1:]:
-        found = found.min(value)
-    return found
-
-
 # ---- one step ------------------------------------------------------------------------------------------------------
-
-
-def density(x: arb) -> arb:
-    """The standard normal density; the power x^2 of a ball around 0 would be nan."""
-    return (-(x * x) / 2).exp() / (2 * arb.pi()).sqrt()
-
-
-def _mills(x: arb) -> arb:
-    if x < 100:
-        return upper_tail(x) / density(x)
-    return (x * x / 2).hypgeom_u(arb(1) / 2, arb(1) / 2) / arb(2).sqrt()
-
-
-def step(noise: str, epsilon: arb, r: arb | None) -> arb:
-    """ln h(epsilon, r) at the working precision: ln theta (Gaussian noise) or ln(1 - e^((epsilon - r)/2)) (Laplace)."""
-    if r is None:
-        return arb(0)
-    if r.is_zero():
-        return ZERO
-    if noise == "laplace":
-        if not less(epsilon, r):
-            return ZERO
-        x = (epsilon - r) / 2
-        if x < -_FAR:
-            return -arb(0).union(arb(-_FAR).exp())
-        return (-x.exp()).log1p() if x < -1 else (-x.expm1()).log()
-    x = epsilon / r - r / 2
-    if x < -1000:
-        return -arb(0).union(arb(-499_000).exp())  # phi(x) (M(-x) + M(x + r)) is below this
-    if x < -1:
-        return (-density(x) * (_mills(-x) + _mills(x + r))).log1p()
-    if x < 100:
-        return (upper_tail(x) - density(x) * _mills(x + r)).log()
-    return (_mills(x) - _mills(x + r)).log() - x * x / 2 - (2 * arb.pi()).log() / 2
 
 
 def log_step(noise: str, epsilon: Any, r: Any) -> arb:
@@ -129,33 +73,13 @@ def log_complement(noise: str, epsilon: Any, r: Any) -> arb:
             return ((e - s) / 2).min(arb(0))
         x = e / s - s / 2
         if x < -1:
-            return (_mills(-x) + _mills(x + s)).log() - x * x / 2 - (2 * arb.pi()).log() / 2
-        return (upper_tail(-x) + density(x) * _mills(x + s)).log()
+            return (mills(-x) + mills(x + s)).log() - x * x / 2 - (2 * arb.pi()).log() / 2
+        return (upper_tail(-x) + density(x) * mills(x + s)).log()
 
     return settle(value)
 
 
 # ---- products ------------------------------------------------------------------------------------------------------
-
-
-def log_geometric(log_b: arb, terms: int) -> arb:
-    """ln(1 + B + ... + B^(terms-1))."""
-    if log_b == ZERO or terms == 1:
-        return arb(0)
-    if not log_b < 0:  # B is within 2^-1000 of 1, or exactly 1
-        return arb(terms).log() + (log_b * terms).union(arb(0))
-    return ((log_b * terms).expm1() / log_b.expm1()).log()
-
-
-def log_falling(log_b: arb, terms: int) -> arb:
-    """ln(n + (n-1) B + ... + B^(n-1))."""
-    n = arb(terms)
-    if log_b == ZERO:
-        return n.log()
-    if not log_b * terms < -(arb(2) ** -120):
-        return (n * (n + 1) / 2).log() + (log_b * terms).union(arb(0))
-    left = -log_b.expm1()
-    return ((n - log_b.exp() * -(log_b * terms).expm1() / left) / left).log()
 
 
 def product_last(noise: str, epsilon: Any, first: Any, following: Any, later: int) -> arb:
@@ -182,20 +106,12 @@ def product_sum(noise: str, epsilon: Any, first: Any, following: Any, terms: int
         a, b = _ends(noise, epsilon, first, following)
         if a == ZERO:
             return a
-        return a + (log_falling if falling else log_geometric)(b, terms)
+        return a + (divergence.log_falling if falling else log_geometric)(b, terms)
 
     return settle(value)
 
 
 # ---- recursions ----------------------------------------------------------------------------------------------------
-
-
-def shrunk(epsilon: arb, log_e: arb) -> arb:
-    """ln(1 + (e^eps - 1)/e)."""
-    if epsilon.is_zero():
-        return arb(0)
-    x = epsilon.expm1().log() - log_e
-    return x + arb(0).union(arb(-_FAR).exp()) if x > _FAR else x.exp().log1p()
 
 
 class Trace(NamedTuple):
@@ -331,35 +247,13 @@ def shift_log_mu(first: arb, reach: arb | None, rate: arb | None, later: int) ->
 
     ``rate`` is -ln c, None where c = 0.
     """
-    if later == 0:
-        return first.log()
-    if rate is None:
-        return ZERO
-    x = 2 * rate
-    if x.is_zero():
-        log_sum = arb(later).log()
-    elif x > 0:
-        # e^x (e^(kx) - 1)/(e^x - 1), without the large exponential
-        log_sum = later * x + (-(-later * x).expm1()).log() - (-(-x).expm1()).log()
-    else:
-        log_sum = x + (-(later * x).expm1()).log() - (-x.expm1()).log()
-    more = log_sum + (-log_sum).exp().log1p() if log_sum > 0 else log_sum.exp().log1p()
-    best = first.log() - more / 2
-    return best if reach is None else best.min(reach.log() - log_sum / 2)
-
-
-def log_delta_of_log_mu(epsilon: arb, log_mu: arb) -> arb:
-    """ln theta(epsilon, mu) at the working precision."""
-    if log_mu == ZERO:
-        return ZERO
-    if epsilon.is_zero() and log_mu < -200:  # theta(0, mu) = mu/sqrt(2 pi) (1 - mu^2/24 + ...)
-        return log_mu - (2 * arb.pi()).log() / 2 - arb(0).union((2 * log_mu).exp())
-    return step("gaussian", epsilon, log_mu.exp())
+    rate = arb.pos_inf() if rate is None else rate
+    return divergence.shift_log_mu(divergence.Pass(Noise.GAUSSIAN, arb(0), first, None, reach, rate), later)
 
 
 def shift_of(epsilon: arb, first: arb, reach: arb | None, rate: arb | None) -> Callable[[int], arb]:
     """k -> the Gaussian shift bound after k more steps."""
-    return lambda k: log_delta_of_log_mu(epsilon, shift_log_mu(first, reach, rate, k))
+    return lambda k: divergence.log_delta_of(epsilon, shift_log_mu(first, reach, rate, k))
 
 
 # ---- Laplace noise by mixtures of Gaussians --------------------------------------------------------------------------
@@ -371,26 +265,13 @@ def laplace_mixture(ratio: Any, later: int, epsilon: Any) -> arb:
     For few steps from -d theta/dg, an inverse Gaussian density: its integral against P(G > g), a finite sum of
     g^j e^-g/j!, is a sum of Bessel functions of half-integer order. Beyond, the trapezoidal rule in ln g.
     """
-    if later < 3000:
-        return settle(lambda: _by_bessel(ball(ratio), later, ball(epsilon)))
+    if later <= 2000:
+        return settle(lambda: mixture(ball(ratio), later, ball(epsilon)))
     before, ctx.prec = ctx.prec, 160
     try:
         return _by_trapezoid(ball(ratio), later, ball(epsilon))
     finally:
         ctx.prec = before
-
-
-def _by_bessel(r: arb, later: int, e: arb) -> arb:
-    z = (e * e + r * r).sqrt() / 2
-    q = r * r / (8 * z)
-    # k_j = K_{j-1/2}(z)/K_{1/2}(z)
-    before, now = arb(1), arb(1)
-    power, total = arb(1), arb(1)
-    for j in range(1, later + 1):
-        power *= q / j
-        total += power * now
-        before, now = now, before + (2 * j - 1) / z * now
-    return (-(e / 2 - z).exp() * total).log1p()
 
 
 def _by_trapezoid(r: arb, later: int, e: arb) -> arb:
@@ -438,7 +319,7 @@ def _peak(function: Callable[[float], float], low: float, high: float) -> tuple[
 def laplace_mixture_sum(ratio: Any, terms: int, epsilon: Any) -> arb:
     """ln of the sum of min(mixture, own step) over later = 0 .. terms-1, one by one."""
     own = log_step("laplace", epsilon, ratio)
-    return log_add(*(least(own, laplace_mixture(ratio, k, epsilon)) if own != ZERO else ZERO for k in range(terms)))
+    return log_sum(*(least(own, laplace_mixture(ratio, k, epsilon)) if own != ZERO else ZERO for k in range(terms)))
 
 
 def integral_hockey_sticks(epsilon: Any, r: Any, upper: Any) -> arb:
@@ -446,19 +327,10 @@ def integral_hockey_sticks(epsilon: Any, r: Any, upper: Any) -> arb:
 
     def value() -> arb:
         e, s, t = ball(epsilon), ball(r), ball(upper)
-        m = s / t.sqrt()
-        log_theta = step("gaussian", e, m)
+        log_theta = step("gaussian", e, s / t.sqrt())
         if log_theta > -(2.0**-900):
             return t.log() + log_theta.union(arb(0))
-        if e.is_zero():
-            # t theta + front int t^(-1/2) e^(-b/t), b = s^2/8
-            b = s * s / 8
-            part = 2 * t.sqrt() * (-b / t).exp() - 2 * (arb.pi() * b).sqrt() * (b / t).sqrt().erfc()
-            return (t * log_theta.exp() + s / (2 * (2 * arb.pi()).sqrt()) * part).log()
-        x = e / m - m / 2
-        # s^2/(2 e) (Phi(x) - e^e Q(x + m))
-        rest = s * s / (2 * e) * (upper_tail(-x) - density(x) * _mills(x + m))
-        return (t * log_theta.exp() + rest).log()
+        return log_integral(e, s, t)
 
     return settle(value)
 
@@ -529,16 +401,9 @@ def published_factor(eta: Fraction, beta: Fraction, rho: Fraction) -> arb:
 # ---- noise schedules -------------------------------------------------------------------------------------------------
 
 
-def schedule_reach(noise: str, x: arb, c1: Fraction, c2: Fraction) -> arb:
-    """r_B at the working precision: 2 ln(x/C1 + C2) or 2 sqrt(W(x^2/(2 pi C1^2) + C2))."""
-    if noise == "laplace":
-        return 2 * (x / ball(c1) + ball(c2)).log()
-    return 2 * (x * x / (2 * arb.pi() * ball(c1) ** 2) + ball(c2)).lambertw().sqrt()
-
-
 def schedule_scale(noise: str, x: arb, c1: Fraction, c2: Fraction, reach: Fraction) -> arb:
     """The scale at which c D/(eta scale) is that, from reach = c D/eta."""
-    return ball(reach) / schedule_reach(noise, x, c1, c2)
+    return ball(reach) / schedule_reach(noise, x, ball(c1), ball(c2))
 
 
 def log_limit(noise: str, c1: Fraction, epsilon: Fraction) -> arb:
@@ -642,7 +507,7 @@ def shuffled(
     first = log_step(run.noise, run.epsilon, run.own * plan.size / plan.divisor)
     rest = left(run, plan.full, extra)
     return settle(
-        lambda: log_add(
+        lambda: log_sum(
             first if first == ZERO else first + ball(Fraction(plan.short, n)).log(),
             rest if rest == ZERO else rest + ball(Fraction(held, n)).log(),
         ),
@@ -679,11 +544,6 @@ def walked_left(run: Pass, terms: int, extra: Any, hybrid: bool = False) -> arb:
     return settle(value, 60)
 
 
-def hybrid_left(run: Pass, terms: int, extra: Any) -> arb:
-    """`left` for the hybrid recursion of Gaussian noise."""
-    return walked_left(run, terms, extra, True)
-
-
 def positions_left(run: Pass, terms: int, extra: Any) -> arb:
     """`left` for the Gaussian shift bound with 1-Lipschitz maps: theta(eps, r/sqrt k), k = 1 .. terms or from 2 on."""
     if extra == "none":
@@ -709,7 +569,7 @@ class Stream(NamedTuple):
     def reach(self, t: Any) -> arb:
         """r_B at step t."""
         x = (ball(t).log() * ball(self.alpha)).exp()
-        return schedule_reach(self.noise, x, self.c1, self.c2) / ball(self.multiplier)
+        return schedule_reach(self.noise, x, ball(self.c1), ball(self.c2)) / ball(self.multiplier)
 
     def scale(self, t: Any) -> arb:
         """The noise scale of record t."""

@@ -1,4 +1,4 @@
-"""The Gaussian trade-off, Renyi divergences and conversions, from their definitions."""
+"""The Gaussian trade-off, Renyi divergences and conversions: formulas of `dpcalc.certify`, inverses and quadrature."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 import mpmath
 from flint import arb
 
+from dpcalc.certify import gaussian as certified
 from tests.oracles import adaptive, ball, root
 
 
 def upper_tail(x: Any) -> arb:
     """Q(x) = P(N(0,1) > x)."""
-    return (ball(x) / arb(2).sqrt()).erfc() / 2
+    return certified.upper_tail(ball(x))
 
 
 def log_ndtr(x: Any) -> arb:
@@ -25,19 +26,14 @@ def log_ndtr(x: Any) -> arb:
     return adaptive(value)
 
 
-def density(x: Any) -> arb:
-    """The standard normal density."""
-    return (-(ball(x) ** 2) / 2).exp() / (2 * arb.pi()).sqrt()
-
-
 def mills(u: Any) -> arb:
     """Q(u)/phi(u)."""
-    return adaptive(lambda: _mills(u))
+    return adaptive(lambda: certified.mills(ball(u)))
 
 
 def mills_slope(u: Any) -> arb:
     """1 - u M(u)."""
-    return adaptive(lambda: 1 - ball(u) * _mills(u))
+    return adaptive(lambda: 1 - ball(u) * certified.mills(ball(u)))
 
 
 def _hockey_stick(epsilon: Fraction, mu: Fraction) -> arb:
@@ -59,20 +55,9 @@ def log_delta(epsilon: Fraction, mu: Fraction) -> arb:
     def value() -> arb:
         if epsilon < 0:
             return (-(upper_tail(-x) + ball(epsilon).exp() * upper_tail(x + mu))).log1p()
-        if x < 0:
-            return (-(upper_tail(-x) + density(x) * _mills(x + mu))).log1p()  # e^eps phi(x + mu) = phi(x)
-        if x > 200:  # where the tails themselves leave the range of ball arithmetic
-            return (_mills(x) - _mills(x + mu)).log() - ball(x * x / 2) - (2 * arb.pi()).log() / 2
-        return (upper_tail(x) - density(x) * _mills(x + mu)).log()
+        return certified.log_delta(ball(epsilon), ball(mu))
 
     return adaptive(value)
-
-
-def _mills(x: Fraction) -> arb:
-    """Q(x)/phi(x) at the working precision; far out by Tricomi's function, so that no exponential is formed."""
-    if x < 20:
-        return upper_tail(x) / density(x)
-    return ball(x * x / 2).hypgeom_u(arb(1) / 2, arb(1) / 2) / arb(2).sqrt()
 
 
 def epsilon(mu: Fraction, log_delta_target: Fraction) -> tuple[Fraction, Fraction]:
@@ -135,36 +120,22 @@ def renyi_laplace_by_quadrature(order: Any, shift: Any, scale: Any, digits: int 
 
 def mironov(order: Fraction, rdp: Fraction, log_delta: Fraction) -> arb:
     """rdp + ln(1/delta)/(order - 1)."""
-    return adaptive(lambda: ball(rdp - log_delta / (order - 1)))
+    return adaptive(lambda: certified.mironov(ball(order), ball(rdp), ball(log_delta)))
 
 
 def canonne(order: Fraction, rdp: Fraction, log_delta: Fraction) -> arb:
     """rdp + ln((a-1)/a) - (ln delta + ln a)/(a-1)."""
-
-    def value() -> arb:
-        return ball(rdp) + ball((order - 1) / order).log() - (ball(log_delta) + ball(order).log()) / ball(order - 1)
-
-    return adaptive(value)
+    return adaptive(lambda: certified.canonne(ball(order), ball(rdp), ball(log_delta)))
 
 
 def canonne_log_delta(order: Fraction, rdp: Fraction, epsilon_: Fraction) -> arb:
     """ln of e^((a-1)(rdp-eps))/(a-1) (1-1/a)^a."""
-
-    def value() -> arb:
-        inner = ball((order - 1) * (rdp - epsilon_)) - ball(order - 1).log()
-        return inner + ball(order) * ball(1 - 1 / order).log()
-
-    return adaptive(value)
+    return adaptive(lambda: certified.canonne_log_delta(ball(order), ball(rdp), ball(epsilon_)))
 
 
 def asoodeh(order: Fraction, rdp: Fraction, log_delta: Fraction) -> arb:
     """ln(1 + (e^((a-1) rdp) - 1)/(a delta))/(a-1)."""
-
-    def value() -> arb:
-        ratio = ball((order - 1) * rdp).expm1() / ball(order) * (-ball(log_delta)).exp()
-        return ratio.log1p() / ball(order - 1)
-
-    return adaptive(value)
+    return adaptive(lambda: certified.asoodeh(ball(order), ball(rdp), ball(log_delta)))
 
 
 def exact_one_order(order: Any, rdp: Any, log_delta: Any, digits: int = 50) -> Any:

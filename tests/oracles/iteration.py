@@ -1,17 +1,19 @@
-"""The theorems on hidden iterates, from their formulas, with exact products and direct or enclosed sums."""
+"""The theorems on hidden iterates, from their formulas, with exact products.
+
+Long sums are those of `dpcalc.certify`, which shares no code with what is tested and is itself tested term by term.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
 
-from flint import arb, arb_series, ctx, fmpq
+from flint import arb
 
+from dpcalc.certify import gaussian, sums
 from tests.oracles import adaptive, ball, root
 from tests.oracles.gaussian import log_delta as gaussian_log_delta
 from tests.oracles.gaussian import upper_tail
-
-_DIRECT = 2000
 
 
 def batch(n: int, i: int, b: int) -> tuple[int, int]:
@@ -94,11 +96,6 @@ def used(n: int, i: int) -> Fraction:
     return Fraction(sum(1 for _ in range(min(i, h + 1))) if h < 100 else min(i, h + 1), h + 1)
 
 
-def skip_log_delta(n: int, i: int, mu: Fraction, epsilon: Fraction) -> arb:
-    """ln(p delta_G(epsilon; mu)) for an exact mu."""
-    return adaptive(lambda: gaussian_log_delta(epsilon, mu) + ball(used(n, i)).log(), bits=80)
-
-
 def skip_rdp(n: int, i: int, s: Fraction, sigma: Fraction, order: Fraction) -> arb:
     """ln(1 + p (e^((a-1) eps_t) - 1))/(a-1)."""
     full, p = pass_rdp(n, i, 1, s, sigma, order), used(n, i)
@@ -112,38 +109,18 @@ def skip_rdp(n: int, i: int, s: Fraction, sigma: Fraction, order: Fraction) -> a
 
 
 def harmonic(n: int) -> arb:
-    """H_n, directly or by the digamma function."""
-    if n <= _DIRECT:
-        return adaptive(lambda: ball(sum((Fraction(1, k) for k in range(1, n + 1)), Fraction(0))))
-    return adaptive(lambda: (arb(n) + 1).digamma() + arb.const_euler())
+    """H_n."""
+    return adaptive(lambda: sums.harmonic(n))
 
 
 def sum_expm1_reciprocals(x: Fraction | arb, n: int) -> arb:
-    """sum_{k<=n} (e^(x/k) - 1): direct, then Hurwitz zeta functions of the power series."""
+    """sum_{k<=n} (e^(x/k) - 1)."""
 
     def value() -> arb:
         y = ball(x)
-        total = arb(0)
-        cut = min(n, 64 if y < 30 else int(float(y.upper()) * 2) if y < 5000 else 10**9)
-        for k in range(1, cut + 1):
-            term = (y / k).expm1()
-            total += term
-            if k > 1 and term * n < total * arb(2) ** -150:
-                return total + (term * (n - k)).union(arb(0))
-        if cut < n:
-            power = arb(1)
-            for j in range(1, 400):
-                power *= y / j
-                if j == 1:
-                    part = (arb(n) + 1).digamma() - (arb(cut) + 1).digamma()
-                else:
-                    part = arb.zeta(arb(j), arb(cut) + 1) - arb.zeta(arb(j), arb(n) + 1)
-                total += power * part
-                # What is left is below a geometric series of ratio x/cut <= 1/2 that starts no higher than this.
-                rest = power * y / (j + 1) * (cut + 1) / arb(cut + 1) ** (j + 1) * 4
-                if rest < total * arb(2) ** -150:
-                    return total + rest.union(arb(0))
-        return total
+        if y > 1 << 40:  # the first term is all there is
+            return y.expm1() + (n * (y / 2).exp()).union(arb(0))
+        return sums.expm1_reciprocals(y, n)
 
     return adaptive(value)
 
@@ -172,82 +149,22 @@ def stop_constant(n: int) -> arb:
 
 
 def sum_hockey_sticks(epsilon: Fraction, r: Fraction, n: int) -> arb:
-    """sum_{k<=n} H(epsilon, r/sqrt k): direct, beyond by Euler-Maclaurin with a closed-form integral."""
-    if n <= _DIRECT:
-        return adaptive(lambda: _direct(epsilon, r, 1, n))
-    return adaptive(lambda: _far(epsilon, r, n), bits=60)
+    """sum_{k<=n} H(epsilon, r/sqrt k)."""
+    return adaptive(lambda: sums.hockey_sticks(ball(epsilon), ball(r), n), bits=60)
 
 
-def _one(epsilon: Fraction, r: Fraction, k: int) -> arb:
-    mu = ball(r) / arb(k).sqrt()
-    ratio = ball(epsilon / r) * arb(k).sqrt()
-    return upper_tail(ratio - mu / 2) - ball(epsilon).exp() * upper_tail(ratio + mu / 2)
+def each_hockey_stick(epsilon: Fraction, r: Fraction, n: int) -> arb:
+    """The same, term by term."""
+
+    def value() -> arb:
+        roots = [arb(k).sqrt() for k in range(1, n + 1)]
+        return sum((_one(ball(epsilon), ball(r) / root) for root in roots), arb(0))
+
+    return adaptive(value)
 
 
-def _direct(epsilon: Fraction, r: Fraction, first: int, last: int) -> arb:
-    total = arb(0)
-    for k in range(first, last + 1):
-        term = _one(epsilon, r, k)
-        total += term
-        if k > first and term * last < total * arb(2) ** -150:
-            return total + (term * (last - k)).union(arb(0))
-    return total
-
-
-def _far(epsilon: Fraction, r: Fraction, n: int) -> arb:
-    # Beyond the cut a step changes little: the transition at k = r^2/(2 eps) is wide there (width^2 = k^3/r^2).
-    cut = 200
-    middle = int(r * r / (2 * epsilon)) if epsilon > 0 else 0
-    width = 1 + int(float(r * r) / (2 * float(epsilon) ** 1.5)) if epsilon > 0 else 0
-    if epsilon > 0 and width < 64 and middle < 20000:
-        cut = middle + 40 * width + 200
-    if cut >= n:
-        return _direct(epsilon, r, 1, n)
-    head = _direct(epsilon, r, 1, cut)
-    return head + _integral(epsilon, r, n) - _integral(epsilon, r, cut) + _ends(epsilon, r, n) - _ends(epsilon, r, cut)
-
-
-def _integral(epsilon: Fraction, r: Fraction, k: int) -> arb:
-    """An antiderivative of k -> H: k H minus that of k H', an inverse Gaussian integral."""
-    e, mu, t = ball(epsilon), ball(r), arb(k)
-    b = mu * mu / 8
-    front = mu / (2 * (2 * arb.pi()).sqrt())
-    if epsilon == 0:
-        part = 2 * t.sqrt() * (-b / t).exp() - 2 * (arb.pi() * b).sqrt() * (b / t).sqrt().erfc()
-        return t * _one(epsilon, r, k) + front * part
-    a = e * e / (2 * mu * mu)
-    low, high = (a * t).sqrt() - (b / t).sqrt(), (a * t).sqrt() + (b / t).sqrt()
-    # e^(eps/2) is multiplied in, and constants dropped, so that no large numbers cancel at the far end.
-    part = (arb.pi().sqrt() / (2 * a.sqrt())) * (-(low.erfc()) - e.exp() * high.erfc())
-    return t * _one(epsilon, r, k) + front * part
-
-
-def _ends(epsilon: Fraction, r: Fraction, k: int, terms: int = 24) -> arb:
-    """f/2 + sum_j B_2j/(2j)! f^(2j-1) at k."""
-    e, mu = ball(epsilon), ball(r)
-    a, b = e * e / (2 * mu * mu), mu * mu / 8
-    front = mu / (2 * (2 * arb.pi()).sqrt())
-    before, ctx.cap = ctx.cap, 2 * terms
-    try:
-        t = arb_series([arb(k), 1])
-        slope = -front * ((e / 2 - a * t - b / t).exp() * (t.log() * arb(-1.5)).exp())
-        total = _one(epsilon, r, k) / 2
-        factorial = arb(1)
-        last = arb(0)
-        for j in range(1, terms):
-            # f^(2j-1) = (2j-2)! [t^(2j-2)] f'
-            derivative = slope[2 * j - 2] * arb(2 * j - 2).gamma() * (2 * j - 2) if j > 1 else slope[0]
-            factorial = arb(2 * j + 1).gamma()
-            last = ball(_bernoulli(2 * j)) / factorial * derivative
-            total += last
-        return total + abs(last).union(-abs(last)) * 4
-    finally:
-        ctx.cap = before
-
-
-def _bernoulli(j: int) -> Fraction:
-    value = fmpq.bernoulli(j)
-    return Fraction(int(value.p), int(value.q))
+def _one(epsilon: arb, mu: arb) -> arb:
+    return upper_tail(epsilon / mu - mu / 2) - epsilon.exp() * upper_tail(epsilon / mu + mu / 2)
 
 
 def log_sum_hockey_sticks(epsilon: Fraction, r: Fraction, n: int) -> arb:
@@ -266,20 +183,16 @@ def stop_log_delta(n: int, i: int, s: Fraction, sigma: Fraction, epsilon: Fracti
 
 def classic_factor(log_delta: Fraction) -> arb:
     """sqrt(2 ln(1.25/delta))."""
-    return (2 * (ball(Fraction(5, 4)).log() - ball(log_delta))).sqrt()
-
-
-def classic_holds(epsilon: Fraction, log_delta: Fraction) -> bool:
-    """Whether the classic sigma for (epsilon, delta) is really (epsilon, delta)-DP."""
-    factor = classic_factor(log_delta)
-    mu = Fraction(int((ball(epsilon) / factor * 2**160).mid().floor().unique_fmpz()), 2**160)
-    return not gaussian_log_delta(epsilon, mu) > ball(log_delta)
+    return gaussian.classic_factor(ball(log_delta))
 
 
 def classic_epsilon_max(log_delta: Fraction) -> tuple[Fraction, Fraction]:
     """A bracket of the largest epsilon at which the classic sigma holds."""
     return root(
-        lambda e: arb(-1) if classic_holds(e, log_delta) else arb(1), Fraction(1, 1000), Fraction(1000), bits=60
+        lambda e: arb(-1) if gaussian.classic_holds(ball(e), ball(log_delta)) else arb(1),
+        Fraction(1, 1000),
+        Fraction(1000),
+        bits=60,
     )
 
 

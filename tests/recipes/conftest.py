@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dpcalc.recipes.expand import Malformed, Recipe, read
+from dpcalc.recipes.read import read
+from dpcalc.recipes.recipe import Malformed, Recipe
 
 HEAD = """\
 dpcalc: recipe/1
@@ -35,6 +36,18 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 @pytest.fixture
 def good(write: Write) -> Callable[..., Recipe]:
     return lambda *text, **more: read(write(*text, **more))
+
+
+@pytest.fixture
+def unread(good: Callable[..., Recipe]) -> Callable[..., str]:
+    """Return a function that gives why the case ``a`` has nothing to evaluate: message and hint, in a line."""
+
+    def why(*text: str, **more: str) -> str:
+        error = good(*text, **more).entries["a"].unread
+        assert error is not None
+        return f"{error.message} | {error.hint}"
+
+    return why
 
 
 @pytest.fixture

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from dpcalc.commands import COMMANDS
-from dpcalc.recipes.expand import OWN, TOP, Malformed, read, vocabulary
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.recipes.read import KEYS, read
+from dpcalc.recipes.recipe import Malformed
+from dpcalc.recipes.settings import CASE_KEYS, parameters_of
 from tests.recipes.conftest import HEAD
 
 
@@ -19,12 +21,12 @@ def test_defaults_and_what_takes_them_away(good: Any) -> None:
         c: {command: utility, dimension: 20, step_size: null, epsilon: 50%, radius: 2^-1}
     """)
     a, b, c = recipe.entries.values()
-    assert a.given == {"records": 60000, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.1, "noise_std": 2.0}
+    assert a.parameters == {"records": 60000, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.1, "noise_std": 2.0}
     assert a.question.log_delta == pytest.approx(-400 * math.log(10.0), rel=1e-15)
     assert (a.question.delta, a.question.epsilon) == (5e-324, None)
-    assert (b.given["records"], b.question.epsilon, b.question.delta) == (1000, 1.0, 1e-6)
-    assert "step_size" not in c.given
-    assert (c.question.epsilon, c.given["radius"]) == (0.5, 0.5)
+    assert (b.parameters["records"], b.question.epsilon, b.question.delta) == (1000, 1.0, 1e-6)
+    assert "step_size" not in c.parameters
+    assert (c.question.epsilon, c.parameters["radius"]) == (0.5, 0.5)
     assert [entry.place[1:] for entry in recipe.entries.values()] == [(4, 3), (5, 3), (6, 3)]
 
 
@@ -49,9 +51,9 @@ def test_a_matrix_with_its_exceptions(good: Any) -> None:
     ]
     assert recipe.groups == {"s": tuple(recipe.entries)}
     last = recipe.entries["s[algorithm=stop,noise_std=7]"]
-    assert last.given["noise_std"] == 7.0
-    assert last.given["records"] == 60000
-    assert "epochs" not in last.given
+    assert last.parameters["noise_std"] == 7.0
+    assert last.parameters["records"] == 60000
+    assert "epochs" not in last.parameters
 
 
 def test_an_include_alone_makes_its_cases_only(good: Any) -> None:
@@ -72,7 +74,7 @@ def test_assertions_of_the_defaults_are_added(write: Any) -> None:
     path = write(
         "dpcalc: recipe/1\ndefaults: {assert: epsilon <= 9}\ncases: {a: {assert: [epsilon <= 1, delta < 1%]}}", head=""
     )
-    assert [claim.gate.text for claim in read(path).entries["a"].claims] == [
+    assert [gate.gate.text for gate in read(path).entries["a"].gates] == [
         "epsilon <= 9",
         "epsilon <= 1",
         "delta < 1%",
@@ -134,6 +136,20 @@ CASES = [
     ("b: {}\na: {assert: [delta <= 1, epsilon <= cases.b.epsilon + cases.a.epsilon]}",
      "5:28: epsilon of case a is compared with itself"),
     ("a: {include: {epochs: 2}, assert: 'epsilon <= cases.a[epochs=2].epsilon'}", "compared with itself"),
+    ("self: {assert: epsilon <= cases.self.epsilon * 1}", "4:18: epsilon of case self is compared with itself"),
+    ("a: {assert: epsilon <= cases.a.epsilon + 0}", "epsilon of case a is compared with itself"),
+    ("a: {assert: epsilon <= cases.a.epsilon / cases.a.epsilon}", "epsilon of case a is compared with itself"),
+    ("a: {assert: epsilon <= cases.a.mu * 9}", "epsilon of case a is compared with itself"),
+    ("a: {matrix: {noise_std: [1, 2]}, assert: 'epsilon <= cases.a[noise_std=1].epsilon'}",
+     "epsilon of case a is compared with itself"),
+    ("b: {noise_std: 2, description: b}\na: {noise_std: 2, assert: epsilon <= cases.b.epsilon}",
+     "5:29: epsilon of case a is compared with itself: b asks the same"),
+    ("b: {noise_std: 2}\na: {matrix: {noise_std: [1, 2]}, assert: epsilon <= cases.b.epsilon}",
+     "epsilon of case a[noise_std=2] is compared with itself: b asks the same"),
+    ("a: {noise_std: 1, assert: epsilon <= cases.b.epsilon}\nb: {noise_std: 2, assert: epsilon <= cases.a.epsilon}",
+     "cases are compared with each other in a circle: "),
+    ("a: {noise_std: 1, assert: epsilon <= cases.b.epsilon}\nb: {noise_std: 2, assert: epsilon <= cases.c.epsilon}\n"
+     "c: {noise_std: 3, assert: epsilon <= cases.a.epsilon}", "cases are compared with each other in a circle: "),
     ("a: {matrix: {epochs: 1:20000:1}}", "20000 values; a sweep has at most 10000"),
     ("a: {matrix: {epochs: 1:1000000:1, records: 1:1000000:1}}", "a sweep has at most 10000"),
     ("a: {matrix: {epochs: 1:1000:1, records: 1:1000:1, noise_std: 1:1000:1, index: 1:1000:1}}",
@@ -215,7 +231,7 @@ def test_every_case_is_looked_at_before_a_recipe_is_refused(write: Any) -> None:
 
 @pytest.mark.parametrize("command", list(COMMANDS))
 def test_no_parameter_is_called_as_a_key(command: str) -> None:
-    assert not set(vocabulary(command)) & {*OWN, *TOP}
+    assert not set(parameters_of(command)) & {*CASE_KEYS, *KEYS}
     assert HEAD.count("\n") == 3
 
 
@@ -240,7 +256,7 @@ def test_what_a_training_case_is_given(good: Any) -> None:
         "a: {data: x.csv, ignore: [id, name], intercept: false, seed: 1e3, test_fraction: 20%, target: no}",
         head="dpcalc: recipe/1\ndefaults: {command: train}\ncases:\n",
     )
-    assert recipe.entries["a"].given == {
+    assert recipe.entries["a"].parameters == {
         "data": "x.csv", "ignore": ("id", "name"), "intercept": False, "seed": 1000, "test_fraction": 0.2,
         "target": "no",
     }  # fmt: skip

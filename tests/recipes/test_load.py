@@ -13,9 +13,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpcalc.recipes.expand import Malformed, read
-from dpcalc.recipes.load import MAX_BYTES, parse_yaml
-from dpcalc.recipes.nodes import Items, Node, RecipeError, Scalar, Table
+from dpcalc.files.documents import Rules, parse_json, parse_toml, parse_yaml
+from dpcalc.files.limits import DOCUMENT_BYTES
+from dpcalc.files.nodes import Items, Node, Scalar, Table
+from dpcalc.files.place import FileError
+from dpcalc.recipes.read import SYNTAX, read
+from dpcalc.recipes.recipe import Malformed
 
 BOMB = "a: &a [x, x]\n" + "".join(f"k{k}: &{chr(98 + k)} [*{chr(97 + k)}, *{chr(97 + k)}]\n" for k in range(20))
 
@@ -41,20 +44,20 @@ REFUSED = [
 
 @pytest.mark.parametrize(("text", "message"), REFUSED, ids=[message[-40:] for _, message in REFUSED])
 def test_what_is_refused(text: str, message: str) -> None:
-    with pytest.raises(RecipeError) as caught:
-        parse_yaml("r.yaml", text.encode())
+    with pytest.raises(FileError) as caught:
+        parse_yaml("r.yaml", text.encode(), SYNTAX)
     assert caught.value.message.startswith("r.yaml:")
     assert message in caught.value.message
 
 
 def test_bytes_that_are_no_text() -> None:
-    with pytest.raises(RecipeError, match=r"^r\.yaml:2:4: not UTF-8"):
-        parse_yaml("r.yaml", b"a: 1\nb: \xff\n")
+    with pytest.raises(FileError, match=r"^r\.yaml:2:4: not UTF-8"):
+        parse_yaml("r.yaml", b"a: 1\nb: \xff\n", SYNTAX)
 
 
 @pytest.mark.parametrize("word", ["1e-5", "1:30", "no", "on", "0x10", "010", "2026-11-21", ".5", "1_000", "=", "y"])
 def test_every_scalar_is_the_text_typed(word: str) -> None:
-    node = parse_yaml("r.yaml", f"{word}: {word}\n".encode())
+    node = parse_yaml("r.yaml", f"{word}: {word}\n".encode(), SYNTAX)
     assert isinstance(node, Table)
     value = node.fields[word].node
     assert isinstance(value, Scalar)
@@ -63,26 +66,47 @@ def test_every_scalar_is_the_text_typed(word: str) -> None:
 
 
 def test_quotes_make_a_null_a_word() -> None:
-    node = parse_yaml("r.yaml", b"a: ~\nb: '~'\nc: null\nd: \"null\"\n")
+    node = parse_yaml("r.yaml", b"a: ~\nb: '~'\nc: null\nd: \"null\"\n", SYNTAX)
     assert isinstance(node, Table)
     assert [f.node.null for f in node.fields.values() if isinstance(f.node, Scalar)] == [True, False, True, False]
 
 
 def test_a_project_s_own_file_may_have_anchors_and_tags() -> None:
-    node = parse_yaml("c.yaml", b"a: &x [1, !t 2]\nb: *x\nc: !!float 3\n", foreign=True)
+    node = parse_yaml("c.yaml", b"a: &x [1, !t 2]\nb: *x\nc: !!float 3\n", Rules(foreign=True))
     assert isinstance(node, Table)
     assert node.fields["b"].node is node.fields["a"].node
     assert [f.node.tagged for f in node.fields.values() if isinstance(f.node, Scalar)] == [True]
-    with pytest.raises(RecipeError, match=r"^c\.yaml:1:9: the alias 'a' names nothing"):
-        parse_yaml("c.yaml", b"a: &a [ *a ]", foreign=True)
+    with pytest.raises(FileError, match=r"^c\.yaml:1:9: an alias names nothing"):
+        parse_yaml("c.yaml", b"a: &a [ *a ]", Rules(foreign=True))
 
 
 def test_a_long_file_is_not_read_to_its_end(tmp_path: Path) -> None:
     path = tmp_path / "long.yaml"
     with path.open("wb") as stream:
         stream.truncate(100 << 20)
-    with pytest.raises(Malformed, match=f"more than {MAX_BYTES} bytes"):
+    with pytest.raises(Malformed, match=f"more than {DOCUMENT_BYTES} bytes"):
         read(str(path))
+
+
+def test_a_long_list_is_refused_before_it_is_read_to_its_end() -> None:
+    assert parse_yaml("r.yaml", b"a: [" + b"1," * 9_999 + b"1]", SYNTAX) is not None
+    with pytest.raises(FileError, match=r"^r\.yaml:1:4: a list of more than 10000 values"):
+        parse_yaml("r.yaml", b"a: [" + b"1," * 10_500 + b"}", SYNTAX)
+
+
+@pytest.mark.parametrize("rules", [SYNTAX, Rules(foreign=True)], ids=["recipe", "configuration"])
+def test_a_file_of_very_many_values_is_refused_before_it_is_read_to_its_end(rules: Rules) -> None:
+    text = b"".join(b"a%d: [%s]\n" % (n, b"1," * 9_000) for n in range(30))
+    with pytest.raises(FileError, match=r"^r\.yaml:23:\d+: more than 200000 values"):
+        parse_yaml("r.yaml", text + b"}", rules)
+
+
+@pytest.mark.parametrize("parse", [parse_json, parse_toml])
+def test_a_configuration_of_very_many_values_is_refused(parse: Any) -> None:
+    head = b"a = " if parse is parse_toml else b""
+    assert len(parse("c", head + b"[" + b",\n".join([b"1"] * 100_000) + b"]")) == 2
+    with pytest.raises(FileError, match="more than 200000 values"):
+        parse("c", head + b"[" + b",\n".join([b"1"] * 200_000) + b"]")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +139,7 @@ DOCUMENT = st.dictionaries(TEXT, st.recursive(TEXT, lambda inner: st.lists(inner
 @given(DOCUMENT)
 def test_what_was_written_is_read(document: dict[str, Any]) -> None:
     text = yaml.dump(document, Dumper=_Plain, allow_unicode=True)
-    assert plain(parse_yaml("r.yaml", text.encode())) == document
+    assert plain(parse_yaml("r.yaml", text.encode(), SYNTAX)) == document
 
 
 class _Plain(yaml.SafeDumper):
@@ -128,8 +152,8 @@ class _Plain(yaml.SafeDumper):
 @given(st.binary(max_size=200) | st.text("{}[]:,-&*!|>'\"%@`#\n\t ab01?", max_size=60).map(str.encode))
 def test_anything_is_read_or_refused(raw: bytes) -> None:
     for foreign in (False, True):
-        with contextlib.suppress(RecipeError):
-            parse_yaml("r.yaml", raw, foreign=foreign)
+        with contextlib.suppress(FileError):
+            parse_yaml("r.yaml", raw, Rules(foreign=foreign))
 
 
 LINES = """\

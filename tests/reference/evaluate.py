@@ -12,41 +12,59 @@ from typing import Any
 
 import numpy as np
 
-from dpcalc import losses
-from dpcalc.bounds import (
+from dpcalc.engine.search import DIRECTIONS, extreme
+from dpcalc.model import loss as losses
+from dpcalc.model import loss_class as loss
+from dpcalc.model.chain import Chain
+from dpcalc.model.numbers import parse_log
+from dpcalc.model.run import describe
+from dpcalc.notions import classic, gaussian, optimal_composition, pld, profiles, renyi
+from dpcalc.notions.guarantee import Gdp, Profile, compose
+from dpcalc.numerics import chi_square, euler_maclaurin, isotonic, lambert, sums
+from dpcalc.numerics.floats import down, product_up, ratio_up, up
+from dpcalc.numerics.logspace import exp_up
+from dpcalc.numerics.quotients import quotient_up
+from dpcalc.theorems.batch_layout import layout
+from dpcalc.theorems.lower import quadratic
+from dpcalc.theorems.privacy import (
     contraction,
-    curves,
     dp_sgd,
-    generalisation,
     holder,
-    holder_cost,
-    holder_rates,
     iteration,
-    langevin,
     laplace,
     multi_epoch,
     noisy_gd,
     noisy_sgd,
     online,
+    published_gradient_noise,
+    published_passes,
+    random_skip,
+    random_stop,
     recursion,
     sampled_renyi,
     scheduled,
     shuffle,
+    shuffle_curves,
     shuffled_epochs,
-    smoothing,
     stepwise,
+    stream_noise,
+)
+from dpcalc.theorems.privacy.published_gradient_noise import Theorem11
+from dpcalc.theorems.privacy.stream_noise import Stream
+from dpcalc.theorems.record import lookup
+from dpcalc.theorems.risk import (
+    generalisation,
+    holder_rates,
+    holder_sgd,
+    langevin,
+    smoothing,
     tasks,
     utility,
+    utility_skip,
 )
-from dpcalc.notions import composition, gaussian, pld, profiles, renyi
-from dpcalc.notions.guarantee import Gdp, Profile, compose
-from dpcalc.numerics import chi_square, isotonic, lambert, series, sums
-from dpcalc.registry import lookup
-from dpcalc.solve import DIRECTIONS, extreme
-from dpcalc.spec import loss
-from dpcalc.spec.chain import Chain
-from dpcalc.spec.numbers import parse_log
-from dpcalc.spec.run import describe
+from dpcalc.theorems.risk.averaging import averaged_risk
+from dpcalc.theorems.risk.sgd import Sgd
+from tests.formulas import evaluated, number
 
 
 class _Inputs:
@@ -80,20 +98,17 @@ def _pass(i: _Inputs, *, at: str = "t") -> dict[str, Any]:
     }
 
 
-def _worst(i: _Inputs) -> dict[str, Any]:
-    return {"records": i.whole("n"), "sensitivity": 2.0 * i("L"), "noise_std": i("sigma")}
-
-
 def _minibatch(i: _Inputs) -> float:
     n, b, j = i.whole("n"), i.whole("b"), i.whole("batch_index")
-    # The reference divides every batch by b, a short last one too.
-    return iteration.divided_rdp(
-        divisor=b, steps=-(-n // b) + 1 - j, sensitivity=2.0 * i("L"), noise_std=i("sigma"), order=i("alpha")
-    )
+    # The reference divides every batch by b, a short last one too: as if it were full.
+    return evaluated(
+        iteration.pnsgd_rdp, records=-(-n // b) * b, index=j * b, batch_size=b, sensitivity=2.0 * i("L"),
+        noise_std=i("sigma"), order=i("alpha"),
+    )  # fmt: skip
 
 
 def _profile(log_delta: float) -> float:
-    return gaussian.exp_up(log_delta)
+    return exp_up(log_delta)
 
 
 def _allocation(i: _Inputs) -> float:
@@ -102,8 +117,21 @@ def _allocation(i: _Inputs) -> float:
     return isotonic.allocate(i.array("s"), i.array("v"), i.array("c"), start=start, cap=cap).cost
 
 
-def _skip_eps(i: _Inputs) -> float:
-    return iteration.skip_epsilon(**_pass(i), log_delta=i.log("delta"))
+def _epsilon(theorem: Callable[[iteration.SinglePass], Profile], i: _Inputs) -> float:
+    return theorem(iteration.SinglePass(**_pass(i))).epsilon(i.log("delta")).value
+
+
+def _printed(i: _Inputs) -> float:
+    run = iteration.WorstPass(records=i.whole("n"), sensitivity=2.0 * i("L"), noise_std=i("sigma"))
+    return random_stop.stop_printed(run, i("alpha"))
+
+
+def _one_use(i: _Inputs) -> float:
+    schedule = Chain(
+        step_size=i.array("eta"), noise=i.array("sigma"), contraction=i.array("c"), shift=None, spend=None, path=""
+    )
+    mu = evaluated(scheduled.pnsgd, schedule=schedule, index=i.whole("t"), sensitivity=2.0 * i("L"), noise_std=1.0)
+    return product_up(mu, mu)
 
 
 def _heights(i: _Inputs, name: str) -> np.ndarray:
@@ -116,7 +144,7 @@ def _heights(i: _Inputs, name: str) -> np.ndarray:
 
 
 def _both(log_delta: float) -> dict[str, float]:
-    return {"value": gaussian.exp_up(log_delta) if log_delta <= 0.0 else float("inf"), "log_delta": log_delta}
+    return {"value": exp_up(log_delta) if log_delta <= 0.0 else float("inf"), "log_delta": log_delta}
 
 
 def _noise(i: _Inputs) -> dict[str, Any]:
@@ -197,11 +225,11 @@ def _tuned_scale(i: _Inputs, kind: str) -> float:
 
 def _tuned_delta(i: _Inputs, kind: str) -> dict[str, float]:
     run = describe("shuffled", _tuned(i, kind))
-    return _both(lookup("shuffle.product").function_of(run.values)(epsilon=i("eps")))
+    return _both(number(lookup("shuffle.product").prove(run), epsilon=i("eps")))
 
 
-def _plan(i: _Inputs) -> online.Stream:
-    return online.stream(
+def _plan(i: _Inputs) -> Stream:
+    return Stream(
         noise=str(i.raw["noise"]),
         c1=i("C1"),
         c2=i("C2"),
@@ -229,12 +257,15 @@ def _record(i: _Inputs) -> dict[str, Any]:
 
 def _scale_for(bound: Callable[..., float], given: dict[str, Any], target: float) -> float:
     return extreme(
-        lambda scale: bound(**{**given, "scale": scale}) - target, DIRECTIONS["noise_std"], given["sensitivity"], 1
+        lambda scale: evaluated(bound, **{**given, "scale": scale}) - target,
+        DIRECTIONS["noise_std"],
+        given["sensitivity"],
+        1,
     )
 
 
 def _epsilon_for(bound: Callable[..., float], given: dict[str, Any], target: float) -> float:
-    return Profile(lambda epsilon: bound(**{**given, "epsilon": epsilon})).epsilon(target).value
+    return Profile(lambda epsilon: evaluated(bound, **{**given, "epsilon": epsilon})).epsilon(target).value
 
 
 def _gdp_delta(i: _Inputs) -> float | dict[str, float]:
@@ -246,17 +277,17 @@ def _gdp_delta(i: _Inputs) -> float | dict[str, float]:
 def _online_shift_delta(i: _Inputs) -> dict[str, float]:
     plan, index, records = _plan(i), i.whole("i"), i.whole("n")
     if plan.noise == "gaussian":
-        mu = online.own_shift_mu(plan, 2.0 * i("L"), index, records)
+        mu = online.shift_mu(2.0 * i("L"), plan.total_variance(index, records))
         return _both(gaussian.log_delta(mu=mu, epsilon=i("eps")))
     share = online.shift_share(plan, 2.0 * i("L"), index, records)
-    return _both(online.composed(share, records - index + 1, i("eps")))
+    return _both(laplace.composed_shares(share=share, count=records - index + 1, epsilon=i("eps")))
 
 
 _CONTRACTION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "theta": lambda i: _both(gaussian.log_delta(mu=i("r"), epsilon=i("eps"))),
     "laplace_hockey_stick": lambda i: _both(recursion.log_one_step("laplace", i("eps"), i("s"))),
     "lemma5_leading_one_minus_theta": lambda i: _both(
-        contraction.complement_leading(epsilon=i("eps"), ratio=i("r"))
+        recursion.complement_leading(epsilon=i("eps"), ratio=i("r"))
     ),
     "c_best": lambda i: loss.contraction(
         step_size=i("eta"), smoothness=i("beta"), strong_convexity=i("rho")
@@ -264,40 +295,40 @@ _CONTRACTION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "M_paper": lambda i: loss.published_factor(
         step_size=i("eta"), smoothness=i("beta"), strong_convexity=i("rho")
     ),
-    "A": lambda i: _both(contraction.log_first(**_noise(i), sensitivity=2.0 * i("L"), scale=i("scale"))),
-    "B": lambda i: _both(contraction.log_factor(
-        **_noise(i), displacement=i("M"), diameter=i("D"), step_size=i("eta"), scale=i("scale")
+    "A": lambda i: _both(recursion.log_one_step(**_noise(i), ratio=contraction.own_ratio(2.0 * i("L"), i("scale")))),
+    "B": lambda i: _both(recursion.log_one_step(
+        **_noise(i), ratio=contraction.later_ratio(i("M"), i("D"), i("eta"), i("scale"))
     )),
-    "delta_fixed_index": lambda i: _both(contraction.product(**_at(i))),
-    "delta_shuffled": lambda i: _both(shuffle.product(**_steps(i), last_batch="own")),
-    "delta_random_stop_exact": lambda i: _both(contraction.stop_product(**_at(i))),
+    "delta_fixed_index": lambda i: _both(evaluated(contraction.product, **_at(i))),
+    "delta_shuffled": lambda i: _both(evaluated(shuffle.product, **_steps(i), last_batch="own")),
+    "delta_random_stop_exact": lambda i: _both(evaluated(contraction.stop_product, **_at(i))),
     "delta_random_stop_published": lambda i: _both(
-        contraction.log_stop_published(**_without(_steps(i), "batch_size"))
+        contraction.log_published(contraction.BoundedPass(**_without(_steps(i), "epsilon"), index=1), i("eps"))
     ),
-    "delta_shuffled_and_random_stop": lambda i: _both(shuffle.stop_product(**_steps(i))),
-    "delta_heterogeneous_fixed": lambda i: _both(stepwise.product(**_uneven(i), index=i.whole("i"))),
-    "delta_heterogeneous_worst_index": lambda i: _both(stepwise.product(**_uneven(i))),
-    "delta_heterogeneous_shuffled": lambda i: _both(stepwise.shuffled_product(**_uneven(i))),
-    "delta_position_law": lambda i: _both(stepwise.shuffled_product(**_uneven(i))),
-    "delta_minibatch_shuffled": lambda i: _both(shuffle.product(**{
+    "delta_shuffled_and_random_stop": lambda i: _both(evaluated(shuffle.stop_product, **_steps(i))),
+    "delta_heterogeneous_fixed": lambda i: _both(evaluated(stepwise.product, **_uneven(i), index=i.whole("i"))),
+    "delta_heterogeneous_worst_index": lambda i: _both(evaluated(stepwise.product, **_uneven(i))),
+    "delta_heterogeneous_shuffled": lambda i: _both(evaluated(stepwise.shuffled_product, **_uneven(i))),
+    "delta_position_law": lambda i: _both(evaluated(stepwise.shuffled_product, **_uneven(i))),
+    "delta_minibatch_shuffled": lambda i: _both(evaluated(shuffle.product, **{
         **_steps(i), "batch_size": i.whole("batch"),
         "last_batch": "drop" if str(i.raw["drop_last"]).lower() == "true" else "own",
     })),
     "thm3_delta_star": lambda i: _both(
-        shuffle.limit(noise="laplace", c1=i("C1"), c2=1.0, epsilon=i("eps"))
+        evaluated(shuffle.limit, noise="laplace", c1=i("C1"), c2=1.0, epsilon=i("eps"))
     ),
     "thm4_delta_star": lambda i: _both(
-        shuffle.limit(noise="gaussian", c1=i("C1"), c2=1.0, epsilon=i("eps"))
+        evaluated(shuffle.limit, noise="gaussian", c1=i("C1"), c2=1.0, epsilon=i("eps"))
     ),
     "nonlinear_limit_star": lambda i: _both(
-        shuffle.nonlinear_limit(noise="laplace", c1=i("C1"), c2=1.0, epsilon=i("eps"))
+        evaluated(shuffle.nonlinear_limit, noise="laplace", c1=i("C1"), c2=1.0, epsilon=i("eps"))
     ),
     "thm3_v": lambda i: _tuned_scale(i, "laplace"),
     "thm4_sigma": lambda i: _tuned_scale(i, "gaussian"),
     "thm3_delta": lambda i: _tuned_delta(i, "laplace"),
     "thm4_delta": lambda i: _tuned_delta(i, "gaussian"),
-    "lambertw": lambda i: lambert.lambert_w_of(i("z"))[1],
-    "lambertw_from_log": lambda i: lambert.lambert_w(i("log_z"))[1],
+    "lambertw": lambda i: lambert.lambert_w_of_exp(math.log(i("z")))[1],
+    "lambertw_from_log": lambda i: lambert.lambert_w_of_exp(i("log_z"))[1],
     "nonlinear_delta_after_k_steps": lambda i: _both(recursion.last(_trace(i), i.whole("k"))),
     "nonlinear_delta_shuffled": lambda i: _both(
         contraction.averaged(recursion.total(_trace(i), i.whole("n")), i.whole("n"))
@@ -317,25 +348,27 @@ _CONTRACTION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
         ratio=contraction.own_ratio(2.0 * i("L"), i("v")), count=i.whole("k") + 1, epsilon=i("eps")
     )),
     "online_scale": lambda i: _plan(i).scale(i("j")),
-    "online_A": lambda i: _both(online.log_first(_plan(i), 2.0 * i("L"), i.whole("i"), i("eps"))),
-    "online_delta": lambda i: _both(online.product(**_record(i), records=i.whole("n"))),
-    "online_delta_limit": lambda i: _both(online.limit(**_record(i))),
-    "online_delta_star_upper": lambda i: _both(online.limit_above(**_record(i))),
-    "online_delta_star_lower": lambda i: _both(online.limit_below(**_record(i))),
-    "online_integral_logB": lambda i: online.log_integral(_plan(i), i("eps"), i("lower"), i("upper")),
-    "online_n_where_delta_n_equals_delta_star": lambda i: online.overtaken_at(
+    "online_A": lambda i: _both(_plan(i).log_first(i("eps"), 2.0 * i("L"), i.whole("i"))),
+    "online_delta": lambda i: _both(evaluated(online.product, **_record(i), records=i.whole("n"))),
+    "online_delta_limit": lambda i: _both(evaluated(online.limit, **_record(i))),
+    "online_delta_star_upper": lambda i: _both(evaluated(online.limit_above, **_record(i))),
+    "online_delta_star_lower": lambda i: _both(evaluated(online.limit_below, **_record(i))),
+    "online_integral_logB": lambda i: _plan(i).log_integral(i("eps"), i("lower"), i("upper")),
+    "online_n_where_delta_n_equals_delta_star": lambda i: stream_noise.overtaken_at(
         _plan(i), index=i.whole("i"), epsilon=i("eps")
     ),
-    "int_X_inf_log1p_k_x^-alpha": lambda i: series.log1p_integral(i("X"), i("k"), i("alpha")),
-    "online_delta_uniform_position": lambda i: _both(online.uniform_position(
+    "int_X_inf_log1p_k_x^-alpha": lambda i: euler_maclaurin.log1p_integral(i("X"), i("k"), i("alpha")),
+    "online_delta_uniform_position": lambda i: _both(stream_noise.uniform_position(
         _plan(i), sensitivity=2.0 * i("L"), records=i.whole("n"), epsilon=i("eps")
     )),
     "online_delta_worst_index": lambda i: _both(
-        online.product(**_record(_Inputs({**i.raw, "i": i.raw["n"]})), records=i.whole("n"))
+        evaluated(online.product, **_record(_Inputs({**i.raw, "i": i.raw["n"]})), records=i.whole("n"))
     ),
     "online_shift_eps0": lambda i: online.shift_share(_plan(i), 2.0 * i("L"), i.whole("i"), i.whole("n")),
     "online_shift_delta": _online_shift_delta,
-    "online_shift_mu": lambda i: online.own_shift_mu(_plan(i), 2.0 * i("L"), i.whole("i"), i.whole("n")),
+    "online_shift_mu": lambda i: online.shift_mu(
+        2.0 * i("L"), _plan(i).total_variance(i.whole("i"), i.whole("n"))
+    ),
     "scale_for_fixed_index": lambda i: _scale_for(
         contraction.product, _at(_given(i)), i.log("target_delta")
     ),
@@ -351,7 +384,7 @@ _CONTRACTION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "epsilon_for_shuffled": lambda i: _epsilon_for(
         shuffle.product, {**_steps(_Inputs({**i.raw, "eps": 0})), "last_batch": "own"}, i.log("delta")
     ),
-    "online_scale_multiplier": lambda i: online.least_multiplier(
+    "online_scale_multiplier": lambda i: stream_noise.least_multiplier(
         _plan(i), sensitivity=2.0 * i("L"), index=i.whole("i"), records=i.whole("n"), epsilon=i("eps"),
         log_delta=i.log("target_delta"),
     ),
@@ -364,8 +397,8 @@ def _given(i: _Inputs) -> _Inputs:
 
 
 def _curve(i: _Inputs) -> Callable[[np.ndarray], np.ndarray]:
-    return curves.shuffled_product(
-        shuffle.layout(i.whole("n"), 1, "own"), noise=i.raw["noise"], scale=1.0, sensitivity=i("rA"), step_size=1.0,
+    return shuffle_curves.shuffled_product(
+        layout(i.whole("n"), 1, "own"), noise=i.raw["noise"], scale=1.0, sensitivity=i("rA"), step_size=1.0,
         displacement=1.0, diameter=i("rB"),
     )  # fmt: skip
 
@@ -373,7 +406,7 @@ def _curve(i: _Inputs) -> Callable[[np.ndarray], np.ndarray]:
 def _curve_renyi(i: _Inputs) -> float:
     laplace_noise = i.raw["noise"] == "laplace"
     return profiles.renyi(
-        _curve(i), order=i("alpha"), scale=i("rA"), own=curves.own_step(i.raw["noise"], i("rA")),
+        _curve(i), order=i("alpha"), scale=i("rA"), own=shuffle_curves.own_step(i.raw["noise"], i("rA")),
         breaks=(i("rA"), i("rB")) if laplace_noise else (),
     )  # fmt: skip
 
@@ -393,13 +426,13 @@ def _one_order(i: _Inputs) -> dict[str, Any]:
 
 
 _COMPOSITION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
-    "compose_homogeneous": lambda i: _both(composition.log_delta(
+    "compose_homogeneous": lambda i: _both(optimal_composition.log_delta(
         epsilon0=i("eps0"), log_delta0=i.log_or_none("delta0"), count=i.whole("E"), epsilon=i("eps")
     )),
-    "compose_homogeneous_epsilon": lambda i: composition.epsilon(
+    "compose_homogeneous_epsilon": lambda i: optimal_composition.epsilon(
         epsilon0=i("eps0"), log_delta0=i.log_or_none("delta0"), count=i.whole("E"), log_delta_target=i.log("delta")
     ),
-    "tradeoff_eps_delta": lambda i: composition.tradeoff(epsilon=i("eps"), delta=i("delta"), level=i("alpha")),
+    "tradeoff_eps_delta": lambda i: optimal_composition.tradeoff(epsilon=i("eps"), delta=i("delta"), level=i("alpha")),
     "gdp_mu_from_pure_dp": lambda i: gaussian.pure_mu(epsilon=i("eps")),
     "rdp_from_shuffled_curve": _curve_renyi,
     "pld_atom_at_zero": lambda i: shuffle.loss_atom(
@@ -412,7 +445,7 @@ _COMPOSITION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
         pld.from_curve(_curve(i)), count=i.whole("E"), step=i("step"), low=i.whole("kmin"), high=i.whole("kmax"),
         epsilon=i("eps"),
     ).value),
-    "cq_delta": lambda i: gaussian.exp_up(pld.log_delta(
+    "cq_delta": lambda i: exp_up(pld.log_delta(
         [(pld.subsampled_gaussian(mu=i("mu"), rate=i("q")), 1)], epsilon=i("eps")
     ).value),
     "clt_mu": lambda i: noisy_sgd.clt_mu(mu=i("mu"), rate=i("p"), steps=i.whole("t")),
@@ -423,22 +456,19 @@ _COMPOSITION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
         [(pld.subsampled_gaussian(mu=float(Fraction(i.raw["mu"])), rate=i("p")), i.whole("steps"))],
         log_delta_target=i.log("delta"),
     ).value,
-    "cgd_shuffle_once_delta": lambda i: gaussian.exp_up(shuffled_epochs.once(
+    "cgd_shuffle_once_delta": lambda i: exp_up(evaluated(shuffled_epochs.once,
         **_one_order(i), strong_convexity=1.0 - i("c"), epsilon=i("eps")
     )),
     "cgd_shuffle_once_rdp": lambda i: shuffled_epochs.once_rdp(
         steps=i.whole("l"), epochs=i.whole("E"), ratio=i("r"), order=i("alpha")
     ),
-    "chourasia_sigma2": lambda i: langevin.variance(
-        lipschitz=i("L"), strong_convexity=i("lam"), records=i.whole("n"), epsilon=i("eps"), log_delta=i.log("delta")
-    ),
-    "chourasia_Kstar": lambda i: langevin.steps_needed(**_without(_risk(i), "lipschitz")),
-    "chourasia_excess_explicit": lambda i: langevin.explicit(**_risk(i)).excess_risk,
-    "chourasia_excess_tight": lambda i: langevin.iterated(**_risk(i)).excess_risk,
+    "chourasia_sigma2": lambda i: langevin.StronglyConvex(**_risk(i)).stated_variance,
+    "chourasia_Kstar": lambda i: langevin.StronglyConvex(**_risk(i)).real_steps,
+    "chourasia_excess_explicit": lambda i: evaluated(langevin.explicit, **_risk(i)).excess_risk,
+    "chourasia_excess_tight": lambda i: evaluated(langevin.iterated, **_risk(i)).excess_risk,
     "nsgd_shift_mu": lambda i: noisy_sgd.shift_mu(
-        steps=i.whole("T"), composed=i.whole("T") - i.whole("tau"), split=i.whole("T") - i.whole("tau"),
-        factor=i("c"), use=i("eta") * i("Delta_over_b"), noise=i("eta") * i("sigma"), fraction=i("frac"),
-        diameter=i("D"),
+        noisy_sgd.Chain(i.whole("T"), i("c"), i("eta") * i("Delta_over_b"), i("eta") * i("sigma"), i("D")),
+        noisy_sgd.Plan(i.whole("T") - i.whole("tau"), i.whole("T") - i.whole("tau"), i("frac")),
     ),
     "nsgd_sample_mu": lambda i: noisy_sgd.sample_mu(i("Delta_over_b") / i("sigma"), i("frac")),
 }  # fmt: skip
@@ -454,13 +484,13 @@ _QUANTITIES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "agm_sigma": lambda i: gaussian.noise_std(
         sensitivity=i("sens"), epsilon=i("eps"), log_delta_target=i.log("delta")
     ),
-    "classic_sigma": lambda i: iteration.classic_noise_std(
+    "classic_sigma": lambda i: classic.noise_std(
         sensitivity=2.0 * i("L"), epsilon=i("eps"), log_delta=i.log("delta")
     ),
     "classic_true_delta": lambda i: _profile(
-        iteration.classic_log_delta(epsilon=i("eps"), log_delta=i.log("delta"))
+        classic.true_log_delta(epsilon=i("eps"), log_delta=i.log("delta"))
     ),
-    "classic_eps_max": lambda i: iteration.classic_epsilon_max(log_delta=i.log("delta")),
+    "classic_eps_max": lambda i: classic.epsilon_max(log_delta=i.log("delta")),
     "rdp_gaussian": lambda i: renyi.gaussian(order=i("alpha"), shift=i("sens"), scale=i("sigma")),
     "renyi_laplace": lambda i: renyi.laplace(order=i("alpha"), shift=i("a"), scale=i("b")),
     "rdp_to_dp_mironov": lambda i: renyi.mironov(order=i("alpha"), rdp=i("rdp"), log_delta=i.log("delta")),
@@ -478,43 +508,39 @@ _QUANTITIES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "zcdp_eps_mironov": lambda i: renyi.zcdp_epsilon_mironov(rho=i("rho"), log_delta=i.log("delta")),
     "zcdp_eps_cks": lambda i: renyi.zcdp_epsilon(rho=i("rho"), log_delta=i.log("delta")),
     "zcdp_alpha_cks": lambda i: renyi.zcdp_order(rho=i("rho"), log_delta=i.log("delta")),
-    "thm23_mu": lambda i: iteration.pnsgd_mu(**_pass(i), batch_size=1),
-    "thm23_rdp": lambda i: iteration.pnsgd_rdp(**_pass(i), batch_size=1, order=i("alpha")),
+    "thm23_mu": lambda i: evaluated(iteration.pnsgd, **_pass(i), batch_size=1),
+    "thm23_rdp": lambda i: evaluated(iteration.pnsgd_rdp, **_pass(i), batch_size=1, order=i("alpha")),
     "thm23_eps": lambda i: gaussian.epsilon(
-        mu=iteration.pnsgd_mu(**_pass(i), batch_size=1), log_delta_target=i.log("delta")
+        mu=evaluated(iteration.pnsgd, **_pass(i), batch_size=1), log_delta_target=i.log("delta")
     ),
-    "calib_sigma_thm23": lambda i: iteration.pnsgd_noise_std(
-        records=i.whole("n"), index=i.whole("t"), batch_size=1, sensitivity=2.0 * i("L"), epsilon=i("eps"),
-        log_delta=i.log("delta"),
+    "calib_sigma_thm23": lambda i: random_skip.pnsgd_noise_std(
+        steps=i.whole("n") + 1 - i.whole("t"), sensitivity=2.0 * i("L"), epsilon=i("eps"), log_delta=i.log("delta")
     ),
     "minibatch_rdp": _minibatch,
-    "skip_rdp": lambda i: iteration.skip_rdp(**_pass(i), order=i("alpha")),
-    "skip_delta": lambda i: _profile(iteration.skip_log_delta(**_pass(i), epsilon=i("eps"))),
-    "skip_eps": _skip_eps,
-    "stop_rdp": lambda i: iteration.stop_rdp(**_pass(i), order=i("alpha")),
-    "stop_delta": lambda i: _profile(iteration.stop_log_delta(**_pass(i), epsilon=i("eps"))),
-    "stop_eps": lambda i: iteration.stop_epsilon(**_pass(i), log_delta=i.log("delta")),
-    "thm26_paper_rdp": lambda i: iteration.stop_printed(**_worst(i), order=i("alpha")),
-    "thm26_harmonic_rdp": lambda i: iteration.stop_harmonic_rdp(**_pass(i), order=i("alpha")),
-    "thm26_tight_factor": lambda i: iteration.stop_constant(records=i.whole("n")),
-    "harmonic": lambda i: sums.harmonic(i.whole("n")),
-    "lemma25_factor": lambda i: iteration.mixture_factor(largest=i("c")),
+    "skip_rdp": lambda i: evaluated(random_skip.skip_rdp, **_pass(i), order=i("alpha")),
+    "skip_delta": lambda i: _profile(evaluated(random_skip.skip, **_pass(i), epsilon=i("eps"))),
+    "skip_eps": lambda i: _epsilon(random_skip.skip, i),
+    "stop_rdp": lambda i: evaluated(random_stop.stop_rdp, **_pass(i), order=i("alpha")),
+    "stop_delta": lambda i: _profile(evaluated(random_stop.stop, **_pass(i), epsilon=i("eps"))),
+    "stop_eps": lambda i: _epsilon(random_stop.stop, i),
+    "thm26_paper_rdp": _printed,
+    "thm26_harmonic_rdp": lambda i: evaluated(random_stop.stop_harmonic, **_pass(i), order=i("alpha")),
+    "thm26_tight_factor": lambda i: random_stop.stop_constant(records=i.whole("n")),
+    "harmonic": lambda i: sums.harmonic_up(i.whole("n")),
+    "lemma25_factor": lambda i: random_stop.mixture_factor(largest=i("c")),
     "alloc_cost": _allocation,
     "alloc_cost_domain": _allocation,
-    "onepass_mu2_schedule": lambda i: scheduled.one_use_mu_squared(
-        step_size=i.array("eta"), noise_std=i.array("sigma"), contraction=i.array("c"), index=i.whole("t"),
-        sensitivity=2.0 * i("L"),
-    ),
-    "multi_epoch_rdp": lambda i: multi_epoch.cyclic_rdp(
+    "onepass_mu2_schedule": _one_use,
+    "multi_epoch_rdp": lambda i: evaluated(multi_epoch.cyclic_rdp,
         **_pass(i, at="i"), batch_size=1, epochs=i.whole("E"), order=i("alpha")
     ),
-    "thm35_rdp": lambda i: multi_epoch.cyclic_rdp(
+    "thm35_rdp": lambda i: evaluated(multi_epoch.cyclic_rdp,
         **_pass(i, at="i"), batch_size=1, epochs=i.whole("n"), order=i("alpha")
     ),
-    "thm35_sigma_cor": lambda i: multi_epoch.corollary_noise_std(
+    "thm35_sigma_cor": lambda i: published_passes.corollary_noise_std(
         lipschitz=i("L"), epsilon=i("eps"), log_delta=i.log("delta")
     ),
-    "thm35_sigma_cor_check": lambda i: multi_epoch.corollary_epsilon(
+    "thm35_sigma_cor_check": lambda i: published_passes.corollary_epsilon(
         lipschitz=i("L"), epsilon=i("eps"), log_delta=i.log("delta")
     ),
     "calib_sigma_multi_epoch": lambda i: multi_epoch.cyclic_noise_std(
@@ -548,7 +574,7 @@ def _on_domain(i: _Inputs, by: str) -> dict[str, Any]:
 
 
 def _cyclic_domain(i: _Inputs) -> float:
-    return multi_epoch.domain_mu(
+    return evaluated(multi_epoch.cyclic_domain,
         records=i.whole("l"), index=i.whole("i"), batch_size=1, epochs=i.whole("E"), smoothness=1.0,
         strong_convexity=0.0, **_on_domain(i, "Delta_over_b"),
     )  # fmt: skip
@@ -556,7 +582,7 @@ def _cyclic_domain(i: _Inputs) -> float:
 
 def _descent_domain(i: _Inputs) -> float:
     given = _on_domain(i, "Delta_over_n")
-    return noisy_gd.domain_mu(records=1, steps=i.whole("T"), **{**given, **_slowed(i, given["step_size"])})
+    return evaluated(noisy_gd.domain, records=1, steps=i.whole("T"), **{**given, **_slowed(i, given["step_size"])})
 
 
 def _langevin(i: _Inputs) -> dict[str, Any]:
@@ -573,11 +599,11 @@ def _langevin(i: _Inputs) -> dict[str, Any]:
 
 
 def _shifted_langevin(i: _Inputs) -> float:
-    return gaussian.renyi(mu=noisy_gd.contraction_mu(**_langevin(i)), order=i("alpha"))
+    return gaussian.renyi(mu=evaluated(noisy_gd.contraction, **_langevin(i)), order=i("alpha"))
 
 
 def _announced(i: _Inputs) -> float:
-    return noisy_gd.langevin_published_rdp(**_langevin(i), order=i("alpha"))
+    return evaluated(published_passes.descent_langevin, **_langevin(i), order=i("alpha"))
 
 
 def _langevin_variance(i: _Inputs) -> float:
@@ -598,26 +624,26 @@ def _regression(i: _Inputs) -> float:
     if "SGD" in column:
         return noisy_sgd.clt_mu(mu=2.0 / 3.0, rate=1.0 / 40.0, steps=40 * epochs)
     if "composition" in column:
-        return multi_epoch.composition_mu(**given)
+        return evaluated(multi_epoch.composition, **given)
     if "ours" not in column:
         raise KeyError(column)
-    return multi_epoch.contraction_mu(**given, **_slowed(i))
+    return evaluated(multi_epoch.cyclic_contraction, **given, **_slowed(i))
 
 
 _PASSES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
-    "mu_noisygd_sc": lambda i: noisy_gd.contraction_mu(**_descent(i), **_slowed(i)),
+    "mu_noisygd_sc": lambda i: evaluated(noisy_gd.contraction, **_descent(i), **_slowed(i)),
     "mu_noisygd_domain": _descent_domain,
-    "mu_cgd_index": lambda i: multi_epoch.contraction_mu(**_cyclic(i, at="i"), **_slowed(i)),
-    "mu_cgd_bok": lambda i: multi_epoch.contraction_published_mu(**_cyclic(i), **_slowed(i)),
+    "mu_cgd_index": lambda i: evaluated(multi_epoch.cyclic_contraction, **_cyclic(i, at="i"), **_slowed(i)),
+    "mu_cgd_bok": lambda i: evaluated(published_passes.passes_contraction, **_cyclic(i), **_slowed(i)),
     "mu_cgd_domain": _cyclic_domain,
-    "cgd_ye_shokri_coef": lambda i: multi_epoch.dynamics_published_rdp(**_cyclic(i), **_slowed(i), order=2.0),
+    "cgd_ye_shokri_coef": lambda i: evaluated(published_passes.passes_dynamics, **_cyclic(i), **_slowed(i), order=2.0),
     "clt_mu": lambda i: noisy_sgd.clt_mu(mu=i("mu"), rate=i("p"), steps=i.whole("t")),
-    "chourasia_rdp": lambda i: noisy_gd.langevin_rdp(**_langevin(i), order=i("alpha")),
-    "chourasia_rdp_refined": lambda i: noisy_gd.langevin_refined_rdp(**_langevin(i), order=i("alpha")),
+    "chourasia_rdp": lambda i: evaluated(noisy_gd.langevin, **_langevin(i), order=i("alpha")),
+    "chourasia_rdp_refined": lambda i: evaluated(noisy_gd.langevin_refined, **_langevin(i), order=i("alpha")),
     "chourasia_rdp_blog": _announced,
     "si_rdp_chourasia_units": _shifted_langevin,
     "chourasia_exact_quadratic": _shifted_langevin,
-    "chourasia_lower": lambda i: noisy_gd.langevin_lower_rdp(**_langevin(i), order=i("alpha")),
+    "chourasia_lower": lambda i: evaluated(quadratic.langevin, **_langevin(i), order=i("alpha")),
     "blog_exponent_counterexample": lambda i: (
         _announced(i) if i.raw["which"] == "blog bound" else _shifted_langevin(i)
     ),
@@ -626,22 +652,26 @@ _PASSES: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
         records=i.whole("n"), steps=i.whole("T"), sensitivity=2.0 * i("L"), epsilon=i("eps"),
         log_delta=i.log("delta"), **_slowed(i),
     ),
-    "bok_table7_ngd_mu": lambda i: noisy_gd.contraction_mu(**_descent(i), **_slowed(i)),
-    "bok_table7_gdp_comp": lambda i: noisy_gd.composition_mu(**_descent(i)),
-    "bok_table8_ngd_domain": lambda i: noisy_gd.domain_published_mu(records=1, **_on_domain(i, "Delta_over_n")),
-    "bok_table9_ncgd_mu": lambda i: multi_epoch.contraction_mu(**_cyclic(i), **_slowed(i)),
-    "bok_table9_gdp_comp": lambda i: multi_epoch.composition_mu(
+    "bok_table7_ngd_mu": lambda i: evaluated(noisy_gd.contraction, **_descent(i), **_slowed(i)),
+    "bok_table7_gdp_comp": lambda i: evaluated(noisy_gd.composition, **_descent(i)),
+    "bok_table8_ngd_domain": lambda i: evaluated(
+        published_passes.descent_domain, records=1, **_on_domain(i, "Delta_over_n")
+    ),
+    "bok_table9_ncgd_mu": lambda i: evaluated(multi_epoch.cyclic_contraction, **_cyclic(i), **_slowed(i)),
+    "bok_table9_gdp_comp": lambda i: evaluated(multi_epoch.composition,
         **_cyclic(_Inputs({**i.raw, "l": 1}))
     ),
-    "bok_table10to12_ncgd_domain": lambda i: multi_epoch.domain_published_mu(
+    "bok_table10to12_ncgd_domain": lambda i: evaluated(published_passes.passes_domain,
         records=i.whole("l"), index=i.whole("l"), batch_size=1, **_on_domain(i, "Delta_over_b")
     ),
     "bok_table3_lr_mu": _regression,
     "bok_table4_lr_eps": lambda i: gaussian.epsilon(mu=_regression(i), log_delta_target=i.log("delta")),
     "bok_fig1_eps": lambda i: gaussian.epsilon(
-        mu=noisy_gd.contraction_mu(**_descent(i), **_slowed(i)), log_delta_target=i.log("delta")
+        mu=evaluated(noisy_gd.contraction, **_descent(i), **_slowed(i)), log_delta_target=i.log("delta")
     ),
-    "bok_fig1_prior_rdp_rho": lambda i: noisy_gd.dynamics_published_rdp(**_descent(i), **_slowed(i), order=1.0),
+    "bok_fig1_prior_rdp_rho": lambda i: evaluated(
+        published_passes.descent_dynamics, **_descent(i), **_slowed(i), order=1.0
+    ),
 }  # fmt: skip
 _QUANTITIES.update(_PASSES)
 
@@ -659,7 +689,7 @@ def _budget(i: _Inputs) -> dict[str, Any]:
 
 
 def _skip_step(i: _Inputs) -> float:
-    return value_of(utility.skip_classic(**_budget(i), smoothness=1e-9).step_size)
+    return value_of(evaluated(utility_skip.skip_classic, **_budget(i), smoothness=1e-9).step_size)
 
 
 def value_of(known: float | None) -> float:
@@ -667,8 +697,17 @@ def value_of(known: float | None) -> float:
     return known
 
 
-def _at_index(i: _Inputs) -> dict[str, Any]:
-    return {"records": i.whole("n"), "index": i.whole("t"), "epsilon": i("eps")}
+def _claimed_epsilon(i: _Inputs) -> float:
+    """What Theorem 30 claims at an index."""
+    return ratio_up(i("eps"), 1.0, i.whole("n") - i.whole("t") + 1)
+
+
+def _claimed_log_delta(i: _Inputs) -> float:
+    """What a random skip at the classic noise has there."""
+    return evaluated(random_skip.skip,
+        records=i.whole("n"), index=i.whole("t"), sensitivity=1.0,
+        noise_std=down(classic.factor(i.log("delta")) / i("eps"), 8.0), epsilon=down(_claimed_epsilon(i), 16.0),
+    )  # fmt: skip
 
 
 def _public(i: _Inputs) -> dict[str, Any]:
@@ -677,64 +716,88 @@ def _public(i: _Inputs) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _public_setting(i: _Inputs) -> utility_skip.PublicRecords:
+    return utility_skip.PublicRecords(
+        records=2 * i.whole("m") + 2, dimension=1, smoothness=1e-9, radius=1.0, **_public(i)
+    )
+
+
+def _public_log_delta(i: _Inputs) -> float:
+    """What the printed noise has at epsilon, for the last private record."""
+    m = i.whole("m")
+    share = math.sqrt(2.0 * m / (m + 1.0))
+    mu = up(i("eps") * share / classic.factor(i.log("delta")), 8.0)
+    return gaussian.log_delta(mu=mu, epsilon=i("eps"))
+
+
 def _public_exact(i: _Inputs) -> float:
     """Less than half the records are public: the last private one is always used."""
     m = i.whole("m")
-    return value_of(utility.public(
+    return value_of(evaluated(utility_skip.public,
         records=2 * m + 2, dimension=1, smoothness=1e-9, radius=1.0, **_public(i)
     ).noise_std)  # fmt: skip
 
 
-def _tasks(i: _Inputs) -> dict[str, Any]:
-    return {"records": i.whole("n"), "tasks": i.whole("k"), "log_delta": i.log("delta")}
+def _tasks(i: _Inputs, lipschitz: float = 1.0) -> tasks.Tasks:
+    return tasks.Tasks(
+        records=i.whole("n"), tasks=i.whole("k"), dimension=1, lipschitz=lipschitz, smoothness=1e-9, radius=1.0,
+        epsilon=i("eps"), log_delta=i.log("delta"),
+    )  # fmt: skip
 
 
-def _loaded(i: _Inputs, load: Callable[..., float]) -> float:
-    return tasks.loaded_noise_std(lipschitz=i("L"), load=load(**_tasks(i)), epsilon=i("eps"), log_delta=i.log("delta"))
+def _loaded(i: _Inputs, load: Callable[[tasks.Tasks], float]) -> float:
+    run = _tasks(i, i("L"))
+    return run.loaded_noise(load(run))
 
 
-def _certified(i: _Inputs, load: Callable[..., float]) -> float:
-    return tasks.loaded_epsilon(**_tasks(i), load=load(**_tasks(i)), epsilon=i("eps"))
+def _certified(i: _Inputs, load: Callable[[tasks.Tasks], float]) -> float:
+    """The epsilon of the loaded noise at the paper's order, by the exact divergence and Mironov's conversion."""
+    run = _tasks(i)
+    order = -4.0 * run.log_delta / run.epsilon
+    spent = evaluated(random_stop.stop_rdp,
+        records=run.records, index=1, sensitivity=2.0, noise_std=run.loaded_noise(load(run)), order=order
+    )  # fmt: skip
+    return up(renyi.mironov(order=order, rdp=up(run.tasks * spent, 128.0), log_delta=run.log_delta), 16.0)
 
 
-def _kernel(i: _Inputs) -> dict[str, Any]:
-    return {"lipschitz": i("L"), "width": i("lam")}
+def _load(run: tasks.Tasks) -> float:
+    return run.load
+
+
+def _printed_load(run: tasks.Tasks) -> float:
+    return run.printed_load
 
 
 _COSTS: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
-    "thm28_bound_paper": lambda i: utility.average_published(
+    "thm28_bound_paper": lambda i: evaluated(utility.average_published,
         **_average(i), lipschitz=i("LG"), dimension=1, noise_std=0.0
     ).excess_risk,
-    "thm28_bound_tight": lambda i: utility.averaged_risk(**_average(i), gradient_norm=i("LG"), factor=2.0),
-    "thm29_bound": lambda i: utility.stop_classic(**_budget(i)).excess_risk,
-    "thm29_eta": lambda i: value_of(utility.stop_classic(**_budget(i)).step_size),
-    "thm30_bound": lambda i: utility.skip_classic(**_budget(i), smoothness=1e-9).excess_risk,
+    "thm28_bound_tight": lambda i: averaged_risk(i("R"), i("LG"), i.whole("T")),
+    "thm29_bound": lambda i: evaluated(utility.stop_classic, **_budget(i)).excess_risk,
+    "thm29_eta": lambda i: value_of(evaluated(utility.stop_classic, **_budget(i)).step_size),
+    "thm30_bound": lambda i: evaluated(utility_skip.skip_classic, **_budget(i), smoothness=1e-9).excess_risk,
     "thm30_eta": _skip_step,
-    "thm30_index_eps": lambda i: utility.classic_index_epsilon(**_at_index(i)),
-    "thm30_index_delta_true": lambda i: _profile(
-        utility.classic_index_log_delta(**_at_index(i), log_delta=i.log("delta"))
-    ),
-    "cor31_sigma_paper": lambda i: utility.public_published_noise_std(**_public(i)),
-    "cor31_sigma_corrected": lambda i: utility.public_classic_noise_std(**_public(i)),
+    "thm30_index_eps": _claimed_epsilon,
+    "thm30_index_delta_true": lambda i: _profile(_claimed_log_delta(i)),
+    "cor31_sigma_paper": lambda i: _public_setting(i).printed_noise,
+    "cor31_sigma_corrected": lambda i: _public_setting(i).shared_classic_noise,
     "cor31_sigma_exact": _public_exact,
-    "cor31_true_delta_paper_sigma": lambda i: _profile(
-        utility.public_published_log_delta(public_records=i.whole("m"), epsilon=i("eps"), log_delta=i.log("delta"))
-    ),
-    "thm32_q_corrected": lambda i: tasks.load(**_tasks(i)),
-    "thm32_q_paper": lambda i: tasks.published_load(**_tasks(i)),
-    "thm32_sigma_corrected": lambda i: _loaded(i, tasks.load),
-    "thm32_sigma_paper": lambda i: _loaded(i, tasks.published_load),
-    "thm32_eps_lmexp_corrected": lambda i: _certified(i, tasks.load),
-    "thm32_eps_lmexp_paper": lambda i: _certified(i, tasks.published_load),
-    "thm33_smoothness_paper": lambda i: smoothing.published_smoothness(**_kernel(i)),
-    "thm33_smoothness_tight": lambda i: smoothing.smoothness_of(**_kernel(i)),
-    "thm33_err_paper": lambda i: smoothing.published_error(**_kernel(i), dimension=i.whole("d")),
-    "thm33_err_tight": lambda i: smoothing.error_of(**_kernel(i), dimension=i.whole("d")),
-    "cor34_lambda": lambda i: smoothing.published_width(
-        radius=i("R"), records=i.whole("n"), epsilon=i("eps"), log_delta=i.log("delta")
-    ),
-    "cor34_extra_corrected": lambda i: smoothing.classic_extra(**_budget(i)),
-    "cor34_extra_paper": lambda i: smoothing.published_extra(**_budget(i)),
+    "cor31_true_delta_paper_sigma": lambda i: _profile(_public_log_delta(i)),
+    "thm32_q_corrected": lambda i: _tasks(i).load,
+    "thm32_q_paper": lambda i: _tasks(i).printed_load,
+    "thm32_sigma_corrected": lambda i: _loaded(i, _load),
+    "thm32_sigma_paper": lambda i: _loaded(i, _printed_load),
+    "thm32_eps_lmexp_corrected": lambda i: _certified(i, _load),
+    "thm32_eps_lmexp_paper": lambda i: _certified(i, _printed_load),
+    "thm33_smoothness_paper": lambda i: quotient_up((i("L"),), (i("lam"),)),
+    "thm33_smoothness_tight": lambda i: smoothing.width_for(i("L"), i("lam")),
+    "thm33_err_paper": lambda i: smoothing.printed_error(i("L"), i("lam"), i.whole("d")),
+    "thm33_err_tight": lambda i: smoothing.smoothing_error(i("L"), i("lam"), i.whole("d")),
+    "cor34_lambda": lambda i: smoothing.NonsmoothSkip(
+        records=i.whole("n"), dimension=1, lipschitz=1.0, radius=i("R"), epsilon=i("eps"), log_delta=i.log("delta")
+    ).printed_width,
+    "cor34_extra_corrected": lambda i: smoothing.NonsmoothSkip(**_budget(i)).kernel_error,
+    "cor34_extra_paper": lambda i: smoothing.NonsmoothSkip(**_budget(i)).stated_error,
 }  # fmt: skip
 _QUANTITIES.update(_COSTS)
 
@@ -774,8 +837,28 @@ def _asked(i: _Inputs) -> dict[str, Any]:
     return {**_holder(i, "eps"), "log_delta": i.log("delta")}
 
 
-def _theorem(i: _Inputs) -> dict[str, Any]:
-    return {**_holder(i, "n", "T", *(["beta"] if "beta" in i.raw else [])), **_asked(i), "batch_size": 1}
+def _theorem_11(i: _Inputs) -> Theorem11:
+    known = {"records": 1, "steps": 1, **_holder(i, *(name for name in ("n", "T") if name in i.raw)), **_asked(i)}
+    return Theorem11(**known, batch_size=1)
+
+
+def _output(i: _Inputs, *names: str, **more: float) -> dp_sgd.OutputNoise:
+    known = {"records": 1, "batch_size": 1, "noise_std": 1.0, "strong_convexity": 0.0, **_holder(i, *names), **more}
+    return dp_sgd.OutputNoise(**known)
+
+
+def _output_noise_published(i: _Inputs) -> float:
+    """Theorem 8: sqrt(2 ln(2.5/delta)) Delta(delta/2)/eps."""
+    half = dp_sgd.log_half(i.log("delta"))
+    apart = _output(i, *_SGD, lipschitz=_in_ball(i)).apart_published(half)
+    return classic.noise_std(sensitivity=apart, epsilon=i("eps"), log_delta=half)
+
+
+def _output_noise_of_pair(i: _Inputs) -> float:
+    """Half of delta for more hits than Chernoff's bound allows, for one record; half for the exact Gaussian curve."""
+    half = dp_sgd.log_half(i.log("delta"))
+    apart = holder.stability_published(**_holder(i, *_SGD), gradient=_in_ball(i), log_chance=half)
+    return gaussian.noise_std(sensitivity=apart, epsilon=i("eps"), log_delta_target=half)
 
 
 _SGD = ("n", "T", "eta", "alpha", "L")
@@ -783,7 +866,7 @@ _SGD = ("n", "T", "eta", "alpha", "L")
 
 def _sampled(i: _Inputs, count: int, resolution: int) -> float:
     pair = pld.subsampled_gaussian(mu=1.0 / i("s"), rate=i("p"))
-    return gaussian.exp_up(pld.log_delta([(pair, count)], epsilon=i("eps"), resolution=resolution).value)
+    return exp_up(pld.log_delta([(pair, count)], epsilon=i("eps"), resolution=resolution).value)
 
 
 def _sampled_renyi(i: _Inputs) -> float:
@@ -792,19 +875,26 @@ def _sampled_renyi(i: _Inputs) -> float:
     return profiles.renyi(pair.forward, order=i("order"), scale=1.0 / i("s"), own=pair.forward)
 
 
-def _gap(i: _Inputs, kind: str) -> holder_cost.Gap:
-    return holder_cost.gap_of(kind, **_holder(i, "n", "T", "G", "alpha", "L", "Bmax"))
+def _sgd(i: _Inputs) -> Sgd:
+    """The steps of which some inputs are known; what is not known is not read."""
+    known = [name for name in ("n", "T", "d", "R", "G", "alpha", "L", "Bmax") if name in i.raw]
+    return Sgd(**{"records": 1, "steps": 1, "dimension": 1, "radius": 1.0, "gradient": 1.0, **_holder(i, *known)})
 
 
-def _likely_risk(i: _Inputs) -> float:
-    kind = {"rms": "index", "tight": "uniform", "paper": "chernoff"}[str(i.raw["uas"])]
-    return holder_cost.gradient_likely_risk(
-        gap=_gap(i, kind), **_holder(i, "n", "T", "eta", "R", "G", "Bmax", "d", "sigma"), log_chance=i.log("gamma")
+def _chernoff_gap(sgd: Sgd, step_size: float, log_share: float) -> float:
+    """The stability of Theorem 7 with the smaller constants."""
+    apart = holder.stability_published(
+        records=sgd.records, steps=sgd.steps, step_size=step_size, holder_exponent=sgd.holder_exponent,
+        holder_constant=sgd.holder_constant, gradient=sgd.gradient, log_chance=holder.log_each(log_share, sgd.records),
+    )  # fmt: skip
+    return generalisation.gap_uniform(
+        stability=up(sgd.gradient * apart, 2.0), loss_range=sgd.loss_range, records=sgd.records, log_share=log_share
     )
 
 
-def _output_noise(i: _Inputs) -> dict[str, Any]:
-    return {**_holder(i, "alpha", "L", "G", "d", "sigma"), "log_chance": i.log("gamma")}
+def _likely_risk(i: _Inputs) -> float:
+    gap = {"rms": Sgd.gap_by_index, "tight": Sgd.uniform_gap, "paper": _chernoff_gap}[str(i.raw["uas"])]
+    return holder_sgd.likely_step_risk(_sgd(i), gap, i("eta"), i("sigma"), i.log("gamma"))
 
 
 _HOLDER: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
@@ -820,7 +910,7 @@ _HOLDER: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
         **_holder(i, *_SGD), gradient=_in_ball(i), log_chance=_log_chance(i)
     ),
     "uas_unbounded_paper": lambda i: holder.stability_published(
-        **_holder(i, *_SGD), gradient=dp_sgd.norm_published(**_holder(i, "T", "eta", "alpha", "L", "M", "M0")),
+        **_holder(i, *_SGD), gradient=_output(i, "T", "eta", "alpha", "L", "M", "M0").gradient_published,
         log_chance=_log_chance(i),
     ),
     "uas_bounded_tight": lambda i: holder.stability(**_holder(i, "T", "eta", "alpha", "L", "G"))(
@@ -831,30 +921,26 @@ _HOLDER: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
         **_holder(i, "G", "eta"),
     )(i.whole("k")),
     "hit_quantile": lambda i: holder.hits_quantile(**_holder(i, "n", "T"), log_chance=_log_chance(i)),
-    "grad_bound_unbounded": lambda i: dp_sgd.norm_published(**_holder(i, "T", "eta", "alpha", "L", "M", "M0")),
-    "sigma_output_paper": lambda i: dp_sgd.output_noise_std_published(
-        **_holder(i, *_SGD), gradient=_in_ball(i), **_asked(i)
-    ),
-    "sigma_output_agm_pair": lambda i: dp_sgd.output_noise_std_half(
-        **_holder(i, *_SGD), gradient=_in_ball(i), **_asked(i)
-    ),
+    "grad_bound_unbounded": lambda i: _output(i, "T", "eta", "alpha", "L", "M", "M0").gradient_published,
+    "sigma_output_paper": _output_noise_published,
+    "sigma_output_agm_pair": _output_noise_of_pair,
     "agm_sigma_over_Delta": lambda i: gaussian.noise_std(
         sensitivity=1.0, epsilon=i("eps"), log_delta_target=i.log("delta")
     ),
-    "classic_gaussian_valid_up_to_eps": lambda i: iteration.classic_epsilon_max(log_delta=i.log("delta")),
-    "output_mixture_delta": lambda i: gaussian.exp_up(
-        dp_sgd.output_log_delta(**_holder(i, *_SGD, "G", "sigma", "eps"))
+    "classic_gaussian_valid_up_to_eps": lambda i: classic.epsilon_max(log_delta=i.log("delta")),
+    "output_mixture_delta": lambda i: exp_up(
+        dp_sgd.output(_output(i, *_SGD, "sigma", lipschitz=i("G"))).profile(i("eps"))
     ),
-    "sigma_grad": lambda i: sampled_renyi.theorem_noise_std(gradient=i("G"), **_theorem(i)),
-    "cond32_ratio": lambda i: sampled_renyi.theorem_square(**_theorem(i)),
-    "cond33_slack": lambda i: sampled_renyi.theorem_slack(**_theorem(i)),
-    "lambda": lambda i: sampled_renyi.theorem_order(share=i("beta"), **_asked(i)),
-    "beta_star": lambda i: sampled_renyi.best_share(**_asked(i)),
-    "beta_max_feasible": lambda i: sampled_renyi.largest_share(**_theorem(i)) or 0.0,
-    "sigma_over_2G_min": lambda i: sampled_renyi.least_ratio(**_theorem(i)),
-    "lemma13_eps_part1": lambda i: sampled_renyi.lemma13_epsilon(records=i.whole("n"))[0],
-    "lemma13_eps_part2": lambda i: sampled_renyi.lemma13_epsilon(records=i.whole("n"))[1],
-    "lemma13_eps_min": lambda i: max(sampled_renyi.lemma13_epsilon(records=i.whole("n"))),
+    "sigma_grad": lambda i: _theorem_11(i).noise_std(i("beta"), i("G")),
+    "cond32_ratio": lambda i: _theorem_11(i).square(i("beta")),
+    "cond33_slack": lambda i: _theorem_11(i).slack(i("beta")),
+    "lambda": lambda i: _theorem_11(i).order(i("beta")),
+    "beta_star": lambda i: _theorem_11(i).best_share,
+    "beta_max_feasible": lambda i: _theorem_11(i).largest_share() or 0.0,
+    "sigma_over_2G_min": lambda i: _theorem_11(i).least_ratio(),
+    "lemma13_eps_part1": lambda i: published_gradient_noise.lemma13_epsilon(records=i.whole("n"))[0],
+    "lemma13_eps_part2": lambda i: published_gradient_noise.lemma13_epsilon(records=i.whole("n"))[1],
+    "lemma13_eps_min": lambda i: max(published_gradient_noise.lemma13_epsilon(records=i.whole("n"))),
     "wbk_rdp": lambda i: sampled_renyi.renyi(order=i.whole("order"), rate=i("p"), inverse_square=1.0 / i("s2")),
     "lemma3_rdp": lambda i: sampled_renyi.lemma_renyi(order=i("order"), rate=i("p"), square=i("s2")),
     "wor_hockey_stick_1": lambda i: _sampled(i, 1, 2048),
@@ -868,23 +954,20 @@ _HOLDER: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
         stability=i("gamma_us"), **_holder(i, "Bmax", "n"), log_chance=i.log("gamma")
     ),
     "gen_tight": lambda i: generalisation.gap_uniform(
-        stability=i("gamma_us"), **_holder(i, "Bmax", "n"), log_chance_mean=holder.log_each(i.log("gamma"), 2),
-        log_chance_rest=holder.log_each(i.log("gamma"), 2),
+        stability=i("gamma_us"), **_holder(i, "Bmax", "n"), log_share=holder.log_each(i.log("gamma"), 2)
     ),
-    "gen_rms": lambda i: _gap(i, "index")(i("eta"), i.log("g0")),
-    "chi2_upper_quantile": lambda i: chi_square.quantile(i.log("gamma"), freedom=i.whole("dof")),
-    "chi2_laurent_massart": lambda i: chi_square.laurent_massart(i.log("gamma"), freedom=i.whole("dof")),
+    "gen_rms": lambda i: _sgd(i).gap_by_index(i("eta"), i.log("g0")),
+    "chi2_upper_quantile": lambda i: chi_square.quantile_up(i.log("gamma"), freedom=i.whole("dof")),
+    "chi2_laurent_massart": lambda i: chi_square.laurent_massart_quantile_up(i.log("gamma"), freedom=i.whole("dof")),
     "chi2_paper_lemma15": lambda i: chi_square.published(i.log("gamma"), freedom=i.whole("dof")),
     "loss_range_bound": lambda i: holder.range_bound(
         **_holder(i, "R", "M0", "alpha", "L", "M"), gradient=math.inf
     ),
-    "excess_expected_grad": lambda i: holder_cost.gradient_expected_risk(
-        **_holder(i, "n", "T", "eta", "R", "G", "d", "sigma"), drift=_drift(i)
-    ),
+    "excess_expected_grad": lambda i: holder_sgd.expected_risk(_sgd(i), i("eta"), i("sigma")),
     "excess_hp_grad": _likely_risk,
-    "output_noise_hp": lambda i: holder_cost.output_noise_likely(**_output_noise(i)),
-    "output_noise_paper": lambda i: holder_cost.output_noise_published(**_output_noise(i)),
-    "output_noise_expected": lambda i: holder_cost.output_noise_expected(**_holder(i, "alpha", "L", "d", "sigma")),
+    "output_noise_hp": lambda i: _sgd(i).output_noise_likely(i("sigma"), i.log("gamma")),
+    "output_noise_paper": lambda i: _sgd(i).output_noise_published(i("sigma"), i.log("gamma")),
+    "output_noise_expected": lambda i: _sgd(i).output_noise_expected(i("sigma")),
     "T_exponent_unbounded": lambda i: holder_rates.steps_exponent_unbounded(holder_exponent=i("alpha")),
     "T_exponent_bounded": lambda i: holder_rates.steps_exponent(holder_exponent=i("alpha")),
     "eta_thm9": lambda i: holder_rates.step_unbounded(**_holder(i, "n", "T", "alpha"), log_chance=i.log("gamma")),

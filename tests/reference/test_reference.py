@@ -48,20 +48,17 @@ TOLERANCE = {
 }
 
 
-def _known() -> list[Any]:
-    known = []
-    for case in CASES:
-        try:
-            evaluate(case["quantity"], case["inputs"])
-        except KeyError:
-            continue
-        known.append(pytest.param(case, id=case["id"]))
-    return known
+def _not_covered(case: dict[str, Any]) -> bool:
+    """dpcalc has no bound by Ye and Shokri, who have two columns of a table."""
+    return "Ye-Shokri" in str(case["inputs"].get("col"))
 
 
-def test_the_adapter_covers_what_it_should() -> None:
-    assert len(_known()) >= 510
-    assert len(_known()) >= 600
+COVERED = [case for case in CASES if not _not_covered(case)]
+
+
+def test_the_reference_is_covered() -> None:
+    assert len(CASES) - len(COVERED) == 2
+    assert len(COVERED) >= 654
 
 
 def test_unknown_quantities_are_refused() -> None:
@@ -69,7 +66,7 @@ def test_unknown_quantities_are_refused() -> None:
         evaluate("no_such_quantity", {})
 
 
-@pytest.mark.parametrize("case", _known())
+@pytest.mark.parametrize("case", COVERED, ids=[case["id"] for case in COVERED])
 def test_reference(case: dict[str, Any]) -> None:
     found = evaluate(case["quantity"], case["inputs"])
     with mp.workdps(60):

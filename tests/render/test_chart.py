@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 import dpcalc
-from dpcalc.commands import ask
+from dpcalc.engine.ask import ask
+from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
-from dpcalc.query import Question
-from dpcalc.registry import all_bounds
 from dpcalc.render import figure, terminal
-from dpcalc.render.chart import DECADES, KINDS, LIMITS, MAX_SERIES, Axis, Chart, Panel, Series, chart
+from dpcalc.render.chart import MAX_SERIES, Axis, Chart, Panel, Series, chart
+from dpcalc.render.chart.bounds import DECADES, KINDS
+from dpcalc.render.chart.limits import LIMITS
 from dpcalc.report import Case, Report, Result
+from dpcalc.theorems.record import all_bounds
 
 BASE = Result("a.one", "One", "epsilon", 1.0, "upper", epsilon=1.0, delta=1e-6, log_delta=math.log(1e-6), best=True)
 

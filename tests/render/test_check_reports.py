@@ -15,11 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpcalc import render as rendering
 from dpcalc.errors import SpecError
 from dpcalc.references import read
 from dpcalc.render.check import KINDS, render
-from dpcalc.render.check.baseline import load
-from dpcalc.report import Assertion, Case, Check, Report, Result
+from dpcalc.render.check.baseline import load, snapshot
+from dpcalc.report import SCHEMA, Assertion, Case, Check, Report, Result
 from tests.render.xsd import Schema
 
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -38,6 +39,8 @@ INDEX = EPSILON._replace(quantity="index", value=123)
 HOSTILE = (
     "a\n::error::x", "\x1b[31mred", "a|b`c\\|d", "<script>alert(1)</script>", "]]>&<!--", "\ud800\udcff", "\u202eevil",
     "@everyone #1 [x](https://example.org)", "%0A,file=x:y", "```\n# head", "\x00\ufffe\r", "x" * 5000, " ", "",
+    "##vso[task.complete result=Succeeded;]x", "###[error]x", "##teamcity[testFinished name='x']", "\x7f\u200b\ufeff",
+    "a\r::error::x", " ::set-output name=a::b", "a\n\t::add-mask::x",
 )  # fmt: skip
 
 
@@ -160,7 +163,7 @@ def test_sarif_has_a_result_for_every_gate_that_failed() -> None:
 def test_github_annotations() -> None:
     assert render(ALL, "github").splitlines() == [
         "::error file=recipes/a.yaml,line=9,col=5,title=dpcalc check%3A too much::epsilon<=1 failed: value 1.23457, "
-        "slack -0.234568, by Somebody 2018, Theorem 1 (iteration.pnsgd)",
+        "slack -0.234568, by Somebody 2018, Theorem 1 (iteration.pnsgd)%0Adelta 1e-06, adjacency replace-one",
         "::warning file=recipes/b c.yaml,line=3,col=5,title=dpcalc check%3A impossible::slow",
         "::error file=recipes/b c.yaml,line=3,col=5,title=dpcalc check%3A impossible::no guarantee applies%0Ahint: "
         "give --records",
@@ -203,23 +206,43 @@ def test_a_delta_of_zero_leaves_room_without_end() -> None:
     report = Report("check", (case(zero, gates=[Assertion("delta<=1e-9", True, 0.0, math.inf)]),))
     [found] = json.loads(render(report, "json"))["cases"]
     assert found["assertions"] == [
-        {**Assertion("delta<=1e-9", True, 0.0, None)._asdict()},
+        {**Assertion("delta<=1e-9", True, 0.0, None)._asdict(), "reason": "slack is infinite"},
     ]
     for kind in KINDS:
         assert "Infinity" not in render(report, kind)
     assert changed(report.cases, report.cases) == ["Against the baseline, nothing has changed."]
 
 
+def hostile(text: str) -> Report:
+    gate = Assertion(f"epsilon<={text}", False, 1.5, -0.5)
+    failed = case(EPSILON, name=text, file=f"d/{text}", status="failed", gates=[gate], hint=text, warnings=[text])
+    broken = case(name=text, file=text, status="error", message=text, hint=text, code=2)
+    return Report("check", (failed._replace(notes=(text,)), broken))
+
+
+def harmless(text: str) -> bool:
+    """Whether no line is a command to a CI server and no character steers a terminal."""
+    told = all(c.isprintable() or c == "\n" for c in text)
+    return told and not re.search(r"##\w*\[|^\s*::", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("format", ["table", "plain", "json", "jsonl", "csv"])
+def test_what_is_printed_is_harmless(format: str, text: str) -> None:
+    assert harmless(rendering.render(hostile(text), format, color=False))
+    assert harmless(
+        rendering.render(hostile(text), format, color=True).replace("\x1b[1;31m", "").replace("\x1b[0m", "")
+    )
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("kind", KINDS)
 def test_names_do_not_break_out(kind: str, text: str) -> None:
-    gate = Assertion(f"epsilon<={text}", False, 1.5, -0.5)
-    hostile = case(
-        EPSILON, name=text, file=f"d/{text}", status="failed", gates=[gate], hint=text, warnings=[text]
-    )  # fmt: skip
-    broken = case(name=text, file=text, status="error", message=text, hint=text, code=2)
-    found = render(Report("check", (hostile, broken)), kind)
-    assert all(c.isprintable() or c == "\n" for c in found)
+    found = render(hostile(text), kind)
+    if kind == "github":
+        assert harmless(re.sub("^::", "", found, flags=re.MULTILINE))
+    else:
+        assert harmless(found)
     if kind == "junit":
         assert junit_errors(found) == []
         assert len(list(ElementTree.fromstring(found).iter("testcase"))) == 2
@@ -272,8 +295,9 @@ def baseline(*cases: Case) -> dict[str, Any]:
 
 
 def changed(before: Sequence[Case], after: Sequence[Case]) -> list[str]:
-    text = render(Report("check", tuple(after)), "markdown", baseline=baseline(*before))
-    return text[text.index("Against the baseline") :].splitlines()
+    text = render(Report("check", tuple(after)), "markdown", baseline=snapshot(baseline(*before)))
+    told = text[text.index("Against the baseline") :].splitlines()
+    return "\n".join(line for line in told if not line.startswith("- ")).rstrip("\n").splitlines()
 
 
 def test_nothing_changed() -> None:
@@ -302,7 +326,7 @@ def test_numbers_that_moved() -> None:
 
 def test_cases_come_and_go_and_end_differently() -> None:
     lines = changed([PASSED, case(EPSILON, name="old")], [PASSED._replace(check=FAILED.check), ERROR])
-    assert lines[0] == "Against the baseline: 0 numbers moved, 2 new, 2 removed."
+    assert lines[0] == "Against the baseline: 0 numbers moved, 2 new, 2 removed, 2 ask for less."
     [_, _, *rows] = [line for line in lines if line.startswith("| ")]
     assert [row.split(" | ")[-1] for row in rows] == ["removed |", "removed |", "new |", "new |"]
     failed = case(EPSILON, gates=[BROKEN], status="failed")
@@ -312,7 +336,7 @@ def test_cases_come_and_go_and_end_differently() -> None:
 def test_gates_that_are_others() -> None:
     weaker = Assertion("epsilon <= 100", True, 1.23456789, 98.0)
     lines = changed([PASSED], [case(EPSILON, gates=[weaker])])
-    assert lines[0] == "Against the baseline: 0 numbers moved, 1 with other gates."
+    assert lines[0] == "Against the baseline: 0 numbers moved, 1 ask for less, 1 with other gates."
     assert lines[4:5] == ["| `budget` |  | `epsilon <= 2` | `epsilon <= 100` | gates |"]
     assert "| `budget` |  | `epsilon <= 2` |  | gates |" in changed([PASSED], [case(EPSILON)])
     assert "| `budget` |  |  | `epsilon <= 2` | gates |" in changed([case(EPSILON)], [PASSED])
@@ -327,7 +351,7 @@ def test_orders_are_told_apart() -> None:
 def test_a_baseline_is_read_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "before.json"
     path.write_text(render(ALL, "json"), encoding="utf-8")
-    assert load(str(path)) == json.loads(path.read_text(encoding="utf-8"))
+    assert load(str(path)) == snapshot(json.loads(path.read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize(
@@ -353,6 +377,20 @@ def test_a_baseline_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Monk
         load(str(tmp_path / "nothing.json"))
     path = tmp_path / "large.json"
     path.write_text(render(ALL, "json"), encoding="utf-8")
-    monkeypatch.setattr("dpcalc.render.check.baseline.MAX_BYTES", 100)
+    monkeypatch.setattr("dpcalc.files.limits.BASELINE_BYTES", 100)
     with pytest.raises(SpecError, match="is larger than 100 bytes"):
         load(str(path))
+
+
+@pytest.mark.parametrize("forged", ["a long gate", "many gates", "many cases"])
+def test_a_baseline_that_no_check_writes_is_refused(tmp_path: Path, forged: str) -> None:
+    check = {"command": "rdp", "file": "a.yaml", "name": "a", "status": "passed"}
+    gates = [{"text": "9" * 20_000}] if forged == "a long gate" else [{"text": "epsilon <= 1"}] * 2000
+    case = {"algorithm": "pnsgd", "inputs": {}, "results": [], "check": check, "assertions": gates}
+    if forged == "many cases":
+        case["assertions"] = []
+    cases = [{**case, "check": {**check, "name": str(i)}} for i in range(200_000 if forged == "many cases" else 1)]
+    file = tmp_path / "before.json"
+    file.write_text(json.dumps({"schema": SCHEMA, "command": "check", "cases": cases}))
+    with pytest.raises(SpecError, match="no JSON report"):
+        load(str(file))

@@ -16,7 +16,7 @@ import pytest
 
 from dpcalc.references import read
 from dpcalc.render import FORMATS, render
-from dpcalc.render.text import delta_text, number
+from dpcalc.render.numbers import delta_text, number
 from dpcalc.report import Assertion, Case, Obstacle, Report, Result, Tightness
 
 GOOD = Result(
@@ -114,6 +114,45 @@ def test_json_has_no_infinity() -> None:
     assert result["value"] is None
     assert result["reason"]
     assert "Infinity" not in text
+
+
+NOWHERE = case(
+    GOOD._replace(mu=math.inf, order=math.nan, log_delta=-math.inf, details={"achieved": {"epsilon": math.inf}}),
+    BY_ORDER._replace(value=-math.inf, details={"allocation": {"a": [1.0, math.nan], "z": [math.inf]}}),
+    inputs={**INPUTS, "diameter": (math.inf, "flag")},
+    assertions=(Assertion("epsilon<=1", False, math.inf, -math.inf),),
+    tightness=Tightness("linear.pass", math.inf, math.nan),
+    training={"private": True, "metrics": {"train": {"loss": math.nan}}, "non_private": {}},
+)
+
+
+@pytest.mark.parametrize("format", ["json", "jsonl"])
+def test_everything_that_is_not_finite_is_null_and_says_why(format: str) -> None:
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is not JSON")
+
+    text = render(report(NOWHERE), format)
+    found = json.loads(text, parse_constant=refuse)
+    if format == "json":
+        jsonschema.validate(found, json.loads(read("report-1.schema.json")))
+    [told] = found["cases"] if format == "json" else [found]
+    first, second = told["results"]
+    assert [first[name] for name in ("mu", "order", "log_delta")] == [None] * 3
+    assert first["reason"] == "delta is exactly 0; mu is infinite; order is not a number"
+    assert first["value"] == GOOD.value
+    assert first["achieved"] == {"epsilon": None, "reason": "epsilon is infinite"}
+    assert second["value"] is None
+    assert second["reason"] == "value is below all numbers"
+    assert second["allocation"] == {"a": [1.0, None], "z": [None]}
+    assert told["inputs"]["diameter"] == {"value": None, "source": "flag", "reason": "value is infinite"}
+    assert told["assertions"][0]["reason"] == "value is infinite; slack is below all numbers"
+    assert told["tightness"]["reason"] == "value is infinite; ratio is not a number"
+    assert told["training"]["metrics"]["train"] == {"loss": None, "reason": "loss is not a number"}
+
+
+@pytest.mark.parametrize("format", ["csv", "markdown", "statement", "plain", "table", "explain"])
+def test_every_other_format_takes_what_is_not_finite(format: str) -> None:
+    assert render(report(NOWHERE._replace(training=None)), format, color=False)
 
 
 def test_json_says_why_a_bound_does_not_apply() -> None:
@@ -245,7 +284,7 @@ def test_csv_cells_are_never_formulas(path: str) -> None:
     hostile = case(GOOD, inputs={"schedule": (path, "file"), "records": (5, "flag"), "epsilon": (-0.5, "flag")})
     [row] = csv.DictReader(io.StringIO(render(report(hostile), "csv"), newline=""))
     assert row["input_schedule"][:1] not in ("=", "+", "-", "@", "\t", "\r")
-    assert row["input_schedule"].endswith(path.replace("\r", " "))
+    assert row["input_schedule"].endswith(path.replace("\r", " ").replace("\t", "\\t"))
     assert row["input_epsilon"] == "-0.5"
 
 
@@ -255,7 +294,7 @@ def test_csv_quotes_and_keeps_full_precision() -> None:
     [row] = csv.DictReader(io.StringIO(render(report(tricky), "csv"), newline=""))
     assert float(row["value"]) == value
     assert row["reference"] == 'A "B", C'
-    assert row["input_schedule"] == 'a,"b"\n.csv'
+    assert row["input_schedule"] == 'a,"b"\\n.csv'  # a line break could start a line that a CI server obeys
 
 
 def test_csv_cases_with_different_inputs_share_columns() -> None:

@@ -17,13 +17,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--only", action="append", default=[], metavar="ID", help="a bound, a conversion or a family")
     parser.add_argument("--case", type=int, metavar="NUMBER", help="this case alone, in full")
-    told = parser.parse_args(arguments)
-    if told.case is not None:
-        print(one(told.seed, told.case, tuple(told.only)))
+    options = parser.parse_args(arguments)
+    if options.case is not None:
+        print(one(options.seed, options.case, tuple(options.only)))
         return 0
-    found = campaign(told.cases, told.seed, told.jobs, tuple(told.only), told.first, progress=sys.stderr)
-    print(report(found))
-    return 1 if found.failures or found.loose else 0
+    tally = campaign(options.cases, options.seed, options.jobs, tuple(options.only), options.first, progress=sys.stderr)
+    print(report(tally))
+    return 1 if tally.failures or tally.loose else 0
 
 
 if __name__ == "__main__":

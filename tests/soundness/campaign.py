@@ -12,11 +12,12 @@ from typing import IO, NamedTuple
 
 from dpcalc.certify.costs import PRICES
 from dpcalc.certify.enclose import BELOW, PROVED
-from dpcalc.certify.table import NOT_DEFINED, definitions, why_not
-from dpcalc.registry import all_bounds
+from dpcalc.certify.table import definitions
+from dpcalc.theorems.record import all_bounds, without_definition
 from tests.soundness.compare import ABOVE, FLOOR, OUTCOMES, Verdict, judged
 from tests.soundness.generate import Case, draw
 from tests.soundness.shrink import line, shrunk
+from tests.spending import random_case
 
 _CHUNK = 250
 _UNIT = 2.0**-53
@@ -68,7 +69,8 @@ def _run(work: tuple[int, int, int, tuple[str, ...]]) -> Tally:
     tally = empty()
     for number in range(first, last):
         case = draw(seed, number, only)
-        add(tally, number, case, judged(case))
+        with random_case():
+            add(tally, number, case, judged(case))
     return tally
 
 
@@ -85,8 +87,8 @@ def campaign(
             done += _CHUNK
             if progress is not None:
                 speed = min(done, cases) / max(time.monotonic() - begun, 1e-9)
-                told = f"{min(done, cases)} of {cases}, {speed:.0f}/s, {len(tally.failures)} below"
-                print(f"\r{told}", end="", file=progress, flush=True)
+                text = f"{min(done, cases)} of {cases}, {speed:.0f}/s, {len(tally.failures)} below"
+                print(f"\r{text}", end="", file=progress, flush=True)
     if progress is not None:
         print(file=progress)
     return tally
@@ -126,8 +128,8 @@ def report(tally: Tally) -> str:
         for r in rows
     ]
     lines += ["", *_undefined(), ""]
-    for title, found in (("below the truth", tally.failures), ("beyond the stated slack", tally.loose)):
-        lines += _shown(title, found)
+    for title, cases in (("below the truth", tally.failures), ("beyond the stated slack", tally.loose)):
+        lines += _shown(title, cases)
     return "\n".join(lines)
 
 
@@ -148,20 +150,21 @@ def _undefined() -> list[str]:
     table = definitions()
     bounds = all_bounds().items()
     without = [id for id, b in bounds if id not in {**table, **PRICES} and b.kind not in ("published", "asymptotic")]
-    lines = [f"no definition: {id}: {why_not(id)}" for id in without if id in NOT_DEFINED]
-    rest = [id for id in without if id not in NOT_DEFINED]
+    excuses = without_definition()
+    lines = [f"no definition: {id}: {excuses[id]}" for id in without if id in excuses]
+    rest = [id for id in without if id not in excuses]
     return [*lines, "no definition written: " + ", ".join(rest)] if rest else lines
 
 
-def _shown(title: str, found: list[tuple[int, Case, Verdict]]) -> list[str]:
+def _shown(title: str, cases: list[tuple[int, Case, Verdict]]) -> list[str]:
     lines, shown = [], Counter[str]()
-    for number, case, verdict in found:
+    for number, case, verdict in cases:
         shown[case.subject] += 1
         if shown[case.subject] > _KEPT:
             continue
         plain = shrunk(case, lambda tried, same=verdict.outcome: judged(tried).outcome == same)  # type: ignore[misc]
         again = judged(plain)
-        lines.append(f"{title}: case {number}: {line(plain)} = {again.found!r}, true {again.truth}")
+        lines.append(f"{title}: case {number}: {line(plain)} = {again.reported!r}, true {again.truth}")
     lines += [f"{title}: {subject}: {count} in all" for subject, count in shown.items() if count > _KEPT]
     return lines
 

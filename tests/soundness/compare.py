@@ -8,13 +8,15 @@ from typing import Any, NamedTuple
 
 from flint import arb
 
-from dpcalc.bounds.cost import Cost
 from dpcalc.certify.balls import Inputs, OutOfReach, Undecided, precision
 from dpcalc.certify.costs import PRICES, Price
 from dpcalc.certify.enclose import BELOW, PROVED, UNDECIDED, Enclosure, enclosed
+from dpcalc.certify.guarantee import Profile
 from dpcalc.certify.table import ROUNDING, Definition, definitions
 from dpcalc.errors import Disproved, DpcalcError
-from dpcalc.registry import QUESTIONS, all_bounds
+from dpcalc.notions.risk import Risk
+from dpcalc.theorems.record import all_bounds
+from tests.formulas import QUESTIONS, number, run_of
 from tests.soundness import costs, front
 from tests.soundness.conversions import CONVERSIONS, Conversion
 from tests.soundness.generate import Case
@@ -26,11 +28,11 @@ CAP = 2048
 
 
 class Verdict(NamedTuple):
-    """How a case came out: one of `OUTCOMES`; how far above the truth, relatively; what was found and what is true."""
+    """How a case came out: one of `OUTCOMES`; how far above the truth, relatively; the reported value and the truth."""
 
     outcome: str
     excess: float = 0.0
-    found: float = math.nan
+    reported: float = math.nan
     truth: str = ""
 
 
@@ -46,20 +48,20 @@ def judged(case: Case) -> Verdict:
     asked = {name: case.values[name] for name in QUESTIONS if name in case.values}
     run = {name: value for name, value in case.values.items() if name not in QUESTIONS}
     try:
-        if definition.gives == "log_delta" and bound.gives == "parts":
-            from dpcalc.query import guarantee_of
+        if definition.gives is Profile and bound.notion == "parts":
+            from dpcalc.engine.evaluate import guarantee_of
 
-            found = guarantee_of(bound, run).log_delta(asked["epsilon"]).value
+            reported = guarantee_of(bound, run_of(run)).log_delta(asked["epsilon"]).value
         else:
-            found = bound.function_of(run)(**asked)
+            reported = number(bound.prove(run_of(run)), **asked)
     except DpcalcError:
         return Verdict(REFUSED)
-    told = worst(verdict(definition, case.values, found, typed) for typed in (False, True))
-    if told.outcome == ABOVE and any(
-        verdict(definition, values, found, False).outcome != ABOVE for values in _nudged(case.values)
+    judgement = worst(verdict(definition, case.values, reported, typed) for typed in (False, True))
+    if judgement.outcome == ABOVE and any(
+        verdict(definition, values, reported, False).outcome != ABOVE for values in _nudged(case.values)
     ):
-        return told._replace(outcome=PROVED, excess=0.0)
-    return told
+        return judgement._replace(outcome=PROVED, excess=0.0)
+    return judgement
 
 
 def _asked(algorithm: str, values: dict[str, Any]) -> Verdict:
@@ -83,20 +85,20 @@ def _priced(case: Case) -> Verdict:
     if not costs.speaks(cost):
         return Verdict(REFUSED)
     try:
-        return worst(told for typed in (False, True) for told in _cost_told(price, case, cost, typed))
+        return worst(one for typed in (False, True) for one in _cost_verdicts(price, case, cost, typed))
     except OutOfReach:
         return Verdict(UNREACHED)
 
 
-def _cost_told(price: Price, case: Case, cost: Cost, typed: bool) -> Iterator[Verdict]:
+def _cost_verdicts(price: Price, case: Case, cost: Risk, typed: bool) -> Iterator[Verdict]:
     """Yield the verdicts on the risk, and on the noise that comes with it, in one reading of the inputs."""
     v = costs.inputs_of(case.values, cost, typed)
     enclosure = enclosed(lambda: price.risk(v), cost.excess_risk, cap=CAP)
     yield _placed(enclosure, cost.excess_risk, False, price.slack, False, False)
     private = price.private
     if private is not None and "log_delta" in case.values:
-        told = enclosed(lambda: private(v), case.values["log_delta"], cap=CAP)
-        yield Verdict(told.place, 0.0, cost.noise_std or 0.0, "ln delta in " + _shown(told))
+        log_delta = enclosed(lambda: private(v), case.values["log_delta"], cap=CAP)
+        yield Verdict(log_delta.place, 0.0, cost.noise_std or 0.0, "ln delta in " + _shown(log_delta))
 
 
 def _nudged(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -122,41 +124,41 @@ _LESS_PRIVATE = (
 )  # fmt: skip
 
 
-def verdict(definition: Definition, values: Mapping[str, Any], found: float, typed: bool) -> Verdict:
-    """Return how ``found`` compares with the definition, for one reading of the inputs."""
+def verdict(definition: Definition, values: Mapping[str, Any], reported: float, typed: bool) -> Verdict:
+    """Return how ``reported`` compares with the definition, for one reading of the inputs."""
     inputs = Inputs(values, typed, exactly=QUESTIONS)
-    logarithm = definition.gives == "log_delta"
+    logarithm = definition.gives is Profile
 
     def formula() -> arb:
         value = definition.formula(inputs)
         return value.min(arb(0)) if logarithm else value
 
-    if logarithm and found >= 0.0 and not definition.lower:
-        return Verdict(PROVED, 0.0, found, "at most 0")
+    if logarithm and reported >= 0.0 and not definition.lower:
+        return Verdict(PROVED, 0.0, reported, "at most 0")
     try:
-        enclosure = enclosed(formula, found, lower=definition.lower, cap=CAP)
+        enclosure = enclosed(formula, reported, lower=definition.lower, cap=CAP)
     except OutOfReach:
-        return Verdict(UNREACHED, found=found)
+        return Verdict(UNREACHED, reported=reported)
     except Undecided:
-        return Verdict(UNDECIDED, found=found)
-    if math.isnan(found):
-        return Verdict(BELOW, math.nan, found, _shown(enclosure))
-    return _placed(enclosure, found, logarithm, definition.slack, definition.floor, definition.lower)
+        return Verdict(UNDECIDED, reported=reported)
+    if math.isnan(reported):
+        return Verdict(BELOW, math.nan, reported, _shown(enclosure))
+    return _placed(enclosure, reported, logarithm, definition.slack, definition.floor, definition.lower)
 
 
-def _placed(enclosure: Enclosure, found: float, logarithm: bool, slack: float, floor: bool, lower: bool) -> Verdict:
-    excess = enclosure.excess(found, logarithm) * (-1.0 if lower else 1.0)
-    told = Verdict(enclosure.place, excess, found, _shown(enclosure))
+def _placed(enclosure: Enclosure, reported: float, logarithm: bool, slack: float, floor: bool, lower: bool) -> Verdict:
+    excess = enclosure.excess(reported, logarithm) * (-1.0 if lower else 1.0)
+    judgement = Verdict(enclosure.place, excess, reported, _shown(enclosure))
     if enclosure.place != PROVED:
-        return told
+        return judgement
     if floor:
-        return told._replace(outcome=FLOOR)
-    # Among subnormal numbers, and past what is told apart, a relative excess says nothing.
-    tiny = found < -1e190 if logarithm else abs(found) < 1e-150
-    if tiny or not math.isfinite(found):
-        return told._replace(excess=0.0)
+        return judgement._replace(outcome=FLOOR)
+    # Among subnormal numbers, and past what doubles can distinguish, a relative excess says nothing.
+    tiny = reported < -1e190 if logarithm else abs(reported) < 1e-150
+    if tiny or not math.isfinite(reported):
+        return judgement._replace(excess=0.0)
     loose = excess > slack + ROUNDING
-    return told._replace(outcome=ABOVE) if loose else told
+    return judgement._replace(outcome=ABOVE) if loose else judgement
 
 
 def _shown(enclosure: Enclosure) -> str:
@@ -169,45 +171,47 @@ _RANK = {outcome: rank for rank, outcome in enumerate((PROVED, FLOOR, ABOVE, REF
 
 def worst(verdicts: Any) -> Verdict:
     """Return the verdict that says the worst, and of these the one with the largest excess."""
-    told = list(verdicts)
-    heard = [v for v in told if v.outcome != UNREACHED] or told
-    found: Verdict = max(heard, key=lambda v: (_RANK[v.outcome], -v.excess if v.outcome == BELOW else v.excess))
-    return found
+    every = list(verdicts)
+    comparable = [v for v in every if v.outcome != UNREACHED] or every
+    worst_one: Verdict = max(
+        comparable, key=lambda v: (_RANK[v.outcome], -v.excess if v.outcome == BELOW else v.excess)
+    )
+    return worst_one
 
 
 # --- conversions -----------------------------------------------------------------------------------------------------
 
 
 def _converted(conversion: Conversion, values: Mapping[str, Any]) -> Verdict:
-    found = conversion.function(**values)
+    reported = conversion.function(**values)
     inputs = Inputs(values, typed=False)
-    if conversion.logarithm and found >= 0.0:
-        return Verdict(PROVED, 0.0, found, "at most 0")
+    if conversion.logarithm and reported >= 0.0:
+        return Verdict(PROVED, 0.0, reported, "at most 0")
     if conversion.formula is not None:
         formula = conversion.formula
         try:
-            enclosure = enclosed(lambda: formula(inputs), found, cap=CAP)
+            enclosure = enclosed(lambda: formula(inputs), reported, cap=CAP)
         except Undecided:
-            return Verdict(UNDECIDED, found=found)
-        return _placed(enclosure, found, conversion.logarithm, conversion.slack, False, False)
-    return _inverted(conversion, inputs, found)
+            return Verdict(UNDECIDED, reported=reported)
+        return _placed(enclosure, reported, conversion.logarithm, conversion.slack, False, False)
+    return _inverted(conversion, inputs, reported)
 
 
-def _inverted(conversion: Conversion, inputs: Inputs, found: float) -> Verdict:
+def _inverted(conversion: Conversion, inputs: Inputs, reported: float) -> Verdict:
     """Return whether the value passes the test that makes it safe, and a value a little less does not."""
     assert conversion.holds is not None
-    if math.isinf(found) or (found == 0.0 and conversion.falling):
-        return Verdict(PROVED, 0.0, found)
+    if math.isinf(reported) or (reported == 0.0 and conversion.falling):
+        return Verdict(PROVED, 0.0, reported)
     holds = conversion.holds
-    passes = decided(lambda: holds(inputs, arb(found)))
+    passes = decided(lambda: holds(inputs, arb(reported)))
     if passes is not True:
-        return Verdict(BELOW if passes is False else UNDECIDED, 0.0, found, "the test fails")
-    if found == 0.0 or abs(found) < 1e-290 or math.isinf(conversion.slack):
-        return Verdict(PROVED, 0.0, found)
+        return Verdict(BELOW if passes is False else UNDECIDED, 0.0, reported, "the test fails")
+    if reported == 0.0 or abs(reported) < 1e-290 or math.isinf(conversion.slack):
+        return Verdict(PROVED, 0.0, reported)
     with precision(CAP):
-        nearer = arb(found) * (1 + arb(conversion.slack) * (1 if conversion.falling else -1))
+        nearer = arb(reported) * (1 + arb(conversion.slack) * (1 if conversion.falling else -1))
     still = decided(lambda: holds(inputs, nearer))
-    return Verdict(ABOVE if still else PROVED, conversion.slack, found, "the test still passes" if still else "")
+    return Verdict(ABOVE if still else PROVED, conversion.slack, reported, "the test still passes" if still else "")
 
 
 def decided(test: Callable[[], bool]) -> bool | None:

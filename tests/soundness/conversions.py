@@ -43,11 +43,11 @@ def _log_target(r: random.Random) -> float:
     return -r.choice((log_uniform(r, 0.1, 50.0), log_uniform(r, 1e-6, 1e6), 690.7755278982137))
 
 
-def _told(v: Inputs, epsilon: arb, mu: arb) -> bool:
-    found = balls.log_delta(epsilon, mu)
-    if found <= v.log_delta_target:
+def _reaches(v: Inputs, epsilon: arb, mu: arb) -> bool:
+    log_delta = balls.log_delta(epsilon, mu)
+    if log_delta <= v.log_delta_target:
         return True
-    if found > v.log_delta_target:
+    if log_delta > v.log_delta_target:
         return False
     raise Undecided
 
@@ -85,17 +85,17 @@ CONVERSIONS: dict[str, Conversion] = {
     "gaussian.epsilon": Conversion(
         lambda r: {"mu": r.choice((log_uniform(r, 1e-3, 30.0), log_uniform(r, 1e-9, 1e9))),
                    "log_delta_target": _log_target(r)},
-        gaussian.epsilon, holds=lambda v, x: _told(v, x, v.mu), slack=1e-10, weight=2.0,
+        gaussian.epsilon, holds=lambda v, x: _reaches(v, x, v.mu), slack=1e-10, weight=2.0,
     ),
     "gaussian.largest_mu": Conversion(
         lambda r: {"epsilon": r.choice((0.0, log_uniform(r, 1e-3, 30.0), log_uniform(r, 1e-9, 1e6))),
                    "log_delta_target": _log_target(r)},
-        gaussian.largest_mu, holds=lambda v, x: _told(v, v.epsilon, x), falling=True, slack=1e-9, weight=2.0,
+        gaussian.largest_mu, holds=lambda v, x: _reaches(v, v.epsilon, x), falling=True, slack=1e-9, weight=2.0,
     ),
     "gaussian.noise_std": Conversion(
         lambda r: {"sensitivity": log_uniform(r, 1e-6, 1e6), "epsilon": log_uniform(r, 1e-6, 1e3),
                    "log_delta_target": _log_target(r)},
-        gaussian.noise_std, holds=lambda v, x: _told(v, v.epsilon, v.sensitivity / x), slack=1e-9, weight=2.0,
+        gaussian.noise_std, holds=lambda v, x: _reaches(v, v.epsilon, v.sensitivity / x), slack=1e-9, weight=2.0,
     ),
     "gaussian.renyi": Conversion(
         lambda r: {"mu": _mu(r), "order": 1.0 + log_uniform(r, 1e-9, 1e9)}, gaussian.renyi,

@@ -6,15 +6,16 @@ import math
 import random
 from typing import Any
 
-from dpcalc.bounds.cost import Cost
 from dpcalc.certify.balls import Inputs
 from dpcalc.errors import DpcalcError
-from dpcalc.registry import QUESTIONS, all_bounds
+from dpcalc.notions.risk import Risk
+from dpcalc.theorems.record import all_bounds
+from tests.formulas import QUESTIONS, number, run_of
 from tests.oracles import log_uniform, whole
 
 
 def draw(id: str, r: random.Random) -> dict[str, Any]:
-    """Return parameters and a budget for which the bound speaks, if that is found in some trials."""
+    """Return parameters and a budget for which the bound speaks, if some trials draw one."""
     bound = all_bounds()[id]
     values: dict[str, Any] = {}
     for _ in range(60):
@@ -34,16 +35,14 @@ def draw(id: str, r: random.Random) -> dict[str, Any]:
             del values["step_size"]
         values["epsilon"], values["log_delta"] = log_uniform(r, 0.01, 10.0), -log_uniform(r, 1.0, 60.0)
         try:
-            if bound.obstacle(values) is None:
+            if bound.obstacle(run_of(values)) is None:
                 break
         except DpcalcError:
             continue
-    code = bound.function.__code__
-    taken = code.co_varnames[: code.co_kwonlyargcount]
-    return {name: value for name, value in values.items() if name in taken}
+    return {name: value for name, value in values.items() if name in bound.setting.fields}
 
 
-def priced(id: str, values: dict[str, Any]) -> Cost:
+def priced(id: str, values: dict[str, Any]) -> Risk:
     """Return what the bound says.
 
     Raises:
@@ -51,16 +50,16 @@ def priced(id: str, values: dict[str, Any]) -> Cost:
     """
     asked = {name: values[name] for name in QUESTIONS if name in values}
     run = {name: value for name, value in values.items() if name not in QUESTIONS}
-    cost: Cost = all_bounds()[id].function_of({**run, **asked})(**asked)
+    cost: Risk = number(all_bounds()[id].prove(run_of({**run, **asked})), **asked)
     return cost
 
 
-def inputs_of(values: dict[str, Any], cost: Cost, typed: bool) -> Inputs:
-    """Return the inputs of the definitions: what was given, and the run found."""
-    found = {"sigma": cost.noise_std, "eta": cost.step_size, "count": cost.steps}
-    return Inputs({**values, **found}, typed, exactly=QUESTIONS)
+def inputs_of(values: dict[str, Any], cost: Risk, typed: bool) -> Inputs:
+    """Return the inputs of the definitions: the parameters, and the run behind the cost."""
+    chosen = {"sigma": cost.noise_std, "eta": cost.step_size, "count": cost.steps}
+    return Inputs({**values, **chosen}, typed, exactly=QUESTIONS)
 
 
-def speaks(cost: Cost) -> bool:
+def speaks(cost: Risk) -> bool:
     """Return whether a cost says anything."""
     return math.isfinite(cost.excess_risk)

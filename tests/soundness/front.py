@@ -13,9 +13,10 @@ from typing import Any
 
 from dpcalc.certify.case import certify
 from dpcalc.certify.table import definitions
-from dpcalc.query import Question, answer
-from dpcalc.registry import Bound, for_algorithm
-from dpcalc.spec.run import describe
+from dpcalc.engine.answer import answer
+from dpcalc.engine.question import Question
+from dpcalc.model.run import describe
+from dpcalc.theorems.record import Theorem, for_algorithm, without_definition
 from tests.oracles import log_uniform, position, whole
 
 QUESTION = ("epsilon", "delta", "orders", "solve")
@@ -74,6 +75,7 @@ RUNS: dict[str, Callable[[random.Random], dict[str, Any]]] = {
     "shuffled-stop": _pass(_few),
     "cyclic": _pass(_many, index=True, batches=True, epochs=True),
     "cyclic-released": _pass(_few, index=True, epochs=True),
+    "rotation-epochs": _pass(_few, batches=True, epochs=True),
     "noisy-gd": _pass(_many, steps=True),
 }
 
@@ -104,7 +106,7 @@ def draw(algorithm: str, r: random.Random) -> dict[str, Any]:
     return given
 
 
-def bounds_of(algorithm: str) -> list[Bound]:
+def bounds_of(algorithm: str) -> list[Theorem]:
     """Return the bounds that are asked: those that are certifiable."""
     return [b for b in for_algorithm(algorithm) if b.id in definitions() and not definitions()[b.id].floor]
 
@@ -122,6 +124,10 @@ def answered(algorithm: str, values: dict[str, Any]) -> tuple[int, int]:
         values.get("epsilon"), delta, math.log(delta) if delta else None, values.get("orders", ()), values.get("solve")
     )
     run = describe(algorithm, given)
-    case = certify(answer(run, question, bounds_of(algorithm)), run, question)
-    told = [result.details or {} for result in case.results if result.guarantee]
-    return sum("certified" in details for details in told), sum("not_certified" in details for details in told)
+    case = certify(answer(run, question, bounds_of(algorithm)), run, question, without_definition())
+    answers = [result.details or {} for result in case.results if result.guarantee]
+    failed = [obstacle.because for obstacle in case.obstacles] + [
+        str(details.get("not_certified")) for details in answers
+    ]
+    assert not any(text.startswith("failed: ") for text in failed), (failed, values)
+    return sum("certified" in details for details in answers), sum("not_certified" in details for details in answers)

@@ -13,8 +13,9 @@ import numpy as np
 from dpcalc.certify.costs import PRICES
 from dpcalc.certify.table import definitions
 from dpcalc.errors import DpcalcError
-from dpcalc.registry import Bound, all_bounds
-from dpcalc.spec.chain import Chain
+from dpcalc.model.chain import Chain
+from dpcalc.theorems.record import Theorem, all_bounds
+from tests.formulas import run_of
 from tests.oracles import log_uniform, position, whole
 
 MOST = 10**15
@@ -29,15 +30,23 @@ class Case(NamedTuple):
 
 
 @functools.cache
-def subjects() -> dict[str, float]:
-    """Return the ids that cases are drawn for and how often: all bounds, the costly ones more rarely."""
-    table = definitions()
-    chances = {}
-    for id, bound in all_bounds().items():
-        if bound.gives == "cost" or (not bound.guarantee and bound.kind != "lower"):
-            continue
-        chances[id] = 1.0 / (table[id].weight + 1.0) if id in table else 0.0
-    return chances
+def chances() -> dict[str, float]:
+    """Return the subjects and how often they are drawn, the costly ones more rarely."""
+    from tests.soundness import front
+    from tests.soundness.conversions import CONVERSIONS
+
+    table, bounds = definitions(), all_bounds()
+    weights = {id: 1.0 / (table[id].weight + 1.0) for id, bound in bounds.items() if id in table and comparable(bound)}
+    weights.update({id: 1.0 / conversion.weight for id, conversion in CONVERSIONS.items()})
+    weights.update(dict.fromkeys((f"ask.{algorithm}" for algorithm in front.RUNS), 1.0 / _FRONT))
+    weights.update({id: 0.02 if bounds[id].slow else 0.2 for id in PRICES})
+    weights["holder_cost.gradient_expected"] = 0.001  # its noise is solved for through a composition: seconds each
+    return weights
+
+
+def comparable(bound: Theorem) -> bool:
+    """Return whether a bound is of privacy and is to be met: a guarantee, or a lower value."""
+    return not bound.price and (bound.guarantee or bound.kind == "lower")
 
 
 def draw(seed: int, number: int, only: tuple[str, ...] = ()) -> Case:
@@ -46,14 +55,8 @@ def draw(seed: int, number: int, only: tuple[str, ...] = ()) -> Case:
     from tests.soundness.conversions import CONVERSIONS
 
     r = random.Random(f"{seed}/{number}")
-    chances = {id: chance for id, chance in subjects().items() if chance}
-    chances.update({id: 1.0 / conversion.weight for id, conversion in CONVERSIONS.items()})
-    chances.update(dict.fromkeys((f"ask.{algorithm}" for algorithm in front.RUNS), 1.0 / _FRONT))
-    chances.update({id: 0.02 if all_bounds()[id].coarse else 0.2 for id in PRICES})
-    chances["holder_cost.gradient_expected"] = 0.001  # its noise is solved for through a composition: seconds each
-    if only:
-        chances = {id: chance for id, chance in chances.items() if id in only or id.partition(".")[0] in only}
-    subject = r.choices(list(chances), list(chances.values()))[0]
+    drawn = {id: chance for id, chance in chances().items() if not only or {id, id.partition(".")[0]} & set(only)}
+    subject = r.choices(list(drawn), list(drawn.values()))[0]
     if subject in CONVERSIONS:
         return Case(subject, CONVERSIONS[subject].draw(r))
     if subject in PRICES:
@@ -63,12 +66,12 @@ def draw(seed: int, number: int, only: tuple[str, ...] = ()) -> Case:
     return Case(subject, parameters(all_bounds()[subject], r))
 
 
-def parameters(bound: Bound, r: random.Random) -> dict[str, Any]:
+def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
     """Return parameters that meet every requirement of the bound, and a question."""
     for attempt in range(200):
         values = _drawn(bound, r, r.choice(_REGIMES) if attempt < 150 else _plain)
         try:
-            if bound.obstacle(values) is None and not bound.unmet(values):
+            if bound.obstacle(run_of(values)) is None and not bound.unpromised(run_of(values)):
                 break
         except DpcalcError:
             continue
@@ -112,11 +115,11 @@ def _bare(r: random.Random, low: float, high: float) -> float:
 _REGIMES: tuple[Regime, ...] = (_plain, _plain, _typed, _wide, _bare)
 
 
-def _records(bound: Bound, r: random.Random) -> int:
+def _records(bound: Theorem, r: random.Random) -> int:
     definition = definitions()[bound.id]
-    if definition.known_to or definition.floor or bound.coarse or "diameter" in bound.parameters:
+    if definition.limit or definition.floor or bound.slow or "diameter" in bound.parameters:
         top = r.choice((1, 2, 3, 7, 20, 20, 60, 60, 300 if definition.weight < 15.0 else 100))
-        if not definition.known_to and not bound.coarse:
+        if not definition.limit and not bound.slow:
             top = r.choice((top, MOST))
         return whole(r, 1, top)
     return whole(r, 1, r.choice((1, 2, 5, 100, 10**4, 10**6, MOST)))
@@ -141,7 +144,7 @@ def _convexity(r: random.Random, beta: float) -> float:
     return r.choice((beta, beta * r.random(), beta * log_uniform(r, 1e-12, 1.0), beta * log_uniform(r, 1e-3, 1.0)))
 
 
-def _drawn(bound: Bound, r: random.Random, number: Regime) -> dict[str, Any]:
+def _drawn(bound: Theorem, r: random.Random, number: Regime) -> dict[str, Any]:
     n = _records(bound, r)
     batch = r.choice((1, 1, whole(r, 1, n), n, max(1, n - 1)))
     beta = number(r, 0.1, 10.0)
@@ -151,7 +154,7 @@ def _drawn(bound: Bound, r: random.Random, number: Regime) -> dict[str, Any]:
         "records": n, "index": position(r, n), "batch_size": batch,
         "last_batch": r.choice(("own", "nominal", "drop")),
         "adjacency": r.choice(("replace-one", "null-record")),
-        "epochs": whole(r, 1, r.choice((1, 2, 10, 1000, 1000 if definitions()[bound.id].known_to else MOST))),
+        "epochs": whole(r, 1, r.choice((1, 2, 10, 1000, 1000 if definitions()[bound.id].limit else MOST))),
         "steps": whole(r, 1, r.choice((1, 2, 30, 1000, 1000 if bound.id.startswith("dp_sgd") else MOST))),
         "sensitivity": unit * number(r, 0.05, 20.0), "noise_std": unit, "laplace_scale": unit, "scale": unit,
         "smoothness": beta, "step_size": _step(r, beta), "strong_convexity": _convexity(r, beta),
@@ -196,7 +199,7 @@ def _drawn(bound: Bound, r: random.Random, number: Regime) -> dict[str, Any]:
     return values
 
 
-def _sampled(bound: Bound, r: random.Random, values: dict[str, Any]) -> None:
+def _sampled(bound: Theorem, r: random.Random, values: dict[str, Any]) -> None:
     """What makes the constants of Hoelder losses fit together."""
     values["noise_std"] = log_uniform(r, 0.1, 100.0)
     values["lipschitz"] = log_uniform(r, 0.1, 10.0)
@@ -228,14 +231,14 @@ def chain_of(r: random.Random, steps: int, number: Regime, spend: bool = False) 
 # --- questions -------------------------------------------------------------------------------------------------------
 
 
-def question(bound: Bound, r: random.Random, values: Mapping[str, Any]) -> dict[str, float]:
+def question(bound: Theorem, r: random.Random, values: Mapping[str, Any]) -> dict[str, float]:
     """Return an order, an epsilon or a ln delta, where the bound takes one."""
-    if bound.gives == "rdp":
+    if bound.notion == "rdp":
         near = 1.0 + log_uniform(r, 1e-9, 1.0)
         return {"order": r.choice((1.0, 2.0, near, log_uniform(r, 1.0, 100.0), log_uniform(r, 1.0, 1e9)))}
-    if bound.gives in ("log_delta", "parts"):
+    if bound.notion in ("log_delta", "parts"):
         return {"epsilon": _epsilon(r, values)}
-    if bound.gives == "epsilon":
+    if bound.notion == "epsilon":
         return {"log_delta": -r.choice((log_uniform(r, 0.1, 40.0), log_uniform(r, 1e-3, 1e6), 690.7755278982137))}
     return {}
 

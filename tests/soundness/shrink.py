@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dpcalc.registry import all_bounds
+from dpcalc.theorems.record import all_bounds
+from tests.formulas import run_of
 from tests.soundness.conversions import CONVERSIONS
 from tests.soundness.generate import Case
 
@@ -37,7 +38,7 @@ def _fails(case: Case, fails: Fails) -> bool:
         if any(isinstance(v, int) and not isinstance(v, bool) and v < 1 for v in case.values.values()):
             return False
         try:
-            if bound.obstacle(case.values) is not None:
+            if bound.obstacle(run_of(case.values)) is not None:
                 return False
         except KeyError:
             return False
@@ -70,7 +71,7 @@ def line(case: Case) -> str:
     bound = all_bounds()[case.subject]
     taken = {*bound.parameters, "order", "epsilon", "log_delta"}
     inside = ", ".join(f"{name}={_literal(value)}" for name, value in case.values.items() if name in taken)
-    return f"{bound.function.__module__}.{bound.function.__name__}({inside})"
+    return f"tests.formulas.evaluated({bound.function.__module__}.{bound.function.__name__}, {inside})"
 
 
 def _literal(value: Any) -> str:
@@ -78,5 +79,5 @@ def _literal(value: Any) -> str:
     if not hasattr(value, "step_size"):
         return repr(value)
     columns = ("step_size", "noise", "contraction", "shift", "spend", "displacement", "probability")
-    told = {name: getattr(value, name) for name in columns}
-    return "Chain(" + ", ".join(f"{k}={None if v is None else v.tolist()}" for k, v in told.items()) + ", path='')"
+    fields = {name: getattr(value, name) for name in columns}
+    return "Chain(" + ", ".join(f"{k}={None if v is None else v.tolist()}" for k, v in fields.items()) + ", path='')"

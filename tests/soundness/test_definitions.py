@@ -20,8 +20,8 @@ def test_an_indeterminate_ball_is_not_taken_for_zero() -> None:
     }  # fmt: skip
     for bits in (128, 1024):
         with precision(bits):
-            found = definitions()["released.cyclic"].formula(Inputs(values, False))
-        assert not found < 1
+            mu = definitions()["released.cyclic"].formula(Inputs(values, False))
+        assert not mu < 1
 
 
 def test_the_condition_of_the_harmonic_bound_is_part_of_it() -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 from flint import arb, fmpq
 
-from dpcalc.certify import contraction, costs, gaussian, passes, released, sampled, streams
+from dpcalc.certify import costs, divergence, gaussian, laplace, released, sampled, shifted, streams
 from dpcalc.certify.balls import Inputs, infinite, least, precision, settle
 from dpcalc.certify.table import definitions
 
@@ -112,10 +112,10 @@ def _allocated(i: Raw) -> arb:
     s, v, c = ([arb(rational(x)) for x in i.raw[name]] for name in "svc")
     scale = [x.sqrt() for x in v]
     start = arb(i("z0")) if "z0" in i.raw else arb(0)
-    found = [passes.hull_cost(s, c, scale, start)]
+    sums = [shifted.hull_cost(s, c, scale, start)]
     if "D" in i.raw:
-        found += [passes.hull_cost(s[t:], c[t:], scale[t:], arb(i("D"))) for t in range(1, len(s))]
-    return least(*found)
+        sums += [shifted.hull_cost(s[t:], c[t:], scale[t:], arb(i("D"))) for t in range(1, len(s))]
+    return least(*sums)
 
 
 def _langevin(i: Raw) -> dict[str, Any]:
@@ -352,9 +352,11 @@ def _holder(i: Raw) -> dict[str, Any]:
     names = {"alpha": "holder_exponent", "L": "holder_constant", "M": "gradient_at_zero", "M0": "loss_at_zero",
              "R": "radius", "eta": "step_size", "G": "lipschitz", "sigma": "noise_std", "eps": "epsilon",
              "rho": "strong_convexity"}  # fmt: skip
-    found: dict[str, Any] = {names[k]: i(k) for k in i.raw if k in names}
-    found.update({long: i.whole(k) for k, long in (("n", "records"), ("T", "steps"), ("d", "dimension")) if k in i.raw})
-    return found
+    parameters: dict[str, Any] = {names[k]: i(k) for k in i.raw if k in names}
+    parameters.update(
+        {long: i.whole(k) for k, long in (("n", "records"), ("T", "steps"), ("d", "dimension")) if k in i.raw}
+    )
+    return parameters
 
 
 def _drifting(i: Raw) -> arb:
@@ -448,7 +450,7 @@ QUANTITIES: dict[str, Callable[[Raw], arb]] = {
     "hybrid_delta_after_k_steps": _after("contraction.hybrid"),
     "gdp_shift_mu": _shift,
     "gdp_shift_delta": lambda i: gaussian.log_delta(arb(i("eps")), _shift(i)),
-    "laplace_shift_delta": lambda i: contraction.composed(arb(2 * i("L") / i("v")), i.whole("k") + 1, arb(i("eps"))),
+    "laplace_shift_delta": lambda i: laplace.composed(arb(2 * i("L") / i("v")), i.whole("k") + 1, arb(i("eps"))),
     "online_scale": _stream_scale,
     "online_A": lambda i: streams.Stream(run(_stream(i, "i", "i"))).first(),
     "online_delta": lambda i: of("online.product", _stream(i, "i", "n")),
@@ -471,36 +473,36 @@ QUANTITIES: dict[str, Callable[[Raw], arb]] = {
 """What a definition says, by the name of the reference quantity."""
 
 
-def told(case: Mapping[str, Any]) -> bool:
+def compared(case: Mapping[str, Any]) -> bool:
     """Whether a definition speaks of the case: of no short batch over the nominal size, of not too many steps."""
     i = Raw(case["inputs"])
     return {
         "minibatch_rdp": lambda: i.whole("n") % i.whole("b") == 0,
         "compose_homogeneous": lambda: i.whole("E") <= released.MOST_PASSES,
         "online_delta": lambda: i.whole("n") - i.whole("i") <= streams.LONGEST,
-        "nonlinear_delta_after_k_steps": lambda: i.whole("k") <= contraction.LONGEST,
+        "nonlinear_delta_after_k_steps": lambda: i.whole("k") <= divergence.LONGEST,
     }.get(case["quantity"], lambda: case["quantity"] in QUANTITIES)()
 
 
-TOLD = [case for case in CASES if told(case)]
+COMPARED = [case for case in CASES if compared(case)]
 
 
 def test_the_most_used_definitions_are_compared() -> None:
-    assert {case["quantity"] for case in TOLD} == set(QUANTITIES)
-    assert len(TOLD) >= 270
+    assert {case["quantity"] for case in COMPARED} == set(QUANTITIES)
+    assert len(COMPARED) >= 270
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in TOLD])
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in COMPARED])
 def test_the_enclosure_holds_the_reference_value(case: dict[str, Any]) -> None:
     formula, inputs = QUANTITIES[case["quantity"]], Raw(case["inputs"])
-    found = settle(lambda: formula(inputs), bits=100)
+    enclosure = settle(lambda: formula(inputs), bits=100)
     logarithm = "log_delta" in case and case["quantity"] != "gdp_ln_delta"
     with precision(400):
         given = case["log_delta"] if logarithm else case["value"]
         if given == "-inf":
-            assert infinite(found)
+            assert infinite(enclosure)
             return
         truth = arb(given)
         tolerance = abs(truth) * arb(10) ** -DIGITS + arb(10) ** -60  # of the logarithm of a number next to 1
-        assert found.rel_accuracy_bits() >= 80 or abs(found) < arb(10) ** -60
-        assert found.overlaps(truth + tolerance.union(-tolerance)), f"{found} against {given}"
+        assert enclosure.rel_accuracy_bits() >= 80 or abs(enclosure) < arb(10) ** -60
+        assert enclosure.overlaps(truth + tolerance.union(-tolerance)), f"{enclosure} against {given}"

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dpcalc.losses import Loss
-from dpcalc.spec.run import Run, describe
+from dpcalc.model.loss import Loss
+from dpcalc.model.run import Run, describe
 from dpcalc.training.problem import Problem
 
 Batches = list[tuple[np.ndarray, int]]
@@ -27,14 +27,14 @@ class Recorder:
 
     def __getattr__(self, name: str) -> Any:
         def call(*given: Any, **named: Any) -> Any:
-            found = getattr(self.inner, name)(*given, **named)
-            self.calls.append((name, np.array(found)))
-            return found
+            answer = getattr(self.inner, name)(*given, **named)
+            self.calls.append((name, np.array(answer)))
+            return answer
 
         return call
 
     def drawn(self, name: str) -> list[np.ndarray]:
-        return [found for called, found in self.calls if called == name]
+        return [answer for called, answer in self.calls if called == name]
 
 
 def loop(
@@ -58,10 +58,10 @@ def loop(
 def cut(order: Any, size: int, last: str = "own") -> Batches:
     """Return the batches of one pass in this order."""
     order = np.asarray(order)
-    found = [order[k : k + size] for k in range(0, len(order), size)]
-    divisors = [size if last == "nominal" else len(rows) for rows in found]
-    kept = len(found) - (last == "drop" and len(found[-1]) < size and len(found) > 1)
-    return list(zip(found, divisors, strict=True))[:kept]
+    batches = [order[k : k + size] for k in range(0, len(order), size)]
+    divisors = [size if last == "nominal" else len(rows) for rows in batches]
+    kept = len(batches) - (last == "drop" and len(batches[-1]) < size and len(batches) > 1)
+    return list(zip(batches, divisors, strict=True))[:kept]
 
 
 def data(rows: int, columns: int, seed: int, *, signed: bool, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

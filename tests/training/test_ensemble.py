@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import SpecError
-from dpcalc.losses import of
+from dpcalc.model.loss import of
 from dpcalc.training import ensemble
 from dpcalc.training.domain import Box
 from dpcalc.training.plan import plan
@@ -22,7 +22,8 @@ N, D, R = 13, 3, 7
 ALGORITHMS = [
     ("pnsgd", 1, "own"), ("pnsgd", 5, "own"), ("skip", 1, "own"), ("stop", 1, "own"), ("shuffled-stop", 1, "own"),
     ("shuffled", 1, "own"), ("shuffled", 4, "nominal"), ("shuffled", 4, "drop"), ("rotation", 1, "own"),
-    ("rotation", 5, "own"), ("online", 1, "own"), ("cyclic", 4, "own"), ("cyclic-released", 4, "own"),
+    ("rotation", 5, "own"), ("rotation-epochs", 5, "own"), ("online", 1, "own"), ("cyclic", 4, "own"),
+    ("cyclic-released", 4, "own"),
     ("shuffle-once", 4, "own"), ("shuffled-epochs", 1, "own"), ("shuffled-epochs", 5, "own"), ("noisy-gd", None, "own"),
     ("noisy-sgd", 1, "own"), ("noisy-sgd", 4, "own"), ("noisy-sgd", 9, "own"), ("dp-sgd-gradient", 4, "own"),
     ("dp-sgd-output", 1, "own"), ("local", 1, "own"),
@@ -45,9 +46,9 @@ def taken(algorithm: str, recorder: Recorder, run: int, batch: int, last: str) -
         return cut(range(N), 1)[: int(integers[0][run])]
     if algorithm == "shuffled-stop":
         return cut(permuted[0][run], 1)[: int(integers[0][run])]
-    if algorithm == "rotation":
+    if algorithm.startswith("rotation"):
         first = int(integers[0][run])
-        return cut([*range(first, N), *range(first)], batch, last)
+        return (1 if algorithm == "rotation" else PASSES) * cut([*range(first, N), *range(first)], batch, last)
     if algorithm.startswith("cyclic"):
         return PASSES * cut(range(N), batch)
     if algorithm.startswith("noisy-gd"):
@@ -66,7 +67,7 @@ def taken(algorithm: str, recorder: Recorder, run: int, batch: int, last: str) -
 
 def floyd(drawn: list[np.ndarray], run: int, size: int) -> list[np.ndarray]:
     """Floyd's algorithm, as in Bentley and Floyd (1987)."""
-    found = []
+    subsets = []
     for first in range(0, len(drawn), size):
         chosen: list[int] = []
         for k, j in enumerate(range(N - size, N)):
@@ -74,8 +75,8 @@ def floyd(drawn: list[np.ndarray], run: int, size: int) -> list[np.ndarray]:
             assert 0 <= t <= j
             chosen.append(j if t in chosen else t)
         assert len(set(chosen)) == size
-        found.append(np.array(chosen))
-    return found
+        subsets.append(np.array(chosen))
+    return subsets
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -88,7 +89,7 @@ def test_every_run_is_the_reference(
     problem = problem_of(loss, N, D)
     run = run_of(algorithm, loss, N, **settings(algorithm, batch, last))
     planned = plan(run, N, D)
-    found = ensemble.train(planned, problem, R, 1, workers=1)
+    weights = ensemble.train(planned, problem, R, 1, workers=1)
     on_output = algorithm == "dp-sgd-output"
     drawn = np.zeros((9, D, R))
     if not on_output:
@@ -103,7 +104,7 @@ def test_every_run_is_the_reference(
         expected = np.mean(reached[:-1], axis=0) if algorithm.startswith("dp-sgd") else reached[-1]
         if on_output:
             expected = expected + SIGMA * recorder.noise[-1][k]
-        np.testing.assert_allclose(found[k], expected, rtol=0.0, atol=2e-11)
+        np.testing.assert_allclose(weights[k], expected, rtol=0.0, atol=2e-11)
 
 
 @pytest.mark.parametrize("algorithm", ["shuffled", "stop", "skip", "noisy-sgd", "rotation", "dp-sgd-output"])
@@ -114,7 +115,7 @@ def test_a_common_order_is_common(algorithm: str, monkeypatch: pytest.MonkeyPatc
     problem = problem_of(loss, N, D)
     size = {"batch_size": 4} if algorithm == "noisy-sgd" else {}
     run = run_of(algorithm, loss, N, **settings(algorithm, 1, "own"), **size)
-    found = ensemble.train(plan(run, N, D), problem, R, 1, workers=1, common_order=True)
+    weights = ensemble.train(plan(run, N, D), problem, R, 1, workers=1, common_order=True)
     assert not own.calls
     integers = common.drawn("integers")
     steps = {
@@ -136,7 +137,7 @@ def test_a_common_order_is_common(algorithm: str, monkeypatch: pytest.MonkeyPatc
         if algorithm == "dp-sgd-output":
             reached = loop(loss, *problem[:2], steps, ETA, 0.0, noise, loss.radius or np.inf, np.zeros(D))
             expected = np.mean(reached[:-1], axis=0) + SIGMA * own.noise[-1][k]
-        np.testing.assert_allclose(found[k], expected, rtol=0.0, atol=2e-11)
+        np.testing.assert_allclose(weights[k], expected, rtol=0.0, atol=2e-11)
 
 
 @pytest.mark.parametrize("algorithm", ["pnsgd", "shuffled", "noisy-sgd"])
@@ -175,12 +176,12 @@ def test_progress_counts_every_step(algorithm: str, monkeypatch: pytest.MonkeyPa
     loss = LOSSES[1]
     problem = problem_of(loss, N, D)
     planned = plan(run_of(algorithm, loss, N, **settings(algorithm, 1, "own")), N, D)
-    told: list[tuple[int, int]] = []
-    ensemble.train(planned, problem, 300, 2, workers=2, progress=lambda *now: told.append(now))
-    done = [now for now, _ in told]
+    reports: list[tuple[int, int]] = []
+    ensemble.train(planned, problem, 300, 2, workers=2, progress=lambda *now: reports.append(now))
+    done = [now for now, _ in reports]
     assert done == sorted(done)
-    assert told[-1] == (300 * N, 300 * N)
-    assert len(told) > 8
+    assert reports[-1] == (300 * N, 300 * N)
+    assert len(reports) > 8
 
 
 def test_a_failure_ends_all_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,12 +212,12 @@ def test_a_box_holds_every_run() -> None:
     problem = problem_of(loss, N, D)
     box = Box(np.array([-0.1, -0.3, 0.0]), np.array([0.3, 0.1, 0.7]))
     run = run_of("online", loss, N, step_size=0.2, c1=1.0, c2=2.0, decay_exponent=1.5, diameter=1.2)
-    found = ensemble.train(plan(run, N, D, box), problem, 400, 1)
-    assert box.contains(found)
+    weights = ensemble.train(plan(run, N, D, box), problem, 400, 1)
+    assert box.contains(weights)
     for k in range(D):
-        assert np.any(found[:, k] == box.low[k])
-        assert np.any(found[:, k] == box.high[k])
-        assert np.any((found[:, k] > box.low[k]) & (found[:, k] < box.high[k]))
+        assert np.any(weights[:, k] == box.low[k])
+        assert np.any(weights[:, k] == box.high[k])
+        assert np.any((weights[:, k] > box.low[k]) & (weights[:, k] < box.high[k]))
 
 
 def test_one_blas_thread_is_asked_for_before_numpy_loads() -> None:
@@ -247,9 +248,9 @@ def test_subsets_are_uniform(records: int, size: int) -> None:
     from scipy.stats import chisquare
 
     count = 40_000
-    found = ensemble.subsets(np.random.Generator(np.random.SFC64(6)), records, size, count)
-    assert found.shape == (size, count)
-    keys, seen = np.unique(np.sort(found, axis=0), axis=1, return_counts=True)
+    drawn = ensemble.subsets(np.random.Generator(np.random.SFC64(6)), records, size, count)
+    assert drawn.shape == (size, count)
+    keys, seen = np.unique(np.sort(drawn, axis=0), axis=1, return_counts=True)
     expected = np.array(list(combinations(range(records), size))).T
     np.testing.assert_array_equal(keys, expected)
     if len(seen) > 1:

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from dpcalc.losses import Loss, of
+from dpcalc.model.algorithm import ALGORITHMS, Length
+from dpcalc.model.loss import Loss, of
 from dpcalc.training import ensemble
 from dpcalc.training.domain import Box
 from dpcalc.training.plan import plan
@@ -98,6 +99,8 @@ def choices(algorithm: str, n: int, batch: int, last: str, count: int) -> list[B
         return [cut(given[k:] + given[:k], batch, last) for k in range(n)]
     if algorithm == "shuffled-stop":
         return [cut(order, 1)[:k] for order in orders for k in range(1, n + 1)]
+    if algorithm == "rotation-epochs":
+        return [count * cut(given[k:] + given[:k], batch, last) for k in range(n)]
     if algorithm == "cyclic":
         return [count * cut(given, batch, last)]
     if algorithm == "shuffle-once":
@@ -118,6 +121,7 @@ CASES = [
     ("shuffled", 4, 1, "own", 1), ("shuffled", 5, 2, "nominal", 1), ("shuffled", 5, 2, "drop", 1),
     ("rotation", 5, 2, "own", 1), ("shuffled-stop", 4, 1, "own", 1), ("local", 4, 1, "own", 1),
     ("cyclic", 5, 2, "own", 3), ("shuffle-once", 4, 1, "own", 3), ("shuffle-once", 4, 3, "own", 2),
+    ("rotation-epochs", 5, 1, "own", 3), ("rotation-epochs", 5, 2, "own", 2), ("rotation-epochs", 5, 2, "drop", 2),
     ("shuffled-epochs", 3, 1, "own", 2), ("shuffled-epochs", 3, 2, "nominal", 2), ("noisy-gd", 5, 5, "own", 4),
     ("noisy-sgd", 4, 2, "own", 3), ("noisy-sgd", 4, 3, "own", 3), ("dp-sgd-gradient", 4, 2, "own", 3),
     ("dp-sgd-output", 3, 1, "own", 4),
@@ -130,7 +134,7 @@ def given_for(algorithm: str, batch: int, last: str, count: int) -> dict[str, An
         given["batch_size"] = batch
     if last != "own":
         given["last_batch"] = last
-    if algorithm in ("cyclic", "shuffle-once", "shuffled-epochs"):
+    if ALGORITHMS[algorithm].length is Length.PASSES:
         given["epochs"] = count
     if algorithm.startswith(("noisy", "dp-sgd")):
         given["steps"] = count
@@ -156,21 +160,21 @@ def data_for(loss: Loss, n: int) -> Problem:
     return Problem(x, y, loss)
 
 
-def check(found: np.ndarray, law: Law) -> None:
+def check(ends: np.ndarray, law: Law) -> None:
     """Compare mean, covariance and, along three directions, the distribution function."""
-    assert found.shape == (COUNT, D)
+    assert ends.shape == (COUNT, D)
     mean = law.weights @ law.means
     apart = law.means - mean
     covariance = np.einsum("k,kij->ij", law.weights, law.covariances) + np.einsum(
         "k,ki,kj->ij", law.weights, apart, apart
     )
-    off = (found.mean(axis=0) - mean) / np.sqrt(np.diag(covariance) / COUNT)
+    off = (ends.mean(axis=0) - mean) / np.sqrt(np.diag(covariance) / COUNT)
     assert np.all(np.abs(off) < FAR)
     for i, j in ((0, 0), (0, 1), (1, 1)):
-        product = (found[:, i] - mean[i]) * (found[:, j] - mean[j])
+        product = (ends[:, i] - mean[i]) * (ends[:, j] - mean[j])
         assert abs(product.mean() - covariance[i, j]) < FAR * product.std() / math.sqrt(COUNT)
     for direction in (np.array([1.0, 0.0]), np.array([0.0, 1.0]), np.array([0.6, -0.8])):
-        assert stats.kstest(found @ direction, law.cdf(direction)).pvalue > LEAST
+        assert stats.kstest(ends @ direction, law.cdf(direction)).pvalue > LEAST
 
 
 @pytest.mark.parametrize("loss", [QUADRATIC, LINEAR], ids=["quadratic", "linear"])
@@ -178,11 +182,11 @@ def check(found: np.ndarray, law: Law) -> None:
 def test_the_law_is_the_closed_form(algorithm: str, n: int, batch: int, last: str, count: int, loss: Loss) -> None:
     problem = data_for(loss, n)
     run = run_of(algorithm, loss, n, **given_for(algorithm, batch, last, count))
-    found = ensemble.train(plan(run, n, D), problem, COUNT, 20)
+    weights = ensemble.train(plan(run, n, D), problem, COUNT, 20)
     steps = choices(algorithm, n, batch, last, count)
     if algorithm == "dp-sgd-output":
         steps = [[(np.array([i]), 1) for i in drawn] for drawn in itertools.product(range(n), repeat=count)]
-    check(found, law_of(algorithm, loss, problem.features, problem.labels, steps))
+    check(weights, law_of(algorithm, loss, problem.features, problem.labels, steps))
 
 
 @pytest.mark.parametrize("loss", [QUADRATIC, LINEAR], ids=["quadratic", "linear"])
@@ -196,19 +200,19 @@ def test_the_law_of_a_stream_has_the_noise_of_every_record(loss: Loss) -> None:
     planned = plan(run, n, D)
     x = np.arange(1.0, n + 1.0) ** power
     scales = 1.5 * diameter / (2.0 * ETA * np.sqrt(special.lambertw(x**2 / (2.0 * np.pi * c1**2) + c2).real))
-    found = ensemble.train(planned, problem, COUNT, 21)
-    check(found, law_of("online", loss, problem.features, problem.labels, [cut(range(n), 1)], scales))
+    weights = ensemble.train(planned, problem, COUNT, 21)
+    check(weights, law_of("online", loss, problem.features, problem.labels, [cut(range(n), 1)], scales))
 
 
 def test_given_a_common_order_the_law_is_that_of_the_order() -> None:
     n, seed = 6, 22
     problem = data_for(QUADRATIC, n)
     run = run_of("shuffled", QUADRATIC, n, step_size=ETA, noise_std=SIGMA)
-    found = ensemble.train(plan(run, n, D), problem, COUNT, seed, common_order=True)
+    weights = ensemble.train(plan(run, n, D), problem, COUNT, seed, common_order=True)
     shared = np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(1,))))
     order = shared.permutation(n)
     assert order.tolist() != sorted(order.tolist())
-    check(found, law_of("shuffled", QUADRATIC, *problem[:2], [cut(order, 1)]))
+    check(weights, law_of("shuffled", QUADRATIC, *problem[:2], [cut(order, 1)]))
 
 
 def test_laplace_noise_in_one_dimension() -> None:
@@ -221,8 +225,8 @@ def test_laplace_noise_in_one_dimension() -> None:
     # After many steps: each variable's part fades by 1 - eta a step; cumulants add.
     steps, kept = 3, 1.0 - ETA
     planned = plan(run_of("noisy-gd", loss, 1, steps=steps, step_size=ETA, laplace_scale=scale), 1, 1)
-    found = ensemble.train(planned, Problem(x, y, loss), COUNT, 24)[:, 0]
-    centred = found - 0.5 * (1.0 - kept**steps)
+    ends = ensemble.train(planned, Problem(x, y, loss), COUNT, 24)[:, 0]
+    centred = ends - 0.5 * (1.0 - kept**steps)
     variance = 2.0 * (ETA * scale) ** 2 * sum(kept ** (2 * k) for k in range(steps))
     fourth = 3.0 * variance**2 + 12.0 * (ETA * scale) ** 4 * sum(kept ** (4 * k) for k in range(steps))
     for power, moment in ((1, 0.0), (2, variance), (4, fourth)):
@@ -245,6 +249,6 @@ def test_projection_has_the_law_of_a_projection() -> None:
     assert inside.pvalue > LEAST
     run = run_of("noisy-gd", loss, 1, steps=1, step_size=ETA, noise_std=SIGMA, diameter=0.8)
     interval = Box(-0.1, 0.7)
-    found = ensemble.train(plan(run, 1, 1, interval), Problem(x[:, :1], y, loss), COUNT, 26)[:, 0]
+    ends = ensemble.train(plan(run, 1, 1, interval), Problem(x[:, :1], y, loss), COUNT, 26)[:, 0]
     for end, chance in ((-0.1, special.ndtr(-0.1 / spread)), (0.7, special.ndtr(-0.7 / spread))):
-        assert stats.binomtest(int((found == end).sum()), COUNT, chance).pvalue > LEAST
+        assert stats.binomtest(int((ends == end).sum()), COUNT, chance).pvalue > LEAST

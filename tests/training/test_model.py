@@ -23,12 +23,12 @@ MODEL = Model(
 def test_a_model_comes_back_as_it_was(tmp_path: Path, ending: str) -> None:
     path = str(tmp_path / f"m.{ending}")
     save(MODEL, path)
-    found = load(path)
+    loaded = load(path)
     for name, value in MODEL._asdict().items():
         assert (
-            np.array_equal(getattr(found, name), value)
+            np.array_equal(getattr(loaded, name), value)
             if isinstance(value, np.ndarray)
-            else (getattr(found, name) == value)
+            else (getattr(loaded, name) == value)
         )
     save(MODEL._replace(low=None, high=None, target_range=(0.0, 2.0)), path)
     assert load(path).low is None
@@ -39,6 +39,7 @@ def test_a_model_comes_back_as_it_was(tmp_path: Path, ending: str) -> None:
 def test_scores_treat_rows_as_training_did() -> None:
     rows = np.random.default_rng(6).standard_normal((200, 3)) * 4.0
     rows[:, -1] = np.arange(200) % 2
+    rows[0, 0], rows[1, 1], rows[2, 0], rows[3, 0] = np.nan, -np.inf, 1e300, -1.7e308
     raw = rows[:, :-1].copy()
     ranges = data.Ranges(MODEL.low, MODEL.high, None)  # type: ignore[arg-type]
     ready = data.prepared(data.Table(rows, ("a", "b", "y")), feature_bound=1.0, label_bound=None, signed=True,

@@ -23,14 +23,14 @@ def drawn(kind: str, count: int, source: noise.Source | None = None) -> np.ndarr
 
 def test_noise_has_the_law_of_scale_one() -> None:
     assert stats.kstest(drawn("gaussian", 200_000).ravel(), stats.norm.cdf).pvalue > LEAST
-    found = drawn("laplace", 200_000).ravel()
-    assert stats.kstest(found, stats.laplace.cdf).pvalue > LEAST
+    values = drawn("laplace", 200_000).ravel()
+    assert stats.kstest(values, stats.laplace.cdf).pvalue > LEAST
     # Signs are fair, and say nothing of the sizes or of their neighbours.
-    above = found > 0.0
-    assert stats.binomtest(int(above.sum()), len(found)).pvalue > LEAST
-    assert stats.ks_2samp(found[above], -found[~above]).pvalue > LEAST
+    above = values > 0.0
+    assert stats.binomtest(int(above.sum()), len(values)).pvalue > LEAST
+    assert stats.ks_2samp(values[above], -values[~above]).pvalue > LEAST
     changes = int((above[1:] != above[:-1]).sum())
-    assert stats.binomtest(changes, len(found) - 1).pvalue > LEAST
+    assert stats.binomtest(changes, len(values) - 1).pvalue > LEAST
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 1001])

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import NotApplicable, SpecError
-from dpcalc.spec.chain import Chain
-from dpcalc.spec.run import ALGORITHMS, describe
+from dpcalc.model.algorithm import Order
+from dpcalc.model.chain import Chain
+from dpcalc.model.run import ALGORITHMS, describe
 from dpcalc.training import orders
 from dpcalc.training.domain import Ball, Box, Whole
 from dpcalc.training.noise import seeded
@@ -29,6 +30,7 @@ PLANS: dict[str, tuple[dict[str, Any], str, int, list[tuple[int, int, int]], int
     "shuffled-stop": ({}, "shuffle", 1, [(100, 1, 1)], 100, "last"),
     "cyclic": ({"epochs": 7, "batch_size": 25}, "fixed", 7, [(4, 25, 25)], 28, "last"),
     "shuffle-once": ({"epochs": 7, "batch_size": 30}, "shuffle-once", 7, [(3, 30, 30), (1, 10, 10)], 28, "last"),
+    "rotation-epochs": ({"epochs": 7, "batch_size": 30}, "rotation", 7, [(3, 30, 30), (1, 10, 10)], 28, "last"),
     "shuffled-epochs": (
         {"epochs": 7, "batch_size": 200, "last_batch": "nominal"}, "shuffle", 7, [(1, 100, 200)], 7, "last",
     ),
@@ -36,6 +38,7 @@ PLANS: dict[str, tuple[dict[str, Any], str, int, list[tuple[int, int, int]], int
     "noisy-gd": ({"steps": 9}, "full", 1, [(9, 100, 100)], 9, "last"),
     "cyclic-released": ({"epochs": 7, "batch_size": 30}, "fixed", 7, [(3, 30, 30), (1, 10, 10)], 28, "pass"),
     "shuffle-once-released": ({"epochs": 7}, "shuffle-once", 7, [(100, 1, 1)], 700, "pass"),
+    "rotation-epochs-released": ({"epochs": 7}, "rotation", 7, [(100, 1, 1)], 700, "pass"),
     "shuffled-epochs-released": ({"epochs": 7}, "shuffle", 7, [(100, 1, 1)], 700, "pass"),
     "noisy-sgd-released": ({"steps": 9, "batch_size": 30}, "sample", 1, [(9, 30, 30)], 9, "step"),
     "noisy-gd-released": ({"epochs": 9}, "full", 1, [(9, 100, 100)], 9, "step"),
@@ -56,18 +59,18 @@ def test_every_algorithm_is_planned_or_refused() -> None:
 @pytest.mark.parametrize("algorithm", PLANS)
 def test_plans(algorithm: str) -> None:
     given, order, passes, batches, steps, release = PLANS[algorithm]
-    found = planned(algorithm, **given)
-    assert (found.algorithm, found.records, found.columns) == (algorithm, N, 4)
-    assert (found.order, found.passes, list(found.batches)) == (order, passes, batches)
-    assert (found.steps, found.release) == (steps, release)
-    assert found.step_size == 0.5
+    result = planned(algorithm, **given)
+    assert (result.algorithm, result.records, result.columns) == (algorithm, N, 4)
+    assert (result.order, result.passes, list(result.batches)) == (order, passes, batches)
+    assert (result.steps, result.release) == (steps, release)
+    assert result.step_size == 0.5
     on_output = algorithm == "dp-sgd-output"
-    assert (found.scale, found.output_scale) == ((0.0, 3.0) if on_output else (3.0, 0.0))
-    assert found.noise == "gaussian"
-    assert found.longest_skip == (50 if algorithm == "skip" else 0)
-    assert found.stops == (algorithm in ("stop", "shuffled-stop"))
-    assert found.from_zero == on_output
-    assert found.domain == Whole()
+    assert (result.scale, result.output_scale) == ((0.0, 3.0) if on_output else (3.0, 0.0))
+    assert result.noise == "gaussian"
+    assert result.longest_skip == (50 if algorithm == "skip" else 0)
+    assert result.stops == (algorithm in ("stop", "shuffled-stop"))
+    assert result.from_zero == on_output
+    assert result.domain == Whole()
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
@@ -77,28 +80,27 @@ def test_a_stream_never_has_less_noise_than_accounted(noise: str) -> None:
 
     import mpmath
 
-    from dpcalc.bounds.online import stream
+    from dpcalc.theorems.privacy.stream_noise import Stream
 
     given = {k: v for k, v in BASE.items() if k != "noise_std"}
     run = describe("online", {**given, **ONLINE, "noise": noise})
-    found = plan(run, N, 1)
-    assert isinstance(found.scale, np.ndarray)
+    result = plan(run, N, 1)
+    assert isinstance(result.scale, np.ndarray)
     unit = mpmath.mpf(run.values["displacement"]) * mpmath.mpf(3.0) / mpmath.mpf(0.5) / 2
     with mpmath.workdps(40):
-        for j, scale in enumerate(found.scale.tolist(), start=1):
+        for j, scale in enumerate(result.scale.tolist(), start=1):
             x = mpmath.mpf(j) ** mpmath.mpf(1.5)
             if noise == "laplace":
                 exact = unit / mpmath.log(x / 2 + mpmath.mpf(1.5))
             else:
                 exact = unit / mpmath.sqrt(mpmath.lambertw(x**2 / (2 * mpmath.pi * 4) + mpmath.mpf(1.5)).real)
             assert abs(mpmath.mpf(scale) / (exact / 2) - 1) < mpmath.mpf(2) ** -42  # half: the noise multiplier
-    names = ("noise", "c1", "c2", "decay_exponent", "displacement", "diameter", "step_size", "noise_multiplier")
-    accounted = stream(**{name: run.values[name] for name in names})
+    accounted = Stream.of(run)
     moved = Fraction(run.values["displacement"]) * Fraction(3.0) / Fraction(0.5)
-    for j, scale in enumerate(found.scale.tolist(), start=1):
+    for j, scale in enumerate(result.scale.tolist(), start=1):
         assert moved / Fraction(scale) <= Fraction(accounted.reach(j)[1])
-    assert (found.noise, found.order, found.steps) == (noise, "fixed", N)
-    assert found.domain == Ball(1.5)
+    assert (result.noise, result.order, result.steps) == (noise, "fixed", N)
+    assert result.domain == Ball(1.5)
 
 
 def test_a_tuned_schedule_is_executed_at_the_accounted_double() -> None:
@@ -119,18 +121,18 @@ def chain(probability: Any = None) -> Chain:
 
 def test_a_schedule_is_executed_step_by_step() -> None:
     schedule = chain()
-    found = planned("shuffled", schedule=schedule, noise_std=1.5)
-    np.testing.assert_array_equal(found.step_size, schedule.step_size)
-    np.testing.assert_array_equal(found.scale, 1.5 * schedule.noise)
+    result = planned("shuffled", schedule=schedule, noise_std=1.5)
+    np.testing.assert_array_equal(result.step_size, schedule.step_size)
+    np.testing.assert_array_equal(result.scale, 1.5 * schedule.noise)
     with pytest.raises(SpecError, match="schedule has 100 steps"):
         plan(describe("pnsgd", {**BASE, "records": 99, "schedule": schedule}), 99, 4)
 
 
 def test_a_law_of_the_stop_is_kept_and_that_of_a_position_refused() -> None:
     law = np.arange(N) / (N * (N - 1) / 2)
-    found = planned("stop", schedule=chain(law))
-    assert found.stop_law is law
-    skips, stops = orders.extents(found, seeded(4).generator, 20_000)
+    result = planned("stop", schedule=chain(law))
+    assert result.stop_law is law
+    skips, stops = orders.extents(result, seeded(4).generator, 20_000)
     assert not skips.any()
     assert stops.min() >= 2  # the law gives the first step no chance
     from scipy.stats import chisquare
@@ -190,8 +192,8 @@ def test_a_run_that_the_data_do_not_fit_is_refused(
 
 def test_laplace_noise_in_several_dimensions_counts_in_the_one_norm() -> None:
     given = {**BASE, "noise_std": None, "laplace_scale": 1.0}
-    found = plan(describe("pnsgd", {**given, "dimension": 4}), N, 4)
-    assert (found.noise, found.norm) == ("laplace", 1)
+    result = plan(describe("pnsgd", {**given, "dimension": 4}), N, 4)
+    assert (result.noise, result.norm) == ("laplace", 1)
     assert plan(describe("pnsgd", given), N, 1).norm == 2
     assert planned("pnsgd").norm == 2
 
@@ -210,16 +212,16 @@ def test_a_message_depends_on_no_other_record() -> None:
 
 @pytest.mark.parametrize("algorithm", [name for name in PLANS if PLANS[name][1] not in ("sample", "draw", "full")])
 def test_every_pass_uses_every_record_once(algorithm: str) -> None:
-    found = planned(algorithm, **PLANS[algorithm][0])
-    stretches = list(orders.stretches(found, seeded(3).generator))
+    result = planned(algorithm, **PLANS[algorithm][0])
+    stretches = list(orders.stretches(result, seeded(3).generator))
     assert [s.first for s in stretches] == list(np.cumsum([0] + [s.steps for s in stretches])[:-1])
-    rows = np.concatenate([s.rows.ravel() for s in stretches if s.rows is not None]).reshape(found.passes, -1)
-    used = sum(batch.steps * batch.size for batch in found.batches)
-    assert rows.shape == (found.passes, used)
-    assert all(len(set(one.tolist())) == used for one in rows)
-    assert sum(s.ends_pass for s in stretches) == found.passes
-    fresh = len({tuple(one.tolist()) for one in rows})
-    assert fresh == (found.passes if found.order == "shuffle" else 1)
+    rows = np.concatenate([s.rows.ravel() for s in stretches if s.rows is not None]).reshape(result.passes, -1)
+    used = sum(batch.steps * batch.size for batch in result.batches)
+    assert rows.shape == (result.passes, used)
+    assert all(len(set(row.tolist())) == used for row in rows)
+    assert sum(s.ends_pass for s in stretches) == result.passes
+    fresh = len({tuple(row.tolist()) for row in rows})
+    assert fresh == (result.passes if result.order is Order.SHUFFLE else 1)
 
 
 def test_random_orders_skips_and_stops_are_uniform() -> None:
@@ -234,9 +236,9 @@ def test_random_orders_skips_and_stops_are_uniform() -> None:
     generator = seeded(3).generator
     small = {name: plan(describe(name, {**BASE, "records": 4}), 4, 1) for name in ("shuffled", "rotation")}
     seen: dict[str, dict[tuple[int, ...], int]] = {name: {} for name in small}
-    for name, found in small.items():
+    for name, result in small.items():
         for _ in range(6000):
-            rows = next(iter(orders.stretches(found, generator))).rows
+            rows = next(iter(orders.stretches(result, generator))).rows
             assert rows is not None
             key = tuple(rows[:, 0].tolist())
             seen[name][key] = seen[name].get(key, 0) + 1

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import DpcalcError, MissingParameter, SpecError
-from dpcalc.losses import Loss, of
-from dpcalc.training import kernels
+from dpcalc.model.algorithm import ALGORITHMS, Length
+from dpcalc.model.loss import Loss, of
 from dpcalc.training import single as engine
 from dpcalc.training.domain import Ball, Box, Whole
 from dpcalc.training.noise import Source, seeded
@@ -36,10 +36,10 @@ PASSES = 3
 
 def executed(run: Any, problem: Problem, seed: int = 5, **given: Any) -> tuple[engine.Trained, Recorder]:
     recorder = Recorder(seed)
-    found = engine.train(
+    trained = engine.train(
         plan(run, *problem.shape, given.pop("domain", None)), problem, Source(recorder, False, ""), **given
     )  # type: ignore[arg-type]
-    return found, recorder
+    return trained, recorder
 
 
 def noise_of(recorder: Recorder, columns: int) -> np.ndarray:
@@ -62,9 +62,10 @@ def described(algorithm: str, recorder: Recorder, batch: int, last: str) -> Batc
         return cut(permutations[0], 1)[: int(integers[0][0])]
     if algorithm == "shuffled":
         return cut(permutations[0], batch, last)
-    if algorithm == "rotation":
+    if algorithm.startswith("rotation"):
+        assert len(integers) == 1
         first = int(integers[0])
-        return cut([*range(first, N), *range(first)], batch, last)
+        return (1 if algorithm == "rotation" else PASSES) * cut([*range(first, N), *range(first)], batch, last)
     if algorithm.startswith("cyclic"):
         return PASSES * cut(data_order, batch)
     if algorithm.startswith("shuffle-once"):
@@ -86,6 +87,7 @@ CASES = [
     ("pnsgd", 1, "own"), ("pnsgd", 5, "own"), ("local", 4, "own"), ("skip", 1, "own"), ("stop", 1, "own"),
     ("shuffled-stop", 1, "own"), ("shuffled", 1, "own"), ("shuffled", 4, "own"), ("shuffled", 4, "nominal"),
     ("shuffled", 4, "drop"), ("shuffled", 30, "nominal"), ("rotation", 1, "own"), ("rotation", 5, "own"),
+    ("rotation-epochs", 1, "own"), ("rotation-epochs", 6, "nominal"), ("rotation-epochs-released", 5, "own"),
     ("online", 1, "own"), ("cyclic", 1, "own"), ("cyclic", 6, "own"), ("cyclic-released", 6, "own"),
     ("shuffle-once", 6, "nominal"), ("shuffle-once-released", 1, "own"), ("shuffled-epochs", 1, "own"),
     ("shuffled-epochs", 6, "drop"), ("shuffled-epochs", 11, "own"), ("shuffled-epochs-released", 6, "own"),
@@ -100,7 +102,7 @@ def settings(algorithm: str, batch: int | None, last: str) -> dict[str, Any]:
         given["batch_size"] = batch
     if last != "own":
         given["last_batch"] = last
-    if algorithm.startswith(("cyclic", "shuffle-once", "shuffled-epochs")):
+    if ALGORITHMS[algorithm].length is Length.PASSES:
         given["epochs"] = PASSES
     elif algorithm.startswith(("noisy", "dp-sgd")):
         given["steps"] = 9
@@ -110,7 +112,7 @@ def settings(algorithm: str, batch: int | None, last: str) -> dict[str, Any]:
     return given
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: f"{loss.name}-{loss.power}-{loss.regularisation:g}")
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize(("algorithm", "batch", "last"), CASES)
 def test_executed_steps_are_those_accounted(algorithm: str, batch: int | None, last: str, loss: Loss) -> None:
     problem = problem_of(loss, N, D)
@@ -118,16 +120,15 @@ def test_executed_steps_are_those_accounted(algorithm: str, batch: int | None, l
     if algorithm == "online":
         radius = min(radius, 0.7)  # half the diameter
     run = run_of(algorithm, loss, N, **{"radius": loss.radius or 0.7, **settings(algorithm, batch, last)})
-    found, recorder = executed(run, problem)
+    trained, recorder = executed(run, problem)
     steps = described(algorithm, recorder, batch or N, last)
     noise = noise_of(recorder, D)
     on_output = algorithm == "dp-sgd-output"
     scale: Any = SIGMA
     if algorithm == "online":
-        from dpcalc.bounds.online import scales, stream
+        from dpcalc.theorems.privacy.stream_noise import Stream
 
-        names = ("noise", "c1", "c2", "decay_exponent", "displacement", "diameter", "step_size", "noise_multiplier")
-        accounted = np.array([s for _, s in scales(stream(**{k: run.values[k] for k in names}), 1, N)])
+        accounted = np.array([s for _, s in Stream.of(run).scales(1, N)])
         scale = plan(run, N, D).scale
         assert np.all(scale >= accounted)
         assert np.all(scale <= accounted * (1.0 + 1e-14))
@@ -139,9 +140,9 @@ def test_executed_steps_are_those_accounted(algorithm: str, batch: int | None, l
     if on_output:
         released = released + SIGMA * noise[-1]
     # A ball is projected onto with a part of 1e-12 to spare.
-    np.testing.assert_allclose(found.released, released, rtol=0.0, atol=2e-11)
-    np.testing.assert_array_equal(found.weights, found.released[-1])
-    tally = found.tally
+    np.testing.assert_allclose(trained.released, released, rtol=0.0, atol=2e-11)
+    np.testing.assert_array_equal(trained.weights, trained.released[-1])
+    tally = trained.tally
     assert tally.steps == len(steps)
     assert tally.gradients == sum(len(rows) for rows, _ in steps)
     assert tally.draws == (0 if on_output else len(steps) * D)
@@ -168,27 +169,27 @@ def test_many_blocks_agree_with_the_reference(batch: int) -> None:
     loss = of("logistic", feature_bound=1.0, radius=0.6, regularisation=0.1)
     problem = problem_of(loss, rows, columns)
     run = run_of("shuffled-epochs", loss, rows, epochs=2, batch_size=batch, step_size=0.2, noise_std=0.3)
-    found, recorder = executed(run, problem)
+    trained, recorder = executed(run, problem)
     steps = [step for order in recorder.drawn("permutation") for step in cut(order, batch)]
     reached = loop(
         loss, problem.features, problem.labels, steps, 0.2, 0.3, noise_of(recorder, columns), 0.6 * (1 - 1e-12),
         np.zeros(columns),
     )  # fmt: skip
-    np.testing.assert_allclose(found.weights, reached[-1], rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(trained.weights, reached[-1], rtol=0.0, atol=1e-12)
 
 
 def test_a_large_batch_is_not_stacked() -> None:
     loss = of("squares", feature_bound=1.0, label_bound=1.0, radius=1.0)
     problem = problem_of(loss, 700, 60)
     run = run_of("shuffled", loss, 700, batch_size=600, step_size=0.5, noise_std=0.1)
-    found, recorder = executed(run, problem)
+    trained, recorder = executed(run, problem)
     steps = cut(recorder.drawn("permutation")[0], 600)
     reached = loop(loss, *problem[:2], steps, 0.5, 0.1, noise_of(recorder, 60), 1.0, np.zeros(60))
-    np.testing.assert_allclose(found.weights, reached[-1], rtol=0.0, atol=1e-11)
+    np.testing.assert_allclose(trained.weights, reached[-1], rtol=0.0, atol=1e-11)
 
 
 def test_a_schedule_has_its_own_steps_and_noise() -> None:
-    from dpcalc.spec.chain import Chain
+    from dpcalc.model.chain import Chain
 
     rng = np.random.default_rng(3)
     loss = of("logistic", feature_bound=1.0)
@@ -198,14 +199,14 @@ def test_a_schedule_has_its_own_steps_and_noise() -> None:
         spend=None, path="file",
     )  # fmt: skip
     run = run_of("pnsgd", loss, N, schedule=chain, noise_std=1.5, step_size=1.0)
-    found, recorder = executed(run, problem)
+    trained, recorder = executed(run, problem)
     reached = loop(
         loss, *problem[:2], cut(range(N), 1), chain.step_size, 1.5 * chain.noise, noise_of(recorder, D), np.inf,
         np.zeros(D),
     )  # fmt: skip
-    np.testing.assert_allclose(found.weights, reached[-1], rtol=0.0, atol=1e-13)
-    assert found.tally.scales == (1.5 * chain.noise.min(), 1.5 * chain.noise.max())
-    assert found.tally.projections == 0
+    np.testing.assert_allclose(trained.weights, reached[-1], rtol=0.0, atol=1e-13)
+    assert trained.tally.scales == (1.5 * chain.noise.min(), 1.5 * chain.noise.max())
+    assert trained.tally.projections == 0
 
 
 def test_a_box_is_projected_onto_entry_by_entry() -> None:
@@ -213,13 +214,13 @@ def test_a_box_is_projected_onto_entry_by_entry() -> None:
     problem = problem_of(loss, N, D)
     box = Box(np.array([-0.1, -0.2, 0.0]), np.array([0.3, 0.1, 0.2]))
     run = run_of("shuffled", loss, N, step_size=0.2, noise_std=1.0, diameter=1.0)
-    found, recorder = executed(run, problem, domain=box)
+    trained, recorder = executed(run, problem, domain=box)
     w, order = np.zeros(D), recorder.drawn("permutation")[0]
     for i, z in zip(order, noise_of(recorder, D), strict=True):
         g = loss.gradient(w, problem.features[i : i + 1], problem.labels[i : i + 1])[0]
         w = np.minimum(np.maximum(w - 0.2 * (g + z), box.low), box.high)
-    np.testing.assert_allclose(found.weights, w, rtol=0.0, atol=1e-14)
-    assert found.tally.projections > 5
+    np.testing.assert_allclose(trained.weights, w, rtol=0.0, atol=1e-14)
+    assert trained.tally.projections > 5
 
 
 def test_every_iterate_lies_in_the_domain() -> None:
@@ -247,30 +248,12 @@ def test_progress_ends_at_the_total(algorithm: str) -> None:
     loss = of("logistic", feature_bound=1.0)
     problem = problem_of(loss, 2000, D)
     planned = plan(run_of(algorithm, loss, 2000, step_size=0.2, noise_std=1.0), 2000, D)
-    told: list[tuple[int, int]] = []
-    engine.train(planned, problem, seeded(3), progress=lambda done, total: told.append((done, total)))
-    assert [total for _, total in told] == [2000] * len(told)
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert told[-1][0] == 2000
-    assert len(told) > (1 if algorithm == "stop" else 2)
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: f"{loss.name}-{loss.power}")
-def test_kernels_are_the_gradients_of_the_catalogue(loss: Loss) -> None:
-    rng = np.random.default_rng(8)
-    z = np.concatenate([rng.normal(0.0, 2.0, 400), [0.0, 1.0, -1.0, 0.2, 800.0, -800.0]])
-    y = rng.choice([-1.0, 1.0], len(z)) if loss.name in ("hinge", "logistic") else rng.uniform(-1.0, 1.0, len(z))
-    y[400:403] = 1.0 if loss.name in ("hinge", "logistic") else z[400:403]
-    data = of(loss.name, **{k: getattr(loss, k) for k in ("feature_bound", "power", "huber_threshold", "tube")})
-    expected = -np.array(
-        [data.gradient(np.array([a]), np.ones((1, 1)), np.array([b]))[0, 0] for a, b in zip(z, y, strict=True)]
-    )
-    one = kernels.scalar(loss)
-    np.testing.assert_allclose([one(a, b) for a, b in zip(z.tolist(), y.tolist(), strict=True)], expected, rtol=1e-13)
-    overwritten = z.copy()
-    with np.errstate(over="ignore"):
-        kernels.in_place(loss)(overwritten, y)
-    np.testing.assert_allclose(overwritten, expected, rtol=1e-13, atol=1e-300)
+    reports: list[tuple[int, int]] = []
+    engine.train(planned, problem, seeded(3), progress=lambda done, total: reports.append((done, total)))
+    assert [total for _, total in reports] == [2000] * len(reports)
+    assert [done for done, _ in reports] == sorted(done for done, _ in reports)
+    assert reports[-1][0] == 2000
+    assert len(reports) > (1 if algorithm == "stop" else 2)
 
 
 LOGISTIC = of("logistic", feature_bound=1.0)
@@ -339,7 +322,7 @@ def test_the_start_is_checked() -> None:
     box = Box(0.2, 0.4, D)
     for start, first in ((None, np.full(D, 0.2)), (np.full(D, 0.3), np.full(D, 0.3))):
         planned = plan(run, N, D, box)
-        np.testing.assert_array_equal(engine.prepared(planned, problem, start), first)
+        np.testing.assert_array_equal(engine.starting_point(planned, problem, start), first)
     with pytest.raises(DpcalcError, match="starts at 0"):
         engine.train(plan(output, N, D, box), problem, seeded(1))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from dpcalc.output import write
+from dpcalc.files.output import write
 from tests.truth.table import markdown, rows
 
 

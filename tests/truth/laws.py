@@ -35,7 +35,7 @@ def orders(algorithm: str, n: int, index: int) -> list[tuple[int, ...]]:
     one.
     """
     fixed = (*range(index - 1), n - 1, *range(index - 1, n - 1))
-    if algorithm == "rotation":
+    if algorithm.startswith("rotation"):
         return [fixed[s:] + fixed[:s] for s in range(n)]
     if algorithm == "skip":
         return [fixed[s:] for s in range(n // 2 + 1)]

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import dpcalc
 from dpcalc.errors import NotApplicable
+from dpcalc.model.run import ALGORITHMS
 from dpcalc.report import Case as Answer
-from dpcalc.spec.run import ALGORITHMS
 from tests.truth.asking import flags, front, promised
 from tests.truth.lower import affine, affine_renyi
 from tests.truth.runs import EPSILONS, RUNS, Run
@@ -122,7 +122,7 @@ def markdown(made: Sequence[Row]) -> str:
     for algorithm in ALGORITHMS:
         own = [row for row in made if row.run.algorithm == algorithm]
         if own:
-            parts.append(_section(algorithm, own))
+            parts.append(section(algorithm, own))
     return "\n".join(parts)
 
 
@@ -131,19 +131,24 @@ def _summary(made: Sequence[Row]) -> str:
         "## The best guarantee of each algorithm", "",
         "| algorithm | runs | least share | greatest share |", "|---|---|---|---|",
     ]  # fmt: skip
-    for algorithm in ALGORITHMS:
-        own = [row for row in made if row.run.algorithm == algorithm and row.truth > 0.0]
-        if own:
-            found = [row.truth / row.promised[row.best] for row in own]
-            count = len({id(row.run) for row in own})
-            lines.append(f"| [{algorithm}](#{algorithm}) | {count} | {share(min(found))} | {share(max(found))} |")
-    return "\n".join([*lines, ""])
+    own = {algorithm: [row for row in made if row.run.algorithm == algorithm] for algorithm in ALGORITHMS}
+    return "\n".join([*lines, *(summary(algorithm, rows) for algorithm, rows in own.items() if rows), ""])
 
 
-def _section(algorithm: str, own: Sequence[Row]) -> str:
+def summary(algorithm: str, own: Sequence[Row]) -> str:
+    """The row of one algorithm in the first table."""
+    told = [row for row in own if row.truth > 0.0]
+    shares = [row.truth / row.promised[row.best] for row in told]
+    count = len({id(row.run) for row in told})
+    return f"| [{algorithm}](#{algorithm}) | {count} | {share(min(shares))} | {share(max(shares))} |"
+
+
+def section(algorithm: str, own: Sequence[Row]) -> str:
+    """What the page says of one algorithm."""
     runs = list({id(row.run): row.run for row in own}.values())
     number = {id(run): k for k, run in enumerate(runs, start=1)}
-    lines = [f"## {algorithm}", "", f"{ALGORITHMS[algorithm][:1].upper()}{ALGORITHMS[algorithm][1:]}.", ""]
+    gloss = ALGORITHMS[algorithm].gloss
+    lines = [f"## {algorithm}", "", f"{gloss[:1].upper()}{gloss[1:]}.", ""]
     lines += [f"{number[id(run)]}. `{typed(run)}`" for run in runs]
     heads = [f"{number[id(row.run)]} at {row.epsilon:g}" for row in own]
     lines += ["", _line(["run, epsilon", *heads]), _line(["---"] * (len(own) + 1))]

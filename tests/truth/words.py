@@ -77,6 +77,9 @@ convexity a common curvature attains it in run 4. On an interval the shares are 
 The average over the position of what `cyclic` has, loose for the same reasons. The bound for a secret order gains
 nothing in run 4.
 """,
+    "rotation-epochs": """
+As `shuffle-once`: the average over the position.
+""",
     "shuffled-epochs": """
 The average over all positions in all passes; loose by the noise of earlier steps, and on an interval.
 """,
@@ -93,6 +96,9 @@ Attained for the first record. For the last, the noise of the steps before its o
 """,
     "shuffle-once-released": """
 The average over the position of what `cyclic-released` has.
+""",
+    "rotation-epochs-released": """
+As `shuffle-once-released`: the average over the position.
 """,
     "shuffled-epochs-released": """
 The passes are composed by the law of the privacy loss; each position is loose as in `shuffled`.

@@ -9,9 +9,9 @@ import math
 import numpy as np  # noqa: TID253
 
 import dpcalc
-from dpcalc.notions import composition, gaussian, pld
-from dpcalc.numerics.arrays import log_hockey_sticks
+from dpcalc.notions import gaussian, optimal_composition, pld
 from dpcalc.numerics.floats import up
+from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
 
 def _best(report):
@@ -57,7 +57,7 @@ def _poisson(given):
         log_rest = np.log(-np.expm1(np.minimum(e + math.log1p(-rate), 0.0)))
         some = np.isfinite(log_rest)
         threshold = np.where(some, math.log(rate) + e - log_rest, 0.0)
-        value = log_rest + log_hockey_sticks(threshold - 1e-13 * (1.0 + np.abs(threshold)), mu)
+        value = log_rest + log_hockey_stick_up(threshold - 1e-13 * (1.0 + np.abs(threshold)), mu)
         return np.where(some, np.minimum(value + 1e-12, 0.0), -math.inf)
 
     orders = (removed, added), (added, removed)
@@ -80,7 +80,7 @@ def _repeated(given):
 
 
 def _repeated_function(given):
-    return composition.epsilon(
+    return optimal_composition.epsilon(
         epsilon0=given["epsilon0"], log_delta0=math.log(given["delta0"]) if given["delta0"] else -math.inf,
         count=given["count"], log_delta_target=_log(given["delta"]),
     )  # fmt: skip

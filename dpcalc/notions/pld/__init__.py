@@ -1,11 +1,18 @@
-"""Composition by the law of the privacy loss: of any pair of laws, to any count, down to any delta, from above.
+"""Composition of dominating pairs by their privacy-loss distributions, rounded up, for any count and any delta.
 
-`pair` says what is composed, `dots` makes its loss discrete, `lattice` adds losses up, `pilot` chooses where to look,
-`compose` answers.
+`dominating_pair` holds what is composed, `discretisation` makes its privacy loss discrete, `lattice` adds losses by the
+transforms of `convolution`, `tilting` chooses the lattice, and `accountant` answers.
 """
 
-from dpcalc.notions.pld.compose import Bound, epsilon, log_delta, on_lattice
-from dpcalc.notions.pld.pair import Pair, from_curve, gaussian, laplace, randomised_response, subsampled_gaussian
+from dpcalc.notions.pld.accountant import Bound, epsilon, log_delta, on_lattice
+from dpcalc.notions.pld.dominating_pair import (
+    Pair,
+    from_curve,
+    gaussian,
+    laplace,
+    randomised_response,
+    subsampled_gaussian,
+)
 
 __all__ = [
     "Bound",

@@ -1,4 +1,4 @@
-"""Reports of ``dpcalc check``: what other programs and people read of recipes and their gates.
+"""Reports of ``dpcalc check`` for other programs and for people.
 
 Each kind is a module of its own, imported when asked for: a pure function of the report, without a clock, so that the
 same recipes give the same bytes.
@@ -6,16 +6,19 @@ same recipes give the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from dpcalc.errors import SpecError
 from dpcalc.report import Report
 
-KINDS = ("json", "junit", "sarif", "github", "markdown")
+if TYPE_CHECKING:
+    from dpcalc.render.check.baseline import Snapshot
+
+GITHUB, MARKDOWN = "github", "markdown"
 
 
-def render(report: Report, kind: str, *, precision: int = 6, baseline: Mapping[str, Any] | None = None) -> str:
+def render(report: Report, kind: str, *, precision: int = 6, baseline: Snapshot | None = None) -> str:
     """Return a report of checked recipes in one of `KINDS`.
 
     Args:
@@ -28,24 +31,47 @@ def render(report: Report, kind: str, *, precision: int = 6, baseline: Mapping[s
     Raises:
         SpecError: there is no such kind.
     """
-    if kind == "json":
-        from dpcalc.render.machine import render_json
+    if kind not in _RENDERERS:
+        raise SpecError(f"there is no report of kind {kind!r}", f"one of {', '.join(KINDS)}")
+    return _RENDERERS[kind](report, precision, baseline)
 
-        return render_json(report)
-    if kind == "junit":
-        from dpcalc.render.check.junit import render_junit
 
-        return render_junit(report, precision)
-    if kind == "sarif":
-        from dpcalc.render.check.sarif import render_sarif
+def _json(report: Report, precision: int, baseline: Snapshot | None) -> str:
+    from dpcalc.render.machine import render_json
 
-        return render_sarif(report, precision)
-    if kind == "github":
-        from dpcalc.render.check.github import render_github
+    return render_json(report)
 
-        return render_github(report, precision)
-    if kind == "markdown":
-        from dpcalc.render.check.markdown import render_markdown
 
-        return render_markdown(report, precision, baseline)
-    raise SpecError(f"there is no report of kind {kind!r}", f"one of {', '.join(KINDS)}")
+def _junit(report: Report, precision: int, baseline: Snapshot | None) -> str:
+    from dpcalc.render.check.junit import render_junit
+
+    return render_junit(report, precision)
+
+
+def _sarif(report: Report, precision: int, baseline: Snapshot | None) -> str:
+    from dpcalc.render.check.sarif import render_sarif
+
+    return render_sarif(report, precision)
+
+
+def _github(report: Report, precision: int, baseline: Snapshot | None) -> str:
+    from dpcalc.render.check.github import render_github
+
+    return render_github(report, precision)
+
+
+def _markdown(report: Report, precision: int, baseline: Snapshot | None) -> str:
+    from dpcalc.render.check.markdown import render_markdown
+
+    return render_markdown(report, precision, baseline)
+
+
+_RENDERERS: dict[str, Callable[[Report, int, Snapshot | None], str]] = {
+    "json": _json,
+    "junit": _junit,
+    "sarif": _sarif,
+    GITHUB: _github,
+    MARKDOWN: _markdown,
+}
+
+KINDS = tuple(_RENDERERS)

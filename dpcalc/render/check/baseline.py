@@ -5,85 +5,133 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from dpcalc.errors import SpecError
-from dpcalc.render.text import MAXIMISED, delta_text, number
-from dpcalc.report import SCHEMA
+from dpcalc.files import limits
+from dpcalc.files.reading import shown_path
+from dpcalc.model.quantities import Quantity
+from dpcalc.render.check.inputs import Inputs, Where, comparable, input_changes, inputs_of, loosened
+from dpcalc.render.numbers import MAXIMISED, Side, delta_text, number
+from dpcalc.report import SCHEMA, Change, Difference, Report, Status
 
-MAX_BYTES = 64 << 20
+MAX_CASES = 100_000
+MAX_GATES = 1000  # of a case
+MAX_TEXT = 10_000
+"""Characters. All are more than a check writes: a forged report must not hold up the verdict or fill the reports."""
+
 MOVED = 1e-9
 """Relative change above which a number has moved; below it, two machines' libraries may differ."""
 
+_WHOLE = "check"
+_JUDGED = (Status.PASSED, Status.FAILED)
 _HINT = "save one with `dpcalc check ... --report json=FILE`"
 
 _Key = tuple[str, str, str, float | None]
 """File and name of a case, quantity and order of a number in it."""
 
 
-class Change(NamedTuple):
-    """A number, a verdict, a gate or a case that is not what it was; what there was not is empty."""
+class Number(NamedTuple):
+    """A best result."""
 
-    file: str
-    name: str
     quantity: str
-    before: str
-    after: str
-    what: str
+    value: float | None
+    log_delta: float | None
+
+    @property
+    def size(self) -> float | None:
+        """What is compared: of a delta its logarithm; None where there is none."""
+        return self.log_delta if self.quantity == Quantity.DELTA else self.value
 
 
-def load(path: str) -> dict[str, Any]:
+class Snapshot(NamedTuple):
+    """What a report says of its cases, as far as two reports are compared.
+
+    Attributes:
+        verdicts: how every case ended.
+        gates: the texts of the gates of every case that was judged.
+        inputs: what every case was asked that has an answer.
+        numbers: the best results.
+    """
+
+    verdicts: Mapping[Where, str]
+    gates: Mapping[Where, list[str]]
+    inputs: Mapping[Where, Inputs]
+    numbers: Mapping[_Key, Number]
+
+
+def load(path: str) -> Snapshot:
     """Return the report saved in a file.
 
+    Links are followed, and pipes are read: the path was typed on the command line, so that it is the user's own choice,
+    as that of a recipe is not. No error quotes what the file holds.
+
     Raises:
-        SpecError: the file cannot be read, is larger than `MAX_BYTES`, or holds no report of ``dpcalc check``.
+        SpecError: the file cannot be read, is larger than `BASELINE_BYTES`, or holds no report of ``dpcalc check``.
     """
-    shown = path if path.isprintable() else ascii(path)
+    shown = shown_path(path)
     try:
         with open(path, "rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+            data = stream.read(limits.BASELINE_BYTES + 1)
     except OSError as error:
         raise SpecError(f"cannot read the baseline {shown}: {error.strerror or error}", _HINT) from None
     except ValueError:  # a NUL, or what no file system encodes
         raise SpecError(f"the baseline {shown} is not a path", _HINT) from None
-    if len(data) > MAX_BYTES:
-        raise SpecError(f"the baseline {shown} is larger than {MAX_BYTES} bytes", _HINT)
+    if len(data) > limits.BASELINE_BYTES:
+        raise SpecError(f"the baseline {shown} is larger than {limits.BASELINE_BYTES} bytes", _HINT)
     try:
-        found = json.loads(data.decode("utf-8"), parse_constant=_refuse)
-        numbers_of(found)
-        _gates(found)
+        return snapshot(json.loads(data.decode("utf-8"), parse_constant=_refuse))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise SpecError(f"the baseline {shown} is no JSON report of dpcalc check", _HINT) from None
-    return dict(found)
+
+
+def snapshot(envelope: Mapping[str, Any]) -> Snapshot:
+    """Return what an envelope of ``dpcalc check`` says.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError, OverflowError: it is no such envelope.
+    """
+    if (envelope["schema"], envelope["command"]) != (SCHEMA, _WHOLE):
+        raise ValueError(envelope["schema"])
+    if len(envelope["cases"]) > MAX_CASES:
+        raise ValueError(len(envelope["cases"]))
+    # What is wrong with a recipe as a whole is no case of it.
+    cases = [case for case in envelope["cases"] if "check" in case and case["check"]["command"] != _WHOLE]
+    verdicts = {_where(case): case["check"]["status"] for case in cases}
+    if len(verdicts) < len(cases):  # two cases of one name: which to compare with is not known
+        raise ValueError(len(cases))
+    inputs = {_where(case): inputs_of(case) for case in cases if case["results"]}
+    return Snapshot(verdicts, _gates(cases), inputs, _numbers(cases))
 
 
 def _refuse(word: str) -> float:
     raise ValueError(word)
 
 
-def numbers_of(envelope: Mapping[str, Any]) -> dict[_Key, Mapping[str, Any]]:
-    """Return the best results of an envelope of ``dpcalc check`` by where they stand.
-
-    Raises:
-        ValueError, KeyError, TypeError, AttributeError, OverflowError: it is no such envelope.
-    """
-    if (envelope["schema"], envelope["command"]) != (SCHEMA, "check"):
-        raise ValueError(envelope["schema"])
+def _numbers(cases: Iterable[Mapping[str, Any]]) -> dict[_Key, Number]:
     numbers = {}
-    for case in _checked(envelope):
+    for case in cases:
         file, name = _where(case)
         for result in case["results"]:
-            if result["best"] and _size(result) is not None:
-                numbers[file, name, _text(result["quantity"]), result.get("order")] = result
+            if not result["best"]:
+                continue
+            value, log_delta = _finite(result.get("value")), _finite(result.get("log_delta"))
+            best = Number(result["quantity"], value, log_delta)
+            if best.size is not None:
+                numbers[file, name, _text(result["quantity"]), result.get("order")] = best
     return numbers
 
 
-def _checked(envelope: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [case for case in envelope["cases"] if "check" in case]
+def _gates(cases: Iterable[Mapping[str, Any]]) -> dict[Where, list[str]]:
+    """Return the texts of the gates of every case that was judged."""
+    judged = [case for case in cases if case["check"]["status"] in _JUDGED]
+    if any(len(case["assertions"]) > MAX_GATES for case in judged):
+        raise ValueError(MAX_GATES)
+    return {_where(case): [_text(gate["text"]) for gate in case["assertions"]] for case in judged}
 
 
-def _where(case: Mapping[str, Any]) -> tuple[str, str]:
+def _where(case: Mapping[str, Any]) -> Where:
     check = case["check"]
     _text(check["status"])
     return os.path.normpath(_text(check["file"])), _text(check["name"])
@@ -92,76 +140,93 @@ def _where(case: Mapping[str, Any]) -> tuple[str, str]:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(value)
+    if len(value) > MAX_TEXT:
+        raise ValueError(len(value))
     return value
 
 
-def _size(result: Mapping[str, Any]) -> float | None:
-    """Return the number that is compared: a delta by its logarithm. None where there is none."""
-    size = result.get("log_delta") if result["quantity"] == "delta" else result["value"]
-    if isinstance(size, bool) or not isinstance(size, (int, float, type(None))):
-        raise TypeError(size)
-    if size is not None and not math.isfinite(size):
-        raise ValueError(size)
-    return None if size is None else float(size)
+def _finite(number: Any) -> float | None:
+    if number is None:
+        return None
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
+        raise TypeError(number)
+    if not math.isfinite(number):
+        raise ValueError(number)
+    return number
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any], precision: int) -> list[Change]:
-    """Return what differs between two envelopes: cases removed and new, verdicts, gates, and numbers that moved."""
-    old, new = _verdicts(before), _verdicts(after)
-    found = [Change(*where, "", status, "", "removed") for where, status in old.items() if where not in new]
-    found += [Change(*where, "", "", status, "new") for where, status in new.items() if where not in old]
-    found += [
-        Change(*where, "", old[where], status, "verdict")
-        for where, status in new.items()
-        if where in old and old[where] != status
+def changes(before: Snapshot, report: Report, precision: int) -> list[Change]:
+    """Return what differs in a report: cases, verdicts, what was asked, gates, and numbers that moved."""
+    after = snapshot(report.to_dict())
+    inputs = _other_inputs(before, after)
+    other = {(change.file, change.name) for change in inputs if not comparable([change])}
+    return [
+        *_other_verdicts(before, after, report),
+        *_other_gates(before.gates, after.gates),
+        *inputs,
+        *_moved(before.numbers, after.numbers, precision, other),
     ]
-    found += _other_gates(_gates(before), _gates(after))
-    return found + _moved(numbers_of(before), numbers_of(after), precision)
 
 
-def _verdicts(envelope: Mapping[str, Any]) -> dict[tuple[str, str], str]:
-    return {_where(case): case["check"]["status"] for case in _checked(envelope)}
+def compared(report: Report, before: Snapshot, precision: int) -> Report:
+    """Return the report with its `Change`s since an earlier one."""
+    return report._replace(changes=tuple(changes(before, report, precision)))
 
 
-def _gates(envelope: Mapping[str, Any]) -> dict[tuple[str, str], list[str]]:
-    """Return the texts of the gates of every case that was judged."""
-    judged = [case for case in _checked(envelope) if case["check"]["status"] in ("passed", "failed")]
-    return {_where(case): [_text(gate["text"]) for gate in case["assertions"]] for case in judged}
+def _other_verdicts(before: Snapshot, after: Snapshot, report: Report) -> Iterator[Change]:
+    """Yield the cases that are gone, those that are new, and those that ended otherwise."""
+    old, new = before.verdicts, after.verdicts
+    left_out = {(os.path.normpath(file), name) for file, name in report.not_selected}
+    for where, status in old.items():
+        if where not in new:
+            what = Difference.NOT_SELECTED if where in left_out else Difference.REMOVED
+            yield Change(*where, "", status, "", what, True)
+    for where, status in new.items():
+        if where not in old:
+            yield Change(*where, "", "", status, Difference.NEW)
+    for where, status in new.items():
+        if where in old and old[where] != status:
+            yield Change(*where, "", old[where], status, Difference.VERDICT)
 
 
-def _other_gates(old: dict[tuple[str, str], list[str]], new: dict[tuple[str, str], list[str]]) -> list[Change]:
-    """Return the gates that were taken away and those that came: a gate made weaker would else look unchanged."""
-    found = []
+def _other_inputs(before: Snapshot, after: Snapshot) -> list[Change]:
+    both = [where for where in after.inputs if where in before.inputs]
+    return [change for where in both for change in input_changes(where, before.inputs[where], after.inputs[where])]
+
+
+def _other_gates(old: Mapping[Where, list[str]], new: Mapping[Where, list[str]]) -> Iterator[Change]:
+    """Yield the gates that are gone and those that are new: a weaker gate would otherwise look unchanged."""
     for where, gates in new.items():
         was = old.get(where, gates)
         gone, come = [g for g in was if g not in gates], [g for g in gates if g not in was]
         if gone or come:
-            found.append(Change(*where, "", "; ".join(gone), "; ".join(come), "gates"))
-    return found
+            yield Change(*where, "", "; ".join(gone), "; ".join(come), Difference.GATES, loosened(was, gates))
 
 
-def _moved(old: dict[_Key, Mapping[str, Any]], new: dict[_Key, Mapping[str, Any]], precision: int) -> list[Change]:
-    found = []
+def _moved(
+    old: Mapping[_Key, Number], new: Mapping[_Key, Number], precision: int, other: set[Where]
+) -> Iterator[Change]:
+    """Yield the numbers that moved; the cases in ``other`` answer another question than before."""
     for key, result in new.items():
-        was, now = _size(old.get(key, {"quantity": "", "value": None})), _size(result)
-        if was is None or now is None or _same(was, now, result["quantity"]):
+        was, now = old[key].size if key in old else None, result.size
+        if was is None or now is None or _same(was, now, result.quantity):
             continue
         file, name, quantity, order = key
-        at = f"{quantity} at order {order:g}" if quantity == "rdp" and order is not None else quantity
+        at = f"{quantity} at order {order:g}" if quantity == Quantity.RDP and order is not None else quantity
         values = _shown(old[key], precision), _shown(result, precision)
-        found.append(Change(file, name, at, *values, _direction(was, now, quantity)))
-    return found
+        what = Difference.OTHER_QUESTION if (file, name) in other else _direction(was, now, quantity)
+        yield Change(file, name, at, *values, what)
 
 
 def _same(was: float, now: float, quantity: str) -> bool:
-    return abs(now - was) <= MOVED * (1.0 if quantity == "delta" else max(abs(was), abs(now)))
+    return abs(now - was) <= MOVED * (1.0 if quantity == Quantity.DELTA else max(abs(was), abs(now)))
 
 
-def _shown(result: Mapping[str, Any], precision: int) -> str:
-    side = "down" if result["quantity"] in MAXIMISED else "up"
-    if result["quantity"] == "delta":
-        return delta_text(result["value"], result["log_delta"], precision, side)
-    return number(result["value"], precision, side)
+def _shown(result: Number, precision: int) -> str:
+    side = Side.DOWN if result.quantity in MAXIMISED else Side.UP
+    if result.quantity == Quantity.DELTA:
+        return delta_text(result.value, result.log_delta, precision, side)
+    return "" if result.value is None else number(result.value, precision, side)
 
 
 def _direction(was: float, now: float, quantity: str) -> str:
@@ -172,7 +237,7 @@ def _direction(was: float, now: float, quantity: str) -> str:
 
 
 def _factor(was: float, now: float, quantity: str) -> str:
-    if quantity == "delta":
+    if quantity == Quantity.DELTA:
         ten = (now - was) / math.log(10.0)
         return f" x{10.0**ten:.4g}" if abs(ten) < 4.0 else f" x10^{ten:.4g}"
     ratio = now / was if was > 0.0 and now > 0.0 else math.inf

@@ -2,22 +2,52 @@
 
 from __future__ import annotations
 
-from dpcalc.render.check.words import checked, findings, printable, summary
-from dpcalc.report import Case, Check, Report
+from dpcalc.inert import printable
+from dpcalc.render.check.verdicts import changed, checked, circumstances, findings, summary
+from dpcalc.report import Case, Check, Report, Status
 
-_LEVEL = {"failed": "error", "error": "error", "skipped": "notice"}
+MAX = 50
+_LEVEL = {Status.FAILED: "error", Status.ERROR: "error", Status.SKIPPED: "notice"}
 
 
 def render_github(report: Report, precision: int) -> str:
     """Return one annotation per case that did not pass or warned, and one that counts them all."""
     lines = [line for check, case in checked(report) for line in _annotations(check, case, precision)]
-    return "".join(f"{line}\n" for line in [*lines, f"::notice title=dpcalc check::{_data(summary(report))}"])
+    counts = [summary(report), *([f"not selected: {names}"] if (names := _not_selected(report)) else [])]
+    return "".join(
+        f"{line}\n"
+        for line in [*lines, *_changes(report), f"::notice title=dpcalc check::{_data(chr(10).join(counts))}"]
+    )
+
+
+def _not_selected(report: Report) -> str:
+    more = f" and {len(report.not_selected) - MAX} more" if len(report.not_selected) > MAX else ""
+    return ", ".join(printable(name) for _, name in report.not_selected[:MAX]) + more
+
+
+def _changes(report: Report) -> list[str]:
+    """Return a warning for each change that asks for less than the baseline, and a notice for each other one."""
+    changes = report.changes or ()
+    lines = []
+    for change in changes[:MAX]:
+        level, title = "warning" if change.weaker else "notice", _property(f"dpcalc check: {change.name}")
+        lines.append(f"::{level} file={_property(change.file)},title={title}::{_data(changed(change))}")
+    left_out = len(changes) - MAX
+    return [
+        *lines,
+        *([f"::notice title=dpcalc check::{left_out} more changes since the baseline"] if left_out > 0 else []),
+    ]
 
 
 def _annotations(check: Check, case: Case, precision: int) -> list[str]:
     lines = [_command("warning", check, printable(text)) for text in case.warnings]
     if check.status in _LEVEL:
-        lines.append(_command(_LEVEL[check.status], check, "\n".join(findings(check, case, precision))))
+        about = [text] if (text := circumstances(check, case, precision)) else []
+        notes = [f"note: {printable(note)}" for note in case.notes]
+        message = "\n".join([*findings(check, case, precision), *about, *notes])
+        lines.append(_command(_LEVEL[check.status], check, message))
+    elif check.accepted:
+        lines.append(_command("notice", check, circumstances(check, case, precision)))
     return lines
 
 
@@ -28,8 +58,8 @@ def _command(level: str, check: Check, message: str) -> str:
         "col": str(check.column),
         "title": f"dpcalc check: {check.name}",
     }
-    told = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{level} {told}::{_data(message)}"
+    where = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{level} {where}::{_data(message)}"
 
 
 def _data(text: str) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from xml.etree import ElementTree
 
-from dpcalc.render.check.words import checked, findings, place, printable, rows
-from dpcalc.render.text import headline
-from dpcalc.report import Case, Check, Report
+from dpcalc.inert import printable, xml_text
+from dpcalc.render.check.verdicts import changed, checked, circumstances, findings, place, rows
+from dpcalc.render.sentences import headline
+from dpcalc.report import Case, Check, Report, Status
 
-_ELEMENT = {"failed": "failure", "error": "error", "skipped": "skipped"}
+_ELEMENT = {Status.FAILED: "failure", Status.ERROR: "error", Status.SKIPPED: "skipped"}
 """A status and the element that tells it; a test that passed has none."""
 
 
@@ -18,39 +19,57 @@ def render_junit(report: Report, precision: int) -> str:
     files: dict[str, list[tuple[Check, Case]]] = {}
     for check, case in checked(report):
         files.setdefault(check.file, []).append((check, case))
+    moved = _changes(report)
+    missing: dict[str, list[str]] = {}
+    for file, name in report.not_selected:
+        missing.setdefault(file, []).append(name)
+        files.setdefault(file, [])
     everything = [check for cases in files.values() for check, _ in cases]
-    root = ElementTree.Element("testsuites", {"name": "dpcalc check", **_counts(everything)})
+    root = ElementTree.Element("testsuites", {"name": "dpcalc check", **_counts(everything, len(report.not_selected))})
     for file, cases in files.items():
         statuses = [check for check, _ in cases]
-        told = {"name": printable(file), **_counts(statuses), "skipped": _count(statuses, "skipped")}
-        suite = ElementTree.SubElement(root, "testsuite", {**told, "file": printable(file)})
+        left_out = len(missing.get(file, ()))
+        skipped = str(int(_count(statuses, Status.SKIPPED)) + left_out)
+        attributes = {"name": printable(file), **_counts(statuses, left_out), "skipped": skipped}
+        suite = ElementTree.SubElement(root, "testsuite", {**attributes, "file": printable(file)})
         for check, case in cases:
-            _add_test(suite, check, case, precision)
+            _add_test(suite, check, case, precision, moved.get((os.path.normpath(file), check.name), []))
+        for name in missing.get(file, ()):
+            test = ElementTree.SubElement(suite, "testcase", classname=_class(file), name=printable(name))
+            ElementTree.SubElement(test, "skipped", message="not selected", type="not selected")
     ElementTree.indent(root)
     text: bytes = ElementTree.tostring(root, encoding="us-ascii", xml_declaration=True)
-    return text.decode("ascii") + "\n"
+    return xml_text(text.decode("ascii")) + "\n"
 
 
-def _counts(checks: list[Check]) -> dict[str, str]:
+def _changes(report: Report) -> dict[tuple[str, str], list[str]]:
+    """Return what changed since the baseline, by file and name of the case."""
+    changes: dict[tuple[str, str], list[str]] = {}
+    for change in report.changes or ():
+        changes.setdefault((change.file, change.name), []).append(changed(change))
+    return changes
+
+
+def _counts(checks: list[Check], left_out: int) -> dict[str, str]:
     return {
-        "tests": str(len(checks)),
-        "failures": _count(checks, "failed"),
-        "errors": _count(checks, "error"),
+        "tests": str(len(checks) + left_out),
+        "failures": _count(checks, Status.FAILED),
+        "errors": _count(checks, Status.ERROR),
     }
 
 
-def _count(checks: list[Check], status: str) -> str:
+def _count(checks: list[Check], status: Status) -> str:
     return str(sum(check.status == status for check in checks))
 
 
-def _add_test(suite: ElementTree.Element, check: Check, case: Case, precision: int) -> None:
+def _add_test(suite: ElementTree.Element, check: Check, case: Case, precision: int, changes: list[str]) -> None:
     test = ElementTree.SubElement(suite, "testcase", classname=_class(check.file), name=printable(check.name))
     if check.status in _ELEMENT:
-        told = findings(check, case, precision)
-        element = ElementTree.SubElement(test, _ELEMENT[check.status], message=told[0], type=_kind(check))
-        element.text = "\n".join([place(check), *told])
+        reasons = findings(check, case, precision)
+        element = ElementTree.SubElement(test, _ELEMENT[check.status], message=reasons[0], type=_kind(check))
+        element.text = "\n".join([place(check), *reasons])
     output = ElementTree.SubElement(test, "system-out")
-    output.text = "\n".join(_lines(check, case, precision))
+    output.text = "\n".join([*_lines(check, case, precision), *changes])
 
 
 def _class(file: str) -> str:
@@ -59,7 +78,7 @@ def _class(file: str) -> str:
 
 
 def _kind(check: Check) -> str:
-    return {"failed": "gate", "skipped": "skipped"}.get(check.status, f"exit code {check.exit_code}")
+    return {Status.FAILED: "gate", Status.SKIPPED: "skipped"}.get(check.status, f"exit code {check.exit_code}")
 
 
 def _lines(check: Check, case: Case, precision: int) -> list[str]:
@@ -69,4 +88,6 @@ def _lines(check: Check, case: Case, precision: int) -> list[str]:
         lines += [f"- {printable(text)}" for text in case.best.assumes]
     gates = rows(check, case, precision) if case.assertions else []
     lines += [f"{g.status}: {g.quantity} {g.limit} (value {g.value}, slack {g.slack or 'none'})" for g in gates]
+    about = circumstances(check, case, precision)
+    lines += [*([about] if about else []), *(f"note: {printable(text)}" for text in case.notes)]
     return [*lines, *(f"warning: {printable(text)}" for text in case.warnings)]

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from dpcalc.render.check.baseline import Change, changes
-from dpcalc.render.check.words import checked, findings, place, printable, rows, summary
-from dpcalc.report import Case, Check, Report
+from dpcalc.inert import inert, printable
+from dpcalc.render.check.baseline import Snapshot, changes
+from dpcalc.render.check.verdicts import checked, circumstances, findings, place, rows, summary
+from dpcalc.report import Case, Change, Check, Difference, Report, Status
 
 MAX_ROWS = 100
 MAX_CELL = 160
+MAX_NAMES = 10
 MAX_CHARACTERS = 65_000
 """A comment on GitHub holds 65536."""
 
-_MARK = {"passed": "pass", "failed": "**FAIL**", "error": "**ERROR**", "skipped": "skipped"}
-_ORDER = ("error", "failed", "skipped", "passed")
+_MARK = {
+    Status.ERROR: "**ERROR**",
+    Status.FAILED: "**FAIL**",
+    Status.SKIPPED: "skipped",
+    Status.PASSED: "pass",
+}
+_ORDER = tuple(_MARK)
 
 
-def render_markdown(report: Report, precision: int, baseline: Mapping[str, Any] | None) -> str:
+def render_markdown(report: Report, precision: int, baseline: Snapshot | None) -> str:
     """Return a summary, the gates, what changed against the baseline, and why cases did not pass."""
     lines = [f"### dpcalc check: {summary(report)}", "", *_gates(report, precision)]
-    if baseline is not None:
-        lines += _changes(changes(baseline, report.to_dict(), precision))
+    if report.changes is not None:
+        lines += _changes(list(report.changes))
+    elif baseline is not None:
+        lines += _changes(changes(baseline, report, precision))
     lines += _reasons(report, precision)
-    return _fitted("\n".join(lines).rstrip("\n") + "\n")
+    lines += _about(report, precision)
+    return _fitted(inert("\n".join(lines).rstrip("\n") + "\n"))
 
 
 def _fitted(text: str) -> str:
@@ -37,31 +44,38 @@ def _fitted(text: str) -> str:
 def _gates(report: Report, precision: int) -> list[str]:
     """Return the table of gates, those that did not hold first."""
     several = len({check.file for check, _ in checked(report)}) > 1
-    table = [
-        (row.status, _code(f"{check.file}: {check.name}" if several else check.name), *map(_code, row[1:5]),
-         _plain(row.theorem))
+    table: list[tuple[Status, tuple[str, ...]]] = [
+        (row.status, (_MARK[row.status], _code(f"{check.file}: {check.name}" if several else check.name),
+                      *map(_code, row[1:5]), _plain(row.theorem)))
         for check, case in checked(report)
         for row in rows(check, case, precision)
     ]  # fmt: skip
     table.sort(key=lambda row: _ORDER.index(row[0]))
-    marked = [(_MARK[row[0]], *row[1:]) for row in table]
+    marked = [cells for _, cells in table]
     return _table(("", "case", "quantity", "value", "limit", "slack", "theorem"), marked) if table else []
 
 
-def _changes(found: list[Change]) -> list[str]:
-    if not found:
+def _changes(changes: list[Change]) -> list[str]:
+    if not changes:
         return ["Against the baseline, nothing has changed.", ""]
-    moved = sum(bool(change.quantity) for change in found)
-    words = [f"{moved} number{'' if moved == 1 else 's'} moved"]
-    words += [f"{n} {word}" for word in ("new", "removed") if (n := sum(c.what == word for c in found))]
-    words += [f"{n} with other gates"] if (n := sum(c.what == "gates" for c in found)) else []
-    several = len({change.file for change in found}) > 1
+    moved = sum(bool(change.quantity) and change.what not in _ASKED for change in changes)
+    counts = [f"{moved} number{'' if moved == 1 else 's'} moved"]
+    counts += [
+        f"{n} {word}" for word in (Difference.NEW, Difference.REMOVED) if (n := sum(c.what == word for c in changes))
+    ]
+    counts += [f"{n} ask for less"] if (n := sum(c.weaker for c in changes)) else []
+    counts += [f"{n} with other gates"] if (n := sum(c.what == Difference.GATES for c in changes)) else []
+    several = len({change.file for change in changes}) > 1
     table = [
         (_code(f"{c.file}: {c.name}" if several else c.name), *map(_code, (c.quantity, c.before, c.after)), c.what)
-        for c in found
+        for c in changes
     ]
-    return [f"Against the baseline: {', '.join(words)}.", "",
+    return [f"Against the baseline: {', '.join(counts)}.", "",
             *_table(("case", "quantity", "before", "after", "change"), table)]  # fmt: skip
+
+
+_COUNTED = (Difference.NEW, Difference.REMOVED)
+_ASKED = (Difference.OTHER_RUN, Difference.LESS, Difference.MORE)
 
 
 def _table(head: tuple[str, ...], body: list[tuple[str, ...]]) -> list[str]:
@@ -71,18 +85,34 @@ def _table(head: tuple[str, ...], body: list[tuple[str, ...]]) -> list[str]:
 
 
 def _reasons(report: Report, precision: int) -> list[str]:
-    told = [(check, case) for check, case in checked(report) if check.status != "passed" or case.warnings]
-    lines = [line for check, case in told[:MAX_ROWS] for line in _reason(check, case, precision)]
-    return [*lines, *([f"- {len(told) - MAX_ROWS} more"] if len(told) > MAX_ROWS else [])]
+    cases = [(check, case) for check, case in checked(report) if check.status != Status.PASSED or case.warnings]
+    lines = [line for check, case in cases[:MAX_ROWS] for line in _reason(check, case, precision)]
+    return [*lines, *([f"- {len(cases) - MAX_ROWS} more"] if len(cases) > MAX_ROWS else [])]
 
 
 def _reason(check: Check, case: Case, precision: int) -> list[str]:
-    why = findings(check, case, precision) if check.status != "passed" else []
+    why = findings(check, case, precision) if check.status != Status.PASSED else []
     why += [f"warning: {printable(text)}" for text in case.warnings]
     return [
         f"- {_MARK[check.status]} {_code(check.name)} at {_code(place(check))}",
         *(f"  - {_code(w, 500)}" for w in why),
     ]
+
+
+def _about(report: Report, precision: int) -> list[str]:
+    """Return what the verdicts are about, the notes, and the cases that were not selected."""
+    about: dict[str, list[str]] = {}
+    for check, case in checked(report):
+        for text in filter(None, (circumstances(check, case, precision), *(f"note: {note}" for note in case.notes))):
+            about.setdefault(text, []).append(check.name)
+    lines = [f"- {_names(names)}: {_code(text, 500)}" for text, names in list(about.items())[:MAX_ROWS]]
+    missing = [name for _, name in report.not_selected]
+    return [*lines, *([f"- not selected: {_names(missing)}"] if missing else [])]
+
+
+def _names(names: list[str]) -> str:
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(map(_code, names[:MAX_NAMES])) + more
 
 
 def _code(text: str, width: int = MAX_CELL) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from dpcalc.render.check.words import checked, findings, gate_name, printable
-from dpcalc.report import Case, Check, Report
-from dpcalc.spec.symbols import SYMBOLS
+from dpcalc.inert import json_text, printable
+from dpcalc.model.parameter import PARAMETERS
+from dpcalc.render.check.verdicts import changed, checked, circumstances, findings, gate_name
+from dpcalc.report import Case, Check, Report, Status
 from dpcalc.version import __version__
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _NOT_JUDGED = "not-judged"
+_OBJECTION = "not-accepted"
 
 
 def render_sarif(report: Report, precision: int) -> str:
@@ -21,27 +22,45 @@ def render_sarif(report: Report, precision: int) -> str:
 
     What passed or was skipped is left out: code scanning would show it as an alert.
     """
-    found = [f for check, case in checked(report) for f in _found(check, case, precision)]
-    rules = list(dict.fromkeys(rule for rule, _, _ in found))
+    alerts = [alert for check, case in checked(report) for alert in _alerts(check, case, precision)]
+    rules = list(dict.fromkeys(rule for rule, _, _ in alerts))
     driver = {"name": "dpcalc", "version": __version__, "rules": [_rule(rule) for rule in rules]}
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(rule, rules.index(rule), check, text) for rule, check, text in found],
+        "results": [_result(rule, rules.index(rule), check, text) for rule, check, text in alerts],
+        "properties": _properties(report, precision),
     }
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+    return json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, 2) + "\n"
 
 
-def _found(check: Check, case: Case, precision: int) -> Iterator[tuple[str, Check, str]]:
+def _properties(report: Report, precision: int) -> dict[str, Any]:
+    """Return what is no alert: the circumstances of the verdicts, the cases that were not selected, and the changes."""
+    about = {
+        f"{printable(check.file)}: {printable(check.name)}": [
+            circumstances(check, case, precision), *map(printable, case.notes)
+        ]
+        for check, case in checked(report)
+    }  # fmt: skip
+    missing = [f"{printable(file)}: {printable(name)}" for file, name in report.not_selected]
+    lists = {"changes": [f"{printable(c.name)}: {changed(c)}" for c in report.changes or ()], "notSelected": missing}
+    return {"cases": about, **{name: texts for name, texts in lists.items() if texts}}
+
+
+def _alerts(check: Check, case: Case, precision: int) -> Iterator[tuple[str, Check, str]]:
     """Yield rule, place and text of everything wrong with a case."""
     failed = [gate for gate in case.assertions if not gate.passed]
-    if check.status in ("failed", "error") and not failed:
-        rule = _NOT_JUDGED if check.status == "error" else "gate"
-        yield rule, check, "\n".join(findings(check, case, precision))
-    for gate in failed if check.status != "skipped" else ():
+    about = [text] if (text := circumstances(check, case, precision)) else []
+    bare = check._replace(objections=())
+    if check.status in (Status.FAILED, Status.ERROR) and not failed and not check.objections:
+        rule = _NOT_JUDGED if check.status == Status.ERROR else "gate"
+        yield rule, check, "\n".join([*findings(check, case, precision), *about])
+    for gate in failed if check.status != Status.SKIPPED else ():
         alone = case._replace(assertions=(gate,))
         name = gate_name(gate.text).replace("_", "-")
-        yield f"gate/{name}" if name else "gate", check, "\n".join(findings(check, alone, precision))
+        yield f"gate/{name}" if name else "gate", check, "\n".join([*findings(bare, alone, precision), *about])
+    if check.objections:
+        yield _OBJECTION, check, "\n".join([*map(printable, check.objections), *about])
 
 
 def _rule(rule: str) -> dict[str, Any]:
@@ -50,10 +69,15 @@ def _rule(rule: str) -> dict[str, Any]:
             "The case could not be judged",
             "Its recipe is malformed, or no theorem answers it: none of its gates is known to hold.",
         )
+    elif rule == _OBJECTION:
+        short, full = (
+            "The case fails although its gates may hold",
+            "What its gates are about is weaker than a reader takes it for, or less than a strict check demands.",
+        )
     else:
         name = rule.partition("/")[2].replace("-", "_")
         short = f"A gate on {name} failed" if name else "An expectation failed"
-        meaning = f" ({SYMBOLS[name].help})" if name in SYMBOLS else ""
+        meaning = f" ({PARAMETERS[name].help})" if name in PARAMETERS else ""
         full = f"The best guarantee{meaning} does not keep what the recipe promises; unrounded values are compared."
     return {
         "id": rule,

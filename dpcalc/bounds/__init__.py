@@ -1,1 +1,0 @@
-"""What is true: one file per family, one function and one record per theorem."""

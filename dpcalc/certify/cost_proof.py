@@ -1,0 +1,65 @@
+"""The proof of an excess risk: of the risk at the reported run, and that the noise of this run keeps the budget."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dpcalc.certify.balls import Inputs, OutOfReach, Undecided
+from dpcalc.certify.costs import Price, price_of
+from dpcalc.certify.enclose import PROVED, Enclosure, enclosed, place_of
+from dpcalc.certify.proof import Open, Proof, proof_by, weakest
+from dpcalc.certify.reading import asked_log_delta
+from dpcalc.certify.result_proof import NOT_DEFINED, OPEN_AT_CAP
+from dpcalc.report import Case, Result
+
+if TYPE_CHECKING:
+    from dpcalc.engine.question import Question
+
+
+def proof_of_cost(result: Result, case: Case, question: Question) -> Proof:
+    """Return what is proved of an excess risk, by the worse of the two readings of its inputs.
+
+    Raises:
+        Open: nothing is proved; the text says why.
+    """
+    price = price_of(result.bound)
+    if price is None:
+        raise Open(NOT_DEFINED)
+    parameters = _parameters(result, case, question)
+    try:
+        return weakest([_proof(price, result, question, parameters, typed) for typed in (False, True)])
+    except Undecided:
+        raise Open(OPEN_AT_CAP) from None
+    except OutOfReach as reason:
+        raise Open(str(reason)) from None
+
+
+def _parameters(result: Result, case: Case, question: Question) -> dict[str, Any]:
+    """Return what the user gave, and the run behind the risk as ``sigma``, ``eta`` and ``count``."""
+    chosen = result.details or {}
+    return {
+        **{name: value for name, (value, _) in case.inputs.items()},
+        "log_delta": question.log_delta,
+        "sigma": chosen.get("noise_std"),
+        "eta": chosen.get("step_size"),
+        "count": chosen.get("steps"),
+    }
+
+
+def _proof(price: Price, result: Result, question: Question, parameters: dict[str, Any], typed: bool) -> Proof:
+    v = Inputs(parameters, typed, exactly=("log_delta",))
+    enclosure = enclosed(lambda: price.risk(v), result.value)
+    if price.private is not None and result.epsilon is not None:
+        enclosure = _within_budget(enclosure, price, v, question)
+    return proof_by(result.quantity, enclosure)
+
+
+def _within_budget(enclosure: Enclosure, price: Price, v: Inputs, question: Question) -> Enclosure:
+    """Return the enclosure of the risk, proved only if ln delta is proved to be at most that asked for as well."""
+    private = price.private
+    assert private is not None
+    place, bits = place_of(lambda: private(v) - asked_log_delta(question, v.typed))
+    return enclosure._replace(
+        place=enclosure.place if place == PROVED else place,
+        bits=max(bits, enclosure.bits),
+    )

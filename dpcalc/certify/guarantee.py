@@ -1,0 +1,164 @@
+"""What a definition says of a run, by its notion, and the proofs of epsilon and of a solved parameter by it.
+
+The classes are named as those of `dpcalc.notions.guarantee`, with which they share nothing else: a formula in balls
+answers here, in one reading of a run and a question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from flint import arb, fmpq
+
+from dpcalc.certify import gaussian
+from dpcalc.certify.balls import Inputs
+from dpcalc.certify.enclose import BELOW, enclosed, place_of
+from dpcalc.certify.least_argument import least_argument
+from dpcalc.certify.proof import LOG_DELTA, Open, Proof, proof_between, proof_by
+from dpcalc.model.quantities import Quantity
+
+if TYPE_CHECKING:
+    from dpcalc.certify.reading import Reading
+
+EPSILON = Quantity.EPSILON.value
+
+
+class Guarantee:
+    """A definition's formula in one reading of a run and a question."""
+
+    def __init__(self, formula: Callable[[Inputs], arb], reading: Reading) -> None:
+        self.formula, self.reading = formula, reading
+
+    def mu(self) -> arb:
+        """Return mu of Gaussian differential privacy."""
+        raise Open("a rule that gives no mu")
+
+    def rdp(self) -> arb:
+        """Return the Renyi divergence at the order of the result."""
+        raise Open("a rule that gives no Renyi divergence")
+
+    def log_delta(self, epsilon: arb | fmpq) -> arb:
+        """Return ln delta at an epsilon."""
+        raise Open("a rule that gives epsilon at a delta only")
+
+    def epsilon(self) -> arb:
+        """Return epsilon at the delta that was asked for."""
+        raise Open("a rule that gives no epsilon in closed form")
+
+    def epsilon_proof(self) -> Proof:
+        """Return the proof of an epsilon that is the value of a formula."""
+        return proof_of_value(EPSILON, self.reading.result.value, self.epsilon)
+
+    def budget_proof(self) -> Proof:
+        """Return the proof that the solved parameter keeps to the epsilon that was asked for."""
+        return proof_within(EPSILON, self.epsilon, lambda: arb(self.reading.epsilon()))
+
+
+class Profile(Guarantee):
+    """A privacy profile: epsilon -> ln delta. A reported epsilon is one at which delta is small enough."""
+
+    def log_delta(self, epsilon: arb | fmpq) -> arb:
+        """Return ln delta at an epsilon."""
+        return self.formula(self.reading.inputs(epsilon=epsilon))
+
+    def epsilon_proof(self) -> Proof:
+        """Return the proof that delta at the reported epsilon is at most that asked for, and by how much it is."""
+        return least_argument(
+            EPSILON,
+            self.reading.result.value,
+            lambda epsilon: gaussian.capped(self.log_delta(epsilon)) - self.reading.log_delta(),
+        )
+
+    def budget_proof(self) -> Proof:
+        """Return the proof that the solved parameter keeps to the delta that was asked for."""
+        return proof_within(LOG_DELTA, lambda: self.log_delta(self.reading.epsilon()), self.reading.log_delta)
+
+
+class Gdp(Profile):
+    """mu-Gaussian differential privacy."""
+
+    def mu(self) -> arb:
+        """Return mu."""
+        return self.formula(self.reading.inputs())
+
+    def rdp(self) -> arb:
+        """Return a mu^2/2 at the order a of the result."""
+        mu = self.mu()
+        return self.reading.order() * mu * mu / 2
+
+    def log_delta(self, epsilon: arb | fmpq) -> arb:
+        """Return ln delta at an epsilon."""
+        return gaussian.log_delta(arb(epsilon), self.mu())
+
+
+class Rdp(Guarantee):
+    """A Renyi curve, at the order of the result and by its conversion."""
+
+    def rdp(self) -> arb:
+        """Return the Renyi divergence at the order of the result."""
+        return self.formula(self.reading.inputs(order=self.reading.result.order))
+
+    def log_delta(self, epsilon: arb | fmpq) -> arb:
+        """Return ln delta at an epsilon, by the conversion of Canonne et al."""
+        if self.reading.result.order is None:
+            raise Open("no order gives a delta below 1")
+        return gaussian.canonne_log_delta(self.reading.order(), self.rdp(), arb(epsilon))
+
+    def epsilon(self) -> arb:
+        """Return epsilon at the delta that was asked for, by the order and the conversion of the result."""
+        result = self.reading.result
+        if result.order is None or str(result.conversion) not in gaussian.EDGES:
+            raise Open(f"the conversion {result.conversion} is not written down")
+        edge = gaussian.EDGES[str(result.conversion)]
+        return edge(self.reading.order(), self.rdp(), self.reading.log_delta()).max(arb(0))
+
+    def epsilon_proof(self) -> Proof:
+        """Return the proof of an epsilon; the exact conversion has no formula, but a test that epsilon must pass."""
+        if self._exact:
+            return least_argument(EPSILON, self.reading.result.value, self._excess)
+        return super().epsilon_proof()
+
+    def budget_proof(self) -> Proof:
+        """Return the proof that the solved parameter keeps to the epsilon that was asked for."""
+        if not self._exact:
+            return super().budget_proof()
+        place, bits = place_of(lambda: self._excess(arb(self.reading.epsilon())))
+        asked = arb(self.reading.epsilon())
+        low, high = (asked, arb.pos_inf()) if place == BELOW else (arb(0), asked)
+        return proof_between(EPSILON, low, high, bits, place)
+
+    @property
+    def _exact(self) -> bool:
+        return self.reading.result.conversion == gaussian.EXACT
+
+    def _excess(self, epsilon: arb) -> arb:
+        """Return -1 where the exact conversion allows an epsilon, and 1 where it does not."""
+        allowed = gaussian.exact_suffices(self.reading.order(), self.rdp(), self.reading.log_delta(), epsilon)
+        return arb(-1 if allowed else 1)
+
+
+class Point(Guarantee):
+    """A rule that gives epsilon for a delta and nothing else."""
+
+    def epsilon(self) -> arb:
+        """Return epsilon at the delta that was asked for."""
+        return self.formula(self.reading.inputs(log_delta=self.reading.log_delta()))
+
+
+def proof_of_value(quantity: str, value: float, formula: Callable[[], arb]) -> Proof:
+    """Return the proof of a value that is to be at or above a formula."""
+    return proof_by(quantity, enclosed(formula, value))
+
+
+def proof_within(quantity: str, formula: Callable[[], arb], limit: Callable[[], arb]) -> Proof:
+    """Return the proof that a formula is at most a limit."""
+    place, bits = place_of(lambda: formula() - limit())
+    enclosure = enclosed(formula)
+    return proof_by(quantity, enclosure._replace(bits=max(bits, enclosure.bits), place=place))
+
+
+def proof_of_log_delta(value: float, guarantee: Guarantee) -> Proof:
+    """Return the proof of the logarithm of a delta, which is at most 1."""
+    epsilon = guarantee.reading.epsilon()
+    return proof_of_value(LOG_DELTA, value, lambda: gaussian.capped(guarantee.log_delta(epsilon)))

@@ -1,0 +1,190 @@
+"""How and where a report is printed: its options, and the way from the cases to what is written and the exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from dpcalc.cli.lost import Lost, attempt, lost_by, tell, worst
+from dpcalc.errors import SpecError
+from dpcalc.files import STANDARD_STREAM
+from dpcalc.files.output import refuse_unwritable, say, write, write_bytes
+from dpcalc.inert import printable
+from dpcalc.named_tuple import NamedTuple
+from dpcalc.render import FORMATS, render
+from dpcalc.render.notes import report
+from dpcalc.report import Case, Report, uncertified
+
+
+class Output(NamedTuple):
+    """What the output options say; each field is an option of this name, ``file`` is that of ``--output``."""
+
+    format: str | None
+    as_json: bool
+    file: str | None
+    precision: int
+    plot: str | None
+    plot_bounds: tuple[str, ...]
+    color: str
+
+    @property
+    def on_stdout(self) -> bool:
+        """Whether the report goes to standard output."""
+        return self.file in (None, STANDARD_STREAM)
+
+    @classmethod
+    def of(cls, flags: dict[str, Any]) -> Output:
+        """Take the output options out of the flags, and refuse before anything is computed what cannot be written.
+
+        Raises:
+            SpecError: a file cannot be written, or a plot cannot be drawn.
+        """
+        names = {"file": "output"}
+        output = cls(*(flags.pop(names.get(name, name)) for name in cls._fields))
+        if output.plot is not None or output.plot_bounds:
+            from dpcalc.cli.plot import check
+
+            check(output)
+            if output.plot is not None:
+                refuse_unwritable(output.plot, "--plot")
+        refuse_unwritable(output.file, "-o")
+        return output
+
+
+def output_options(
+    function: Callable[..., Any], *, written: str = "Write to FILE, atomically, instead of stdout."
+) -> Callable[..., Any]:
+    """Add the options that say how and where to print."""
+    for option in reversed(
+        (
+            click.option("--format", "format", type=click.Choice(FORMATS), help="Default: table on a terminal."),
+            click.option("--json", "as_json", is_flag=True, help="Short for --format json."),
+            click.option("--output", "-o", metavar="FILE", help=written),
+            click.option(
+                "--precision", type=click.IntRange(2, 17), default=6, show_default=True,
+                help="Significant digits in text; guarantees are rounded up.",
+            ),
+            click.option(
+                "--plot", metavar="FILE",
+                help="Also draw the sweep, to FILE.svg, .png or .pdf; with -, in the terminal instead of the report.",
+            ),
+            click.option(
+                "--plot-bounds", metavar="ID,ID...", multiple=True,
+                help="Draw these bounds only (default: all along one parameter, else the best).",
+            ),
+            click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto"),
+        )
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+def emit(command: str, cases: Sequence[Case], output: Output) -> None:
+    """Print or write the report and its plot, each though the other fail; warnings go to stderr.
+
+    Raises:
+        SpecError: the report has nothing to draw.
+        click.exceptions.Exit: a gate failed, there is no guarantee, or something could not be written.
+    """
+    result = report(command, cases)
+    picture, lost = _picture(result, output)
+    for case in cases:
+        for warning in case.warnings:
+            say(printable(f"warning: {warning}"))
+    if isinstance(picture, bytes):
+        path = str(output.plot)
+        lost += attempt(f"--plot {path}", lambda: write_bytes(picture, path, "--plot"))
+    if not isinstance(picture, str) or not output.on_stdout:
+        lost += attempt("the report", lambda: _write_report(result, output))
+    if isinstance(picture, str):
+        lost += attempt("--plot -", lambda: write(picture, None))
+    code = _verdict(result)
+    tell(lost)
+    if code := worst([code, *(one.exit_code for one in lost)]):
+        raise click.exceptions.Exit(code)
+
+
+def _write_report(result: Report, output: Output) -> None:
+    format = format_of(output.format, output.as_json, output.file)
+    write(render(result, format, output.precision, color=color_of(output.color)), output.file)
+
+
+def _verdict(result: Report) -> int:
+    """Say which gates failed, or that something has no guarantee or is not certified; return the exit code."""
+    cases = result.cases
+    if result.failed:
+        for number, case in enumerate(cases, start=1):
+            for gate in case.assertions:
+                if not gate.passed:
+                    verdict = f"{gate.text} (value {gate.value}, slack {gate.slack})"
+                    say(printable(f"error: gate failed{_place(number, cases)}: {verdict}"))
+        return 1
+    without = [case for case in cases if not case.best]
+    if without and len({case.algorithm for case in cases}) == 1:
+        why = without[0].obstacles[0]
+        say(printable(f"error: {len(without)} of {len(cases)} cases have no guarantee; the first: {why.because}"))
+        say(printable(f"  hint: {why.hint}"))
+        return 3
+    return _say_uncertified(cases)
+
+
+def _say_uncertified(cases: Sequence[Case]) -> int:
+    """Return 3, and say why, where --certify was asked for and a best guarantee could not be proved."""
+    rows = [(number, result) for number, case in enumerate(cases, start=1) for result in uncertified(case)]
+    for number, result in rows:
+        why = (result.details or {})["not_certified"]
+        place = _place(number, cases)
+        say(printable(f"error: the best guarantee{place} is not certified: {result.bound}: {why}"))
+    if rows:
+        say("  hint: it is none the less proved on paper; name a certifiable bound, or leave out --certify")
+    return 3 if rows else 0
+
+
+def _place(number: int, cases: Sequence[Case]) -> str:
+    return f" in case {number} of {len(cases)}" if len(cases) > 1 else ""
+
+
+def _picture(result: Report, output: Output) -> tuple[str | bytes | None, list[Lost]]:
+    """Return the picture of a report, drawn before anything is printed so that a refusal stands alone; or its loss.
+
+    Raises:
+        SpecError: the report has nothing to draw.
+    """
+    if output.plot is None:
+        return None, []
+    from dpcalc.cli.plot import picture
+
+    try:
+        return picture(result, output), []
+    except SpecError:
+        raise
+    except Exception as error:  # of what draws it: the numbers are none the worse
+        return None, [lost_by(f"--plot {output.plot}", error)]
+
+
+def format_of(format: str | None, as_json: bool, file: str | None) -> str:
+    """Return the format asked for: a table on a terminal and plain text elsewhere, if none was.
+
+    Raises:
+        SpecError: two are asked for.
+    """
+    if as_json and format not in (None, "json"):
+        raise SpecError(f"--json and --format {format} contradict each other", "leave one out")
+    if as_json:
+        return "json"
+    on_terminal = file is None and sys.stdout is not None and sys.stdout.isatty()
+    return format or ("table" if on_terminal else "plain")
+
+
+def color_of(choice: str) -> bool | None:
+    """Return whether to colour: the flag, then NO_COLOR, FORCE_COLOR and TERM, then whether stdout is a terminal."""
+    chosen = {"always": True, "never": False}.get(choice)
+    if chosen is not None:
+        return chosen
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return True if os.environ.get("FORCE_COLOR") else None

@@ -1,0 +1,92 @@
+"""Writing the report of a check: each report by itself, so that one which fails costs no other and no verdict."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dpcalc.cli import plot
+from dpcalc.cli.lost import Lost, attempt, lost_by
+from dpcalc.files.output import say, write, write_bytes
+from dpcalc.render.check import GITHUB, MARKDOWN, render
+from dpcalc.report import Case, Report, Status
+
+if TYPE_CHECKING:
+    from dpcalc.render.check.baseline import Snapshot
+
+
+def shown(report: Report, what: str, rendered: Callable[[Report], str], put: Callable[[str], None]) -> list[Lost]:
+    """Render a report and put it where it goes; a case that cannot be shown is told as an error in its place."""
+    lost: list[Lost] = []
+
+    def work() -> None:
+        try:
+            text = rendered(report)
+        except Exception as error:
+            kept = tuple(_or_error(case, rendered, report) for case in report.cases)
+            text = rendered(report._replace(cases=kept))
+            lost.append(lost_by(what, error))
+        put(text)
+
+    return attempt(what, work) + lost
+
+
+def _or_error(case: Case, rendered: Callable[[Report], str], report: Report) -> Case:
+    """Return a case that can be rendered, or in its place the error that it cannot."""
+    try:
+        rendered(report._replace(cases=(case,)))
+    except Exception as error:
+        return _unshown(case, error)
+    return case
+
+
+def _unshown(case: Case, error: Exception) -> Case:
+    if case.check is None:
+        return Case(case.algorithm, {}, ())
+    why = f"internal error: this report cannot show the case: {type(error).__name__}"
+    return Case(
+        case.algorithm, {}, (), check=case.check._replace(status=Status.ERROR, message=why, hint=None, exit_code=4)
+    )
+
+
+def publish(
+    report: Report, destinations: Sequence[tuple[str, str]], precision: int, baseline: Snapshot | None
+) -> list[Lost]:
+    """Write the reports asked for and, within GitHub Actions, annotations and the summary of the step.
+
+    Returns:
+        What could not be written. The summary, which nobody asked for, is not among it: that is a warning.
+    """
+
+    def renderer(kind: str) -> Callable[[Report], str]:
+        return lambda each: render(each, kind, precision=precision, baseline=baseline)
+
+    def to_file(kind: str, path: str) -> Callable[[str], None]:
+        return lambda text: write(text, path, f"--report {kind}=", commands=kind == GITHUB)
+
+    lost: list[Lost] = []
+    for kind, path in destinations:
+        what = f"--report {kind}={path}"
+        if kind == plot.PLOT:
+            lost += attempt(what, partial(_draw, report, path))
+        else:
+            lost += shown(report, what, renderer(kind), to_file(kind, path))
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        lost += shown(report, "the annotations", renderer(GITHUB), lambda text: say(text.rstrip("\n"), commands=True))
+    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+        lost += shown(report, "the summary of the step", renderer(MARKDOWN), lambda text: _append(text, summary))
+    return lost
+
+
+def _draw(report: Report, path: str) -> None:
+    write_bytes(plot.of_cases(report, path), path, "--report plot=")
+
+
+def _append(text: str, path: str) -> None:
+    try:
+        with open(path, "a", encoding="utf-8") as stream:
+            stream.write(text + "\n")
+    except (OSError, ValueError) as error:
+        say(f"warning: cannot write the summary of the step: {getattr(error, 'strerror', None) or error}")

@@ -1,0 +1,122 @@
+"""The one path from the flags of a command to its cases."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpcalc.cli.printing import Output, emit
+from dpcalc.cli.types import Delta
+from dpcalc.engine.ask import ask, side_by_side
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.question import Question
+from dpcalc.errors import SpecError
+from dpcalc.model.source import Source
+from dpcalc.named_tuple import NamedTuple
+from dpcalc.report import Case
+
+if TYPE_CHECKING:
+    from dpcalc.engine.gate import Gate
+
+MAX_CASES = 10_000
+_MANY = 20
+
+Flags = dict[str, Any]
+"""The options as click parsed them, by the names of their parameters."""
+
+
+class Askers(NamedTuple):
+    """What answers one case alone, and what answers one of several."""
+
+    alone: Callable[..., Case]
+    among_others: Callable[..., Case]
+
+
+def run_query(command: str, flags: Flags) -> None:
+    """Evaluate every case that the flags describe and print the report.
+
+    Raises:
+        SpecError: the flags are malformed.
+        click.exceptions.Exit: with 1 when a gate failed.
+    """
+    cases, output = run_cases(command, flags)
+    emit(command, cases, output)
+
+
+def run_cases(command: str, flags: Flags, askers: Askers | None = None) -> tuple[list[Case], Output]:
+    """Return every case that the flags describe, and how to print them.
+
+    Args:
+        command: a key of `COMMANDS`.
+        flags: as click parsed them.
+        askers: what answers the cases; None: `ask` and `side_by_side`.
+
+    Raises:
+        SpecError: the flags are malformed.
+    """
+    output = Output.of(flags)
+    gates = _gates(flags.pop("gates"))
+    orders = tuple(order for part in flags.pop("order", ()) for order in part)
+    solve, schedule, certified = flags.pop("solve", None), flags.pop("schedule", None), flags.pop("certify", False)
+    if solve is not None and not solve:
+        raise SpecError("--solve: an empty name", "for example --solve index")
+    combinations = _combinations({name: [v for part in parts for v in part] for name, parts in flags.items() if parts})
+    single = len(combinations) == 1
+    askers = askers or Askers(ask, side_by_side)
+    options = {"certified": True} if certified else {}
+
+    def evaluate(values: Flags, asker: Callable[..., Case]) -> Case:
+        given, question = _question(values, orders, solve)
+        if schedule is not None:
+            given["schedule"] = schedule
+        sources = dict.fromkeys(given, Source.FLAG)
+        return asker(command, given, question, sources=sources, gates=gates, notes=single, **options)
+
+    with _progress(combinations) as chosen:
+        cases = [evaluate(values, askers.alone if single else askers.among_others) for values in chosen]
+    if cases and not any(case.best for case in cases):
+        evaluate(combinations[0], askers.alone)  # nothing holds anywhere: say why as for a single case
+    return cases, output
+
+
+def _gates(texts: tuple[str, ...]) -> list[Gate]:
+    if not texts:
+        return []
+    from dpcalc.engine.gate import parse
+
+    return [parse(text) for text in texts]
+
+
+def _question(values: Flags, orders: tuple[float, ...], solve: str | None) -> tuple[Flags, Question]:
+    """Return the parameters of the run, and the question."""
+    given = dict(values)
+    delta: Delta | None = given.pop("delta", None)
+    value, log = (delta.value, delta.log) if delta else (None, None)
+    return given, Question(given.pop("epsilon", None), value, log, orders, solve, Source.FLAG)
+
+
+def _progress(combinations: list[Flags]) -> Any:
+    """Return a context whose value iterates over the cases; on a terminal, many of them show how far they are."""
+    if len(combinations) < _MANY or sys.stderr is None or not sys.stderr.isatty():
+        return contextlib.nullcontext(combinations)
+    return click.progressbar(combinations, label="cases", file=sys.stderr)
+
+
+def is_described(flags: Flags) -> bool:
+    """Return whether any flag describes a run or a question."""
+    return any(flags[name] for name in (*COMMANDS["compare"].parameters, "epsilon", "delta", "schedule", "order"))
+
+
+def _combinations(sweeps: dict[str, list[Any]]) -> list[Flags]:
+    """Return every combination of the values of several sweeps."""
+    count = 1
+    for values in sweeps.values():
+        count *= len(values)
+    if count > MAX_CASES:
+        raise SpecError(f"the sweep has {count} cases; at most {MAX_CASES} are run at once", "use fewer values")
+    return [dict(zip(sweeps, chosen, strict=True)) for chosen in itertools.product(*sweeps.values())]

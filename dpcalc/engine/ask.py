@@ -1,0 +1,236 @@
+"""From a command, the values given and a question to a case: what the command line, recipes and Python call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dpcalc.engine.answer import answer
+from dpcalc.engine.commands import COMMANDS, Command
+from dpcalc.engine.description import add_loss_constants, algorithm_of, run_of
+from dpcalc.engine.inputs import inputs_of
+from dpcalc.engine.question import Question, check_question
+from dpcalc.errors import (
+    BoundFailed,
+    DpcalcError,
+    GateRefused,
+    Infeasible,
+    MissingParameter,
+    NotApplicable,
+    NotConverged,
+    SpecError,
+    isolate_failure,
+)
+from dpcalc.model.quantities import Quantity
+from dpcalc.model.run import Description, Run
+from dpcalc.model.source import Source
+from dpcalc.named_tuple import NamedTuple
+from dpcalc.report import Assertion, Case, Obstacle, Result
+from dpcalc.theorems.record import Theorem, for_algorithm, without_definition
+
+if TYPE_CHECKING:
+    from dpcalc.engine.gate import Gate
+
+Values = Mapping[str, Any]
+Sources = Mapping[str, Source]
+
+
+def ask(
+    command: str,
+    given: Values,
+    question: Question,
+    *,
+    sources: Sources | None = None,
+    gates: Sequence[Gate] = (),
+    notes: bool = True,
+    best_only: bool = False,
+    certified: bool = False,
+) -> Case:
+    """Return the case for one set of parameters.
+
+    Args:
+        command: a key of `COMMANDS`.
+        given: parameter name -> value, None where not given; ``schedule`` may hold a path.
+        question: what is sought.
+        sources: parameter name -> where it came from.
+        gates: parsed assertions.
+        notes: whether to say how the answer depends on the position (two more answers).
+        best_only: whether to leave out the bounds that cannot be the best: lower values, limits, what is implied.
+        certified: whether to recompute every guarantee in ball arithmetic.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`.
+        Disproved: a guarantee to be certified is below the truth.
+    """
+    record = COMMANDS[command]
+    unknown = sorted(set(given) - {*record.parameters, "schedule"})
+    if unknown:
+        raise SpecError(f"{command} does not take {', '.join(unknown)}", f"it takes {', '.join(record.parameters)}")
+    check_question(question)
+    description = Description(given, sources or {})
+    if record.prices:
+        case = _priced(record, description, question, gates)
+        return _certify(case, None, question) if certified else case
+    record, run, run_notes = run_of(record, description)
+    bounds = _bounds_of(record, run, question, best_only=best_only, notes=notes)
+    case = _with_notes(record, run, question, answer(run, question, bounds), bounds, notes=notes)
+    case = case._replace(note_data=(*case.note_data, *run_notes))
+    if run.algorithm.chained:
+        case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
+    if certified:
+        case = _certify(case, run, question)
+    return case._replace(assertions=(*_implied_gate(question, case), *_judged(gates, case)))
+
+
+def _bounds_of(record: Command, run: Run, question: Question, *, best_only: bool, notes: bool) -> list[Theorem]:
+    """Return the bounds to ask."""
+    bounds = for_algorithm(run.algorithm.name, record.families or run.algorithm.families)
+    if best_only:
+        return _contenders(bounds, run, question)
+    if record.compares and not notes:  # in a sweep, what a promise not made would give is not worth its time
+        return [bound for bound in bounds if not (bound.slow and bound.unpromised(run))]
+    return bounds
+
+
+def _contenders(bounds: list[Theorem], run: Run, question: Question) -> list[Theorem]:
+    """Return the bounds of which one will be the best guarantee; all, where none is a guarantee."""
+    guarantees = [bound for bound in bounds if bound.guarantee and not bound.unpromised(run)]
+    if question.orders:  # the two forms of one bound are rounded in two ways
+        return guarantees or bounds
+    ids = {bound.id for bound in guarantees}
+    return [bound for bound in guarantees if bound.implied_by not in ids] or bounds
+
+
+def _with_notes(
+    record: Command, run: Run, question: Question, case: Case, bounds: Sequence[Theorem], *, notes: bool
+) -> Case:
+    """Return the case with what is said beside its rows; the rows stand where that fails."""
+    try:
+        with isolate_failure():
+            if record.compares:
+                from dpcalc.engine.compare import compared
+
+                return compared(run, question, case, bounds, hints=notes)
+            if notes:
+                from dpcalc.engine.notes import notes_on
+
+                return case._replace(note_data=(*case.note_data, *notes_on(run, question, case, bounds)))
+    except (BoundFailed, NotConverged) as error:
+        return case._replace(warnings=(*case.warnings, f"the notes {error.message} ({error.hint})"))
+    return case
+
+
+def _certify(case: Case, run: Run | None, question: Question) -> Case:
+    """Return the case with what is proved of its guarantees."""
+    from dpcalc.certify.case import certify
+
+    return certify(case, run, question, without_definition())
+
+
+def _priced(record: Command, description: Description, question: Question, gates: Sequence[Gate]) -> Case:
+    """Return the case of what a budget costs."""
+    from dpcalc.engine.price import priced
+
+    algorithm = algorithm_of(record, description) if "algorithm" in description else None
+    add_loss_constants(description, (*record.parameters, "loss_range"), risk=True)
+    case = priced(description, question, algorithm)
+    return case._replace(assertions=_judged(gates, case))
+
+
+def _judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
+    """Return the verdict on every gate."""
+    if not gates:
+        return ()
+    from dpcalc.engine.gate import judge
+
+    return tuple(judge(gate, case) for gate in gates)
+
+
+def _implied_gate(question: Question, case: Case) -> tuple[Assertion, ...]:
+    """Return the check that is implied by giving epsilon, delta and the noise together."""
+    best = case.best
+    if best is None or best.quantity != Quantity.EPSILON or question.epsilon is None:
+        return ()
+    slack = question.epsilon - best.value
+    return (Assertion(f"epsilon<={question.epsilon!r}", best.value <= question.epsilon, best.value, slack),)
+
+
+def _with_allocation(run: Run, result: Result) -> Result:
+    """Return the best result with where its shifts are spent."""
+    if not result.best or run.schedule is None:
+        return result
+    from dpcalc.theorems.privacy.allocation import describe_allocation
+
+    diameter = run.diameter if result.bound.endswith("_domain") else None
+    own = result.bound == "shifted.given_spend"
+    allocation = describe_allocation(run.schedule, run.start_distance or 0.0, diameter, own)
+    return result._replace(details={**(result.details or {}), "allocation": allocation})
+
+
+class Applicability(NamedTuple):
+    """Whether a bound applies to a run: ``yes``, ``no`` or ``if promised``; and why not, with what would help."""
+
+    algorithm: str
+    bound: Theorem
+    applies: str
+    because: str
+
+
+def applying(algorithm: str, given: Values) -> list[Applicability]:
+    """Return for every bound that speaks of the algorithm whether it applies to the run described.
+
+    Args:
+        algorithm: one of those of `compare`.
+        given: parameter name -> value.
+
+    Raises:
+        SpecError: the description is malformed.
+    """
+    _, run, _ = run_of(COMMANDS["compare"], Description({**given, "algorithm": algorithm}))
+    return [_applicability(bound, run) for bound in for_algorithm(run.algorithm.name, run.algorithm.families)]
+
+
+def _applicability(bound: Theorem, run: Run) -> Applicability:
+    obstacle = bound.obstacle(run)
+    if obstacle:
+        return Applicability(run.algorithm.name, bound, "no", f"{obstacle.because} ({obstacle.cure})")
+    unmet = "; ".join(bound.unpromised(run))
+    return Applicability(run.algorithm.name, bound, "if promised" if unmet else "yes", unmet)
+
+
+def side_by_side(
+    command: str, given: Values, question: Question, *, gates: Sequence[Gate] = (), sources: Sources | None = None,
+    **options: Any,
+) -> Case:  # fmt: skip
+    """Return the case as `ask` does; one of which nothing can be guaranteed has no results and says why.
+
+    Raises:
+        SpecError: the description is malformed; comparing algorithms, one that cannot be so described says why instead.
+    """
+    try:
+        return ask(command, given, question, gates=gates, sources=sources, **options)
+    except GateRefused:
+        raise
+    except (SpecError, MissingParameter) as error:
+        if not COMMANDS[command].compares:
+            raise
+        return without_guarantee(command, given, question, error, gates, sources)
+    except (NotApplicable, Infeasible, NotConverged) as error:
+        return without_guarantee(command, given, question, error, gates, sources)
+
+
+def without_guarantee(
+    command: str,
+    given: Values,
+    question: Question,
+    error: DpcalcError,
+    gates: Sequence[Gate],
+    sources: Sources | None = None,
+) -> Case:
+    """Return the case of a run for which there is no guarantee; no gate holds."""
+    description = Description(given, sources or {})
+    algorithm = str(description.take("algorithm", COMMANDS[command].default))
+    inputs = inputs_of(description, question)
+    failed = tuple(Assertion(gate.text, False, "no guarantee", None) for gate in gates)
+    obstacle = Obstacle(algorithm, error.message, error.hint or "")
+    return Case(algorithm, inputs, (), (obstacle,), failed)

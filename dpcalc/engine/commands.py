@@ -1,0 +1,168 @@
+"""The commands, one record each: shared by the command line, recipes, Python and the docs."""
+
+from __future__ import annotations
+
+from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, HOLDER, NAMED
+from dpcalc.named_tuple import NamedTuple
+
+
+class Command(NamedTuple):
+    """A command that answers a question.
+
+    Attributes:
+        name, help: as on the command line.
+        algorithms: the algorithms that it covers, the default one first.
+        parameters: what it accepts, in the order of its help.
+        columns: the columns that it accepts of a schedule; empty where it takes none.
+        families: the families of its theorems; empty for all that speak of the algorithm.
+        compares: whether the algorithm must be named, and whatever speaks of it is compared.
+        chooses_index: whether it finds the record that is worst off under a schedule.
+        prices: whether it asks what a budget costs.
+        trains: whether it carries the run out; it then takes a budget and gates, and no other question.
+    """
+
+    name: str
+    help: str
+    algorithms: tuple[str, ...]
+    parameters: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
+    compares: bool = False
+    chooses_index: bool = False
+    prices: bool = False
+    trains: bool = False
+
+    @property
+    def default(self) -> str:
+        """The algorithm that is meant where none is named."""
+        return self.algorithms[0]
+
+
+_COLUMNS = ("step_size", "noise_std", "laplace_scale", "contraction", "displacement", "probability")
+_CHAIN_COLUMNS = ("shift", "contraction", "step_size", "noise_std", "laplace_scale", "spend")
+
+
+def _takers_of(parameter: str) -> tuple[str, ...]:
+    """Return the named algorithms that a parameter describes."""
+    return tuple(name for name in NAMED if parameter in ALGORITHMS[name].parameters)
+
+
+def _shared(*algorithms: str) -> tuple[str, ...]:
+    """Return the parameters that describe every one of the algorithms, and which of them is meant."""
+    lists = sorted((ALGORITHMS[name].parameters for name in algorithms), key=len)
+    shared = tuple(name for name in lists[0] if all(name in others for others in lists))
+    return ("algorithm", *shared) if len(algorithms) > 1 else shared
+
+
+def _command(
+    name: str, help: str, algorithms: tuple[str, ...], families: tuple[str, ...], columns: tuple[str, ...] = (),
+    *, chooses_index: bool = False,
+) -> Command:  # fmt: skip
+    """Return the command that takes the parameters which its algorithms share."""
+    return Command(name, help, algorithms, _shared(*algorithms), columns, families, chooses_index=chooses_index)
+
+
+COMMANDS: dict[str, Command] = {
+    command.name: command
+    for command in (
+        _command(
+            "rdp",
+            "One fixed-order pass of noisy SGD whose iterates stay hidden: epsilon, delta, mu, RDP, or the noise.",
+            ("pnsgd", "skip", "stop", "local"),
+            ("iteration", "scheduled"),
+            ("step_size", "noise_std", "contraction"),
+            chooses_index=True,
+        ),
+        _command(
+            "shifted",
+            "Any sequence of noisy Lipschitz steps: the general theorem with the optimal allocation of shifts.",
+            ("chain",),
+            ("shifted",),
+            _CHAIN_COLUMNS,
+        ),
+        _command(
+            "hockey-stick",
+            "One record's delta(epsilon) along a fixed-order pass, Gaussian or Laplace, or stopped at random.",
+            ("pnsgd", "stop"),
+            ("contraction", "stepwise"),
+            _COLUMNS,
+        ),
+        _command(
+            "shuffle",
+            "One pass in a random order, with fixed noise or noise tuned to the number of records.",
+            ("shuffled", "rotation", "shuffled-stop"),
+            ("shuffle", "hidden_position", "stepwise"),
+            _COLUMNS,
+        ),
+        _command(
+            "multi-epoch",
+            "Many passes: hidden iterates, or one released after every epoch; ordered, shuffled, sampled, full batch.",
+            _takers_of("release"),
+            ("multi_epoch", "noisy_gd", "shuffled_epochs", "noisy_sgd", "released"),
+        ),
+        _command(
+            "online",
+            "A growing stream with noise that decays from record to record: what holds now, and the limit.",
+            ("online",),
+            ("online",),
+        ),
+        _command(
+            "dp-sgd",
+            "Sampled SGD with losses that need not be smooth: noise on the averaged output, or on every gradient.",
+            ("dp-sgd-gradient", "dp-sgd-output"),
+            ("dp_sgd",),
+        ),
+    )
+}
+
+_DESCRIBING = tuple(command for command in COMMANDS.values() if command.algorithms[0] in NAMED)
+"""The commands that describe a run of a named algorithm."""
+
+COMMANDS["compare"] = Command(
+    "compare",
+    "Every bound that applies to one described run, best first, and why the others do not.",
+    tuple(dict.fromkeys(name for command in _DESCRIBING for name in command.algorithms)),
+    tuple(dict.fromkeys(name for command in _DESCRIBING for name in command.parameters)),
+    _COLUMNS,
+    compares=True,
+)
+
+COMMANDS["utility"] = Command(
+    "utility",
+    "What a budget costs: excess risk, noise, step size and steps, by every theorem that applies.",
+    ("stop", "skip", "local", "noisy-gd", "dp-sgd-gradient", "dp-sgd-output"),
+    (
+        "algorithm", "records", "dimension", "index", "public_records", "tasks", "steps", "lipschitz", "smoothness",
+        "strong_convexity", *HOLDER, *CATALOGUE, "step_size", "noise_std", "failure_probability",
+    ),
+    prices=True,
+)  # fmt: skip
+
+_EXECUTED = tuple(
+    name
+    for name in dict.fromkeys(("noisy-gd", "noisy-sgd", *_takers_of("release"), *COMMANDS["compare"].algorithms))
+    if ALGORITHMS[name].executed and not ALGORITHMS[name].local
+)
+"""The algorithms that can be carried out and release a model, the default one first."""
+
+COMMANDS["train"] = Command(
+    "train",
+    "Run an algorithm on data, privately accounted: budget in, model out.",
+    _EXECUTED,
+    (
+        "algorithm", "release", *CATALOGUE, "records", "dimension", "epochs", "steps", "batch_size", "last_batch",
+        "permutation", "step_size", "noise_std", "laplace_scale", "noise", "c1", "c2", "decay_exponent",
+        "noise_multiplier",  # no index: a model is to protect the record that is worst off
+    ),
+    trains=True,
+)  # fmt: skip
+
+
+def columns_of(algorithm: str) -> tuple[str, ...]:
+    """Return the columns of a schedule that `compare` accepts for this algorithm."""
+    return _COLUMNS if any(command.columns for command in _DESCRIBING if algorithm in command.algorithms) else ()
+
+
+def taken_by(algorithm: str) -> set[str]:
+    """Return the parameters that `compare` takes for this algorithm."""
+    return {"algorithm", *ALGORITHMS[algorithm].parameters}

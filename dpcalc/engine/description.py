@@ -1,0 +1,134 @@
+"""From what a person says of a run to the run, for one command."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from dpcalc.engine.commands import Command, columns_of, taken_by
+from dpcalc.errors import SpecError
+from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, algorithm_meant_by, released
+from dpcalc.model.choices import LastBatch, Releases
+from dpcalc.model.parameter import check
+from dpcalc.model.run import Description, Run, describe
+from dpcalc.model.source import Source
+from dpcalc.notes import LeftOut, LossDomain, Note
+
+_IMMATERIAL = frozenset({"index", "last_batch", "permutation"})
+"""Parameters that say nothing of an algorithm which does not take them: a random order has no position to choose."""
+
+
+def run_of(command: Command, description: Description) -> tuple[Command, Run, tuple[Note, ...]]:
+    """Return the command as it speaks of the algorithm, the run described, and notes on the two.
+
+    Raises:
+        SpecError: the description is malformed, or is of something that the algorithm does not do.
+    """
+    algorithm = algorithm_of(command, description)
+    notes: tuple[Note, ...] = ()
+    taken: Collection[str] = command.parameters
+    if command.compares:
+        notes = _fit_to(algorithm, description)
+        command, taken = command._replace(columns=columns_of(algorithm)), taken_by(algorithm)
+    add_loss_constants(description, taken)
+    if "loss" in description and "radius" in description:
+        notes += (LossDomain(radius=description["radius"]),)
+    if description.take("release", Releases.LAST) == Releases.EPOCH:
+        algorithm = released(algorithm)
+    if "schedule" in description and description.get("regularisation"):
+        raise SpecError("a schedule is not combined with a regularised loss", "describe the steps' maps in the file")
+    if ALGORITHMS[algorithm].chained or "schedule" in description:
+        _read_schedule(command, algorithm, description)
+    return command, describe(algorithm, description.values, description.sources), notes
+
+
+def algorithm_of(command: Command, description: Description) -> str:
+    """Return the algorithm, taken out of the description.
+
+    Raises:
+        SpecError: it is not of this command, or is not named and must be.
+    """
+    names = ", ".join(command.algorithms)
+    if "algorithm" not in description and command.compares:
+        raise SpecError("what is run is not known", f"give --algorithm: {names}; or several of them, or all")
+    algorithm = str(description.take("algorithm", command.default))
+    if algorithm not in command.algorithms:
+        meant = algorithm_meant_by(algorithm)
+        hint = f"did you mean {meant}?" if meant in command.algorithms else None
+        raise SpecError(f"algorithm is {algorithm!r}; it must be one of {names}", hint)
+    return algorithm
+
+
+def add_loss_constants(description: Description, taken: Collection[str], *, risk: bool = False) -> None:
+    """Add those constants of the loss named, if one is, that are taken.
+
+    Raises:
+        SpecError: they are also given, or a parameter of a loss is and no loss.
+    """
+    of_the_loss = [name for name in CATALOGUE if name != "loss" and name in description]
+    if "loss" not in description:
+        alone = [name for name in of_the_loss if name != "radius"]
+        if alone:
+            raise SpecError(f"{', '.join(alone)} describes a loss, and none is named", "give --loss")
+        return
+    checked = {name: float(check(name, description[name])) for name in of_the_loss}
+    from dpcalc.model import loss as losses
+
+    for name, value in losses.constants(str(check("loss", description["loss"])), checked, risk=risk).items():
+        if name in description and name in taken and name != "loss_class":
+            raise SpecError(f"{name} is given and also follows from the loss", "keep one of the two")
+        if name not in description and name in taken:
+            description.put(name, value, Source.LOSS)
+
+
+def _fit_to(algorithm: str, description: Description) -> tuple[Note, ...]:
+    """Leave out of the description what is immaterial to the algorithm; return notes on what was.
+
+    Raises:
+        SpecError: it says something that the algorithm does not do.
+    """
+    own = taken_by(algorithm)
+    taken = own | {"schedule"}
+    if description.get("epochs") == 1:
+        taken.add("epochs")  # one pass is what the algorithms without epochs do
+    if description.get("last_batch", LastBatch.OWN) != LastBatch.OWN and ALGORITHMS[algorithm].fixed_order:
+        taken.add("last_batch")  # `describe` says whether it matters
+    strange = [name for name in description if name not in taken and name not in _IMMATERIAL]
+    if strange:
+        flags = ", ".join("--" + name.replace("_", "-") for name in strange)
+        raise SpecError(f"{algorithm} takes no {', '.join(strange)}", f"leave out {flags}, or choose another algorithm")
+    left_out = [name for name in description if name not in taken]
+    for name in left_out:
+        description.take(name)
+    if "epochs" not in own:
+        description.take("epochs")
+    elif "epochs" not in description and "steps" not in description:
+        description.put("epochs", 1, Source.DEFAULT)
+    return tuple(LeftOut(algorithm=algorithm, parameter=name) for name in left_out)
+
+
+def _read_schedule(command: Command, algorithm: str, description: Description) -> None:
+    """Read the schedule, and fill in the worst index where it is known.
+
+    Raises:
+        SpecError: the command or the algorithm takes no such schedule, or the index is needed.
+    """
+    from dpcalc.model.chain import resolve
+
+    record = ALGORITHMS[algorithm]
+    if not command.columns:
+        follows = "the noise follows from --c1, --c2 and --decay-exponent"
+        raise SpecError(f"{command.name} takes no --schedule", follows if record.grows else "all steps are alike")
+    resolve(description, command.columns)
+    if record.fixed_order and description["schedule"].probability is not None:
+        raise SpecError(
+            "the schedule has a column probability, and in a fixed order every record has its own step",
+            "use --algorithm stop, or `dpcalc shuffle`",
+        )
+    if "index" in description:
+        return
+    if command.compares and record.fixed_order:
+        raise SpecError("which record is worst off depends on the bound, with a schedule", "give --index")
+    if command.chooses_index:
+        from dpcalc.theorems.privacy.scheduled import worst_index
+
+        description.put("index", worst_index(description["schedule"]), Source.WORST_CASE)

@@ -1,0 +1,149 @@
+"""One bound and one question: the result that the bound gives of epsilon, delta, mu or the Renyi divergence."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+from dpcalc.engine.question import Question
+from dpcalc.errors import NotApplicable
+from dpcalc.model.quantities import Kind
+from dpcalc.model.run import Run
+from dpcalc.notions.guarantee import Answer, Gdp, Guarantee, LowerBound, Point, Profile, Rdp, gaussian_lower_bound
+from dpcalc.numerics.floats import UNIT, is_short
+from dpcalc.numerics.logspace import exp_down, exp_up
+from dpcalc.references import SHORT
+from dpcalc.report import Result
+from dpcalc.theorems.record import Theorem
+
+# How near to the solution a search ends, in representable numbers:
+WIDE = 1 << 22  # 1e-9: comparison rows that cost a search per evaluation
+COARSE = 1 << 30  # 2e-7: bounds that cost tens of milliseconds
+FINE = 1 << 16  # 1e-11: their epsilon, so that what was solved for is met when asked for
+ROUGH = 1 << 44  # 4e-3: what a promise that is not made would give
+
+
+def guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...] = ()) -> Guarantee:
+    """Return what the theorem proves of the run, as an object that answers questions.
+
+    Raises:
+        NotApplicable: a condition does not hold.
+    """
+    proved: Guarantee = bound.prove(run)
+    if is_lower(bound):
+        return _floor_of(bound, proved)
+    if isinstance(proved, Rdp):
+        return proved._replace(orders=orders)
+    if isinstance(proved, Profile):
+        return Profile(functools.cache(proved.profile), FINE if bound.slow else 2)
+    return proved
+
+
+def _floor_of(bound: Theorem, proved: Any) -> LowerBound:
+    """Return what a lower bound says, as an object that answers questions downwards."""
+    if isinstance(proved, Gdp):
+        return gaussian_lower_bound(proved.mu)
+    if isinstance(proved, Rdp):
+        return LowerBound(curve=proved.curve)
+    return LowerBound(functools.cache(proved.profile), ulps=FINE if bound.slow else 2)
+
+
+def is_lower(bound: Theorem) -> bool:
+    """Return whether the bound says what nothing can beat."""
+    return bound.kind == Kind.LOWER
+
+
+def safe_budget(bound: Theorem, question: Question) -> tuple[float, float]:
+    """Return epsilon and ln delta a hair to the side on which the bound's answer stays true; nan where not given.
+
+    Upper bounds are asked a little less, lower bounds a little more: the rounding of a typed decimal helps neither.
+    """
+    if not is_lower(bound):
+        epsilon = math.nan if question.epsilon is None else question.safe_epsilon
+        return epsilon, math.nan if question.log_delta is None else question.safe_log_delta
+    epsilon = math.nan if question.epsilon is None else math.nextafter(question.epsilon, math.inf)
+    log_delta = math.nan if question.log_delta is None else question.log_delta
+    return epsilon, log_delta + 2.0 * UNIT * (1.0 + abs(log_delta))
+
+
+def result_of(bound: Theorem, run: Run, quantity: str, value: float, **more: Any) -> Result:
+    """Return the bound's row of the report; ``more`` are further fields of a `Result`."""
+    if math.isnan(value):
+        raise NotApplicable(f"{bound.id} evaluated to nan")
+    unmet = bound.unpromised(run)
+    extra = {**({"demands": list(unmet)} if unmet else {}), **({"slack": bound.slack} if bound.slack else {})}
+    if extra:
+        more["details"] = {**(more.get("details") or {}), **extra}
+    return Result(
+        bound.id, bound.title, quantity, value, Kind.CONDITIONAL if unmet else bound.kind,
+        adjacency=(run.adjacency or "by-shift").replace("-", "_"), assumes=bound.assumes,
+        reference=f"{SHORT[bound.reference]}, {bound.locator}", **more,
+    )  # fmt: skip
+
+
+def conversion_fields(guarantee: Guarantee, answer: Answer) -> dict[str, Any]:
+    """Return the fields of a result that say how an answer came from what is proved."""
+    fields: dict[str, Any] = {"conversion": answer.conversion}
+    if answer.order is not None and math.isfinite(answer.order):
+        fields["order"] = answer.order
+    if (mu := _mu_of(guarantee)) is not None:
+        fields["mu"] = mu
+    if answer.at_edge:
+        fields["details"] = {"order_at_edge": True}
+    if answer.conversion == "pld":
+        fields["details"] = {"rounding": answer.rounding, "lattice": answer.lattice}
+    return fields
+
+
+def _mu_of(guarantee: Guarantee) -> float | None:
+    return guarantee.mu if isinstance(guarantee, (Gdp, LowerBound)) else None
+
+
+def epsilon_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
+    """Return the bound's epsilon at the delta asked."""
+    guarantee = guarantee_of(bound, run, question.orders)
+    if isinstance(guarantee, Profile) and bound.slow and bound.unpromised(run):
+        guarantee = guarantee._replace(ulps=ROUGH)
+    answer = guarantee.epsilon(safe_budget(bound, question)[1])
+    if isinstance(guarantee, Point) and math.isinf(answer.value):
+        raise NotApplicable("is false at this epsilon (see `explain`)", "use the exact conversion")
+    if math.isinf(answer.value):
+        raise NotApplicable("gives no finite epsilon here", "more noise, or a larger delta")
+    fields = {**question.budget, "epsilon": answer.value, **conversion_fields(guarantee, answer)}
+    return [result_of(bound, run, "epsilon", answer.value, **fields)]
+
+
+def delta_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
+    """Return the bound's delta at the epsilon asked."""
+    guarantee = guarantee_of(bound, run, question.orders)
+    if _mu_of(guarantee) == math.inf:
+        raise NotApplicable("gives no finite mu here", "more noise")
+    answer = guarantee.log_delta(safe_budget(bound, question)[0])
+    delta = exp_down(answer.value) if is_lower(bound) else exp_up(answer.value)
+    budget = {"epsilon": question.epsilon, "delta": delta, "log_delta": answer.value}
+    return [result_of(bound, run, "delta", delta, **budget, **conversion_fields(guarantee, answer))]
+
+
+def mu_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
+    """Return the bound's mu of Gaussian differential privacy."""
+    mu = _mu_of(guarantee_of(bound, run))
+    if mu is None:
+        raise NotApplicable("has no mu-GDP form", "give --delta, --epsilon or --order")
+    if math.isinf(mu):
+        raise NotApplicable("gives no finite mu here", "more noise")
+    return [result_of(bound, run, "mu", mu, mu=mu)]
+
+
+def rdp_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
+    """Return the bound's Renyi divergence at every order asked."""
+    guarantee = guarantee_of(bound, run)
+    rows = []
+    for order in question.orders:
+        # A typed order such as 1.000000001 is off by a unit in order - 1; the divergence increases with the order.
+        side = 1.0 if is_lower(bound) else math.inf
+        value = guarantee.rdp(order if is_short(order) else math.nextafter(order, side))
+        if math.isinf(value):
+            raise NotApplicable(f"gives no finite RDP at order {order:g}", "a lower order, or more noise")
+        rows.append(result_of(bound, run, "rdp", value, order=order, mu=_mu_of(guarantee)))
+    return rows

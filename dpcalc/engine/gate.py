@@ -1,0 +1,193 @@
+"""Gates: assertions such as ``epsilon<=1`` on the best guarantee of a case."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dpcalc.engine.search import DIRECTIONS
+from dpcalc.errors import GateRefused, SpecError
+from dpcalc.model.parameter import PARAMETERS
+from dpcalc.model.quantities import CHOSEN, RISKS, Quantity
+from dpcalc.model.source import Source
+from dpcalc.plain_enum import PlainEnum
+from dpcalc.report import Assertion, Case, Result
+
+
+class Sign(PlainEnum):
+    """How a quantity is compared with its limit."""
+
+    AT_MOST = "<="
+    AT_LEAST = ">="
+    EQUAL = "=="
+    BELOW = "<"
+    ABOVE = ">"
+
+
+_OPERATORS: dict[Sign, Callable[[float, float], bool]] = {
+    Sign.AT_MOST: operator.le,
+    Sign.AT_LEAST: operator.ge,
+    Sign.EQUAL: operator.eq,
+    Sign.BELOW: operator.lt,
+    Sign.ABOVE: operator.gt,
+}
+_UPPER, _LOWER = (Sign.AT_MOST, Sign.BELOW), (Sign.AT_LEAST, Sign.ABOVE)
+_BOUNDED_ABOVE = ("epsilon", "delta", "log_delta", "mu", "rdp", "excess_risk", "empirical_excess_risk")
+BOUND = "bound"
+QUANTITIES = (*_BOUNDED_ABOVE, BOUND, *DIRECTIONS)
+"""What an assertion may speak of."""
+
+
+class Gate(NamedTuple):
+    """A parsed assertion: ``name sign limit``."""
+
+    text: str
+    name: str
+    sign: Sign
+    limit: float | str
+    log_limit: float | None = None
+
+    @property
+    def at_most(self) -> bool:
+        """Whether the quantity is to stay below the limit."""
+        return self.sign in _UPPER
+
+
+def split(text: str) -> tuple[str, Sign, str]:
+    """Return the quantity, the sign and the right side of an assertion, e.g. ``("epsilon", "<=", "1")``.
+
+    Raises:
+        SpecError: there is no sign, or the quantity is none that can be promised so.
+    """
+    sign = next((sign for sign in Sign if sign in text), None)
+    if sign is None:
+        raise SpecError(f"{text!r} is not an assertion", "write, for example, 'epsilon<=1'")
+    name, _, limit = (part.strip() for part in text.partition(sign))
+    name = name.replace("-", "_")
+    if name not in QUANTITIES:
+        raise SpecError(f"{text!r}: cannot assert on {name!r}", f"one of {', '.join(QUANTITIES)}")
+    _refuse_sign(text, name, sign)
+    return name, sign, limit
+
+
+def _refuse_sign(text: str, name: str, sign: Sign) -> None:
+    """Raise SpecError where the quantity cannot be promised to be so."""
+    if name == BOUND and sign != Sign.EQUAL:
+        raise SpecError(f"{text!r}: bound takes == only", "write, for example, 'bound==iteration.pnsgd'")
+    if name in _BOUNDED_ABOVE and sign not in _UPPER:
+        raise SpecError(
+            f"{text!r}: {name} is reported as an upper bound, so only <= and < can be promised", f"write {name}<=..."
+        )
+    if name in DIRECTIONS and sign != Sign.EQUAL:
+        is_least = DIRECTIONS[name].more_is_private
+        meaning, allowed = ("enough", _UPPER) if is_least else ("allowed", _LOWER)
+        if sign not in allowed:
+            why = f"the answer for {name} says that much is {meaning}"
+            raise SpecError(
+                f"{text!r}: {why}, so only {allowed[0]} and {allowed[1]} can be promised",
+                f"write {name}{allowed[0]}...",
+            )
+
+
+def parse(text: str) -> Gate:
+    """Return the gate that ``text`` spells, e.g. ``epsilon<=1`` or ``bound==iteration.pnsgd``.
+
+    Raises:
+        SpecError: it does not parse, or asks an upper bound to be large.
+    """
+    from dpcalc.model.numbers import parse_log, parse_number
+
+    name, sign, limit = split(text)
+    if name == BOUND:
+        return Gate(text, name, sign, limit)
+    if name == Quantity.DELTA:
+        log_limit = parse_log(limit)
+        return Gate(text, name, sign, math.exp(log_limit) if log_limit < -700.0 else parse_number(limit), log_limit)
+    return Gate(text, name, sign, parse_number(limit))
+
+
+def judge(gate: Gate, case: Case) -> Assertion:
+    """Return the verdict of a gate on the best guarantee of a case (of every order); unrounded values are compared.
+
+    Raises:
+        GateRefused: the quantity was given, or no value of it could fail.
+        SpecError: the case reports no such quantity, or it is of another run than was described.
+    """
+    best = case.best
+    if best is None:
+        return Assertion(gate.text, False, "no guarantee", None)
+    chosen = [result for result in case.results if result.best]
+    if isinstance(gate.limit, str):
+        other = next((result.bound for result in chosen if result.bound != gate.limit), None)
+        return Assertion(gate.text, other is None, other or gate.limit, None)
+    if gate.name in RISKS:
+        chosen = [result for result in chosen if result.quantity == gate.name] or chosen
+    for result in chosen:
+        _refuse_another_run(result, case)
+    _refuse_vacuous(gate)
+    value = max(gated_quantity(result, gate.name, case) for result in chosen)
+    limit, compared = gate.limit, value
+    if gate.log_limit is not None and best.log_delta is not None and min(gate.log_limit, best.log_delta) < -690.0:
+        limit, compared = gate.log_limit, best.log_delta
+    slack = limit - compared if gate.at_most else compared - limit
+    return Assertion(gate.text, _OPERATORS[gate.sign](compared, limit), value, slack)
+
+
+def _refuse_another_run(result: Result, case: Case) -> None:
+    """Raise SpecError where a cost is of a run with other noise or steps than those given."""
+    if result.quantity not in RISKS:
+        return
+    ran = dict(result.details or {})
+    if result.epsilon is not None:
+        ran.setdefault("noise_std", None)  # chosen for the budget
+    other = [name for name in CHOSEN if name in ran and name in case.inputs and case.inputs[name][0] != ran[name]]
+    if other:
+        raise SpecError(
+            f"{result.bound} chooses {', '.join(other)} itself: no gate on it speaks of the run described",
+            f"leave out {', '.join(other)}; or ask another command what the run's epsilon is",
+        )
+
+
+def _refuse_vacuous(gate: Gate) -> None:
+    """Raise GateRefused where every probability keeps the limit."""
+    most = {"delta": 1.0, "log_delta": 0.0}.get(gate.name)
+    if most is not None and isinstance(gate.limit, float) and gate.limit >= most:
+        raise GateRefused(f"{gate.text!r} cannot fail: {gate.name} is never above {most:g}", "give a smaller limit")
+
+
+def gated_quantity(result: Result, name: str, case: Case) -> float:
+    """Return a quantity of a result that a gate may speak of.
+
+    Raises:
+        GateRefused: it was given, or follows from what was.
+        SpecError: the result reports no such quantity.
+    """
+    typed = {"log_delta": "delta"}.get(name, name)
+    if result.quantity not in (name, typed) and typed in case.inputs:
+        value, source = case.inputs[typed]
+        how = "follows from what is given" if source in (Source.DERIVED, Source.LOSS) else "is given"
+        raise GateRefused(
+            f"{typed} {how} ({value}): this query finds {result.quantity}", f"assert on {result.quantity} instead"
+        )
+    if name == Quantity.MU and result.quantity in DIRECTIONS:
+        raise GateRefused(
+            f"mu follows from the budget given: this query finds {result.quantity}",
+            f"assert on {result.quantity} instead",
+        )
+    return quantity(result, name)
+
+
+def quantity(result: Result, name: str) -> float:
+    """Return a quantity of a result.
+
+    Raises:
+        SpecError: it reports no such quantity.
+    """
+    is_field = name in Result._fields  # `index` is also a method of every tuple
+    value = result.value if result.quantity == name else getattr(result, name) if is_field else None
+    if value is None:
+        meaning = PARAMETERS[name].help if name in PARAMETERS else name
+        raise SpecError(f"this query reports no {name} ({meaning})", f"it reports {result.quantity}")
+    return float(value)

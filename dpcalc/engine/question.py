@@ -1,0 +1,166 @@
+"""What is asked of a run: which of epsilon, delta, the noise and the other parameters is sought."""
+
+from __future__ import annotations
+
+import math
+
+from dpcalc.engine.search import DIRECTIONS
+from dpcalc.errors import SpecError
+from dpcalc.model.choices import LossClass, Noise
+from dpcalc.model.run import NOISE_SCALES, Run
+from dpcalc.model.source import Source
+from dpcalc.named_tuple import NamedTuple
+from dpcalc.numerics.floats import UNIT
+
+
+class Question(NamedTuple):
+    """What is asked: of epsilon, delta and the run's noise, what is None is sought.
+
+    Attributes:
+        epsilon: the budget.
+        delta, log_delta: the budget as a double, and ln delta as typed, so that 1e-5000 is a number.
+        orders: restricts Renyi bounds to a list.
+        solve: names another parameter to solve for instead.
+        source: where epsilon and delta come from.
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+    log_delta: float | None = None
+    orders: tuple[float, ...] = ()
+    solve: str | None = None
+    source: Source = Source.ARGUMENT
+
+    @property
+    def safe_log_delta(self) -> float:
+        """ln delta a hair below what was asked, so that the rounding of a typed decimal cannot help."""
+        if self.log_delta is None:
+            raise SpecError("delta is needed here", "give --delta")
+        return self.log_delta - 2.0 * UNIT * (1.0 + abs(self.log_delta))
+
+    @property
+    def safe_epsilon(self) -> float:
+        """Epsilon a hair below what was asked."""
+        if self.epsilon is None:
+            raise SpecError("epsilon is needed here", "give --epsilon")
+        return math.nextafter(self.epsilon, 0.0)
+
+    @property
+    def budget(self) -> dict[str, float | None]:
+        """The budget as the fields of a result."""
+        return {"epsilon": self.epsilon, "delta": self.delta, "log_delta": self.log_delta}
+
+
+def check_question(question: Question) -> None:
+    """Refuse a budget or an order outside its domain.
+
+    Raises:
+        SpecError: one is.
+    """
+    if question.log_delta is not None and not question.log_delta < 0.0:
+        raise SpecError(f"delta is {question.delta!r}; it must be a number > 0 and < 1", "1e-6 is a usual choice")
+    if question.epsilon is not None and not 0.0 <= question.epsilon < math.inf:
+        raise SpecError(f"epsilon is {question.epsilon!r}; it must be a number >= 0", "1 is a usual choice")
+    if any(not order >= 1.0 for order in question.orders):
+        raise SpecError(f"order is {min(question.orders)!r}; it must be a number >= 1", "2 to 64 are usual")
+
+
+def unknown_of(run: Run, question: Question) -> str:
+    """Return what is sought: ``epsilon``, ``delta``, ``mu``, ``rdp`` or the name of a parameter.
+
+    Where epsilon is given as well as delta and the noise, epsilon is sought and the caller checks it.
+
+    Raises:
+        SpecError: the question is incomplete or over-determined.
+    """
+    has_epsilon, has_delta = question.epsilon is not None, question.log_delta is not None
+    noisy = run.algorithm.own_noise or any(run.value(name) is not None for name in (*NOISE_SCALES, "scale"))
+    if question.solve:
+        return _parameter_to_solve(run, question)
+    if noisy and has_delta:
+        return "epsilon"
+    if noisy and has_epsilon:
+        return "delta"
+    if has_epsilon and has_delta:
+        return "laplace_scale" if run.noise is Noise.LAPLACE else "noise_std"
+    if noisy:
+        return "rdp" if question.orders else "mu"
+    raise SpecError(
+        "two of epsilon, delta and the noise must be given; the third is solved for",
+        "for example --noise-std 2 --delta 1e-6, or --epsilon 1 --delta 1e-6",
+    )
+
+
+_BUDGET = frozenset({"epsilon", "delta"})
+_NEED_EQUAL_STEPS = frozenset({"index", "records"})
+_OF_A_CHAIN = ("noise_std", "laplace_scale", "diameter")
+"""What can be solved for where a run is known by the sequence of its steps."""
+
+
+def _parameter_to_solve(run: Run, question: Question) -> str:
+    name = str(question.solve).replace("-", "_")
+    _refuse_not_monotone(run, name)
+    if name in _BUDGET:
+        if getattr(question, name) is not None:
+            raise SpecError(f"{name} is given and also to be solved for", f"leave out --{name} or --solve")
+        return name
+    if name not in DIRECTIONS:
+        raise SpecError(f"cannot solve for {question.solve!r}", "one of epsilon, delta, " + ", ".join(DIRECTIONS))
+    if name in _NEED_EQUAL_STEPS and run.schedule is not None:
+        raise SpecError(
+            f"cannot solve for {name} with a schedule: privacy need not be monotone in it", "try values with --index"
+        )
+    if run.algorithm.chained and name not in _OF_A_CHAIN:
+        raise SpecError(f"{name} cannot be solved for here", "solve for one of " + ", ".join(_OF_A_CHAIN))
+    if name == "index" and run.records is None:
+        raise SpecError("solving for index needs the number of records", "give --records")
+    if question.epsilon is None or question.log_delta is None:
+        raise SpecError(f"solving for {name} needs both epsilon and delta", "give --epsilon and --delta")
+    if run.typed(name):
+        raise SpecError(f"{name} is given and also to be solved for", "leave out one of the two")
+    return name
+
+
+def _refuse_not_monotone(run: Run, name: str) -> None:
+    """Raise SpecError where privacy is not monotone in the parameter."""
+    reason = {
+        "diameter": _schedule_moves_noise,
+        "strong_convexity": _schedule_moves_noise,
+        "records": _records_not_monotone,
+        "step_size": _step_size_not_monotone,
+        "index": _index_not_monotone,
+    }.get(name)
+    if reason is not None and (why := reason(run)):
+        raise SpecError(f"cannot solve for {name}: {why}", f"sweep --{name.replace('_', '-')} instead")
+
+
+def _schedule_moves_noise(run: Run) -> str:
+    return "" if run.c1 is None else "the schedule's noise moves with it"
+
+
+def _records_not_monotone(run: Run) -> str:
+    placed, algorithm = run.typed("index"), run.algorithm
+    one_pass = algorithm.fixed_order and algorithm.one_pass
+    if run.c1 is not None and not algorithm.grows:
+        return "the noise is tuned to them, and delta is not monotone in them"
+    if algorithm.one_pass_by_default and not run.typed("steps"):
+        return "the number of steps moves with them (give --steps)"
+    if (run.batch_size or 1) != 1 and not (one_pass and placed):
+        return "a short last batch breaks the order" + (" (give --index)" if one_pass else "")
+    if algorithm.grows and not placed:
+        return "the record spoken of moves with them (give --index)"
+    return ""
+
+
+def _step_size_not_monotone(run: Run) -> str:
+    if run.c1 is not None or run.langevin_std is not None:
+        return "the noise moves with it"
+    if run.loss_class not in (None, LossClass.CONVEX_SMOOTH):
+        return "a longer step adds noise and spreads two points further apart"
+    return ""
+
+
+def _index_not_monotone(run: Run) -> str:
+    if run.algorithm.first_is_worst:
+        return "with a random stop the first record is the worst off, and later ones ever better"
+    return ""

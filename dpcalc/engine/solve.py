@@ -1,0 +1,289 @@
+"""Solving for a parameter of the run, bound by bound: the value that meets the budget on the safe side."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+
+from dpcalc.engine.evaluate import (
+    COARSE,
+    FINE,
+    ROUGH,
+    WIDE,
+    conversion_fields,
+    guarantee_of,
+    is_lower,
+    result_of,
+    safe_budget,
+)
+from dpcalc.engine.question import Question
+from dpcalc.engine.search import DIRECTIONS, Direction, extreme, extreme_integer, unbounded
+from dpcalc.errors import Infeasible, NotApplicable, SpecError
+from dpcalc.model.algorithm import Order
+from dpcalc.model.numbers import told_apart
+from dpcalc.model.quantities import Kind
+from dpcalc.model.run import Run
+from dpcalc.named_tuple import NamedTuple
+from dpcalc.notions.guarantee import Answer, Composition, Gdp, Guarantee, LowerBound, Profile, Rdp
+from dpcalc.notions.renyi import optimise
+from dpcalc.numerics.floats import UNIT, from_ordinal, ordinal
+from dpcalc.report import Result
+from dpcalc.theorems.record import Theorem
+
+Excess = Callable[[float], float]
+"""By how much a value of the unknown misses the budget; <= 0 where it meets it."""
+
+_STEEP = 100.0  # the search does not distinguish larger excesses of ln delta
+_NUDGES = 24
+_THROUGH = {
+    "lipschitz": "sensitivity",
+    "noise_std": "scale",
+    "laplace_scale": "scale",
+    "window": "index",
+    "epochs": "steps",
+}
+"""The parameter of a theorem through which another one acts."""
+_OF_THE_RECORDS = {"index": 0, "window": 1}
+"""Positions, and how many of the records they fall short of at most."""
+
+_LIMITED_BY_CURVATURE = frozenset({"step_size", "strong_convexity"})
+
+
+class _Problem(NamedTuple):
+    """A bound, and the parameter of the run that is to be such that the bound meets the budget."""
+
+    bound: Theorem
+    run: Run
+    question: Question
+    unknown: str
+
+    @property
+    def direction(self) -> Direction:
+        """How privacy moves with the unknown, and the range searched."""
+        return DIRECTIONS[self.unknown]
+
+    @property
+    def exact(self) -> bool:
+        """Whether a value found by the search needs no correction: a whole number does not."""
+        return self.direction.integer
+
+    @property
+    def width(self) -> int:
+        """How near to the solution a search over this bound ends, in representable numbers."""
+        if self.bound.slow:
+            return ROUGH if self.bound.unpromised(self.run) else COARSE
+        return 4 if self.bound.gives in (Gdp, Profile) else WIDE
+
+    def guarantee_at(self, value: float) -> Guarantee:
+        """Return what the bound proves for a value of the unknown."""
+        changed = self.run.replacing(**{self.unknown: int(value) if self.direction.integer else value})
+        return guarantee_of(self.bound, changed, self.question.orders)
+
+
+def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
+    """Return the value of the unknown with which the bound meets the budget.
+
+    Raises:
+        NotApplicable: the bound cannot be solved for this parameter.
+        Infeasible: no value meets the budget.
+    """
+    problem = _Problem(bound, run, question, unknown)
+    if unknown not in bound.parameters and _THROUGH.get(unknown) not in bound.parameters:
+        result = _independent(problem)
+        if result is not None:
+            return result
+    _refuse(problem)
+    epsilon, log_delta = safe_budget(bound, question)
+
+    @functools.cache
+    def excess(value: float) -> float:
+        return excess_of(problem.guarantee_at(value), epsilon, log_delta)
+
+    try:
+        value = _search(problem, excess)
+    except Infeasible as error:
+        raise _unreachable(problem, error) from None
+    if is_lower(bound) and not problem.exact:
+        value = _outside(problem, value, excess)
+    value, achieved, reached = _nudged(problem, value, epsilon, log_delta)
+    fields = conversion_fields(achieved, reached)
+    details = {**(fields.pop("details", None) or {}), "achieved": {"epsilon": reached.value}}
+    if unbounded(value, problem.direction):
+        details["any"] = True
+    return result_of(bound, run, unknown, value, **{**question.budget, **fields}, details=details)
+
+
+def _refuse(problem: _Problem) -> None:
+    bound = problem.bound
+    unmet = bound.unpromised(problem.run)
+    if problem.exact and bound.slow and unmet:
+        raise NotApplicable("demands what is not promised: " + "; ".join(unmet), "promise it")
+    if bound.kind == Kind.ASYMPTOTIC:
+        raise NotApplicable("is a limit, which nothing is solved with", "ask for epsilon or delta to see it")
+    if problem.unknown in bound.not_monotone_in:
+        raise NotApplicable(
+            f"is not known to be monotone in {problem.unknown}", f"try values of --{problem.unknown} in a sweep"
+        )
+
+
+def _nudged(problem: _Problem, value: float, epsilon: float, log_delta: float) -> tuple[float, Guarantee, Answer]:
+    """Return a value that meets the budget when asked again, what is proved for it, and the epsilon that it has.
+
+    A sum of many terms is monotone only to its rounding, so that the value found may miss the budget by a hair.
+    """
+    step = UNIT * (FINE if problem.bound.slow else 4.0) * (1.0 if problem.direction.more_is_private else -1.0)
+    achieved = problem.guarantee_at(value)
+    reached = achieved.epsilon(log_delta)
+    for power in range(0 if problem.exact or is_lower(problem.bound) else _NUDGES):
+        if reached.value <= epsilon:
+            break
+        value *= 1.0 + 4.0**power * step
+        achieved = problem.guarantee_at(value)
+        reached = achieved.epsilon(log_delta)
+    return value, achieved, reached
+
+
+def _independent(problem: _Problem) -> Result | None:
+    """Return the result of a bound that does not take the unknown: any value will do if the least private one does.
+
+    None where the unknown matters all the same, through something that follows from it.
+
+    Raises:
+        NotApplicable: the bound is no guarantee.
+        Infeasible: it misses the budget whatever the unknown is.
+    """
+    bound, run, question, unknown, direction = *problem, problem.direction
+    if direction.integer or not bound.guarantee or bound.unpromised(run):
+        raise NotApplicable(f"does not depend on {unknown}", f"solve for another parameter than {unknown}")
+    log_delta = question.safe_log_delta
+    value = direction.low if direction.more_is_private else direction.high
+    achieved = problem.guarantee_at(value)
+    reached = achieved.epsilon(log_delta)
+    if reached.value > question.safe_epsilon:
+        if problem.guarantee_at(_start(problem)).epsilon(log_delta).value < reached.value:
+            return None
+        asked, least = told_apart(question.epsilon or 0.0, reached.value)
+        raise Infeasible(
+            f"no {unknown} meets epsilon = {asked} at this delta: epsilon is {least} for any",
+            "allow a larger epsilon or delta, or more noise",
+            epsilon=reached.value,
+        )
+    fields = conversion_fields(achieved, reached)
+    details = {**(fields.pop("details", None) or {}), "achieved": {"epsilon": reached.value}, "any": True}
+    return result_of(bound, run, unknown, value, **{**question.budget, **fields}, details=details)
+
+
+def _unreachable(problem: _Problem, error: Infeasible) -> Infeasible:
+    """Return the refusal with the best epsilon that the parameter can reach."""
+    if error.reached is None:
+        return error
+    question, unknown = problem.question, problem.unknown
+    reached = problem.guarantee_at(error.reached).epsilon(question.safe_log_delta).value
+    asked, least = told_apart(question.epsilon or 0.0, reached)
+    return Infeasible(
+        f"no {unknown} meets epsilon = {asked} at this delta: at {unknown} = {error.reached:g} epsilon is {least}",
+        "allow a larger epsilon or delta, or more noise",
+        epsilon=reached,
+    )
+
+
+def _search(problem: _Problem, excess: Excess) -> float:
+    direction, unknown = problem.direction, problem.unknown
+    guess = _guess(problem)
+    if guess is not None:
+        return extreme(excess, direction, guess, COARSE, stride=1.5)
+    if direction.integer:
+        return _search_whole(problem, excess)
+    start = _start(problem)
+    if unknown in _LIMITED_BY_CURVATURE:
+        return extreme(excess, direction._replace(high=_longest(problem)), start)
+    return extreme(excess, direction, start, problem.width)
+
+
+def _search_whole(problem: _Problem, excess: Excess) -> int:
+    run, direction = problem.run, problem.direction
+    low, high = int(direction.low), int(direction.high)
+    if problem.unknown == "batch_size":
+        return _search_batch(problem, excess)
+    if problem.unknown in _OF_THE_RECORDS:
+        high = _records_of(problem) - _OF_THE_RECORDS[problem.unknown]
+    elif run.typed("index"):
+        low = run.index or low
+    return extreme_integer(excess, direction, low, high)
+
+
+def _records_of(problem: _Problem) -> int:
+    records = problem.run.records
+    if records is None:
+        raise SpecError(f"solving for {problem.unknown} needs the number of records", "give --records")
+    return records
+
+
+def _search_batch(problem: _Problem, excess: Excess) -> int:
+    """Return the least batch size that meets the budget among those that leave no short last batch."""
+    records = _records_of(problem)
+    low = [b for b in range(1, min(math.isqrt(records), 10**6) + 1) if records % b == 0]
+    sizes = sorted({*low, *(records // b for b in low)})
+    place = extreme_integer(lambda k: excess(sizes[k]), problem.direction, 0, len(sizes) - 1)
+    return sizes[place]
+
+
+def _guess(problem: _Problem) -> float | None:
+    """Return about the noise that sampled steps need, whose composition is costly; None where there is no guess."""
+    run, question = problem.run, problem.question
+    names = ("records", "batch_size", "steps", "lipschitz")
+    values = {name: value for name in names if (value := run.value(name)) is not None}
+    sampled = run.algorithm.order is Order.SAMPLE and len(values) == len(names)
+    if problem.unknown != "noise_std" or problem.bound.gives is not Composition or not sampled:
+        return None
+    from dpcalc.theorems.privacy.noisy_sgd import likely_noise_std
+
+    guess = likely_noise_std(**values, epsilon=question.safe_epsilon, log_delta=question.safe_log_delta)
+    return guess if 1e-100 < guess < 1e100 else None
+
+
+def _outside(problem: _Problem, value: float, excess: Excess) -> float:
+    """Return a value as near to a solution as the search ends, on the side where the budget is missed.
+
+    That is what a lower bound says: nothing short of it is enough. The solution itself is where the budget is met.
+
+    Raises:
+        NotApplicable: there is no such value in the range.
+    """
+    direction = problem.direction
+    toward = -1 if direction.more_is_private else 1
+    for doublings in range(8):
+        rank = ordinal(value) + toward * (problem.width << doublings)
+        if rank < ordinal(direction.low) or rank > ordinal(direction.high):
+            break
+        if excess(from_ordinal(rank)) > 0.0:
+            return from_ordinal(rank)
+    raise NotApplicable("rules out no value of the parameter here", "leave it")
+
+
+def _start(problem: _Problem) -> float:
+    """Return a value to start bracketing from."""
+    if problem.unknown in _LIMITED_BY_CURVATURE:
+        return min(1.0, _longest(problem))
+    return float(problem.run.sensitivity or 1.0)
+
+
+def _longest(problem: _Problem) -> float:
+    """Return the largest value worth trying: the smoothness, or the step size past which steps contract less."""
+    beta = problem.run.smoothness or 0.0
+    if problem.unknown == "strong_convexity":
+        return beta or 1.0
+    curvature = beta + (problem.run.strong_convexity or 0.0)
+    return 2.0 / curvature * (1.0 - 4.0 * UNIT) if curvature else problem.direction.high
+
+
+def excess_of(guarantee: Guarantee, epsilon: float, log_delta: float) -> float:
+    """Return a number that is <= 0 exactly when the guarantee implies (epsilon, delta)."""
+    if isinstance(guarantee, (Gdp, Profile, Composition, LowerBound)):
+        return min(_STEEP, max(-_STEEP, guarantee.log_delta(epsilon).value - log_delta))
+    if isinstance(guarantee, Rdp) and not guarantee.orders:
+        excess = optimise(guarantee.curve, log_delta, rough=True).epsilon - epsilon
+    else:
+        excess = guarantee.epsilon(log_delta).value - epsilon
+    return excess if math.isfinite(excess) else 1e300

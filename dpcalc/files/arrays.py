@@ -1,0 +1,149 @@
+"""Arrays from NPY and NPZ files, which may be forged: nothing is made before the file is known to hold it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import os
+import warnings
+import zipfile
+from collections.abc import Iterator
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.errors import DpcalcError, SpecError
+from dpcalc.files.limits import ARCHIVE_DIRECTORY, ARRAY_HEADER
+from dpcalc.files.place import FileError, Place
+
+_DEFLATED = 1032  # bytes that one byte of a deflated stream can unpack to, at most
+
+
+@contextlib.contextmanager
+def damaged_as(refusal: SpecError) -> Iterator[None]:
+    """Raise ``refusal`` for whatever a library's reader raises, which is many things on a damaged file.
+
+    What the system refuses, a lack of memory and our own errors stay what they are.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except (OSError, MemoryError, DpcalcError):
+        raise
+    except Exception:
+        raise refusal from None
+
+
+class Header(NamedTuple):
+    """What an array is said to be, and the place of its first value; so many bytes are there."""
+
+    shape: tuple[int, ...]
+    by_columns: bool
+    dtype: np.dtype[Any]
+    offset: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the values."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_header(stream: IO[bytes], room: int) -> Header:
+    """Return the header of an array, in a file or member of ``room`` bytes; the stream is left at the first value.
+
+    Raises:
+        ValueError: it is none, or of objects, or of more values than so many bytes can hold.
+    """
+    version = np.lib.format.read_magic(stream)
+    width, reader = (
+        (2, np.lib.format.read_array_header_1_0) if version == (1, 0) else (4, np.lib.format.read_array_header_2_0)
+    )
+    length = stream.read(width)
+    count = int.from_bytes(length, "little")
+    if count > ARRAY_HEADER:
+        raise ValueError(count)
+    try:
+        shape, by_columns, dtype = reader(io.BytesIO(length + stream.read(count)))
+    except (MemoryError, RecursionError):  # of brackets within brackets
+        raise ValueError(count) from None
+    header = Header(shape, by_columns, dtype, np.lib.format.MAGIC_LEN + width + count)
+    if dtype.hasobject or not dtype.itemsize or min(shape, default=0) < 0 or header.size > room - header.offset:
+        raise ValueError(shape)
+    return header
+
+
+def map_array(stream: IO[bytes]) -> NDArray[Any]:
+    """Return the array of an NPY file without reading its values.
+
+    Raises:
+        ValueError: as `read_header`.
+    """
+    header = read_header(stream, os.fstat(stream.fileno()).st_size)
+    order: Any = "F" if header.by_columns else "C"
+    if not header.size:
+        return np.empty(header.shape, header.dtype, order)
+    return np.memmap(stream, header.dtype, "r", header.offset, header.shape, order)
+
+
+def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
+    """Return the array of a member of an NPZ file.
+
+    Raises:
+        ValueError: as `read_header`, or the member ends early.
+    """
+    with archive.open(info) as stream:
+        header = read_header(stream, info.file_size)
+        raw = stream.read(header.size)
+    if len(raw) != header.size:
+        raise ValueError(header.size)
+    return np.frombuffer(raw, header.dtype).reshape(header.shape, order="F" if header.by_columns else "C")
+
+
+def open_archive(shown: str, stream: IO[bytes]) -> zipfile.ZipFile:
+    """Return an NPZ file whose members can hold as much as they claim.
+
+    Raises:
+        FileError: it does not end as numpy's archives do, its directory would not fit in memory, or a member claims
+            more than its bytes can unpack to.
+    """
+    size = os.fstat(stream.fileno()).st_size
+    if _directory(shown, stream, size) > ARCHIVE_DIRECTORY:
+        raise Place(shown).error("too many members", "save one array for each name")
+    try:
+        archive = zipfile.ZipFile(stream)
+    except (zipfile.BadZipFile, NotImplementedError, ValueError):
+        raise _no_archive(shown) from None
+    members = archive.infolist()
+    if sum(info.compress_size for info in members) > size or not all(map(_is_honest, members)):
+        raise Place(shown).error("a member claims more than it can hold", "save the file with numpy.savez")
+    return archive
+
+
+def _no_archive(shown: str) -> FileError:
+    return Place(shown).error("not a readable .npz file", "save it with numpy.savez")
+
+
+def _is_honest(info: zipfile.ZipInfo) -> bool:
+    if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return False
+    return info.file_size <= info.compress_size * (_DEFLATED if info.compress_type == zipfile.ZIP_DEFLATED else 1)
+
+
+def _directory(shown: str, stream: IO[bytes], size: int) -> int:
+    """Return the length of an archive's directory, read from the last bytes of the file.
+
+    Raises:
+        FileError: it does not end as numpy's archives do.
+    """
+    stream.seek(max(0, size - 98))
+    tail = stream.read(98)
+    stream.seek(0)
+    end = tail[-22:]  # signature, four short numbers, size and place of the directory, length of a comment
+    if not end.startswith(b"PK\x05\x06") or end[-2:] != b"\0\0":
+        raise _no_archive(shown)
+    if tail[-42:-22].startswith(b"PK\x06\x07"):  # of a large archive: the longer numbers stand before
+        return int.from_bytes(tail[-58:-50], "little") if tail.startswith(b"PK\x06\x06") else size
+    return int.from_bytes(end[12:16], "little")

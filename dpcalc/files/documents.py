@@ -1,0 +1,271 @@
+"""YAML, JSON and TOML as nodes: depth and number of values are bounded, and every value is the text that was typed.
+
+YAML is read from the parser's events, so that no tag runs, no alias multiplies, and ``1e-5``, ``1:30`` and ``no`` mean
+what they mean on the command line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dpcalc.errors import SpecError
+from dpcalc.files.limits import DOCUMENT_DEPTH, DOCUMENT_VALUES, TOML_LINE
+from dpcalc.files.nodes import KINDS, Field, Items, Node, Scalar, Table
+from dpcalc.files.place import FileError, Place, clipped
+
+# --- YAML -------------------------------------------------------------------------------------------------------------
+
+
+class Rules(NamedTuple):
+    """How a kind of YAML file is read.
+
+    Attributes:
+        foreign: whether it was written for another program: anchors and tags are then part of it (an alias is the node
+            it names, not a copy), a tagged value is marked, and no error quotes what it holds.
+        values: how many values and keys are read; None where the size of the file is limit enough.
+        items: how many values a list may have, or None.
+        anchor_hint: what to write instead of an anchor.
+        depth_hint: what to write instead of so many levels.
+    """
+
+    foreign: bool = False
+    values: int | None = DOCUMENT_VALUES
+    items: int | None = None
+    anchor_hint: str | None = None
+    depth_hint: str | None = None
+
+
+def parse_yaml(shown: str, raw: bytes, rules: Rules) -> Node | None:
+    """Return the one document of a YAML text, or None where there is none.
+
+    Args:
+        shown: the file's name, for messages.
+        raw: its bytes, UTF-8.
+        rules: what it may hold.
+
+    Raises:
+        FileError: it is not YAML, is too long or nested too deep, has a key twice, or something that is not read.
+    """
+    import yaml
+
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        column = error.start - raw.rfind(b"\n", 0, error.start)
+        raise Place(shown, line, column).error("not UTF-8", "save the file as UTF-8") from None
+    try:
+        return _Builder(shown, rules).build(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = Place(shown, mark.line + 1, mark.column + 1) if mark else Place(shown)
+        problem = str(getattr(error, "problem", None) or "a character it must not have")
+        what = "not valid YAML" if rules.foreign else f"not valid YAML: {problem}"
+        raise place.error(what, _syntax_hint(problem), discreet="not valid YAML") from None
+
+
+def _syntax_hint(problem: str) -> str:
+    if "\\t" in problem or "tab" in problem:
+        return "indent with spaces, not tabs"
+    return "put a text that has any of : # [ ] { } , & * ! | > % @ in quotes"
+
+
+class _Open(NamedTuple):
+    """A list or mapping being read; ``key`` holds a mapping's key that waits for its value."""
+
+    place: Place
+    anchor: str | None
+    fields: dict[str, Field] | None
+    items: list[Node]
+    key: list[Scalar]
+
+
+class _Builder:
+    """From events to one node, without recursion."""
+
+    def __init__(self, shown: str, rules: Rules) -> None:
+        self.shown, self.rules = shown, rules
+        self.stack: list[_Open] = []
+        self.anchors: dict[str, Node] = {}
+        self.root: Node | None = None
+        self.count = 0
+
+    def build(self, events: Any) -> Node | None:
+        import yaml
+
+        documents = 0
+        for event in events:
+            if isinstance(event, yaml.ScalarEvent):
+                # The tag "!" is how the parser says that a text was quoted.
+                tagged = bool(event.tag and event.tag != "!")
+                self._refuse_marks(event, tagged)
+                self._put(Scalar(self._place(event), event.value, event.style in (None, ""), tagged), event.anchor)
+            elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
+                self._refuse_marks(event, bool(event.tag))
+                self._open(event, {} if isinstance(event, yaml.MappingStartEvent) else None)
+            elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+                self._close()
+            elif isinstance(event, yaml.AliasEvent):
+                self._alias(event)
+            elif isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise self._place(event).error("a second document", "one file holds one document: remove the ---")
+        return self.root
+
+    def _place(self, event: Any) -> Place:
+        return Place(self.shown, event.start_mark.line + 1, event.start_mark.column + 1)
+
+    def _refuse_marks(self, event: Any, tagged: bool) -> None:
+        if self.rules.foreign:
+            return
+        if tagged:
+            raise self._place(event).error(
+                f"the tag {clipped(event.tag)}: tags are not read", "write the value alone",
+                discreet="a tag: tags are not read",
+            )  # fmt: skip
+        if event.anchor:
+            raise self._anchored(event)
+
+    def _anchored(self, event: Any) -> FileError:
+        return self._place(event).error("anchors and aliases are not read", self.rules.anchor_hint)
+
+    def _open(self, event: Any, fields: dict[str, Field] | None) -> None:
+        place = self._place(event)
+        if len(self.stack) >= DOCUMENT_DEPTH:
+            raise place.error(f"nested more than {DOCUMENT_DEPTH} deep", self.rules.depth_hint)
+        if self._awaits_key():
+            raise place.error("a key that is not plain text", "write name: value")
+        self.stack.append(_Open(place, event.anchor, fields, [], []))
+
+    def _close(self) -> None:
+        done = self.stack.pop()
+        closed: Node = Items(done.place, tuple(done.items)) if done.fields is None else Table(done.place, done.fields)
+        self._put(closed, done.anchor)
+
+    def _alias(self, event: Any) -> None:
+        if not self.rules.foreign:
+            raise self._anchored(event)
+        if event.anchor not in self.anchors:
+            raise self._place(event).error("an alias names nothing before it")
+        self._put(self.anchors[event.anchor], None)
+
+    def _awaits_key(self) -> bool:
+        return bool(self.stack) and self.stack[-1].fields is not None and not self.stack[-1].key
+
+    def _put(self, node: Node, anchor: str | None) -> None:
+        self.count += 1
+        if self.rules.values is not None and self.count > self.rules.values:
+            raise _too_many(node.place, self.rules.values)
+        if anchor:
+            self.anchors[anchor] = node
+        if not self.stack:
+            self.root = node
+            return
+        inside = self.stack[-1]
+        if inside.fields is None:
+            if len(inside.items) == self.rules.items:
+                raise inside.place.error(f"a list of more than {self.rules.items} values", "use fewer")
+            inside.items.append(node)
+        elif not inside.key:
+            inside.key.append(self._key(node, inside.fields))
+        else:
+            key = inside.key.pop()
+            inside.fields[key.text] = Field(key.place, node, self.rules.foreign and key.plain and key.text == "<<")
+
+    def _key(self, node: Node, fields: dict[str, Field]) -> Scalar:
+        if not isinstance(node, Scalar):
+            raise node.place.error(f"a key is {KINDS[type(node)]}", "write name: value")
+        if node.text in fields:
+            twice = f"is there twice, first in line {fields[node.text].place.line}"
+            what = "a key" if self.rules.foreign else clipped(node.text)
+            raise node.place.error(f"{what} {twice}", "keep one", discreet=f"a key {twice}")
+        return node
+
+
+def _too_many(place: Place, values: int) -> FileError:
+    return place.error(f"more than {values} values", "write fewer, or split the file")
+
+
+# --- JSON and TOML, which have no places ------------------------------------------------------------------------------
+
+_LONG_KEY = re.compile(  # one pass without backtracking: parts of a dotted key, the dots between them
+    rb"""(?<![\w-])(?>(?:[\w-]++|"(?:\\.|[^"\\\n])*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){%d}""" % DOCUMENT_DEPTH
+)
+
+
+class _Literal(str):
+    """A number as it was typed."""
+
+    __slots__ = ()
+
+
+def parse_json(path: str, raw: bytes) -> Node:
+    """Return a JSON text as a node; no error quotes what it holds.
+
+    Raises:
+        SpecError: it is not JSON, is too long or nested too deep, or has a name twice in a mapping.
+    """
+    import json
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            raise SpecError(f"{path}: a mapping has a name twice", "keep one")
+        return fields
+
+    try:
+        value = json.loads(
+            raw, object_pairs_hook=unique, parse_float=_Literal, parse_int=_Literal, parse_constant=_Literal
+        )
+    except json.JSONDecodeError as error:
+        raise SpecError(f"{path}:{error.lineno}:{error.colno}: not JSON", "check the file") from None
+    except ValueError:
+        raise SpecError(f"{path} is not JSON", "save the file as UTF-8") from None
+    return _node(value, Place(path))
+
+
+def parse_toml(path: str, raw: bytes) -> Node:
+    """Return a TOML text as a node; no error quotes what it holds.
+
+    Raises:
+        SpecError: it is not TOML, is too long or nested too deep, or has a line or a key that is too long.
+    """
+    import tomllib
+
+    if max(map(len, raw.splitlines()), default=0) > TOML_LINE:
+        raise SpecError(f"{path}: a line is longer than {TOML_LINE} bytes", "break the line")
+    if long := _LONG_KEY.search(raw):
+        line = raw.count(b"\n", 0, long.start()) + 1
+        raise SpecError(f"{path}:{line}: a key has more than {DOCUMENT_DEPTH} parts", "shorten the key")
+    try:
+        value = tomllib.loads(raw.decode("utf-8"), parse_float=_Literal)
+    except ValueError as error:
+        at = re.search(r"at line (\d+), column (\d+)\)$", str(error))  # what stands before it quotes the file
+        raise SpecError(f"{path}{f':{at[1]}:{at[2]}' if at else ''}: not TOML", "check the file") from None
+    return _node(value, Place(path))
+
+
+def _node(value: Any, place: Place) -> Node:
+    """Return a value of JSON or TOML as a node."""
+    return _bounded_node(value, place, DOCUMENT_DEPTH, iter(range(DOCUMENT_VALUES)))
+
+
+def _bounded_node(value: Any, place: Place, room: int, budget: Iterator[int]) -> Node:
+    if room < 0:
+        raise SpecError(f"{place.file} is nested more than {DOCUMENT_DEPTH} deep")
+    if next(budget, None) is None:
+        raise _too_many(place, DOCUMENT_VALUES)
+    if isinstance(value, Mapping):
+        fields = {str(name): Field(place, _bounded_node(v, place, room - 1, budget)) for name, v in value.items()}
+        return Table(place, fields)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return Items(place, tuple(_bounded_node(v, place, room - 1, budget) for v in value))
+    if value is None or isinstance(value, bool):
+        return Scalar(place, "null" if value is None else str(value).lower())
+    try:
+        return Scalar(place, str(value), not isinstance(value, str) or isinstance(value, _Literal))
+    except ValueError:  # a whole number of more digits than are written out
+        raise SpecError(f"{place.file}: a number is too long", "shorten it") from None

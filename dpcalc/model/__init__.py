@@ -1,0 +1,1 @@
+"""What is run and asked: parameters, algorithms, losses, schedules, typed and frozen."""

@@ -1,0 +1,357 @@
+"""The algorithms, one record each: what is run and released, what describes a run, and how it is carried out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpcalc.model.choices import Adjacency, LastBatch, Permutation
+from dpcalc.named_tuple import NamedTuple
+from dpcalc.plain_enum import PlainEnum
+
+
+class Order(PlainEnum):
+    """How the records of a step are chosen."""
+
+    FIXED = "fixed"
+    ROTATION = "rotation"
+    SHUFFLE = "shuffle"  # afresh in every pass
+    SHUFFLE_ONCE = "shuffle-once"
+    SAMPLE = "sample"  # fresh uniform batches without replacement
+    DRAW = "draw"  # single records with replacement
+    FULL = "full"
+    UNKNOWN = "unknown"  # nothing is said of it: a chain of steps, or passes known by their guarantee
+
+
+class Length(PlainEnum):
+    """What the number of steps follows from."""
+
+    ONE_PASS = "one pass"
+    PASSES = "epochs"
+    STEPS = "steps"
+    STREAM = "stream"
+    UNKNOWN = "unknown"
+
+
+class Release(PlainEnum):
+    """What leaves the run."""
+
+    LAST = "last"
+    PASS = "pass"
+    STEP = "step"
+    AVERAGE = "average"
+
+
+class Algorithm(NamedTuple):
+    """What is run and what is released.
+
+    Attributes:
+        name: as in ``--algorithm``; with ``-released`` where an iterate is released after every epoch.
+        gloss: what is run and released, in a line.
+        order, length, release: how records are chosen, what ends the run, and what leaves it.
+        parameters: the parameters that describe a run of it.
+        families: the families of theorems on privacy that speak of it.
+        defaults: parameters that a run has where they are not given.
+        indexed: whether a record has a position to speak of.
+        first_is_worst: whether the first position is the worst one; else the last is.
+        stops: whether the run ends after a uniformly random number of steps.
+        skips: whether a uniformly random prefix of the records is skipped.
+        single: whether a step takes one record.
+        local: whether a record's privacy depends on no other record.
+        own_noise: whether the noise follows from other parameters than its scale.
+        tuned: whether the noise may follow from the schedule of Sordello et al.
+        noisy_output: whether the noise is added to what is released, and to no step.
+        executed: whether it can be carried out on data.
+        synonyms: what papers and other programs call it. A hint names the algorithm to who types one.
+        base: the name without what is released.
+    """
+
+    name: str
+    gloss: str
+    order: Order
+    length: Length
+    release: Release = Release.LAST
+    parameters: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
+    defaults: dict[str, Any] = {}  # noqa: RUF012
+    indexed: bool = True
+    first_is_worst: bool = False
+    stops: bool = False
+    skips: bool = False
+    single: bool = False
+    local: bool = False
+    own_noise: bool = False
+    tuned: bool = False
+    noisy_output: bool = False
+    executed: bool = True
+    synonyms: tuple[str, ...] = ()
+
+    @property
+    def base(self) -> str:
+        """The name without what is released."""
+        return self.name.removesuffix(_RELEASED)
+
+    @property
+    def fixed_order(self) -> bool:
+        """Whether passes of batches come in one order, in which a short last one is divided by its own size."""
+        whole = not (self.stops or self.skips or self.single or self.release is Release.STEP)
+        return whole and self.order is Order.FIXED
+
+    @property
+    def one_pass_by_default(self) -> bool:
+        """Whether a run of no stated length takes as many steps as there are records."""
+        return self.release is Release.AVERAGE
+
+    @property
+    def full_batch(self) -> bool:
+        """Whether every step uses all records."""
+        return self.order is Order.FULL
+
+    @property
+    def one_pass(self) -> bool:
+        """Whether every record is used once."""
+        return self.length is Length.ONE_PASS
+
+    @property
+    def grows(self) -> bool:
+        """Whether the records are a stream that grows."""
+        return self.length is Length.STREAM
+
+    @property
+    def chained(self) -> bool:
+        """Whether no more is known than the sequence of its steps."""
+        return self.length is Length.UNKNOWN
+
+    def worst_index(self, records: int) -> int:
+        """Return the position of the record that is worst off where all steps are alike.
+
+        Noise accumulates after a record's step, so it is the last one; a random stop may never reach that.
+        """
+        return 1 if self.first_is_worst else records
+
+
+_RELEASED = "-released"
+_PLAIN = {"batch_size": 1, "adjacency": Adjacency.REPLACE_ONE}
+_CURVED = {**_PLAIN, "strong_convexity": 0.0}
+_SHUFFLED = {**_CURVED, "last_batch": LastBatch.OWN, "permutation": Permutation.PUBLIC}
+
+CATALOGUE = (
+    "loss", "feature_bound", "label_bound", "power", "huber_threshold", "tube", "radius", "regularisation",
+)  # fmt: skip
+"""What names a loss of a linear model, and what its constants depend on."""
+
+HOLDER = ("holder_exponent", "holder_constant", "gradient_at_zero", "loss_at_zero")
+"""The constants of a loss that need not be smooth."""
+
+_LOSS = ("lipschitz", "loss_class", "smoothness", "strong_convexity", "displacement", "diameter", *CATALOGUE)
+_NOISE = ("noise_std", "laplace_scale", "noise", "dimension")
+_MESSAGE = (
+    "records", "index", "batch_size", "lipschitz", "smoothness", "strong_convexity", "step_size", "noise_std",
+    "diameter", "adjacency", *CATALOGUE,
+)  # fmt: skip
+_ONE_PASS = ("records", "index", "batch_size", *_LOSS, "step_size", *_NOISE, "adjacency")
+_RANDOM_PASS = (
+    "records", "batch_size", "last_batch", "permutation", *_LOSS, "step_size", *_NOISE, "c1", "c2", "adjacency",
+)  # fmt: skip
+_STREAM = (
+    "records", "index", "window", *_LOSS, "step_size", "noise", "dimension", "c1", "c2", "decay_exponent",
+    "noise_multiplier", "adjacency",
+)  # fmt: skip
+_PASSES = (
+    "release", "records", "epochs", "steps", "index", "batch_size", "last_batch", "permutation", *_LOSS, "step_size",
+    *_NOISE, "langevin_std", "epoch_epsilon", "epoch_delta", "adjacency",
+)  # fmt: skip
+_SAMPLED = (
+    "records", "epochs", "steps", "batch_size", "lipschitz", *HOLDER, "strong_convexity", *CATALOGUE, "step_size",
+    "noise_std", "adjacency",
+)  # fmt: skip
+_CHAIN = (
+    "steps", "index", "shift", "contraction", "step_size", "noise_std", "laplace_scale", "start_distance", "diameter",
+)  # fmt: skip
+
+ALGORITHMS: dict[str, Algorithm] = {
+    a.name: a
+    for a in (
+        Algorithm(
+            "pnsgd",
+            "one pass of projected noisy SGD in the given order; the last iterate is released",
+            Order.FIXED, Length.ONE_PASS, Release.LAST, _ONE_PASS,
+            ("iteration", "scheduled", "contraction", "stepwise", "linear"), defaults=_CURVED,
+            synonyms=("sgd", "psgd", "one-pass", "noisy-sgd-one-pass"),
+        ),
+        Algorithm(
+            "skip",
+            "as pnsgd, after skipping a uniformly random prefix of at most half the records",
+            Order.FIXED, Length.ONE_PASS, Release.LAST, _MESSAGE, ("iteration", "linear"),
+            defaults=_PLAIN, skips=True, single=True, synonyms=("random-start",),
+        ),
+        Algorithm(
+            "stop",
+            "as pnsgd, stopped after a uniformly random number of steps",
+            Order.FIXED, Length.ONE_PASS, Release.LAST, _ONE_PASS, ("iteration", "contraction", "stepwise", "linear"),
+            defaults=_PLAIN, first_is_worst=True, stops=True, single=True,
+            synonyms=("random-stop", "random-stopping"),
+        ),
+        Algorithm(
+            "local",
+            "one record's noisy gradient message; order and iterates may be public",
+            Order.FIXED, Length.ONE_PASS, Release.STEP, _MESSAGE, ("iteration", "linear"),
+            defaults=_PLAIN, local=True, synonyms=("ldp", "local-dp"),
+        ),
+        Algorithm(
+            "shuffled",
+            "one pass of projected noisy SGD in a uniformly random order; the last iterate is released",
+            Order.SHUFFLE, Length.ONE_PASS, Release.LAST, _RANDOM_PASS,
+            ("shuffle", "hidden_position", "stepwise", "linear"), defaults=_SHUFFLED, indexed=False, tuned=True,
+            synonyms=("random-order", "without-replacement"),
+        ),
+        Algorithm(
+            "rotation",
+            "one pass from a uniformly random record on, in cyclic order; the last iterate is released",
+            Order.ROTATION, Length.ONE_PASS, Release.LAST, _RANDOM_PASS, ("shuffle", "stepwise", "linear"),
+            defaults=_SHUFFLED, indexed=False, tuned=True, synonyms=("random-rotation",),
+        ),
+        Algorithm(
+            "shuffled-stop",
+            "one pass in a uniformly random order, stopped after a uniformly random number of steps",
+            Order.SHUFFLE, Length.ONE_PASS, Release.LAST, _RANDOM_PASS, ("shuffle", "linear"),
+            defaults=_SHUFFLED, indexed=False, stops=True, single=True, tuned=True,
+        ),
+        Algorithm(
+            "online",
+            "one pass over a growing stream, each record's noise below the last; the latest iterate is released once",
+            Order.FIXED, Length.STREAM, Release.LAST, _STREAM, ("online",),
+            defaults={"adjacency": Adjacency.REPLACE_ONE, "strong_convexity": 0.0, "noise_multiplier": 1.0},
+            single=True, own_noise=True, synonyms=("stream", "streaming"),
+        ),
+        Algorithm(
+            "cyclic",
+            "several passes in one fixed order; the last iterate is released",
+            Order.FIXED, Length.PASSES, Release.LAST, _PASSES, ("multi_epoch", "linear"),
+            defaults=_CURVED, synonyms=("incremental", "multi-epoch"),
+        ),
+        Algorithm(
+            "shuffle-once",
+            "several passes in one uniformly random order; the last iterate is released",
+            Order.SHUFFLE_ONCE, Length.PASSES, Release.LAST, _PASSES, ("shuffled_epochs", "linear"),
+            defaults=_SHUFFLED, indexed=False, synonyms=("single-shuffle",),
+        ),
+        Algorithm(
+            "rotation-epochs",
+            "several passes in cyclic order, all from one uniformly random record on; the last iterate is released",
+            Order.ROTATION, Length.PASSES, Release.LAST, _PASSES, ("shuffled_epochs", "linear"),
+            defaults=_SHUFFLED, indexed=False, synonyms=("random-cyclic-shift", "cyclic-random-start"),
+        ),
+        Algorithm(
+            "shuffled-epochs",
+            "several passes, each in a fresh uniformly random order; the last iterate is released",
+            Order.SHUFFLE, Length.PASSES, Release.LAST, _PASSES, ("shuffled_epochs", "linear"),
+            defaults=_SHUFFLED, indexed=False, synonyms=("random-reshuffling", "reshuffle"),
+        ),
+        Algorithm(
+            "noisy-sgd",
+            "steps on fresh uniform batches drawn without replacement; the last iterate is released",
+            Order.SAMPLE, Length.STEPS, Release.LAST, _PASSES, ("noisy_sgd", "linear"),
+            defaults=_CURVED, indexed=False, synonyms=("dp-sgd", "dpsgd", "subsampled", "subsampled-gaussian"),
+        ),
+        Algorithm(
+            "noisy-gd",
+            "steps on the mean gradient of all records; the last iterate is released",
+            Order.FULL, Length.STEPS, Release.LAST, _PASSES, ("noisy_gd", "linear"),
+            defaults=_CURVED, indexed=False, synonyms=("gd", "dp-gd", "full-batch", "langevin", "lmc"),
+        ),
+        Algorithm(
+            "cyclic-released",
+            "several passes in one fixed order; the iterate after every pass is released",
+            Order.FIXED, Length.PASSES, Release.PASS, _PASSES, ("released", "linear"),
+            defaults=_CURVED,
+        ),
+        Algorithm(
+            "shuffle-once-released",
+            "several passes in one uniformly random order; the iterate after every pass is released",
+            Order.SHUFFLE_ONCE, Length.PASSES, Release.PASS, _PASSES, ("released", "linear"),
+            defaults=_SHUFFLED, indexed=False,
+        ),
+        Algorithm(
+            "rotation-epochs-released",
+            "several passes in cyclic order, all from one uniformly random record on; the iterate after every pass is "
+            "released",
+            Order.ROTATION, Length.PASSES, Release.PASS, _PASSES, ("released", "linear"),
+            defaults=_SHUFFLED, indexed=False,
+        ),
+        Algorithm(
+            "shuffled-epochs-released",
+            "several passes, each in a fresh uniformly random order; the iterate after every pass is released",
+            Order.SHUFFLE, Length.PASSES, Release.PASS, _PASSES, ("released", "linear"),
+            defaults=_SHUFFLED, indexed=False,
+        ),
+        Algorithm(
+            "noisy-sgd-released",
+            "steps on fresh uniform batches drawn without replacement; every iterate is released",
+            Order.SAMPLE, Length.STEPS, Release.STEP, _PASSES, ("noisy_sgd", "linear"),
+            defaults=_CURVED, indexed=False,
+        ),
+        Algorithm(
+            "noisy-gd-released",
+            "steps on the mean gradient of all records; every iterate is released",
+            Order.FULL, Length.STEPS, Release.STEP, _PASSES, ("noisy_gd", "linear"),
+            defaults=_CURVED, indexed=False,
+        ),
+        Algorithm(
+            "repeated",
+            "passes of which no more is known than the (epsilon, delta) of one; everything each gives is released",
+            Order.UNKNOWN, Length.PASSES, Release.PASS, _PASSES, ("released",),
+            defaults={"adjacency": Adjacency.REPLACE_ONE, "epoch_delta": 0.0}, own_noise=True, executed=False,
+            synonyms=("composition",),
+        ),
+        Algorithm(
+            "dp-sgd-output",
+            "steps on single records drawn with replacement, without noise; their average plus noise is released",
+            Order.DRAW, Length.STEPS, Release.AVERAGE, _SAMPLED, ("dp_sgd",),
+            defaults=_CURVED, indexed=False, single=True, noisy_output=True, synonyms=("output-perturbation",),
+        ),
+        Algorithm(
+            "dp-sgd-gradient",
+            "steps on fresh uniform batches, with noise; every iterate may be released, and the average is",
+            Order.SAMPLE, Length.STEPS, Release.AVERAGE, _SAMPLED, ("dp_sgd",),
+            defaults=_CURVED, indexed=False, synonyms=("gradient-perturbation",),
+        ),
+        Algorithm(
+            "chain",
+            "any sequence of noisy Lipschitz steps, described step by step; the last iterate is released",
+            Order.UNKNOWN, Length.UNKNOWN, Release.LAST, _CHAIN, ("shifted",),
+            defaults={"start_distance": 0.0}, executed=False,
+        ),
+    )
+}  # fmt: skip
+"""Every algorithm by its name."""
+
+NAMED = tuple(name for name, algorithm in ALGORITHMS.items() if name == algorithm.base and not algorithm.chained)
+"""The algorithms that ``--algorithm`` may name."""
+
+ANY = Algorithm("any", "whichever has a bound on its risk", Order.UNKNOWN, Length.UNKNOWN, executed=False)
+"""What is run where a question is about several."""
+
+
+def in_one_random_order(release: Release) -> tuple[str, ...]:
+    """Return the algorithms of several passes in which a record's place is uniform, and the same in every pass.
+
+    What is true of every such run is a theorem about all of them, whatever the law of the other records' places.
+    """
+    orders = (Order.SHUFFLE_ONCE, Order.ROTATION)
+    several = (a for a in ALGORITHMS.values() if a.length is Length.PASSES)
+    return tuple(a.name for a in several if a.order in orders and a.release is release)
+
+
+def released(name: str) -> str:
+    """Return the name of an algorithm that releases the iterate after every epoch; the same where it does anyway."""
+    return name if ALGORITHMS[name].release in (Release.PASS, Release.STEP) else name + _RELEASED
+
+
+def algorithm_meant_by(word: str) -> str:
+    """Return the name of the algorithm that papers and other programs call so; the empty string if there is none.
+
+    >>> algorithm_meant_by("DP-SGD")
+    'noisy-sgd'
+    """
+    typed = word.strip().lower().replace("_", "-")
+    return next((name for name in NAMED if typed in ALGORITHMS[name].synonyms), "")

@@ -1,0 +1,65 @@
+"""The words that a parameter may be. Each member is the word itself, as it is typed and as JSON has it.
+
+`dpcalc.model.run.describe` makes members of the words that are given, so that a run has no others. Formulas that are
+also called by themselves compare with ``==``, which takes the plain word for the member.
+"""
+
+from __future__ import annotations
+
+from dpcalc.plain_enum import PlainEnum
+
+
+class Adjacency(PlainEnum):
+    """What neighbouring data sets differ in."""
+
+    REPLACE_ONE = "replace-one"
+    NULL_RECORD = "null-record"
+
+
+class Noise(PlainEnum):
+    """The law of the noise in every coordinate."""
+
+    GAUSSIAN = "gaussian"
+    LAPLACE = "laplace"
+
+
+class Permutation(PlainEnum):
+    """Whether the random order may become public."""
+
+    PUBLIC = "public"
+    SECRET = "secret"
+
+
+class LastBatch(PlainEnum):
+    """What becomes of a last batch that is shorter than the others."""
+
+    OWN = "own"  # its sum is divided by its own size
+    NOMINAL = "nominal"  # by the size of the others
+    DROP = "drop"
+
+
+class LossClass(PlainEnum):
+    """What is known of every loss."""
+
+    CONVEX_SMOOTH = "convex-smooth"
+    CONVEX = "convex"
+    SMOOTH = "smooth"
+    LIPSCHITZ = "lipschitz"
+
+
+class Releases(PlainEnum):
+    """What a command is told that is released."""
+
+    LAST = "last"
+    EPOCH = "epoch"
+
+
+class LossName(PlainEnum):
+    """A loss of a linear model; `dpcalc.model.loss` has a class for each."""
+
+    HINGE = "hinge"
+    ABSOLUTE = "absolute"
+    INSENSITIVE = "insensitive"
+    LOGISTIC = "logistic"
+    HUBER = "huber"
+    SQUARES = "squares"

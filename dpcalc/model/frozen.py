@@ -1,0 +1,67 @@
+"""Frozen classes whose fields are their annotations: what a frozen dataclass does, without its cost at start-up.
+
+An object is made with keywords alone; a field with a default may be left out. A subclass adds fields behind those of
+its base, and moves there the ones that it declares again. A property that is worked out once is a
+`functools.cached_property`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self, dataclass_transform
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Frozen:
+    """Base of the frozen classes.
+
+    Attributes:
+        fields: the names of the fields, in order of declaration, those of the base first.
+        optional: the fields that have a default.
+    """
+
+    fields: ClassVar[tuple[str, ...]] = ()
+    optional: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls) -> None:
+        own = [
+            name
+            for name, kind in cls.__dict__.get("__annotations__", {}).items()  # noqa: RUF063 (inspect is slow to load)
+            if not (name.startswith("_") or str(kind).startswith("ClassVar"))
+        ]
+        cls.fields = (*(name for name in cls.fields if name not in own), *own)
+        cls.optional = frozenset(name for name in cls.fields if hasattr(cls, name))
+
+    def __init__(self, **given: Any) -> None:
+        store = self.__dict__
+        for name in self.fields:
+            if name in given:
+                store[name] = given.pop(name)
+            elif name not in self.optional:
+                raise TypeError(f"{type(self).__name__} needs {name}")
+        if given:
+            raise TypeError(f"{type(self).__name__} has no {', '.join(given)}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be deleted")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(getattr(self, name) for name in self.fields)))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.fields if name in self.__dict__)
+        return f"{type(self).__name__}({shown})"
+
+    def changed(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed."""
+        known = {name: self.__dict__[name] for name in self.fields if name in self.__dict__}
+        return type(self)(**{**known, **changes})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return name -> value of every field."""
+        return {name: getattr(self, name) for name in self.fields}

@@ -1,0 +1,325 @@
+"""The parameters, one record each: what the command line, recipes, Python, the reports and the docs say of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from dpcalc.errors import SpecError
+from dpcalc.model.algorithm import NAMED, algorithm_meant_by
+from dpcalc.model.choices import Adjacency, LastBatch, LossClass, LossName, Noise, Permutation, Releases
+from dpcalc.named_tuple import NamedTuple
+from dpcalc.plain_enum import PlainEnum
+
+MAX_RECORDS = 10**15
+
+
+class Parameter(NamedTuple):
+    """A parameter that a person can set.
+
+    Attributes:
+        name: as in Python, recipes and JSON.
+        symbol: the letter that the papers use.
+        help: what it is, in a line.
+        aliases: short flags.
+        unit: what it counts or is measured in; empty for a pure number or a word.
+        integer: whether only whole numbers are allowed.
+        choices: the words that are allowed, where it is no number.
+        low, high: the ends of its domain; they are themselves allowed unless ``open_ends`` has them.
+        open_ends: ``low``, ``high``, ``both`` or ``none``.
+        synonyms: what other programs and papers call it. A hint names the parameter to who types one.
+    """
+
+    name: str
+    symbol: str
+    help: str
+    aliases: tuple[str, ...] = ()
+    unit: str = ""
+    integer: bool = False
+    choices: tuple[str, ...] = ()
+    low: float = 0.0
+    high: float = math.inf
+    open_ends: str = "both"
+    synonyms: tuple[str, ...] = ()
+
+    @property
+    def flag(self) -> str:
+        """The long flag."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def low_is_open(self) -> bool:
+        """Whether the lower end is itself not allowed."""
+        return self.open_ends in ("both", "low")
+
+    @property
+    def high_is_open(self) -> bool:
+        """Whether the upper end is itself not allowed."""
+        return self.open_ends in ("both", "high")
+
+    @property
+    def domain(self) -> str:
+        """The allowed values, for messages."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        if self.integer:
+            return f"a whole number from {self.low:.0f} to {self.high:g}"
+        left = ">" if self.low_is_open else ">="
+        if math.isinf(self.high):
+            return f"a number {left} {self.low:g}"
+        return f"a number {left} {self.low:g} and {'<' if self.high_is_open else '<='} {self.high:g}"
+
+    def allows(self, value: float) -> bool:
+        """Return whether a number lies in the domain."""
+        above = value > self.low if self.low_is_open else value >= self.low
+        below = value < self.high if self.high_is_open else value <= self.high
+        return above and below
+
+
+def _count(
+    name: str, symbol: str, help: str, *aliases: str, unit: str = "", low: int = 1, synonyms: tuple[str, ...] = ()
+) -> Parameter:
+    return Parameter(
+        name, symbol, help, aliases, unit, integer=True, low=low, high=MAX_RECORDS, open_ends="none", synonyms=synonyms
+    )
+
+
+_WORDS: dict[str, type[PlainEnum]] = {
+    "adjacency": Adjacency,
+    "noise": Noise,
+    "permutation": Permutation,
+    "last_batch": LastBatch,
+    "loss_class": LossClass,
+    "release": Releases,
+}
+"""The parameters whose words have a type."""
+
+PARAMETERS: dict[str, Parameter] = {
+    p.name: p
+    for p in (
+        Parameter("algorithm", "", "what is run and released", choices=NAMED, synonyms=("mechanism", "method")),
+        Parameter(
+            "adjacency", "",
+            "what neighbouring data sets differ in: one record replaced by another, or by a null record "
+            "(zero gradient)",
+            choices=tuple(Adjacency), synonyms=("neighboring_relation", "neighbouring_relation"),
+        ),
+        _count(
+            "records", "n", "number of records; one pass uses each once", "-n", unit="records",
+            synonyms=("sample_size", "dataset_size", "num_examples", "number_of_examples", "n_samples"),
+        ),
+        _count("index", "i", "1-based position of the differing record (default: the worst one)", "-i"),
+        _count(
+            "batch_size", "b", "records per step; their mean gradient is used", unit="records",
+            synonyms=("lot_size", "batch", "minibatch_size", "expected_batch_size"),
+        ),
+        _count(
+            "steps", "T", "number of steps", unit="steps",
+            synonyms=("iterations", "num_steps", "max_iter", "num_updates"),
+        ),
+        _count("epochs", "E", "number of passes over the records", unit="passes", synonyms=("num_epochs", "passes")),
+        Parameter(
+            "epoch_epsilon", "", "epsilon of one pass, of an algorithm known by its (epsilon, delta) alone",
+            open_ends="high",
+        ),
+        Parameter("epoch_delta", "", "delta of one pass, 0 for pure privacy", high=1.0, open_ends="high"),
+        Parameter(
+            "release", "", "what is released: the last iterate alone, or the iterate after every epoch",
+            choices=tuple(Releases),
+        ),
+        Parameter(
+            "lipschitz", "L", "Lipschitz constant of the loss in the parameter", ("-L",), "gradient units",
+            synonyms=("clip", "clipping_norm", "max_grad_norm", "l2_norm_clip", "l2_clip_norm"),
+        ),
+        Parameter(
+            "holder_exponent", "alpha",
+            "exponent of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w, v: 1 where smooth, 0 where Lipschitz",
+            high=1.0, open_ends="none",
+        ),
+        Parameter(
+            "holder_constant", "L", "constant of |grad l(w) - grad l(v)| <= L |w - v|^alpha, for all w and v",
+            unit="gradient units per parameter unit^alpha",
+        ),
+        Parameter(
+            "gradient_at_zero", "M", "bound on the gradient of every record's loss at w = 0", unit="gradient units",
+            open_ends="high",
+        ),
+        Parameter(
+            "loss_at_zero", "M0", "bound on every record's loss at w = 0; losses are >= 0", unit="loss units",
+            open_ends="high",
+        ),
+        Parameter(
+            "radius", "R", "radius of a ball around 0 that holds the constraint set; 0 lies in the set", ("-R",),
+            "parameter units",
+        ),
+        Parameter(
+            "failure_probability", "gamma", "probability with which a bound on the risk may fail", high=1.0
+        ),
+        Parameter(
+            "smoothness", "beta", "Lipschitz constant of the gradient of the loss",
+            unit="gradient units per parameter unit", open_ends="high", synonyms=("beta", "gradient_lipschitz"),
+        ),
+        Parameter(
+            "strong_convexity", "m", "strong convexity of the loss; 0 when merely convex",
+            unit="gradient units per parameter unit", open_ends="high", synonyms=("convexity",),
+        ),
+        Parameter(
+            "step_size", "eta", "step size of w - eta (gradient + Z)", ("--eta",),
+            "parameter units per gradient unit", synonyms=("lr", "learning_rate", "stepsize"),
+        ),
+        Parameter(
+            "noise_std", "sigma", "standard deviation per coordinate of the Gaussian Z", ("--sigma",),
+            "gradient units", synonyms=("noise_multiplier", "noise_scale", "stddev", "std"),
+        ),
+        Parameter(
+            "langevin_std", "", "sigma of w - eta gradient + sqrt(2 eta) sigma N(0, 1), in place of noise_std",
+            synonyms=("temperature",),
+        ),
+        Parameter("laplace_scale", "v", "scale of the Laplace Z (one dimension)", unit="gradient units"),
+        Parameter("noise", "", "kind of noise, where its scale is derived or solved for", choices=tuple(Noise)),
+        Parameter("diameter", "D", "diameter of the constraint set", ("-D",), "parameter units"),
+        _count(
+            "dimension", "d", "dimension of the parameter, for Laplace noise and for risks (default 1)",
+            unit="coordinates", synonyms=("num_features", "n_features", "num_parameters"),
+        ),
+        Parameter(
+            "loss_class", "",
+            "what is known of every loss; lipschitz (a bounded gradient only) covers clipping. "
+            "Default: convex-smooth if a smoothness is given, else lipschitz",
+            choices=tuple(LossClass),
+        ),
+        Parameter(
+            "displacement", "M",
+            "how far apart a gradient step leaves two points, over the diameter; for Laplace noise in the 1-norm "
+            "(default: derived from the loss class)",
+            open_ends="high",
+        ),
+        Parameter(
+            "last_batch", "", "a short last batch: divided by its own size, by the nominal one, or dropped",
+            choices=tuple(LastBatch), synonyms=("drop_last",),
+        ),
+        Parameter(
+            "permutation", "", "whether the random order and its seed stay secret for ever",
+            choices=tuple(Permutation),
+        ),
+        Parameter("c1", "C1", "constant of the noise schedule"),
+        Parameter("c2", "C2", "constant of the noise schedule", low=-math.inf),
+        Parameter("decay_exponent", "alpha", "exponent of the noise schedule of a stream", high=64.0, open_ends="low"),
+        _count(
+            "window", "w", "speak of all records that at least so many others follow", "-w", unit="records", low=0
+        ),
+        Parameter("noise_multiplier", "", "factor on every noise scale of the schedule"),
+        _count("tasks", "k", "number of losses trained on the same records", unit="losses"),
+        _count(
+            "public_records", "m", "how many of the records need no privacy; they come last", unit="records", low=0
+        ),
+        Parameter("loss", "", "a loss of a linear model, from which its constants follow", choices=tuple(LossName)),
+        Parameter(
+            "feature_bound", "B", "largest norm of a feature vector", unit="feature units",
+            synonyms=("data_norm", "feature_norm"),
+        ),
+        Parameter(
+            "label_bound", "Y", "largest size of a label (hinge and logistic: labels are +1 and -1)",
+            unit="label units", open_ends="high",
+        ),
+        Parameter(
+            "power", "q", "power of the hinge, absolute and insensitive losses", low=1.0, high=2.0, open_ends="none"
+        ),
+        Parameter(
+            "huber_threshold", "kappa", "size of a residual past which the huber loss is linear", unit="label units"
+        ),
+        Parameter(
+            "tube", "tau", "size of a residual up to which the insensitive loss is 0", unit="label units",
+            open_ends="high",
+        ),
+        Parameter(
+            "regularisation", "lambda", "weight of the regulariser (lambda/2) |w|^2",
+            unit="gradient units per parameter unit", open_ends="high",
+            synonyms=("regularization", "weight_decay", "l2", "l2_regularizer"),
+        ),
+        Parameter(
+            "epsilon", "epsilon", "privacy loss bound", ("-e",), open_ends="high", synonyms=("target_epsilon", "eps"),
+        ),
+        Parameter("delta", "delta", "probability of exceeding epsilon", ("-d",), high=1.0, synonyms=("target_delta",)),
+        Parameter(
+            "order", "alpha", "order of Renyi divergence", low=1.0, open_ends="none",
+            synonyms=("alphas", "rdp_order", "renyi_order"),
+        ),
+        Parameter(
+            "shift", "s", "distance the two runs' maps can be apart in a step", unit="parameter units",
+            open_ends="high",
+        ),
+        Parameter("contraction", "c", "Lipschitz factor of a step's map", open_ends="high"),
+        Parameter(
+            "start_distance", "z0", "distance of the two starting points", unit="parameter units", open_ends="high"
+        ),
+    )
+}  # fmt: skip
+"""Every parameter by its name."""
+
+_CONVERSIONS = {
+    "noise_multiplier": "noise_std = noise multiplier x clipping norm / batch size",
+    "clip": "clipped gradients are of loss class lipschitz",
+    "max_grad_norm": "clipped gradients are of loss class lipschitz",
+    "l2_norm_clip": "clipped gradients are of loss class lipschitz",
+}
+"""What to know beside the parameter that a synonym stands for."""
+
+
+def meant_by(word: str, taken: Iterable[str]) -> str:
+    """Return the name of the parameter that a person means by a word: one of those taken, else the empty string.
+
+    A word is a flag or a name with or without hyphens, a short flag, or what another program calls the parameter.
+
+    >>> meant_by("--max-grad-norm", ["records", "lipschitz"])
+    'lipschitz'
+    """
+    bare = word.lstrip("-")
+    typed = bare.replace("-", "_").lower()
+    for parameter in map(PARAMETERS.get, taken):
+        if parameter and (typed in parameter.synonyms or bare in (alias.lstrip("-") for alias in parameter.aliases)):
+            return parameter.name
+    return ""
+
+
+def conversion(word: str) -> str:
+    """Return how the parameter that is meant by a synonym follows from it, in brackets; empty where it is the same."""
+    text = _CONVERSIONS.get(word.lstrip("-").replace("-", "_").lower())
+    return f" ({text})" if text else ""
+
+
+def check(name: str, value: float | int | str) -> float | int | str:
+    """Return ``value`` if it lies in the domain of the parameter ``name``, a word as a member of its type.
+
+    Raises:
+        SpecError: it does not, or is not a number where one is needed.
+    """
+    parameter = PARAMETERS[name]
+    if parameter.choices:
+        return _word(parameter, value)
+    return _number(parameter, value)
+
+
+def _word(parameter: Parameter, value: float | int | str) -> float | int | str:
+    if value not in parameter.choices:
+        import difflib
+
+        close = difflib.get_close_matches(str(value), parameter.choices, n=1)
+        meant = algorithm_meant_by(str(value)) if parameter.choices is NAMED else ""
+        near = [meant] if meant else close
+        hint = f"did you mean {near[0]}?" if near else f"see {parameter.flag}"
+        raise SpecError(f"{parameter.name} is {value!r}; it must be {parameter.domain}", hint)
+    return _WORDS[parameter.name](value) if parameter.name in _WORDS else value
+
+
+def _number(parameter: Parameter, value: float | int | str) -> float | int:
+    refusal, flag = f"it must be {parameter.domain}", parameter.flag
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise SpecError(f"{parameter.name} is {value!r}; {refusal}", f"write {flag} as a plain number")
+    if isinstance(value, int) and abs(value) > 10**300:
+        raise SpecError(f"{parameter.name} has more than 300 digits; {refusal}", "check the unit")
+    if parameter.integer and value != int(value if math.isfinite(value) else 0):
+        raise SpecError(f"{parameter.name} is {value!r}; {refusal}")
+    if not parameter.allows(value):
+        raise SpecError(f"{parameter.name} is {value!r}; {refusal}", f"see {flag}")
+    return int(value) if parameter.integer else float(value)

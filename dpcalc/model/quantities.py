@@ -1,0 +1,47 @@
+"""What is reported beside parameters."""
+
+from __future__ import annotations
+
+from dpcalc.plain_enum import PlainEnum
+
+
+class Quantity(PlainEnum):
+    """What a result may be of, beside a parameter that is solved for."""
+
+    EPSILON = "epsilon"
+    DELTA = "delta"
+    MU = "mu"
+    RDP = "rdp"
+    EXCESS_RISK = "excess_risk"
+    EMPIRICAL_EXCESS_RISK = "empirical_excess_risk"
+    SMOOTHING_ERROR = "smoothing_error"
+
+
+class Kind(PlainEnum):
+    """What may be said with a number."""
+
+    UPPER = "upper"
+    EXACT = "exact"
+    LOWER = "lower"  # nothing can beat it
+    ASYMPTOTIC = "asymptotic"
+    PUBLISHED = "published"  # what a paper prints, kept for comparison where it is wrong or superseded
+    CONDITIONAL = "conditional"  # its theorem needs a promise that the described run does not make
+
+    @property
+    def guarantee(self) -> bool:
+        """Whether the number may be promised, gated and solved with, and be the best."""
+        return self in (Kind.UPPER, Kind.EXACT)
+
+
+RISKS: dict[str, str] = {
+    Quantity.EXCESS_RISK: "excess risk",
+    Quantity.EMPIRICAL_EXCESS_RISK: "empirical excess risk",
+    Quantity.SMOOTHING_ERROR: "risk added by smoothing",
+}
+"""What a cost may be of, and what that is called."""
+
+CHOSEN = ("noise_std", "step_size", "steps")
+"""What a cost may choose itself."""
+
+RAN = (*CHOSEN, "failure_probability")
+"""What the run behind a cost is described by."""

@@ -1,0 +1,363 @@
+"""The description of a run: an algorithm and its parameters, validated, with where each value came from."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dpcalc.errors import SpecError
+from dpcalc.model import loss_class as loss
+from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length
+from dpcalc.model.choices import Adjacency, LastBatch, LossClass, Noise, Permutation
+from dpcalc.model.frozen import Frozen
+from dpcalc.model.numbers import plain
+from dpcalc.model.parameter import PARAMETERS, check
+from dpcalc.model.source import Source
+from dpcalc.numerics.floats import down, up
+
+if TYPE_CHECKING:
+    from dpcalc.model.chain import Chain
+
+NOISE_SCALES = {"noise_std": Noise.GAUSSIAN, "laplace_scale": Noise.LAPLACE}
+"""The kind of noise that each scale parameter speaks of."""
+
+
+class Run(Frozen):
+    """A described run; `describe` makes one, checks it and fills in what follows.
+
+    A parameter that is not known is None. ``sources`` says where each of the others came from.
+    """
+
+    algorithm: Algorithm
+    sources: Mapping[str, Source] = {}
+
+    adjacency: Adjacency | None = None
+    records: int | None = None
+    index: int | None = None
+    window: int | None = None
+    batch_size: int | None = None
+    last_batch: LastBatch | None = None
+    steps: int | None = None
+    epochs: int | None = None
+    permutation: Permutation | None = None
+    public_records: int | None = None
+    tasks: int | None = None
+    epoch_epsilon: float | None = None
+    epoch_delta: float | None = None
+
+    lipschitz: float | None = None
+    sensitivity: float | None = None
+    loss_class: LossClass | None = None
+    smoothness: float | None = None
+    strong_convexity: float | None = None
+    holder_exponent: float | None = None
+    holder_constant: float | None = None
+    gradient_at_zero: float | None = None
+    loss_at_zero: float | None = None
+    loss_range: float | None = None
+    loss: str | None = None
+    feature_bound: float | None = None
+    label_bound: float | None = None
+    power: float | None = None
+    huber_threshold: float | None = None
+    tube: float | None = None
+    regularisation: float | None = None
+
+    diameter: float | None = None
+    radius: float | None = None
+    displacement: float | None = None
+    dimension: int | None = None
+    failure_probability: float | None = None
+
+    step_size: float | None = None
+    noise: Noise | None = None
+    scale: float | None = None
+    noise_std: float | None = None
+    laplace_scale: float | None = None
+    langevin_std: float | None = None
+    c1: float | None = None
+    c2: float | None = None
+    decay_exponent: float | None = None
+    noise_multiplier: float | None = None
+
+    epsilon: float | None = None  # the budget, where a cost in risk depends on it
+    log_delta: float | None = None
+
+    schedule: Chain | None = None
+    shift: float | None = None
+    contraction: float | None = None
+    start_distance: float | None = None
+
+    @functools.cached_property
+    def values(self) -> Mapping[str, Any]:
+        """The parameters that are known, name -> value, in the order in which they were given or derived."""
+        names = [*self.sources, *(name for name in PARAMETER_FIELDS if name not in self.sources)]
+        return {name: value for name in names if (value := self.value(name)) is not None}
+
+    def value(self, name: str) -> Any:
+        """Return the value of a parameter by its name; None where it is not known or is no parameter of a run."""
+        return self.__dict__.get(name) if name in PARAMETER_FIELDS else None
+
+    def source(self, name: str) -> Source | None:
+        """Return where a value came from; None where it is not known."""
+        return self.sources.get(name)
+
+    def typed(self, name: str) -> bool:
+        """Return whether a person gave this parameter."""
+        source = self.sources.get(name)
+        return source is not None and source.typed
+
+    def replacing(self, **changes: Any) -> Run:
+        """Return the run with some values changed; what follows from them is derived again."""
+        kept = ("schedule",) if "steps" in changes else ("schedule", "epochs")
+        given = {k: v for k, v in self.values.items() if self.sources[k].given or k in kept}
+        sources = {k: v for k, v in self.sources.items() if k in given}
+        given.update(changes)
+        sources.update(dict.fromkeys(changes, Source.ARGUMENT))
+        return describe(self.algorithm.name, given, sources)
+
+
+PARAMETER_FIELDS = tuple(name for name in Run.fields if name not in ("algorithm", "sources"))
+"""The fields of a run that are parameters."""
+
+
+class Description:
+    """What is said of a run: the value of each parameter, and where it came from. None says nothing."""
+
+    def __init__(self, values: Mapping[str, Any] = {}, sources: Mapping[str, Source] = {}) -> None:
+        self.values = {name: value for name, value in values.items() if value is not None}
+        self.sources = {name: sources.get(name, Source.ARGUMENT) for name in self.values}
+
+    def put(self, name: str, value: Any, source: Source) -> None:
+        """Set a parameter."""
+        self.values[name], self.sources[name] = value, source
+
+    def take(self, name: str, default: Any = None) -> Any:
+        """Remove a parameter and return its value."""
+        self.sources.pop(name, None)
+        return self.values.pop(name, default)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the value of a parameter, or the default."""
+        return self.values.get(name, default)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values)
+
+
+def describe(algorithm: str, given: Mapping[str, Any], sources: Mapping[str, Source] | None = None) -> Run:
+    """Return the described run: every given value checked, defaults and the worst index filled in.
+
+    Args:
+        algorithm: a key of `ALGORITHMS`.
+        given: parameter name -> value; None means not given. A ``schedule`` passes unchecked.
+        sources: parameter name -> source; `Source.ARGUMENT` where absent.
+
+    Raises:
+        SpecError: a value is outside its domain, or the index is past the last record.
+    """
+    if algorithm not in ALGORITHMS:
+        raise SpecError(f"algorithm is {algorithm!r}; it must be one of {', '.join(ALGORITHMS)}")
+    record, draft = ALGORITHMS[algorithm], Description(given, sources or {})
+    for name, value in draft.values.items():
+        draft.values[name] = check(name, value) if name in PARAMETERS else value
+    _fill_in(record, draft)
+    for name in ("sensitivity", "diameter"):
+        if draft.sources.get(name) is Source.DERIVED and math.isinf(draft[name]):
+            raise SpecError(f"the {name} would be larger than any number", "use other units")
+    return Run(algorithm=record, sources=draft.sources, **draft.values)
+
+
+def _fill_in(record: Algorithm, draft: Description) -> None:
+    """Fill in what is not given: defaults, the worst index, the number of steps, what follows of loss and noise."""
+    for name, value in record.defaults.items():
+        if name not in draft:
+            draft.put(name, value, Source.DEFAULT)
+    _refuse_contradictions(draft)
+    if record.local and "records" not in draft:
+        draft.put("records", 1, Source.DEFAULT)  # a message depends on no other record
+    if record.fixed_order:
+        _refuse_last_batch(draft)
+    if record.indexed:
+        _fill_index(record, draft)
+    if record.length is Length.STEPS:
+        _fill_steps(record, draft)
+    if "lipschitz" in draft:
+        twice = draft["adjacency"] is Adjacency.REPLACE_ONE
+        draft.put("sensitivity", draft["lipschitz"] * (2.0 if twice else 1.0), Source.DERIVED)
+    if record.length is not Length.UNKNOWN:
+        _derive_loss(draft)
+        _derive_noise(record, draft)
+
+
+def _refuse_contradictions(draft: Description) -> None:
+    if draft.get("strong_convexity", 0.0) > draft.get("smoothness", math.inf):
+        raise SpecError(
+            f"strong convexity {plain(draft['strong_convexity'])} exceeds smoothness {plain(draft['smoothness'])}",
+            "a loss cannot curve more than its smoothness",
+        )
+    if draft.get("regularisation") and draft.get("adjacency") is Adjacency.NULL_RECORD:
+        raise SpecError(
+            "with a regulariser the gradient of a null record is not zero", "leave out --adjacency null-record"
+        )
+
+
+def _derive_loss(draft: Description) -> None:
+    """Fill in the loss class, and the displacement factor that follows from it on a bounded domain."""
+    if "loss_class" not in draft:
+        draft.put("loss_class", loss.default_class(draft.get("smoothness")), Source.DERIVED)
+    if "radius" in draft and "diameter" not in draft:
+        draft.put("diameter", 2.0 * draft["radius"], Source.DERIVED)
+    if "displacement" in draft or "diameter" not in draft or "step_size" not in draft:
+        return
+    constants = {name: draft[name] for name in ("lipschitz", "smoothness", "strong_convexity") if name in draft}
+    weight = draft.get("regularisation", 0.0)
+    if weight and "lipschitz" in constants and draft["step_size"] * weight > 1.0 - 1e-12:
+        # A step this long turns the regulariser's part around: what counts is the bound on the whole gradient.
+        del constants["lipschitz"]
+        if "radius" in draft:
+            constants["lipschitz"] = up(draft["lipschitz"] + up(weight * draft["radius"]), 4.0)
+    factor = loss.displacement(
+        loss_class=draft["loss_class"], step_size=draft["step_size"], diameter=draft["diameter"], **constants
+    )
+    if factor is not None:
+        draft.put("displacement", factor, Source.DERIVED)
+
+
+def _derive_noise(algorithm: Algorithm, draft: Description) -> None:
+    """Fill in the kind of noise and its scale, from either flag or from a schedule tuned to the number of records.
+
+    Raises:
+        SpecError: two scales are given, or a scale and another kind of noise.
+    """
+    if "langevin_std" in draft:
+        _langevin_noise(draft)
+    scales = [name for name in NOISE_SCALES if name in draft]
+    if len(scales) > 1:
+        raise SpecError("both noise_std and laplace_scale are given", "give one of the two")
+    kind = NOISE_SCALES[scales[0]] if scales else draft.get("noise", Noise.GAUSSIAN)
+    if draft.get("noise", kind) is not kind:
+        raise SpecError(f"noise is {draft['noise']} and {scales[0]} is given", "leave out --noise")
+    if "noise" not in draft:
+        draft.put("noise", kind, Source.DERIVED)
+    if scales:
+        if "c1" in draft:
+            raise SpecError(f"{scales[0]} is given and also follows from c1 and c2", "keep one of the two")
+        draft.put("scale", draft[scales[0]], Source.DERIVED)
+    elif algorithm.tuned and "c1" in draft:
+        _tuned_noise(draft)
+    if kind is Noise.LAPLACE and draft.get("dimension", 1) > 1 and draft.sources.get("displacement") is Source.DERIVED:
+        # What the table bounds is a Euclidean distance; the noise acts on the 1-norm.
+        draft.put("displacement", up(draft["displacement"] * draft["dimension"] ** 0.5, 4.0), Source.DERIVED)
+
+
+def _tuned_noise(draft: Description) -> None:
+    """Fill in the scale of the n-dependent schedule (Sordello et al., Theorems 3 and 4)."""
+    from dpcalc.model.noise import scale
+
+    needed = ("c2", "records", "step_size", "diameter", "displacement")
+    missing = [name for name in needed if name not in draft]
+    if missing:
+        flags = ", ".join(PARAMETERS[name].flag for name in missing)
+        raise SpecError(f"the noise schedule needs {', '.join(missing)}", f"give {flags}")
+    if draft["batch_size"] != 1:
+        raise SpecError("the noise schedule is for batches of one record", "leave out --batch-size")
+    tuned = scale(
+        draft["noise"], log_x=math.log(draft["records"]), c1=draft["c1"], c2=draft["c2"],
+        displacement=draft["displacement"], diameter=draft["diameter"], step_size=draft["step_size"],
+    )  # fmt: skip
+    draft.put("scale", down(tuned, 4.0), Source.DERIVED)
+
+
+def _langevin_noise(draft: Description) -> None:
+    """Fill in noise_std from the noise of Langevin diffusion: eta noise_std = sqrt(2 eta) langevin_std.
+
+    Raises:
+        SpecError: noise_std is given as well, or the step size is not.
+    """
+    if "noise_std" in draft:
+        raise SpecError("both noise_std and langevin_std are given", "give one of the two")
+    if "step_size" not in draft:
+        raise SpecError("langevin_std needs the step size", "give --step-size")
+    from dpcalc.model.noise import langevin_noise_std
+
+    noise_std = langevin_noise_std(langevin_std=draft["langevin_std"], step_size=draft["step_size"])
+    draft.put("noise_std", check("noise_std", noise_std), Source.DERIVED)
+
+
+def _fill_steps(algorithm: Algorithm, draft: Description) -> None:
+    """Fill in the batch of a full-batch step, and the number of steps from that of epochs.
+
+    Raises:
+        SpecError: both numbers are given, or the batch is larger than the records.
+    """
+    records = draft.get("records")
+    if algorithm.full_batch:
+        if draft.sources["batch_size"] is not Source.DEFAULT:
+            raise SpecError("a full-batch step uses all records", "leave out --batch-size, or use noisy-sgd")
+        draft.take("batch_size")
+    elif records is not None and draft["batch_size"] > records:
+        raise SpecError(f"batch size {draft['batch_size']} exceeds the {records} records", "use a smaller one")
+    if "epochs" not in draft:
+        if algorithm.one_pass_by_default and "steps" not in draft and records is not None:
+            draft.put("steps", records, Source.DEFAULT)
+        return
+    if "steps" in draft:
+        raise SpecError("both steps and epochs are given", "give one of the two")
+    if records is not None:
+        each = 1 if algorithm.full_batch else -(-records // draft["batch_size"])
+        draft.put("steps", draft["epochs"] * each, Source.DERIVED)
+
+
+def _refuse_last_batch(draft: Description) -> None:
+    """Raise SpecError where a short last batch is not divided by its own size: a dropped one leaves a step less of
+    noise, and one divided by the nominal size contracts less, than the bounds for a fixed order take for granted.
+    """
+    records, size, last = draft.get("records"), draft["batch_size"], draft.get("last_batch", LastBatch.OWN)
+    if records is None or last is LastBatch.OWN or not records % size:
+        return
+    if last is LastBatch.DROP and records > size:
+        whole = records - records % size
+        raise SpecError(
+            f"the {records % size} records of a short last batch are dropped in every pass of a fixed order",
+            f"they tell nothing: describe the others, with --records {whole}",
+        )
+    if last is LastBatch.NOMINAL:
+        raise SpecError(
+            "in a fixed order a short last batch is divided by its own size",
+            "leave out --last-batch: no bound for it is known here",
+        )
+
+
+def _fill_index(algorithm: Algorithm, draft: Description) -> None:
+    records = draft.get("records")
+    if records is None:
+        return
+    if "window" in draft:
+        _index_of_window(draft)
+    if "schedule" in draft and "index" not in draft:
+        return  # which is worst depends on the steps and on the question
+    if "index" not in draft:
+        draft.put("index", algorithm.worst_index(records), Source.WORST_CASE)
+    elif draft["index"] > records:
+        raise SpecError(
+            f"index {draft['index']} is past the last record {records}", f"use --index between 1 and {records}"
+        )
+
+
+def _index_of_window(draft: Description) -> None:
+    """Fill in the youngest record that at least ``window`` others follow: the worst off of them all."""
+    window, records = draft["window"], draft["records"]
+    if "index" in draft:
+        raise SpecError("both index and window are given", "give one of the two")
+    if window >= records:
+        raise SpecError(f"no record is followed by {window} others: there are {records}", f"use --window < {records}")
+    draft.put("index", records - window, Source.WORST_CASE)

@@ -1,0 +1,255 @@
+"""What is worth knowing beside an answer, as data: what would change it and by how much, what was left out, and why.
+
+The engine, ``certify``, ``recipes`` and ``training`` make these records. `dpcalc.render.notes` alone puts them into
+words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from dpcalc.model.frozen import Frozen
+from dpcalc.model.quantities import Quantity
+
+if TYPE_CHECKING:
+    from dpcalc.report import Result
+
+
+class Note(Frozen):
+    """Base of the notes. ``kind`` is the note's name in JSON; a field that does not apply is None."""
+
+    kind: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields that apply, as JSON types."""
+        return {name: value for name, value in self.to_dict().items() if value is not None}
+
+
+def value_of(result: Result) -> dict[str, Any]:
+    """Return the fields of a note that hold the value of a result; ``log_delta`` is None unless that is a delta."""
+    log_delta = result.log_delta if result.quantity == Quantity.DELTA else None
+    return {"quantity": result.quantity, "value": result.value, "log_delta": log_delta}
+
+
+# --- what would change the answer ------------------------------------------------------------------------------------
+
+
+class Alternative(Note):
+    """The best answer to the same question about another run, or under a promise that was not made.
+
+    Attributes:
+        changes: the parameters of the other run that differ, and their values there.
+        promise: what would have to be promised.
+        quantity, value, bound: the answer and its bound; a guarantee is rounded to the safe side.
+        log_delta: ln delta, where the quantity is delta.
+        any: True where every value of the quantity, a parameter that was solved for, meets the budget.
+    """
+
+    changes: Mapping[str, Any] | None = None
+    promise: tuple[str, ...] | None = None
+    quantity: str
+    value: float
+    log_delta: float | None = None
+    any: bool | None = None
+    bound: str
+
+    @classmethod
+    def of(cls, result: Result, **more: Any) -> Self:
+        """Return the note whose answer is ``result``."""
+        return cls(**value_of(result), any=(result.details or {}).get("any"), bound=result.bound, **more)
+
+
+class OtherIndex(Alternative):
+    """The answer for a record at another position; the described run is that of the last one."""
+
+    kind: str = "other_index"
+
+
+class OtherOrder(Alternative):
+    """The answer for the same passes with the records in another order."""
+
+    kind: str = "other_order"
+
+
+class PromiseNotMade(Alternative):
+    """A smaller value that a bound gives under a promise."""
+
+    kind: str = "promise_not_made"
+
+
+class Improvement(Alternative):
+    """The answer where more is known of the run, or can be arranged: the weakest change that is worth it."""
+
+    kind: str = "improvement"
+
+
+class ShortLastBatch(Alternative):
+    """The answer where the short last batch, of ``size`` records, is dropped: it weighs each of them more."""
+
+    kind: str = "short_last_batch"
+    size: int
+
+
+class NewestRecord(Note):
+    """The newest record of a stream, number ``newest``, which nothing amplifies; the answer is of those to ``covered``.
+
+    What holds of the newest record is None where the answer is of it anyway, or where nothing does.
+    """
+
+    kind: str = "newest_record"
+    covered: int
+    newest: int
+    quantity: str | None = None
+    value: float | None = None
+    log_delta: float | None = None
+    bound: str | None = None
+
+
+# --- about the answer ------------------------------------------------------------------------------------------------
+
+
+class BetterThanPublished(Note):
+    """The best bound is far better than the one that the literature has, ``published``.
+
+    ``value`` is that of the published bound, ``log_delta`` its logarithm where the quantity is delta.
+    """
+
+    kind: str = "better_than_published"
+    bound: str
+    published: str
+    quantity: str
+    value: float
+    log_delta: float | None = None
+
+
+class TunedNoise(Note):
+    """The noise that the tuned schedule gives at this number of records, and how the bound nears its limit.
+
+    Attributes:
+        parameter, value: the scale of the noise.
+        kappa: the constant Delta eta/(c D), which decides how the limit is neared.
+        exponent: the difference falls as records^-exponent; None where it falls as 1/ln records.
+    """
+
+    kind: str = "tuned_noise"
+    parameter: str
+    value: float
+    kappa: float
+    exponent: float | None = None
+
+
+class Vacuous(Note):
+    """Best bounds on the excess risk that exceed what any point of the domain can have, and whether these are all."""
+
+    kind: str = "vacuous"
+    bounds: tuple[str, ...]
+    all: bool
+
+
+class OwnChoice(Note):
+    """A bound that chooses parameters itself, so that it is of another run than the one described."""
+
+    kind: str = "own_choice"
+    bound: str
+    parameters: tuple[str, ...]
+
+
+class NotCertified(Note):
+    """A best guarantee that could not be certified, why, and the best one that was: ``instead``, with its value."""
+
+    kind: str = "not_certified"
+    bound: str
+    because: str
+    instead: str | None = None
+    quantity: str | None = None
+    value: float | None = None
+
+
+# --- about the description -------------------------------------------------------------------------------------------
+
+
+class LeftOut(Note):
+    """A parameter that was given and that the algorithm does not have."""
+
+    kind: str = "left_out"
+    algorithm: str
+    parameter: str
+
+
+class LossDomain(Note):
+    """The ball in which the constants of the loss hold, and whether dpcalc itself projects every iterate onto it."""
+
+    kind: str = "loss_domain"
+    radius: float
+    projected: bool = False
+
+
+class Referenced(Note):
+    """A parameter whose value was read from elsewhere."""
+
+    kind: str = "referenced"
+    parameter: str
+    origin: str
+
+
+class OnePass(Note):
+    """One pass is accounted for, as the number of passes was not given."""
+
+    kind: str = "one_pass"
+    algorithm: str
+
+
+# --- about a training run --------------------------------------------------------------------------------------------
+
+
+class NotTrained(Note):
+    """Nothing was trained, as a gate failed."""
+
+    kind: str = "not_trained"
+
+
+class LabelReading(Note):
+    """How the labels were read, in words."""
+
+    kind: str = "labels"
+    reading: str
+
+
+class UnreadableCells(Note):
+    """What a cell that is no number counts as."""
+
+    kind: str = "unreadable_cells"
+
+
+class NotPrivate(Note):
+    """What was trained is not private, and why."""
+
+    kind: str = "not_private"
+    because: str
+
+
+class NotCovered(Note):
+    """What is said of the records, and that the guarantee does not cover it."""
+
+    kind: str = "not_covered"
+    because: str
+
+
+class NoTestRecords(Note):
+    """No records were set aside."""
+
+    kind: str = "no_test_records"
+
+
+class ModelFile(Note):
+    """Where the model was written; nowhere if ``path`` is None."""
+
+    kind: str = "model_file"
+    path: str | None = None
+
+
+class SeveralModels(Note):
+    """Several models were trained from the same records."""
+
+    kind: str = "several_models"

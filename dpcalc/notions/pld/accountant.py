@@ -1,0 +1,267 @@
+"""Delta at epsilon and epsilon at delta of a composition of dominating pairs, rounded up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dpcalc.errors import SpecError
+from dpcalc.notions import gaussian
+from dpcalc.notions.pld.discretisation import discretise
+from dpcalc.notions.pld.dominating_pair import Pair, gaussian_sum
+from dpcalc.notions.pld.lattice import Grid, TiltedLaw, compose, log_finite_delta, self_compose, tilted_law
+from dpcalc.notions.pld.tilting import (
+    Component,
+    component_of,
+    least_tilt,
+    saddle_point,
+    tilt_for_log_delta,
+    tilt_for_mean,
+)
+from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.logspace import log_add_exp, log_one_minus_exp
+from dpcalc.numerics.roots import least
+
+RESOLUTION = 2048
+_MOST_COUNT = 10**15
+_POINTS = 128  # a lattice has at most so many times the resolution: where tails are long, it is coarser
+_ROUNDS = 3
+_LOOSE = 0.02  # a bound whose method adds more than this to ln delta is worth another attempt
+_LOG_SHARE = 9.0  # losses with a share below e^-9 of delta may be counted as infinite
+
+
+class Bound(NamedTuple):
+    """An upper bound, and how much of it is due to the method and not to the mechanism."""
+
+    value: float
+    """An upper bound on ln delta, or on epsilon."""
+    rounding: float = 0.0
+    """A bound on what rounding and tails cut off add to ln delta at that epsilon."""
+    lattice: float = 0.0
+    """An estimate, to first order, of what splitting losses between the points of a lattice adds to it."""
+
+
+Parts = Sequence[tuple[Pair, int]]
+
+
+def log_delta(parts: Parts, *, epsilon: float, resolution: int = RESOLUTION) -> Bound:
+    """Return an upper bound on ln delta at ``epsilon`` of the adaptive composition of the parts.
+
+    delta = 1 - prod (1 - P(inf)) + sum over finite losses z > epsilon of p(z) (1 - e^(epsilon - z)), for the sum of the
+    losses of dominating laws on a lattice. The bound includes every error of floating point: about 1e-13 of delta for
+    each loss, so that beyond a count of 1e10 this is most of the bound. Gaussian parts are composed in closed form, and
+    a single pair is answered by its profile.
+
+    Args:
+        parts: (pair, count), each count a whole number from 1 to 1e15.
+        epsilon: finite and >= 0.
+        resolution: points per standard deviation of the loss, 8 to 2^20; fewer where rare losses are more than 64
+            deviations away. The relative error of epsilon falls with its square.
+
+    Raises:
+        SpecError: no parts, or a count, an epsilon or a resolution out of range.
+
+    >>> from dpcalc.notions.pld import subsampled_gaussian
+    >>> round(log_delta([(subsampled_gaussian(mu=1.0, rate=0.1), 100)], epsilon=8.0).value, 4)
+    -11.9427
+    """
+    _check(parts, resolution)
+    if not 0.0 <= epsilon < math.inf:
+        raise SpecError(f"epsilon must be finite and at least 0, got {epsilon!r}", "give epsilon >= 0")
+    merged = _merge(parts)
+    if (pair := _single_pair(merged)) is not None:
+        return Bound(_log_profile(pair, epsilon))
+    components = [component_of(pair, count) for pair, count in merged]
+    if epsilon >= _largest_loss(merged):
+        return Bound(_log_infinity_mass_of(components))
+    bound = _log_delta_of(components, epsilon, resolution)
+    if not _is_loose(bound):
+        return bound
+    frequent = _without_rare_losses(components, _expected_log_delta(components, epsilon))
+    return min(bound, _log_delta_of(frequent, epsilon, resolution), key=lambda b: b.value)
+
+
+def _expected_log_delta(components: list[Component], epsilon: float) -> float:
+    """Return an estimate of ln delta, to a fifth, without the rare losses, which would inflate it."""
+    low, high = 1.0, 1e5
+    while high > 1.2 * low:
+        middle = math.sqrt(low * high)
+        cut = _without_rare_losses(components, -middle)
+        likely = saddle_point(cut, tilt_for_mean(cut, epsilon))[1] > -middle
+        low, high = (low, middle) if likely else (middle, high)
+    return -high
+
+
+def _log_delta_of(components: list[Component], epsilon: float, resolution: int) -> Bound:
+    components = _refine(components, lambda refined: tilt_for_mean(refined, epsilon))
+    tilt = max(tilt_for_mean(components, epsilon), least_tilt(components, epsilon))
+    return _bound_at(_compose(components, tilt, resolution), _log_infinity_mass_of(components), epsilon)
+
+
+def _without_rare_losses(components: list[Component], log_delta: float) -> list[Component]:
+    """Return the components without losses whose total share of delta is negligible."""
+    return [c.without_rare_losses(log_delta - _LOG_SHARE - math.log(len(components))) for c in components]
+
+
+def _is_loose(bound: Bound) -> bool:
+    """Return whether the method adds much to the bound, because rare losses kept the tilt from its best value."""
+    return bound.rounding + bound.lattice > _LOOSE
+
+
+def epsilon(parts: Parts, *, log_delta_target: float, resolution: int = RESOLUTION) -> Bound:
+    """Return the least epsilon >= 0 at which the composition of the parts keeps to delta, rounded up.
+
+    inf where losses of +inf alone exceed delta.
+
+    Args:
+        parts: (pair, count), each count a whole number from 1 to 1e15.
+        log_delta_target: ln delta, finite and < 0.
+        resolution: points per standard deviation of the loss, as for `log_delta`.
+
+    Raises:
+        SpecError: no parts, or a count, a target or a resolution out of range.
+
+    >>> from dpcalc.notions.pld import laplace
+    >>> round(epsilon([(laplace(ratio=0.1), 100)], log_delta_target=math.log(1e-6)).value, 5)
+    4.69267
+    """
+    _check(parts, resolution)
+    if not -math.inf < log_delta_target < 0.0:
+        raise SpecError(f"ln delta must be finite and below 0, got {log_delta_target!r}", "give 0 < delta < 1")
+    merged = _merge(parts)
+    if (pair := _single_pair(merged)) is not None:
+        if pair.mu is not None:
+            return Bound(gaussian.epsilon(mu=pair.mu, log_delta_target=log_delta_target))
+        return Bound(_solve(lambda e: _log_profile(pair, e), log_delta_target, 1.0))
+    components = [component_of(pair, count) for pair, count in merged]
+    if _log_infinity_mass_of(components) >= log_delta_target:
+        return Bound(math.inf)
+    bound = _epsilon_of(components, log_delta_target, resolution)
+    if _is_loose(bound) or math.isinf(bound.value):
+        frequent = _without_rare_losses(components, log_delta_target)
+        bound = min(bound, _epsilon_of(frequent, log_delta_target, resolution), key=lambda b: b.value)
+    largest = _largest_loss(merged)
+    return Bound(largest) if bound.value >= largest else bound
+
+
+def _epsilon_of(components: list[Component], log_delta: float, resolution: int) -> Bound:
+    log_finite = log_delta + log_one_minus_exp(_log_infinity_mass_of(components) - log_delta)
+    components = _refine(components, lambda refined: tilt_for_log_delta(refined, log_finite))
+    tilt = tilt_for_log_delta(components, log_finite)
+    law = _compose(components, max(tilt, least_tilt(components)) if tilt > 0.0 else 0.0, resolution)
+    log_infinity_mass = _log_infinity_mass_of(components)
+    least_epsilon = _solve(lambda e: _bound_at(law, log_infinity_mass, e).value, log_delta, float(law.points()[-1]))
+    if least_epsilon == math.inf:
+        return Bound(math.inf)
+    return _bound_at(law, log_infinity_mass, least_epsilon)._replace(value=least_epsilon)
+
+
+def on_lattice(pair: Pair, *, count: int, step: float, low: int, high: int, epsilon: float) -> Bound:
+    """Return an upper bound on ln delta of ``count`` copies on exactly the lattice low step, ..., high step.
+
+    Other accountants do the same, and it serves for comparison: without a tilt rounding exceeds a small delta, and
+    losses beyond the lattice count as infinite.
+    """
+    above, below = (np.asarray(step * np.arange(end), float) for end in (high + 1, 1 - low))
+    loss = discretise(pair, above, below)
+    law = self_compose(tilted_law(loss, 0.0, step, low, high), count, Grid(0.0, 1 << 40))
+    return _bound_at(law, _log_infinity_mass([(loss.log_infinity_mass, count)]), epsilon)
+
+
+def _check(parts: Parts, resolution: int) -> None:
+    if not parts or not all(1 <= count <= _MOST_COUNT and count == int(count) for _, count in parts):
+        raise SpecError(
+            "a composition needs parts, each with a whole count from 1 to 1e15", "give [(pair, count), ...]"
+        )
+    if not 8 <= resolution <= 1 << 20:
+        raise SpecError(f"the resolution must be from 8 to 2^20, got {resolution!r}", "leave it out")
+
+
+def _merge(parts: Parts) -> list[tuple[Pair, int]]:
+    """Return the parts with all Gaussians as one (their mu^2 add up), and every other pair once."""
+    gaussians = [(pair.mu, int(count)) for pair, count in parts if pair.mu is not None]
+    counts: dict[int, tuple[Pair, int]] = {}
+    for pair, count in parts:
+        if pair.mu is None:
+            counts[id(pair)] = (pair, int(count) + counts.get(id(pair), (pair, 0))[1])
+    merged = list(counts.values())
+    return [*merged, (gaussian_sum(gaussians), 1)] if gaussians else merged
+
+
+def _single_pair(parts: list[tuple[Pair, int]]) -> Pair | None:
+    """Return the pair whose forward profile is the answer, if there is one pair with count 1."""
+    return parts[0][0] if len(parts) == 1 and parts[0][1] == 1 else None
+
+
+def _largest_loss(parts: list[tuple[Pair, int]]) -> float:
+    """Return the largest finite loss of the composition, rounded up; inf where it is not known."""
+    if any(pair.atom is None for pair, _ in parts):
+        return math.inf
+    return up(math.fsum(count * pair.atom for pair, count in parts if pair.atom is not None), 4.0)
+
+
+def _refine(components: list[Component], choose_tilt: Callable[[list[Component]], float]) -> list[Component]:
+    """Return the components with more points around the tilt, which is chosen anew in every round."""
+    for _ in range(_ROUNDS):
+        tilt = choose_tilt(components)
+        components = [c.refined(tilt) for c in components]
+    return components
+
+
+def _compose(components: list[Component], tilt: float, resolution: int) -> TiltedLaw:
+    grid = Grid(1.0 / resolution, _POINTS * resolution)
+    laws = []
+    for c in components:
+        law = c.law(tilt, grid)
+        laws.append(self_compose(law, c.copies, grid if c.pair.discrete else _matching_grid(law, grid)))
+    return compose(laws, grid)
+
+
+def _matching_grid(law: TiltedLaw, grid: Grid) -> Grid:
+    """Return the grid whose coarsenings each lose as much as the first lattice did."""
+    spread = law.deviation()
+    return grid._replace(fineness=max(grid.fineness, 0.5 * law.step / spread)) if spread > 0.0 else grid
+
+
+def _log_infinity_mass_of(components: Sequence[Component]) -> float:
+    """Return ln(1 - prod (1 - P(inf))), rounded up: the probability of a loss of +inf."""
+    return _log_infinity_mass([(c.loss.log_infinity_mass, c.copies) for c in components])
+
+
+def _log_infinity_mass(shares: Sequence[tuple[float, int]]) -> float:
+    if all(share < -40.0 - math.log(count) for share, count in shares):
+        value = -math.inf
+        for share, count in shares:
+            value = log_add_exp(value, share + math.log(count))
+    else:
+        value = log_one_minus_exp(math.fsum(count * log_one_minus_exp(share) for share, count in shares))
+    return min(0.0, value + UNIT * (16.0 * abs(value) + 64.0)) if value > -math.inf else value
+
+
+def _log_profile(pair: Pair, epsilon: float) -> float:
+    if pair.mu is not None:
+        return gaussian.log_delta(mu=pair.mu, epsilon=epsilon)
+    with np.errstate(all="ignore"):
+        return float(pair.forward(np.array([epsilon]))[0])
+
+
+def _bound_at(law: TiltedLaw, log_infinity_mass: float, epsilon: float) -> Bound:
+    finite = log_finite_delta(law, epsilon)
+    value = min(0.0, log_add_exp(log_infinity_mass, finite.bound) + 4.0 * UNIT)
+    unrounded = log_add_exp(log_infinity_mass, finite.unrounded)
+    # At a fixed tilt t ln delta grows with the cumulant function: by t (t + 1)/2 per unit of variance.
+    share = math.exp(min(finite.bound - value, 0.0))
+    return Bound(value, max(value - unrounded, 0.0), 0.5 * law.blur * law.tilt * (law.tilt + 1.0) * share)
+
+
+def _solve(profile: Callable[[float], float], target: float, ceiling: float) -> float:
+    """Return the least epsilon with ln delta at most the target, to some units of roundoff; inf if there is none."""
+    ceiling = max(ceiling, 1.0)
+    while profile(ceiling) > target:
+        ceiling *= 2.0
+        if ceiling > 2.0**60:
+            return math.inf
+    return least(lambda e: profile(e) - target, 0.0, ceiling, ulps=1 << 10)

@@ -1,0 +1,201 @@
+"""The tilt, range and step of the lattice of a composition, chosen by an approximate law on few uneven points.
+
+A poor choice makes an answer less tight, never invalid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dpcalc.notions.pld.discretisation import DiscreteLoss, discretise
+from dpcalc.notions.pld.lattice import Grid, TiltedLaw, tilted_law
+from dpcalc.numerics.logspace_arrays import log_sum_exp
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dpcalc.notions.pld.dominating_pair import LogProfile, Pair
+
+    Array = NDArray[np.float64]
+
+_LOG_FLOOR = -1e5  # losses less likely than e^-100000 are not resolved
+_FLAT = 1e-9
+_OUTSIDE, _NEGLIGIBLE = 1e-17, 1e-11  # tilted weight beyond either end of the lattice, of one loss and of the sum
+_REFINEMENT = 400  # points that are added where the tilted law is
+_MOST_TILT = 1e6  # in standard deviations: a lattice of atoms has nothing finer to bring out
+
+
+class Component(NamedTuple):
+    """A pair, how often it is composed, and its approximate law: a discretisation on few points."""
+
+    pair: Pair
+    copies: int
+    above: Array
+    below: Array
+    loss: DiscreteLoss
+
+    def cumulants(self, tilt: float) -> tuple[float, float, float]:
+        """Return (ln of the moment generating function, mean, variance) of the tilted sum of the losses."""
+        exponents = self.loss.log_masses + tilt * self.loss.points
+        log_scale = log_sum_exp(exponents)
+        w = np.exp(exponents - log_scale)
+        mean = float(np.sum(w * self.loss.points))
+        variance = float(np.sum(w * (self.loss.points - mean) ** 2))
+        return self.copies * log_scale, self.copies * mean, self.copies * variance
+
+    def window(self, tilt: float, outside: float = _OUTSIDE) -> tuple[float, float]:
+        """Return points of the approximate law beyond which the tilted law has at most ``outside`` on either side."""
+        exponents = self.loss.log_masses + tilt * self.loss.points
+        w = np.exp(exponents - log_sum_exp(exponents))
+        last = len(w) - 1
+        low = int(np.searchsorted(np.cumsum(w), outside)) - 1
+        high = last - (int(np.searchsorted(np.cumsum(w[::-1]), outside)) - 1)
+        return float(self.loss.points[max(low, 0)]), float(self.loss.points[min(high, last)])
+
+    def refined(self, tilt: float) -> Component:
+        """Return the component with more points where the tilted law is."""
+        if self.pair.discrete:
+            return self
+        low, high = self.window(tilt, 1e-9)
+        more = np.linspace(low, high, _REFINEMENT)
+        above = np.union1d(self.above, more[more > 0.0])
+        below = np.union1d(self.below, -more[more < 0.0])
+        return self._replace(above=above, below=below, loss=discretise(self.pair, above, below))
+
+    def without_rare_losses(self, log_rest: float) -> Component:
+        """Return the component with all rare losses counted as infinite, so that they do not limit the tilt.
+
+        They are those past the point beyond which ``copies`` of them add at most exp(log_rest) to delta.
+        """
+        if self.pair.discrete or len(self.above) < 3:
+            return self
+        with np.errstate(all="ignore"):
+            log_h = np.minimum.accumulate(np.fmin(self.pair.forward(self.above), 0.0))
+        last = int(np.searchsorted(-log_h, -(log_rest - math.log(self.copies))))
+        if last >= len(self.above) - 1:
+            return self
+        above = self.above[: max(last, 1) + 1]
+        return self._replace(above=above, loss=discretise(self.pair, above, self.below))
+
+    def law(self, tilt: float, grid: Grid) -> TiltedLaw:
+        """Return the tilted law of one loss on a lattice as fine as ``grid`` asks for and allows."""
+        low, high = self.window(tilt, max(_OUTSIDE, _NEGLIGIBLE / self.copies))
+        step = self._step(tilt, low, high, grid)
+        first, last = math.floor(low / step), math.ceil(high / step)
+        mean = self.cumulants(tilt)[1] / self.copies
+        indices = _graded(first, last, round(mean / step), grid.fineness)
+        lattice = indices.astype(float) * step
+        if self.pair.atom is not None:
+            lattice = np.union1d(lattice, [-self.pair.atom, self.pair.atom])
+        above = _around(self.above, lattice[lattice >= 0.0])
+        below = _around(self.below, -lattice[lattice <= 0.0][::-1])
+        law = tilted_law(discretise(self.pair, above, below), tilt, step, first, last)
+        return law._replace(blur=0.0) if self.pair.discrete else law
+
+    def _step(self, tilt: float, low: float, high: float, grid: Grid) -> float:
+        if self.pair.discrete and self.pair.atom is not None:
+            return self.pair.atom
+        spread = math.sqrt(self.cumulants(tilt)[2] / self.copies)
+        unit = self.pair.atom or 1.0
+        wanted = math.floor(math.log2(max(grid.fineness * spread / unit, 2.0**-900)))
+        allowed = math.ceil(math.log2(max((high - low) / grid.most, max(-low, high) * 2.0**-40) / unit))
+        return math.ldexp(unit, max(wanted, allowed))
+
+
+def component_of(pair: Pair, copies: int) -> Component:
+    """Return the component of a pair that is composed ``copies`` times."""
+    if pair.discrete:
+        above = below = np.array([0.0, pair.atom])
+    else:
+        above, below = _landmarks(pair.forward), _landmarks(pair.backward)
+    return Component(pair, copies, above, below, discretise(pair, above, below))
+
+
+def _landmarks(curve: LogProfile) -> Array:
+    """Return 0 and points in geometric progression, from where the profile starts to fall to where it has fallen."""
+    z = np.concatenate(([0.0], 2.0 ** np.arange(-120.0, 60.125, 0.125)))
+    with np.errstate(all="ignore"):
+        log_h = np.minimum.accumulate(np.fmin(curve(z), 0.0))
+    started = int(np.searchsorted(log_h < log_h[0] - 1e-3, True))
+    fallen = int(np.searchsorted(log_h <= max(_LOG_FLOOR, log_h[-1] + _FLAT), True))
+    first = min(max(started - 1, 1), len(z) - 1)
+    last = min(max(fallen, first), len(z) - 1)
+    return np.concatenate(([0.0], z[first : last + 1]))
+
+
+def _graded(first: int, last: int, middle: int, fineness: float) -> NDArray[np.int64]:
+    """Return indices between first and last, fewer of them where they are far from the middle.
+
+    Gaps of ``fineness`` times the distance add as much to the variance as gaps of ``fineness`` deviations everywhere.
+    """
+    indices = np.arange(first, last + 1)
+    sparse = np.log2(np.maximum(np.abs(indices - middle) * fineness, 1.0)).astype(np.int64)
+    kept = (indices & ((1 << sparse) - 1)) == 0
+    kept[[0, -1]] = True
+    chosen: NDArray[np.int64] = indices[kept]
+    return chosen
+
+
+def _around(points: Array, lattice: Array) -> Array:
+    """Return 0, the lattice, and those of the few points that are outside it."""
+    if len(lattice) == 0:
+        return points
+    outside = points[(points < lattice[0]) | (points > lattice[-1])]
+    return np.union1d(np.append(lattice, 0.0), outside)
+
+
+def tilt_for_mean(components: Sequence[Component], epsilon: float) -> float:
+    """Return about the tilt >= 0 that makes epsilon the mean of the composed loss; 0 where it would be negative."""
+    return _root(lambda t: epsilon - sum(c.cumulants(t)[1] for c in components), components)
+
+
+def tilt_for_log_delta(components: Sequence[Component], log_delta: float) -> float:
+    """Return the tilt >= 0 at whose mean the saddle-point estimate of ln delta is as given."""
+
+    def excess(tilt: float) -> float:
+        return saddle_point(components, tilt)[1] - log_delta
+
+    return _root(excess, components)
+
+
+def saddle_point(components: Sequence[Component], tilt: float) -> tuple[float, float]:
+    """Return the mean at this tilt and the saddle-point estimate of ln delta there."""
+    log_scale, mean, variance = map(sum, zip(*(c.cumulants(tilt) for c in components), strict=True))
+    spread = math.sqrt(max(variance, 0.0))
+    # Two limits of the sum of e^(-tilt x)(1 - e^-x) over a normal density: many deviations per 1/tilt, and few.
+    return mean, log_scale - tilt * mean - math.log(2.0 + 2.5 * spread * tilt * (1.0 + tilt))
+
+
+def least_tilt(components: Sequence[Component], epsilon: float = math.inf) -> float:
+    """Return the tilt that about doubles what a defect adds to delta at epsilon or the mean: 1/deviation if normal.
+
+    At this tilt or more that addition is in proportion to the losses, so that it is small where delta is.
+    """
+    anchor = min(sum(c.cumulants(0.0)[1] for c in components), epsilon)
+    return _root(lambda t: 0.7 - sum(c.cumulants(t)[0] for c in components) + t * anchor, components)
+
+
+def _root(function: Callable[[float], float], components: Sequence[Component]) -> float:
+    """Return a zero of a decreasing function of the tilt to 1 in 1000, 0 if it starts below 0.
+
+    Where there is no zero, because epsilon is above every loss, it is just large.
+    """
+    if function(0.0) <= 0.0:
+        return 0.0
+
+    variance = sum(c.cumulants(0.0)[2] for c in components)
+    ceiling = _MOST_TILT / max(math.sqrt(variance), 1e-100)
+    high = min(1.0, ceiling)
+    while function(high) > 0.0 and high < ceiling:
+        high *= 16.0
+    low = float(high)
+    while function(low) <= 0.0 and low > 2.0**-200:
+        low /= 4.0
+    while high > 1.001 * low:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if function(middle) > 0.0 else (low, middle)
+    return low

@@ -1,0 +1,111 @@
+"""What weakens a guarantee so much that a gate on it fails unless the case itself accepts it by name.
+
+Whoever may change a file that a recipe reads, or its defaults, could otherwise turn a failed gate into one that holds.
+Constants of the loss (lipschitz, smoothness, displacement, ...) are no exceptions: they describe the run, and every
+report shows them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.description import run_of
+from dpcalc.errors import DpcalcError
+from dpcalc.files.nodes import Field, items, repeated, text
+from dpcalc.files.place import clipped, near
+from dpcalc.model.choices import Permutation
+from dpcalc.model.run import Description
+from dpcalc.model.source import Source
+from dpcalc.report import Case
+
+if TYPE_CHECKING:
+    from dpcalc.recipes.recipe import Entry
+
+EXCEPTIONS = {
+    "seeded": "train draws its noise from a seed: whoever knows it can draw the noise again",
+    "one-index": "the guarantee does not cover every record: an index, a window or public records were chosen",
+    "large-delta": "delta is at least 1/records, or at least 0.01: publishing a record outright can be that private",
+    "secret-order": "the random order and its seed must stay secret for ever, for which nobody has vouched",
+}
+"""The names that ``accept:`` takes, and what each means."""
+
+LARGEST_DELTA = 0.01
+
+
+def accepted(field: Field) -> tuple[str, ...]:
+    """Return the names under ``accept:``, one or a list.
+
+    Raises:
+        SpecError: one is unknown or there twice; the message says where.
+    """
+    names = []
+    for node in items(field.node):
+        name = text(node, "accept")
+        if name not in EXCEPTIONS:
+            raise node.place.error(f"accept: there is no exception {clipped(name)}", near(name, EXCEPTIONS))
+        names.append(name)
+    if not names:
+        raise field.place.error("accept is an empty list", "leave it out, or name " + ", ".join(EXCEPTIONS))
+    twice = repeated(names)
+    if twice is not None:
+        raise field.place.error(f"accept: {twice} is there twice", "write it once")
+    return tuple(names)
+
+
+def exceptions(entry: Entry, case: Case) -> tuple[str, ...]:
+    """Return the names of the exceptions that the guarantee of a case is, in the order of `EXCEPTIONS`."""
+    applies = {
+        "seeded": bool(case.training) and not (case.training or {})["private"],
+        "one-index": _covers_some(entry, case),
+        "large-delta": _has_large_delta(case),
+        "secret-order": _value(case, "permutation") == Permutation.SECRET,
+    }
+    return tuple(name for name in EXCEPTIONS if applies[name])
+
+
+def objection(name: str) -> str:
+    """Return why a case fails that is an exception and does not accept it."""
+    return f"{name}: {EXCEPTIONS[name]}; if that is meant, write accept: [{name}] in the case"
+
+
+def _value(case: Case, name: str) -> object:
+    return case.inputs.get(name, (None, ""))[0]
+
+
+def _covers_some(entry: Entry, case: Case) -> bool:
+    """Return whether the guarantee is of one position, or of some records, and not proved for the record worst off."""
+    if _value(case, "public_records"):
+        return True
+    solved = {r.quantity: r.value for r in case.results if r.best and r.quantity in ("index", "window")}
+    window = solved.get("window", _value(case, "window"))
+    if window is not None:
+        return bool(window)
+    index, source = case.inputs.get("index", (None, Source.DEFAULT))
+    if "index" in solved:
+        return bool(solved["index"] != _value(case, "records"))
+    if index is None or not source.typed or case.algorithm == "local":
+        return False
+    return bool(index != _worst_index(entry, case))
+
+
+def _worst_index(entry: Entry, case: Case) -> object:
+    """Return the position that is worst off, None where no position is: steps that differ may leave it open."""
+    if COMMANDS[entry.command].prices:
+        return _value(case, "records")
+    values = {name: value for name, value in entry.parameters.items() if name != "index" and value is not None}
+    try:
+        _, run, _ = run_of(COMMANDS[entry.command], Description(values))
+    except DpcalcError:
+        return None
+    return run.index
+
+
+def _has_large_delta(case: Case) -> bool:
+    best = [result for result in case.results if result.best]
+    records = next((r.value for r in best if r.quantity == "records"), _value(case, "records"))
+    limit = LARGEST_DELTA
+    if isinstance(records, (int, float)) and records > 1:
+        limit = min(limit, 1.0 / records)
+    deltas = [result.delta for result in best if result.delta is not None]
+    return any(delta >= limit for delta in deltas)

@@ -1,0 +1,166 @@
+"""The combinations that a case stands for: ``matrix``, ``include`` and ``exclude``.
+
+How many cases a matrix makes is counted before any is made.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.files.nodes import Table, items, table
+from dpcalc.files.place import Place, clipped, near
+from dpcalc.recipes.reference import Files
+from dpcalc.recipes.settings import Setting, follow, parameters_of, suggestion
+from dpcalc.recipes.values import MANY
+
+MAX_CASES = 10_000
+MAX_EXCLUDES = 1000
+
+Combination = Mapping[str, Any]
+"""Parameters that vary, and their values in one case."""
+
+
+class Vocabulary(NamedTuple):
+    """What a case of a command may set, and the files that it may name."""
+
+    command: str
+    files: Files
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters."""
+        return parameters_of(self.command)
+
+    def check(self, name: str, place: Place) -> None:
+        """Refuse a name that the command does not take.
+
+        Raises:
+            FileError: it is none.
+        """
+        if name not in self.names:
+            raise place.error(f"{self.command} takes no {clipped(name)}", suggestion(name, self.names))
+
+    def value(self, name: str, setting: Setting) -> Any:
+        """Return the value of a parameter that is set once."""
+        return setting.value(name, self.files, self._choices(name))
+
+    def values(self, name: str, setting: Setting) -> list[Any]:
+        """Return the values of a parameter that is varied."""
+        values = setting.values(name, self.files, self._choices(name))
+        return [(value,) if name in MANY else value for value in values]
+
+    def _choices(self, name: str) -> tuple[str, ...] | None:
+        return COMMANDS[self.command].algorithms if name == "algorithm" else None
+
+
+class Matrix:
+    """What varies in a case as written.
+
+    Args:
+        body: the case.
+        vocabulary: what it may set.
+        own: the parameters that the case itself sets, which cannot vary.
+
+    Raises:
+        SpecError: an axis is no parameter, is set in the case too, or has no values.
+    """
+
+    def __init__(self, body: Table, vocabulary: Vocabulary, own: Mapping[str, Setting]) -> None:
+        self._body, self._vocabulary = body, vocabulary
+        self.axes = self._read_axes(own)
+
+    def _read_axes(self, own: Mapping[str, Setting]) -> dict[str, list[Any]]:
+        field = self._body.fields.get("matrix")
+        if field is None:
+            return {}
+        axes = {}
+        for name, axis in table(field.node, "matrix").fields.items():
+            self._vocabulary.check(name, axis.place)
+            if name in own:
+                raise axis.place.error(f"{name} is set in the case and in its matrix", "keep one of the two")
+            axes[name] = self._vocabulary.values(name, follow(axis.place, axis.node, self._vocabulary.files))
+        if not axes:
+            raise field.place.error("matrix is empty", "write name: [values], or leave it out")
+        return axes
+
+    def combinations(self, case: str, place: Place, room: int) -> list[tuple[Combination, Place]]:
+        """Return what varies in each case, at most ``room`` of them, and where it is written.
+
+        Raises:
+            SpecError: there are more, or none is left, or what is included or excluded is not understood.
+        """
+        has_base = bool(self.axes) or "include" not in self._body.fields
+        count = math.prod(len(values) for values in self.axes.values()) if has_base else 0
+        included = list(self._included())
+        if count + len(included) > room:
+            raise place.error(
+                f"case {case} makes {_shown_count(count + len(included))} cases; a recipe has at most {MAX_CASES}",
+                "vary fewer values, or split the recipe",
+            )
+        excluded = self._excluded()
+        products = itertools.product(*self.axes.values()) if has_base else iter(())
+        every = (dict(zip(self.axes, chosen, strict=True)) for chosen in products)
+        left = [(chosen, place) for chosen in every if not _is_excluded(chosen, excluded)]
+        if not left and not included:
+            raise place.error(f"case {case}: exclude leaves no case", "exclude less")
+        return left + included
+
+    def _included(self) -> Iterator[tuple[Combination, Place]]:
+        for body in self._listed("include"):
+            for name, field in body.fields.items():
+                self._vocabulary.check(name, field.place)
+            settings = {n: follow(f.place, f.node, self._vocabulary.files) for n, f in body.fields.items()}
+            yield {name: self._vocabulary.value(name, setting) for name, setting in settings.items()}, body.place
+
+    def _excluded(self) -> dict[tuple[str, ...], set[tuple[Any, ...]]]:
+        """Return what is excluded: names -> combinations of their values."""
+        excluded: dict[tuple[str, ...], set[tuple[Any, ...]]] = {}
+        for body in self._listed("exclude"):
+            values = tuple(self._excluded_value(name, body) for name in body.fields)
+            excluded.setdefault(tuple(body.fields), set()).add(values)
+        return excluded
+
+    def _excluded_value(self, name: str, body: Table) -> Any:
+        field = body.fields[name]
+        if name not in self.axes:
+            raise field.place.error(f"{clipped(name)} is not in the matrix", near(name, self.axes))
+        value = self._vocabulary.value(name, Setting(field.place, field.node))
+        if value not in self.axes[name]:
+            raise field.node.place.error(f"no case has {name} = {shown(value)}", "it excludes nothing")
+        return value
+
+    def _listed(self, key: str) -> Iterator[Table]:
+        """Yield the mappings under ``include`` or ``exclude``."""
+        field = self._body.fields.get(key)
+        if field is None:
+            return
+        nodes = items(field.node)
+        if len(nodes) > MAX_EXCLUDES:
+            raise field.place.error(f"{len(nodes)} entries of {key}; at most {MAX_EXCLUDES} are read")
+        for node in nodes:
+            body = table(node, f"an entry of {key}")
+            if not body.fields:
+                raise body.place.error(f"an entry of {key} is empty", "write {name: value}")
+            yield body
+
+
+def _is_excluded(chosen: Combination, excluded: Mapping[tuple[str, ...], set[tuple[Any, ...]]]) -> bool:
+    return any(tuple(chosen[name] for name in names) in values for names, values in excluded.items())
+
+
+def _shown_count(count: int) -> str:
+    return str(count) if count < 10**15 else "far too many"
+
+
+def shown(value: Any) -> str:
+    """Return a value as the name of a case shows it."""
+    if isinstance(value, float):
+        return repr(value).removesuffix(".0")
+    if isinstance(value, tuple):
+        return "/".join(map(shown, value)) if type(value) is tuple else shown(str(value))
+    return re.sub(r"[^A-Za-z0-9_.+^/-]", "_", str(value))

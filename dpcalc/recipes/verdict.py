@@ -1,0 +1,183 @@
+"""The verdict on a case: whether its gates hold, and what is held against it although they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.inputs import inputs_of
+from dpcalc.errors import DpcalcError, SpecError
+from dpcalc.files.place import Place
+from dpcalc.model.run import Description
+from dpcalc.model.source import Source
+from dpcalc.notes import Note, OnePass
+from dpcalc.recipes import strict as strictly
+from dpcalc.recipes.comparisons import same_computation
+from dpcalc.recipes.evaluate import Outcome
+from dpcalc.recipes.exceptions import exceptions, objection
+from dpcalc.recipes.expected import ERRORS, Expectation, judge_expectation
+from dpcalc.recipes.gates import RecipeGate, judge_gate
+from dpcalc.recipes.recipe import Entry, Recipe
+from dpcalc.recipes.settings import SETUP
+from dpcalc.report import Assertion, Case, Check, Obstacle, Status
+
+Outcomes = Callable[[Entry], Outcome]
+"""The answers to the cases of a recipe."""
+
+Stale = dict[tuple[int, str, str], bool]
+"""Recipe, matrix and exception -> whether no case of the matrix is such an exception."""
+
+
+def judged(
+    recipe: Recipe, entry: Entry, outcomes: Outcomes, *, certify: bool = False, stale: Stale | None = None
+) -> Case:
+    """Return a case with its verdict.
+
+    Args:
+        recipe: that the case is from.
+        entry: the case.
+        outcomes: answers it and those it is compared with.
+        certify: whether a guarantee must be proved where it can be.
+        stale: is filled with what was seen of the exceptions that whole matrices accept.
+    """
+    if entry.skip is not None:
+        return _skipped(entry, entry.skip)
+    outcome = outcomes(entry)
+    if entry.expected is not None and entry.expected.error is not None:
+        return _judge_refusal(entry, entry.expected.error, entry.expected.place, outcome)
+    if outcome.case is None:
+        return error(entry, entry.place, outcome)
+    case = outcome.case._replace(note_data=(*outcome.case.note_data, *entry.notes, *_by_default(outcome.case)))
+    return _with_verdicts(recipe, entry, case, outcomes, certify, {} if stale is None else stale)
+
+
+def _skipped(entry: Entry, reason: str) -> Case:
+    strict = _failed(entry, entry.place, (strictly.skipped(reason),))
+    return _unanswered(entry, strict if entry.strict else _check(entry, entry.place, Status.SKIPPED, reason))
+
+
+def _with_verdicts(recipe: Recipe, entry: Entry, case: Case, outcomes: Outcomes, certify: bool, stale: Stale) -> Case:
+    """Return a case that has an answer with the verdict on its gates, and with what is held against it."""
+    verdicts = [(entry.place, assertion) for assertion in case.assertions]
+    to_judge: list[RecipeGate | Expectation] = [*entry.gates, *(entry.expected.values if entry.expected else ())]
+    for item in to_judge:
+        try:
+            verdicts.append((item.place, _verdict(item, case, recipe, outcomes)))
+        except DpcalcError as refusal:
+            outcome = Outcome(None, "", refusal.message, refusal.hint, refusal.exit_code)
+            return error(entry, item.place, outcome, case)
+    case = case._replace(assertions=tuple(assertion for _, assertion in verdicts))
+    for name in entry.accept:
+        if _is_stale(name, recipe, entry, case, outcomes, stale):
+            hint = f"leave {name} out of accept"
+            outcome = Outcome(None, "", f"accept: {name} does not apply to this case", hint, 2)
+            return error(entry, entry.place, outcome, case)
+    objections = tuple(_objections(entry, case, certify))
+    failed = [(place, assertion) for place, assertion in verdicts if not assertion.passed]
+    if not failed and not objections:
+        return case._replace(check=_check(entry, entry.place, Status.PASSED))
+    place = failed[0][0] if failed else entry.place
+    failures = tuple(failure(assertion, case) for _, assertion in failed)
+    return case._replace(check=_failed(entry, place, objections, failures))
+
+
+def _objections(entry: Entry, case: Case, certify: bool) -> Iterator[str]:
+    """Yield why a case fails whether or not its gates hold."""
+    if case.assertions:
+        yield from (objection(name) for name in exceptions(entry, case) if name not in entry.accept)
+        if certify or entry.strict:
+            yield from strictly.uncertified_of(case)
+    if entry.strict:
+        yield from strictly.objections_to(entry, case)
+
+
+def _is_stale(name: str, recipe: Recipe, entry: Entry, case: Case, outcomes: Outcomes, stale: Stale) -> bool:
+    """Return whether neither a case nor another of its matrix is an exception that it accepts."""
+    if name in exceptions(entry, case):
+        return False
+    key = id(recipe), entry.group, name
+    if key not in stale:
+        answers = ((other, outcomes(other).case) for other in recipe.matrix_of(entry) if other.skip is None)
+        stale[key] = not any(answer and name in exceptions(other, answer) for other, answer in answers)
+    return stale[key]
+
+
+def _failed(entry: Entry, place: Place, objections: tuple[str, ...], failures: tuple[str, ...] = ()) -> Check:
+    check = _check(entry, place, Status.FAILED, "; ".join((*failures, *objections)), None, 1)
+    return check._replace(objections=objections)
+
+
+def _by_default(case: Case) -> tuple[Note, ...]:
+    """Return the note that one pass is accounted for where the recipe does not give the number of passes."""
+    if case.inputs.get("epochs", (None, ""))[1] != Source.DEFAULT:
+        return ()
+    return (OnePass(algorithm=case.algorithm),)
+
+
+def _verdict(item: RecipeGate | Expectation, case: Case, recipe: Recipe, outcomes: Outcomes) -> Assertion:
+    if isinstance(item, Expectation):
+        return judge_expectation(item, case)
+
+    def lookup(name: str) -> Case:
+        other = outcomes(recipe.named(name))
+        if other.case is None:
+            refusal = DpcalcError(f"case {name}, compared with, has no answer: {other.message}", other.hint)
+            refusal.exit_code = other.exit_code
+            raise refusal
+        if same_computation(case, other.case):
+            raise SpecError(
+                f"{item.gate.name} is compared with itself: case {name} comes down to the same computation",
+                "compare with another run, or with a number",
+            )
+        return other.case
+
+    return judge_gate(item, case, lookup)
+
+
+def failure(assertion: Assertion, case: Case) -> str:
+    """Return what a gate that failed was compared with, by which bound, and by how much it misses."""
+    value = assertion.value if isinstance(assertion.value, str) else repr(assertion.value)
+    by = f" by {case.best.bound}" if case.best and assertion.slack is not None else ""
+    missed = f", over by {-assertion.slack:.3g}" if assertion.slack is not None else ""
+    rounding = " (rounding alone)" if assertion.by_rounding else ""
+    return f"{assertion.text} does not hold: {value}{by}{missed}{rounding}"
+
+
+def _judge_refusal(entry: Entry, wanted: str, place: Place, outcome: Outcome) -> Case:
+    """Return the verdict on a case that is expected to have no answer."""
+    if outcome.case is not None:
+        best = outcome.case.best
+        value: float | str = best.value if best else "no guarantee"
+        missed = Assertion(f"error=={wanted}", False, value, None)
+        message = f"{wanted} was expected, and there is an answer: {value!r}"
+        return outcome.case._replace(assertions=(missed,), check=_check(entry, place, Status.FAILED, message, None, 1))
+    if outcome.kind != ERRORS[wanted]:
+        return error(entry, entry.place, outcome)
+    case = _unanswered(entry, _check(entry, entry.place, Status.PASSED, outcome.message))
+    return case._replace(assertions=(Assertion(f"error=={wanted}", True, wanted, None),))
+
+
+def error(entry: Entry, place: Place, outcome: Outcome, case: Case | None = None) -> Case:
+    """Return a case that could not be judged, with what there is of its answer."""
+    check = _check(entry, place, Status.ERROR, outcome.message, outcome.hint, outcome.exit_code)
+    if case is not None:
+        return case._replace(check=check)
+    case = _unanswered(entry, check)
+    return case._replace(obstacles=(Obstacle(case.algorithm, outcome.message, outcome.hint or ""),))
+
+
+def _unanswered(entry: Entry, check: Check) -> Case:
+    """Return a case without results."""
+    algorithm = str(entry.parameters.get("algorithm") or COMMANDS[entry.command].algorithms[0])
+    run = {name: value for name, value in entry.parameters.items() if name not in ("algorithm", *SETUP)}
+    inputs = inputs_of(Description(run), entry.question)
+    return Case(algorithm, inputs, (), note_data=entry.notes, check=check)
+
+
+def _check(
+    entry: Entry, place: Place, status: Status, message: str | None = None, hint: str | None = None, code: int = 0
+) -> Check:
+    return Check(
+        entry.name, entry.command, entry.place.file, place.line, place.column, status, message, hint, code,
+        entry.accept, (), entry.strict,
+    )  # fmt: skip

@@ -1,0 +1,91 @@
+"""A report as a chart: what is drawn against what, and how. Data only; `figure` and `terminal` draw it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dpcalc.model.quantities import Kind
+from dpcalc.report import Report
+
+MAX_SERIES = 8
+
+ENVELOPE = "best guarantee"
+"""The label of the curve of the best guarantees, where several bounds are best in turn."""
+
+Number = float | int
+
+
+class Axis(NamedTuple):
+    """What runs along an axis, whether in powers of ten, and the lowest value to show (None: the lowest there is)."""
+
+    label: str
+    log: bool = False
+    low: float | None = None
+
+
+class Series(NamedTuple):
+    """A curve.
+
+    ``ys`` is None where there is nothing to draw, ``kind`` is that of the results behind the curve, and ``band`` is the
+    lower and upper edge of a band about it.
+    """
+
+    label: str
+    xs: tuple[Number, ...]
+    ys: tuple[float | None, ...]
+    kind: Kind = Kind.UPPER
+    best: bool = False
+    band: tuple[tuple[float | None, ...], tuple[float | None, ...]] | None = None
+
+    @property
+    def dashed(self) -> bool:
+        """Whether the curve is no guarantee, and is drawn so."""
+        return not Kind(self.kind).guarantee
+
+
+class Panel(NamedTuple):
+    """Curves over common axes."""
+
+    title: str
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+
+
+class Chart(NamedTuple):
+    """What is drawn for a report: the panels (the first is the answer), the parameters held fixed, and notes."""
+
+    title: str
+    subtitle: str
+    panels: tuple[Panel, ...]
+    notes: tuple[str, ...] = ()
+
+
+def chart(report: Report, only: Sequence[str] = ()) -> Chart:
+    """Return the chart of a report: its sweep, or the allocation of a single ``shifted`` case.
+
+    Args:
+        report: what a command answered.
+        only: the bounds to draw; empty for the usual choice: every bound where a single parameter varies, else the
+            best guarantee of every combination and the limits.
+
+    Raises:
+        SpecError: the report has no sweep, or none of a number, or lacks a bound of ``only``.
+    """
+    if report.command == "train":
+        from dpcalc.render.chart.trained import trained_chart
+
+        return trained_chart(report)
+    if report.command == "shifted" and len(report.cases) == 1:
+        from dpcalc.render.chart.allocation import allocation_chart
+
+        return allocation_chart(report)
+    from dpcalc.render.chart.bounds import sweep_chart
+
+    return sweep_chart(report, only)
+
+
+def is_wide(values: Sequence[Number]) -> bool:
+    """Whether the values are positive and span two powers of ten."""
+    return bool(values) and min(values) > 0 and max(values) >= 100 * min(values)

@@ -1,0 +1,199 @@
+"""The chart of a sweep: a curve for every bound, or for the best guarantee of every combination of parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from dpcalc.model.quantities import Kind, Quantity
+from dpcalc.render.chart import ENVELOPE, MAX_SERIES, Axis, Chart, Panel, Series, is_wide
+from dpcalc.render.chart.limits import rate_panels, schedule_panels
+from dpcalc.render.chart.sweep import (
+    LN10,
+    TINY,
+    Point,
+    Sweep,
+    abscissa,
+    condition,
+    fixed_inputs,
+    grouped,
+    key_text,
+    plain_name,
+    sweep_of,
+    with_key,
+    with_unit,
+    x_axis,
+)
+from dpcalc.report import Report, Result
+
+DECADES = 30
+"""How far below its largest value a delta is drawn: what is smaller by more is as good as 0 beside it."""
+
+KINDS = {
+    Kind.ASYMPTOTIC: "limit",
+    Kind.LOWER: "lower bound",
+    Kind.CONDITIONAL: "conditional",
+    Kind.PUBLISHED: "published",
+}
+"""What is said of a curve that may not be promised."""
+
+
+class _Curve(NamedTuple):
+    """The results behind a curve, in order of x."""
+
+    label: str
+    kind: Kind
+    points: list[Point]
+    best: bool = False
+
+
+def sweep_chart(report: Report, only: Sequence[str]) -> Chart:
+    """Return the chart of a report's sweep, as `dpcalc.render.chart.chart` describes it."""
+    sweep = sweep_of(report, only)
+    notes: list[str] = []
+    panel = _answers(sweep, bool(only), notes)
+    panels = (panel, *rate_panels(sweep, panel.x), *schedule_panels(sweep, panel.x))
+    algorithms = {point.inputs["algorithm"] for point in sweep.points}
+    name = algorithms.pop() if len(algorithms) == 1 else report.command
+    title = f"{name}: {plain_name(sweep.quantity)}{condition(sweep)} against {plain_name(sweep.x)}"
+    return Chart(title, fixed_inputs(report, sweep), panels, tuple(notes))
+
+
+def _answers(sweep: Sweep, every: bool, notes: list[str]) -> Panel:
+    """Return the panel of the answers; what it does not show is added to the notes."""
+    guarantees, others = _chosen(sweep, every)
+    kept = _capped(guarantees, others, notes)
+    ticks = x_axis(sweep)
+    low = _floor(kept) if sweep.quantity == Quantity.DELTA else None
+    deep = low is not None and low < TINY
+    xs = sorted({point.inputs[sweep.x] for curve in kept for point in curve.points})
+    series = tuple(
+        Series(curve.label, tuple(abscissa(sweep, ticks, x) for x in xs), _ordinates(sweep, curve, xs, deep),
+               curve.kind, curve.best)
+        for curve in kept
+    )  # fmt: skip
+    if low is not None:
+        _say_below(kept, low, notes)
+        series = tuple(_marked_below(curve, low if deep else 10.0**low) for curve in series)
+    return Panel("", ticks, _y_axis(sweep, series, low, deep), series)
+
+
+def _chosen(sweep: Sweep, every: bool) -> tuple[list[_Curve], list[_Curve]]:
+    """Return the curves of guarantees, and the others, in order of importance; all, or the usual ones."""
+    by_bound = grouped(sweep, lambda point: point.result.bound)
+    guarantees, others = [], []
+    for (bound, key), points in by_bound.items():
+        kind = next((p.result.kind for p in points if not p.result.guarantee), points[0].result.kind)
+        label = bound + (f" ({KINDS[kind]})" if kind in KINDS else "")
+        if kind in KINDS:
+            if every or not sweep.others or kind == Kind.ASYMPTOTIC:
+                others.append(_Curve(with_key(label, key), kind, points))
+        elif every or not sweep.others:
+            guarantees.append(_Curve(with_key(label, key), kind, points))
+    others = _merged(others)
+    others.sort(key=lambda curve: list(KINDS).index(curve.kind))
+    best = [
+        _Curve(key_text(key) or ENVELOPE, points[0].result.kind, points)
+        for (_, key), points in grouped(sweep, lambda point: "best" if point.result.best else None).items()
+    ]
+    if sweep.others:
+        return (guarantees if every else best), others
+    return (guarantees if every else _enveloped(best, guarantees)), others
+
+
+def _merged(curves: list[_Curve]) -> list[_Curve]:
+    """Return the curves, those of one bound that are the same for all combinations drawn once."""
+    alike: dict[Any, list[_Curve]] = {}
+    for curve in curves:
+        values = tuple(point.result.value for point in curve.points)
+        alike.setdefault((curve.points[0].result.bound, values), []).append(curve)
+    return [
+        same[0] if len(same) == 1 else same[0]._replace(label=same[0].label.partition(",")[0])
+        for same in alike.values()
+    ]
+
+
+def _enveloped(best: list[_Curve], guarantees: list[_Curve]) -> list[_Curve]:
+    """Return the bounds, most often best first, that which is best everywhere marked, or else the envelope added."""
+
+    def rank(curve: _Curve) -> tuple[int, float]:
+        depths = sorted(_depth(point.result) for point in curve.points)
+        return -sum(point.result.best for point in curve.points), depths[len(depths) // 2]
+
+    ordered = sorted(guarantees, key=rank)
+    if not best:
+        return ordered
+    if all(point.result.best for point in ordered[0].points) and len(ordered[0].points) == len(best[0].points):
+        return [ordered[0]._replace(best=True), *ordered[1:]]
+    return [best[0]._replace(best=True), *ordered]
+
+
+def _depth(result: Result) -> float:
+    return result.log_delta if result.quantity == Quantity.DELTA and result.log_delta is not None else result.value
+
+
+def _capped(guarantees: list[_Curve], others: list[_Curve], notes: list[str]) -> list[_Curve]:
+    """Return at most `MAX_SERIES` curves; up to three places are kept for what is no guarantee."""
+    room = MAX_SERIES - min(len(others), 3)
+    kept = guarantees[:room]
+    kept += others[: MAX_SERIES - len(kept)]
+    left = [curve.label for curve in (*guarantees, *others) if curve not in kept]
+    if left:
+        notes.append(f"not drawn, for want of room: {'; '.join(left[:6])}" + (" ..." if len(left) > 6 else ""))
+    return kept
+
+
+def _floor(curves: Iterable[_Curve]) -> float | None:
+    """Return log10 of the lowest delta to show: of a single curve, or of all within `DECADES` of the largest."""
+    curves = list(curves)
+    depths = [
+        point.result.log_delta / LN10
+        for curve in curves
+        for point in curve.points
+        if point.result.log_delta is not None and math.isfinite(point.result.log_delta)
+    ]
+    if not depths:
+        return None
+    return min(depth for depth in depths if len(curves) == 1 or depth >= max(depths) - DECADES)
+
+
+def _say_below(curves: list[_Curve], low: float, notes: list[str]) -> None:
+    """Add to the notes which curves go on below the axis."""
+    for curve in curves:
+        depths = [(point.result.log_delta or 0.0) / LN10 for point in curve.points]
+        if any(math.isinf(depth) for depth in depths):
+            notes.append(f"{curve.label}: delta is exactly 0 where nothing is drawn")
+        elif min(depths) < low:
+            notes.append(f"{curve.label} goes on below, to delta = 10^{min(depths):.4g}")
+
+
+def _marked_below(series: Series, low: float) -> Series:
+    """Return the curve, its label saying so if all of it lies below the axis."""
+    if any(y is not None and y >= low - 1e-9 * abs(low) for y in series.ys):
+        return series
+    return series._replace(label=f"{series.label} (below the axis)")
+
+
+def _ordinates(sweep: Sweep, curve: _Curve, xs: Sequence[Any], deep: bool) -> tuple[float | None, ...]:
+    at = {point.inputs[sweep.x]: _ordinate(point.result, deep) for point in curve.points}
+    return tuple(at.get(x) for x in xs)
+
+
+def _ordinate(result: Result, deep: bool) -> float | None:
+    value: float = result.value
+    if result.quantity == Quantity.DELTA and result.log_delta is not None:
+        value = result.log_delta / LN10 if deep else value
+        if math.isinf(result.log_delta):
+            return None
+    return value if math.isfinite(value) else None
+
+
+def _y_axis(sweep: Sweep, series: Sequence[Series], low: float | None, deep: bool) -> Axis:
+    values = [y for curve in series for y in curve.ys if y is not None]
+    label = with_unit(sweep.quantity)
+    if sweep.quantity == Quantity.DELTA:
+        if deep:
+            return Axis(f"log10 {label}", False, low)
+        return Axis(label, bool(values), None if low is None else 10.0**low)
+    return Axis(label, is_wide(values))

@@ -1,0 +1,69 @@
+"""The panels beside the answer: how fast delta nears its limit, and the noise of the tuned schedule."""
+
+from __future__ import annotations
+
+import math
+
+from dpcalc.model.quantities import Quantity
+from dpcalc.render.chart import MAX_SERIES, Axis, Panel, Series, is_wide
+from dpcalc.render.chart.sweep import Sweep, grouped, key_text, with_key
+
+LIMITS = {
+    "shuffle.limit": ("shuffle.product", 1e-8),
+    "shuffle.nonlinear_limit": ("shuffle.nonlinear", 1e-2),
+    "online.limit": ("online.product", 1e-6),
+}
+"""Of which bound each limit is the limit as the records grow in number, and below which relative difference of the two
+only the slack of the bound would be seen."""
+
+
+def rate_panels(sweep: Sweep, x: Axis) -> list[Panel]:
+    """Return the panel of 1/|delta - delta*| against n for every bound whose limit is known, if any."""
+    if sweep.quantity != Quantity.DELTA or sweep.x != "records":
+        return []
+    by_bound = grouped(sweep, lambda point: point.result.bound)
+    curves = []
+    for limit, (own, resolution) in LIMITS.items():
+        for (bound, key), points in by_bound.items():
+            ends = {p.inputs["records"]: p.result.value for p in by_bound.get((limit, key), [])}
+            if bound != own or not ends:
+                continue
+            xs = tuple(point.inputs["records"] for point in points)
+            ys = tuple(_inverse_gap(p.result.value, ends.get(p.inputs["records"]), resolution) for p in points)
+            if any(y is not None for y in ys):
+                curves.append(Series(with_key(bound, key), xs, ys))
+    if not curves:
+        return []
+    curves = curves[:MAX_SERIES]
+    log = is_wide([y for series in curves for y in series.ys if y is not None])
+    label = "1 / |delta - limit|"
+    shown = tuple(series._replace(label=series.label + _slope(series)) for series in curves) if log else tuple(curves)
+    return [Panel("how fast delta approaches its limit", x, Axis(label, log), shown)]
+
+
+def _inverse_gap(value: float, limit: float | None, resolution: float) -> float | None:
+    if limit is None or abs(value - limit) <= resolution * limit or not value > 0.0:
+        return None
+    return 1.0 / abs(value - limit)
+
+
+def _slope(series: Series) -> str:
+    """Return the power of n with which the curve grows at its end, in words."""
+    ends = [(math.log(x), math.log(y)) for x, y in zip(series.xs, series.ys, strict=True) if y is not None][-2:]
+    if len(ends) < 2:
+        return ""
+    (x0, y0), (x1, y1) = ends
+    return f": grows like n^{(y1 - y0) / (x1 - x0):.2f} at the end"
+
+
+def schedule_panels(sweep: Sweep, x: Axis) -> list[Panel]:
+    """Return the panel of the noise that the tuned schedule gives, where it moves with x."""
+    curves = grouped(sweep, lambda point: "noise" if point.scale is not None and sweep.x == "records" else None)
+    series = tuple(
+        Series(key_text(key), tuple(p.inputs[sweep.x] for p in points), tuple(p.scale for p in points))
+        for (_, key), points in list(curves.items())[:MAX_SERIES]
+    )
+    if not any(len(set(curve.ys)) > 1 for curve in series):
+        return []
+    values = [y for curve in series for y in curve.ys if y is not None]
+    return [Panel("the noise of the schedule", x, Axis("noise scale", is_wide(values)), series)]

@@ -1,0 +1,123 @@
+"""What was asked of the cases of two reports: which inputs, promises and gates differ, and which ask for less."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from dpcalc.model.quantities import Quantity
+from dpcalc.model.source import Source
+from dpcalc.report import Change, Difference
+
+MAX_TEXT = 200
+Where = tuple[str, str]
+"""File and name of a case."""
+
+Inputs = Mapping[str, tuple[Any, str]]
+"""What a case was asked, by name: value and source."""
+
+_DESCRIBES = (
+    "records", "dimension", "noise_std", "laplace_scale", "langevin_std", "noise_multiplier", "step_size", "batch_size",
+    "epochs", "steps", "c1", "c2", "decay_exponent", "regularisation", "schedule",
+)  # fmt: skip
+"""Inputs that say what is run: with others, the same question is asked of another run."""
+
+_WEAKER_UP = ("delta", "epsilon", "strong_convexity")
+_WEAKER_DOWN = (
+    "lipschitz", "smoothness", "diameter", "radius", "feature_bound", "label_bound", "displacement", "holder_constant",
+    "gradient_at_zero", "loss_at_zero", "shift", "contraction", "start_distance", "epoch_epsilon", "epoch_delta",
+)  # fmt: skip
+"""Budgets and promises of the loss: what asks for less, or promises more, when it grows or when it shrinks."""
+
+_STRONGER = {("adjacency", "null_record", "replace_one"), ("permutation", "secret", "public")}
+_GATE = re.compile(r"([\w-]+)\s*(<=|<|>=|>)\s*([0-9.eE+-]+)")
+
+
+def inputs_of(case: Mapping[str, Any]) -> Inputs:
+    """Return what a case of an envelope was asked. What follows from the rest is left out.
+
+    Raises:
+        KeyError, TypeError, AttributeError, ValueError: it is no such case.
+    """
+    inputs: dict[str, tuple[Any, str]] = {
+        "algorithm": (_text(case["algorithm"]), "argument"),
+        "command": (_text(case["check"]["command"]), "argument"),
+    }
+    for name, given in case["inputs"].items():
+        value, source = given["value"], _text(given["source"])
+        if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+            raise TypeError(value)
+        if source != Source.DERIVED:
+            inputs[name] = value, source
+    best = [result for result in case["results"] if result["best"]]
+    adjacency = sorted({_text(result["adjacency"]) for result in best})
+    inputs["adjacency"] = " ".join(adjacency), "argument"
+    orders = [float(result["order"]) for result in best if result["quantity"] == Quantity.RDP]
+    inputs["order"] = " ".join(map(repr, orders)), "argument"
+    inputs["quantity"] = " ".join(sorted({_text(result["quantity"]) for result in best})), "argument"
+    inputs["accept"] = " ".join(sorted(map(_text, case["check"].get("accepted", ())))), "argument"
+    inputs["certified"] = "yes" if best and all("certified" in result for result in best) else "no", "derived"
+    return inputs
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def input_changes(where: Where, old: Inputs, new: Inputs) -> Iterator[Change]:
+    """Yield the inputs of a case that differ from before."""
+    for name in dict.fromkeys((*old, *new)):
+        (was, before), (now, source) = old.get(name, ("", "")), new.get(name, ("", ""))
+        if was == now or before == source == Source.WORST_CASE:
+            continue
+        weaker = _is_weaker(name, was, now, source)
+        what = Difference.OTHER_RUN if name in _DESCRIBES else Difference.LESS if weaker else Difference.MORE
+        yield Change(*where, name, _shown(was), _shown(now), what, weaker)
+
+
+def comparable(changes: Iterable[Change]) -> bool:
+    """Return whether the numbers of a case answer the same question as before: only the run is another."""
+    return all(change.quantity in (*_DESCRIBES, "certified", "accept") for change in changes)
+
+
+def _is_weaker(name: str, was: Any, now: Any, source: str) -> bool:
+    """Return whether an input asks for less; where nobody can say, it counts as less."""
+    if name in _DESCRIBES or (name, was, now) in _STRONGER:
+        return False
+    if name == "index" and source == Source.WORST_CASE:
+        return False
+    if name == "certified":
+        return bool(now != "yes")
+    if name == "accept":
+        return not set(now.split()) <= set(was.split())
+    if name in (*_WEAKER_UP, *_WEAKER_DOWN) and not isinstance(was, str) and not isinstance(now, str):
+        return bool(now > was if name in _WEAKER_UP else now < was)
+    return True
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."
+
+
+def loosened(old: list[str], new: list[str]) -> bool:
+    """Return whether an earlier gate is not implied by one there is now."""
+    return any(not any(_implies(now, was) for now in new) for was in old)
+
+
+def _implies(now: str, was: str) -> bool:
+    if now == was:
+        return True
+    first, second = _GATE.fullmatch(now.strip()), _GATE.fullmatch(was.strip())
+    if not first or not second or first[1] != second[1] or first[2][0] != second[2][0]:
+        return False
+    try:
+        limit, before = float(first[3]), float(second[3])
+    except ValueError:
+        return False
+    if limit == before:
+        return first[2] == second[2] or "=" not in first[2]
+    return limit < before if first[2][0] == "<" else limit > before

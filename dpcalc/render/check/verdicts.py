@@ -1,0 +1,144 @@
+"""The verdicts as texts that every report of checked recipes shows, safe to print anywhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from dpcalc.inert import printable
+from dpcalc.model.quantities import Quantity
+from dpcalc.model.source import Source
+from dpcalc.render.numbers import MAXIMISED, Side, delta_text, number, value_text
+from dpcalc.report import Assertion, Case, Change, Check, Report, Result, Status
+
+_GATE = re.compile(r"\s*([\w.-]+)\s*(<=|>=|==|<|>)\s*(.*?)\s*", re.DOTALL)
+
+
+_ABOUT = ("index", "window", "public_records", "permutation", "loss_class")
+"""Inputs that every verdict names: whom it is about, and what was promised."""
+
+
+class Row(NamedTuple):
+    """The verdict on one gate, or the answer where a case has none."""
+
+    status: Status
+    quantity: str = ""
+    value: str = ""
+    limit: str = ""
+    slack: str = ""
+    theorem: str = ""
+
+
+def checked(report: Report) -> Iterator[tuple[Check, Case]]:
+    """Yield the cases that were checked, each with where it stands."""
+    for case in report.cases:
+        if case.check is not None:
+            yield case.check, case
+
+
+def place(check: Check) -> str:
+    """Return where a case stands, as editors and terminals link it."""
+    return printable(f"{check.file}:{check.line}:{check.column}")
+
+
+def summary(report: Report) -> str:
+    """Return how many cases there are and how they ended, in a line."""
+    statuses = [check.status for check, _ in checked(report)]
+    parts = [f"{statuses.count(Status.PASSED)} of {len(statuses)} cases passed"]
+    parts += [f"{statuses.count(word)} {word}" for word in (Status.FAILED, Status.SKIPPED) if word in statuses]
+    parts += [f"{statuses.count(Status.ERROR)} could not be judged"] if Status.ERROR in statuses else []
+    parts += [f"{len(report.not_selected)} not selected"] if report.not_selected else []
+    return ", ".join(parts)
+
+
+def gate_name(text: str) -> str:
+    """Return the quantity on which a gate's text asserts, as ``epsilon`` of ``epsilon <= 1``; empty if none."""
+    match = _GATE.fullmatch(text)
+    return match[1].replace("-", "_") if match else ""
+
+
+def circumstances(check: Check, case: Case, precision: int) -> str:
+    """Return what a verdict is about: delta, neighbours, positions, promises, and what the case accepts; in a line."""
+    best = case.best
+    parts = []
+    if best is not None:
+        if best.delta is not None:
+            parts.append(f"delta {delta_text(best.delta, best.log_delta, precision, Side.UP)}")
+        parts.append(f"adjacency {best.adjacency.replace('_', '-')}")
+    for name in _ABOUT:
+        value, source = case.inputs.get(name, (None, ""))
+        if value is not None:
+            parts.append(f"{name.replace('_', ' ')} {value}{' (worst case)' if source == Source.WORST_CASE else ''}")
+    parts += [f"promised: {text}" for r in case.results if r.best for text in (r.details or {}).get("demands", ())]
+    parts += [f"accepted: {', '.join(check.accepted)}"] if check.accepted else []
+    return printable(", ".join(parts))
+
+
+def changed(change: Change) -> str:
+    """Return what differs from the baseline, in a line."""
+    what = f"{change.quantity}: " if change.quantity else ""
+    moved = " -> ".join(text or "nothing" for text in (change.before, change.after))
+    return printable(f"since the baseline: {what}{moved} ({change.what})")
+
+
+def rows(check: Check, case: Case, precision: int) -> list[Row]:
+    """Return one row per gate; one for the case itself where it has none, or ended badly for another reason."""
+    gates = [_gate_row(gate, case, precision) for gate in case.assertions]
+    if gates and (check.status == Status.PASSED or Status.FAILED in {row.status for row in gates}):
+        return gates
+    best = [r for r in case.results if r.best]
+    own = [Row(check.status, r.quantity, value_text(r, precision), theorem=theorem(r)) for r in best]
+    return (own or [Row(check.status)]) + gates
+
+
+def _gate_row(gate: Assertion, case: Case, precision: int) -> Row:
+    match = _GATE.fullmatch(gate.text)
+    quantity, limit = (match[1], f"{match[2]} {match[3]}") if match else ("", gate.text)
+    status = Status.PASSED if gate.passed else Status.FAILED
+    value, slack = gate_value(gate, case, precision), slack_text(gate, precision)
+    return Row(status, printable(quantity), value, printable(limit), slack, theorem(case.best))
+
+
+def gate_value(gate: Assertion, case: Case, precision: int) -> str:
+    """Return what a gate compared, on its safe side."""
+    name, best = gate_name(gate.text), case.best
+    if isinstance(gate.value, str):
+        return printable(gate.value)
+    if name == Quantity.DELTA and best is not None and best.log_delta is not None:
+        return delta_text(gate.value, best.log_delta, precision, Side.UP)
+    return number(gate.value, precision, Side.DOWN if name in MAXIMISED else Side.UP)
+
+
+def slack_text(gate: Assertion, precision: int) -> str:
+    """Return the room left, never more than there is; between deltas of which one is no double, that of their ln."""
+    slack = gate.slack
+    if slack is None:
+        return ""
+    text = number(slack, precision, Side.DOWN) if slack >= 0.0 else "-" + number(-slack, precision, Side.UP)
+    return f"{text} in ln" if gate_name(gate.text) == Quantity.DELTA and abs(slack) > 1.0 else text
+
+
+def theorem(best: Result | None) -> str:
+    """Return the theorem behind a number and its id."""
+    return printable(f"{best.reference} ({best.bound})") if best else ""
+
+
+def findings(check: Check, case: Case, precision: int) -> list[str]:
+    """Return why a case did not pass: every gate that failed with its slack and theorem, else the message."""
+    failed = [gate for gate in case.assertions if not gate.passed]
+    lines = [_finding(gate, case, precision) for gate in failed]
+    lines += [printable(text) for text in check.objections]
+    if check.message and not lines:
+        lines.append(printable(check.message))
+    if check.hint:
+        lines.append(f"hint: {printable(check.hint)}")
+    return lines or [check.status]
+
+
+def _finding(gate: Assertion, case: Case, precision: int) -> str:
+    slack = slack_text(gate, precision)
+    parts = [f"{printable(gate.text)} failed: value {gate_value(gate, case, precision)}"]
+    parts += [f"slack {slack}{', by rounding alone' if gate.by_rounding else ''}"] if slack else []
+    parts += [f"by {theorem(case.best)}"] if case.best else []
+    return ", ".join(parts)

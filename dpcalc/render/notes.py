@@ -1,0 +1,280 @@
+"""The notes of an answer in words. This is the only module that turns `dpcalc.notes` into sentences."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from dpcalc.model.algorithm import ALGORITHMS
+from dpcalc.model.quantities import Quantity
+from dpcalc.notes import (
+    Alternative,
+    BetterThanPublished,
+    Improvement,
+    LabelReading,
+    LeftOut,
+    LossDomain,
+    ModelFile,
+    NewestRecord,
+    NotCertified,
+    NotCovered,
+    Note,
+    NoTestRecords,
+    NotPrivate,
+    NotTrained,
+    OnePass,
+    OtherIndex,
+    OtherOrder,
+    OwnChoice,
+    PromiseNotMade,
+    Referenced,
+    SeveralModels,
+    ShortLastBatch,
+    TunedNoise,
+    UnreadableCells,
+    Vacuous,
+)
+from dpcalc.render.allocation import allocation_lines
+from dpcalc.render.numbers import MAXIMISED, Side, delta_text, number
+from dpcalc.report import Case, Report, Result
+
+_DIGITS = 4
+"""How many digits a note shows of an answer."""
+
+
+def report(command: str, cases: Sequence[Case]) -> Report:
+    """Return the report of a command's cases, with what is said of them in words."""
+    return Report(command, tuple(in_words(command, case) for case in cases))
+
+
+def in_words(command: str, case: Case) -> Case:
+    """Return the case with its notes, and the summary of an allocation, in words."""
+    return case._replace(
+        results=tuple(map(_with_summary, case.results)), notes=(*case.notes, *_sentences(command, case))
+    )
+
+
+def _with_summary(result: Result) -> Result:
+    allocation = (result.details or {}).get("allocation")
+    if allocation is None:
+        return result
+    summary = {**allocation, "summary": allocation_lines(allocation)}
+    return result._replace(details={**(result.details or {}), "allocation": summary})
+
+
+def _sentences(command: str, case: Case) -> Iterator[str]:
+    """Yield the sentences; notes of one kind that follow each other may share one."""
+    for kind, group in itertools.groupby(case.note_data, type):
+        notes: list[Any] = list(group)
+        if kind is OtherOrder:
+            yield _other_orders(case, notes)
+        elif kind is OtherIndex:
+            yield _other_indices(notes)
+        elif kind is PromiseNotMade:
+            yield from map(_promised_in_comparison if command == "compare" else _promised, notes)
+        else:
+            yield from filter(None, map(_SENTENCES[kind], notes))
+
+
+# --- what would change the answer ------------------------------------------------------------------------------------
+
+
+def _up(answer: Result | Alternative | NewestRecord) -> str:
+    """Return the value of an answer, rounded up."""
+    if answer.quantity == Quantity.DELTA:
+        return delta_text(answer.value, answer.log_delta, _DIGITS, Side.UP)
+    assert answer.value is not None
+    return number(answer.value, _DIGITS, Side.UP)
+
+
+def _other_orders(case: Case, notes: Sequence[Alternative]) -> str:
+    best = case.best
+    assert best is not None
+    here = f"{ALGORITHMS[case.algorithm].base} {_up(best)}"
+    listed = ", ".join([here, *(f"{_changes(note)['algorithm']} {_up(note)}" for note in notes)])
+    return f"{best.quantity} by the way the records are ordered: {listed} (--algorithm)"
+
+
+def _other_indices(notes: Sequence[Alternative]) -> str:
+    listed = ", ".join(f"{_up(note)} for record {_changes(note)['index']}" for note in notes)
+    return (
+        f"{notes[0].quantity} above is for the last record, which no noise follows; earlier ones are better hidden: "
+        f"{listed} (use --index)"
+    )
+
+
+def _changes(note: Alternative) -> Mapping[str, Any]:
+    return note.changes or {}
+
+
+def _promised(note: PromiseNotMade) -> str:
+    return f"{note.bound} gives {note.quantity} {_up(note)} if {'; '.join(note.promise or ())}"
+
+
+def _promised_in_comparison(note: PromiseNotMade) -> str:
+    # A value that is no guarantee is rounded as in the table above it.
+    return f"{note.quantity} {_sided(note, Side.NEAREST)} by {note.bound} if {'; '.join(note.promise or ())}"
+
+
+def _sided(note: Alternative, side: Side) -> str:
+    """Return the value of an answer, rounded to a side."""
+    if note.quantity == Quantity.DELTA:
+        return delta_text(note.value, note.log_delta, _DIGITS, side)
+    return "any" if note.any else number(note.value, _DIGITS, side)
+
+
+_IF_KNOWN = {
+    "smoothness": "losses known to be convex and smooth, with smoothness <= {smoothness:.6g},",
+    "step_size": "a step size of at most 2/smoothness = {step_size:.6g}",
+    "strong_convexity": "strong convexity known to be at least {strong_convexity:.6g}",
+    "diameter": "iterates projected onto a set of diameter {diameter:.6g}",
+}
+"""What an improvement consists of, by the first parameter that it changes."""
+
+
+def _improvement(note: Improvement) -> str:
+    changes = _changes(note)
+    value = _sided(note, Side.DOWN if note.quantity in MAXIMISED else Side.UP)
+    return f"{_IF_KNOWN[next(iter(changes))].format(**changes)} would give {note.quantity} {value} ({note.bound})"
+
+
+def _short_last_batch(note: ShortLastBatch) -> str:
+    return (
+        f"the short last batch of {note.size} records weighs each of them more and no noise follows it; "
+        f"--last-batch drop gives {note.quantity} {_up(note)}"
+    )
+
+
+def _newest_record(note: NewestRecord) -> str:
+    if note.covered == note.newest:
+        return (
+            "this is for the newest record, which nothing hides but its own step's noise: there is no amplification, "
+            "and as the noise decays its delta tends to 1; older records are better off (use --window or --index)"
+        )
+    value = f": {note.quantity} {_up(note)}" if note.quantity is not None else ""
+    return (
+        f"every record up to {note.covered} is covered; newer ones are worse off, and the newest has no "
+        f"amplification{value}"
+    )
+
+
+# --- about the answer ------------------------------------------------------------------------------------------------
+
+_WHY_BETTER = {
+    "shuffle.mixture": "shuffle.product credits every later step with one worst-case contraction over the whole domain;"
+    " shuffle.mixture lets the noise of all later steps add up, so that a record k steps from the end has mu/sqrt(k)",
+    "shuffle.hybrid": "shuffle.hybrid takes, step by step, the smaller of the contraction that is left and of what the "
+    "noise added up so far proves; shuffle.product has the first alone, and linearised",
+    "hidden_position.shuffled": "hidden_position.shuffled also counts that nobody knows where the record was: the "
+    "places it could have held vouch for each other, which the public bounds, averages over a known place, cannot use",
+}
+"""Why a bound is better than the published one, by its id; nothing is said of other bounds."""
+
+
+def _better_than_published(note: BetterThanPublished) -> str:
+    return _WHY_BETTER.get(note.bound, "")
+
+
+def _tuned_noise(note: TunedNoise) -> str:
+    return f"{note.parameter} at this n is {note.value:.12g}; its product bound nears the limit delta* {_rate(note)}"
+
+
+def _rate(note: TunedNoise) -> str:
+    kappa = f"kappa = Delta eta/(c D) = {note.kappa:.4g}"
+    if note.exponent is None:
+        below = f", but may start far below it ({kappa} < 1)" if note.kappa < 1.0 else ""
+        return f"from above in the end, as slowly as 1/ln n{below}"
+    if note.kappa >= 1.0:
+        return f"as 1/n ({kappa} >= 1)"
+    return f"from below, as n^-{note.exponent:.4g}, not as 1/n as printed ({kappa} < 1)"
+
+
+def _vacuous(note: Vacuous) -> str:
+    if not note.all:
+        return f"{', '.join(note.bounds)}: vacuous, above the largest excess risk that any point of the domain can have"
+    return (
+        "every bound here is vacuous: it exceeds the largest excess risk that any point of the domain can have; "
+        "more records, a larger budget, or fewer dimensions are needed for a number that says something"
+    )
+
+
+def _own_choice(note: OwnChoice) -> str:
+    return f"{note.bound} chooses {', '.join(note.parameters)} itself: it is not of the run described"
+
+
+def _not_certified(note: NotCertified) -> str:
+    instead = f"; the best that is: {note.instead}, {note.quantity} {note.value:.6g}" if note.instead else ""
+    return f"{note.bound} is not certified: {note.because}{instead}"
+
+
+# --- about the description -------------------------------------------------------------------------------------------
+
+
+def _left_out(note: LeftOut) -> str:
+    return f"{note.algorithm} has no {note.parameter}: it was left out"
+
+
+def _loss_domain(note: LossDomain) -> str:
+    if note.projected:
+        return f"every iterate is projected onto the ball |w| <= {note.radius:g}"
+    return f"the constants of the loss hold where |w| <= {note.radius:g}: project every iterate there"
+
+
+def _referenced(note: Referenced) -> str:
+    return f"{note.parameter} is that of {note.origin}"
+
+
+def _one_pass(note: OnePass) -> str:
+    return f"epochs is not given: one pass of {note.algorithm} is accounted for"
+
+
+# --- about a training run --------------------------------------------------------------------------------------------
+
+
+def _labels(note: LabelReading) -> str:
+    return f"labels: {note.reading}"
+
+
+def _not_private(note: NotPrivate) -> str:
+    return f"NOT PRIVATE: {note.because}"
+
+
+def _not_covered(note: NotCovered) -> str:
+    return f"metrics and remarks on the records are {note.because}"
+
+
+def _model_file(note: ModelFile) -> str:
+    where = f"written to {note.path}" if note.path else "not kept: give -o MODEL.json or MODEL.npz"
+    return f"the model is {where}"
+
+
+def _always(sentence: str) -> Callable[[Note], str]:
+    return lambda _: sentence
+
+
+_SENTENCES: dict[type[Note], Callable[[Any], str]] = {
+    Improvement: _improvement,
+    ShortLastBatch: _short_last_batch,
+    NewestRecord: _newest_record,
+    BetterThanPublished: _better_than_published,
+    TunedNoise: _tuned_noise,
+    Vacuous: _vacuous,
+    OwnChoice: _own_choice,
+    NotCertified: _not_certified,
+    LeftOut: _left_out,
+    LossDomain: _loss_domain,
+    Referenced: _referenced,
+    OnePass: _one_pass,
+    NotTrained: _always("a gate failed: nothing was trained"),
+    LabelReading: _labels,
+    UnreadableCells: _always(
+        "a cell that is no finite number counts as 0, and a line with too few or too many as such cells"
+    ),
+    NotPrivate: _not_private,
+    NotCovered: _not_covered,
+    NoTestRecords: _always("no records were set aside: --test-fraction 0.2 tells how the model does on others"),
+    ModelFile: _model_file,
+    SeveralModels: _always("several models from the same records: a guarantee is of one alone"),
+}
+"""What a note says, in a sentence; nothing where that is empty."""

@@ -1,0 +1,97 @@
+"""Numbers as text. Guarantees are rounded up, never to nearest."""
+
+from __future__ import annotations
+
+import math
+
+from dpcalc.model.parameter import PARAMETERS
+from dpcalc.model.quantities import Kind, Quantity
+from dpcalc.plain_enum import PlainEnum
+from dpcalc.report import Result
+
+MAXIMISED = ("index", "lipschitz", "diameter", "epochs", "steps")
+"""Solved parameters of which the largest admissible value is reported: they round down in text."""
+
+
+class Side(PlainEnum):
+    """How a number is rounded in text."""
+
+    UP = "up"  # never below the exact double
+    DOWN = "down"  # never above it
+    NEAREST = "nearest"
+    ECHO = "echo"  # a typed budget: as it was typed where that fits, else up
+    AS_GIVEN = "as given"  # all digits
+
+
+def number(value: float | int | str, precision: int = 6, side: Side = Side.NEAREST) -> str:
+    """Return ``value`` with ``precision`` significant digits, rounded to a side."""
+    if isinstance(value, (str, int)):
+        return str(value)
+    if side == Side.AS_GIVEN:
+        return repr(value).removesuffix(".0")
+    if not math.isfinite(value) or value == 0.0:
+        return f"{value:g}"
+    text = f"{value:.{precision}g}"
+    if side == Side.NEAREST or (side == Side.ECHO and float(text) == value):
+        return text
+    return _directed(value, precision, up=side != Side.DOWN)
+
+
+def _directed(value: float, precision: int, *, up: bool) -> str:
+    """Return ``value`` to ``precision`` digits, not below (above) the exact double: compared in whole numbers."""
+    mantissa, _, exponent = f"{value:.{precision - 1}e}".partition("e")
+    digits, power = int(mantissa.replace(".", "")), int(exponent) - precision + 1
+    numerator, denominator = value.as_integer_ratio()
+    excess = digits * denominator * 10 ** max(power, 0) - numerator * 10 ** max(-power, 0)
+    if up and excess < 0:
+        digits += 1
+    if not up and excess > 0:
+        # Below a power of ten the digits are a tenth as coarse.
+        digits, power = (digits - 1, power) if digits > 10 ** (precision - 1) else (10 * digits - 1, power - 1)
+    return _literal(digits, power, precision)
+
+
+def _literal(mantissa: int, power: int, precision: int) -> str:
+    """Return mantissa 10^power as ``%g`` would write it, exactly."""
+    sign, digits = "-" if mantissa < 0 else "", str(abs(mantissa))
+    exponent = power + len(digits) - 1
+    digits = digits.rstrip("0") or "0"
+    if -4 <= exponent < precision:
+        if exponent < 0:
+            return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
+        whole, rest = digits[: exponent + 1].ljust(exponent + 1, "0"), digits[exponent + 1 :]
+        return sign + whole + (f".{rest}" if rest else "")
+    rest = f".{digits[1:]}" if digits[1:] else ""
+    return f"{sign}{digits[0]}{rest}e{exponent:+03d}"
+
+
+def side_of(result: Result) -> Side:
+    """Return the side to which a result's number is rounded in text."""
+    if not result.guarantee and result.kind != Kind.LOWER:
+        return Side.NEAREST
+    return Side.DOWN if (result.quantity in MAXIMISED) == result.guarantee else Side.UP
+
+
+def delta_text(delta: float | None, log_delta: float | None, precision: int, side: Side = Side.NEAREST) -> str:
+    """Return delta as a decimal, as a power of ten where it is below the range of a double."""
+    if log_delta == -math.inf:
+        return "0"
+    if log_delta is not None and log_delta < -690.0:
+        ten = log_delta / math.log(10.0) * {Side.UP: 1.0 - 2.0**-50, Side.DOWN: 1.0 + 2.0**-50}.get(side, 1.0)
+        return "10^" + number(ten, max(precision, 6), side if side in (Side.UP, Side.DOWN) else Side.NEAREST)
+    return number(delta, precision, side) if delta is not None else ""
+
+
+def symbol_of(name: str) -> str:
+    """Return ``name symbol``, for labels."""
+    symbol = PARAMETERS.get(name)
+    return f"{name} {symbol.symbol}" if symbol and symbol.symbol not in ("", name) else name
+
+
+def value_text(result: Result, precision: int) -> str:
+    """Return a result's value as text, on its safe side."""
+    if result.quantity == Quantity.DELTA:
+        return delta_text(result.delta, result.log_delta, precision, side_of(result))
+    if (result.details or {}).get("any"):
+        return "any"
+    return number(result.value, precision, side_of(result))

@@ -1,0 +1,171 @@
+"""The sentences about one case: what is asked, the best answer, what it promises, and what proves it."""
+
+from __future__ import annotations
+
+import math
+
+from dpcalc.model.algorithm import ALGORITHMS
+from dpcalc.model.quantities import RISKS, Quantity
+from dpcalc.model.source import Source
+from dpcalc.render.allocation import allocation_lines
+from dpcalc.render.comparison import cost_probability, cost_run, is_cost
+from dpcalc.render.numbers import MAXIMISED, Side, delta_text, number, symbol_of, value_text
+from dpcalc.report import Case, Result
+
+
+def released(case: Case) -> str:
+    """Return the algorithm and what it releases."""
+    algorithm = ALGORITHMS.get(case.algorithm)
+    return f"{case.algorithm}: {algorithm.gloss if algorithm else 'every algorithm whose cost is known'}"
+
+
+_SOURCES = {
+    Source.DEFAULT: "default",
+    Source.WORST_CASE: "worst case",
+    Source.LOSS: "of the loss",
+    Source.DATA: "of the data",
+}
+
+
+def inputs_text(case: Case) -> str:
+    """Return the inputs on one line, marking what was not typed."""
+    parts = []
+    for name, (value, source) in case.inputs.items():
+        if source == Source.DERIVED:
+            continue
+        mark = f" ({_SOURCES[source]})" if source in _SOURCES else ""
+        side = Side.NEAREST if source == Source.LOSS else Side.AS_GIVEN
+        parts.append(f"{symbol_of(name)} = {number(value, side=side)}{mark}")
+    return ", ".join(parts)
+
+
+def headline(case: Case, precision: int) -> list[str]:
+    """Return the answer in one line per best result."""
+    line = _cost_headline if is_cost(case) else _headline
+    return [line(result, precision) for result in case.results if result.best]
+
+
+def _cost_headline(result: Result, precision: int) -> str:
+    run = ", ".join(f"{name} = {value}" for name, value in cost_run(result, precision) if name != "algorithm")
+    algorithm = "/".join((result.details or {}).get("algorithms", ()))
+    return (
+        f"{RISKS[result.quantity]} <= {value_text(result, precision)} {cost_probability(result)}: "
+        f"{algorithm} with {run} ({result.bound})"
+    )
+
+
+def _headline(result: Result, precision: int) -> str:
+    value = value_text(result, precision)
+    delta = delta_text(result.delta, result.log_delta, precision, Side.ECHO)
+    if result.quantity == Quantity.EPSILON:
+        return f"epsilon <= {value} at delta = {delta}"
+    if result.quantity == Quantity.DELTA:
+        return f"delta <= {value} at epsilon = {number(result.epsilon or 0.0, precision, Side.ECHO)}"
+    if result.quantity == Quantity.MU:
+        return f"mu <= {value} (Gaussian DP)"
+    if result.quantity == Quantity.RDP:
+        return f"RDP <= {value} at order {number(result.order or 0.0, precision, Side.DOWN)}"
+    relation = "<=" if result.quantity in MAXIMISED else ">="
+    target = f"epsilon = {number(result.epsilon or 0.0, precision, Side.ECHO)} and delta = {delta}"
+    if value == "any":
+        return f"any {result.quantity} within what is assumed is enough for {target}"
+    return f"{result.quantity} {relation} {value} is enough for {target}"
+
+
+def promise(case: Case) -> str:
+    """Return what the best guarantee promises, to whom, in a sentence for somebody new to the field."""
+    best = case.best
+    if best is None:
+        return ""
+    if best.quantity in RISKS:
+        return _cost_promise(best)
+    if best.adjacency == "by_shift":
+        return (
+            "Two data sets whose maps are within the given shifts of each other, step by step, give outputs whose "
+            f"probabilities differ by a factor of at most {_factor(best)}, up to an additive delta."
+        )
+    index = case.inputs.get("index", (None, ""))[0]
+    who = f"the record at position {index}" if index is not None else "the differing record"
+    window = case.inputs.get("window", (None, ""))[0]
+    if best.quantity == "index":
+        who = f"any record at positions 1 to {best.value:.0f}"
+    elif best.quantity == "window" or window is not None:
+        who = f"any record that at least {best.value if best.quantity == 'window' else window:.0f} others follow"
+    what = "another record" if best.adjacency == "replace_one" else "a null record (zero gradient)"
+    scope = "no matter what the other records are, and even to somebody who knows them all"
+    if best.quantity in (Quantity.MU, Quantity.RDP):
+        kind = "Gaussian" if best.quantity == Quantity.MU else "Renyi"
+        return f"The released output satisfies {kind} differential privacy for {who} against {what}, {scope}."
+    return (
+        f"Replacing {who} by {what} changes the probability of anything seen in the output by a factor of at most "
+        f"{_factor(best)}, up to an additive delta, {scope}."
+    )
+
+
+def _cost_promise(best: Result) -> str:
+    """Return what an excess risk is, in a sentence."""
+    covers = (best.details or {}).get("covers", "one record")
+    kept = (
+        f"the noise keeps the budget when {covers} is replaced"
+        if best.epsilon is not None
+        else "no budget was asked for, and none is promised"
+    )
+    return (
+        "The mean loss of the released model exceeds that of the best model in the domain by at most this much, on new "
+        f"records of the law the given ones were drawn from; {kept}."
+    )
+
+
+def _factor(best: Result) -> str:
+    """Return e^epsilon, with its value where that can be read."""
+    epsilon = best.epsilon or 0.0
+    return f"e^epsilon = {number(math.exp(epsilon), 4, Side.UP)}" if epsilon < 30.0 else "e^epsilon"
+
+
+def grounds(case: Case) -> list[str]:
+    """Return why the best guarantee holds: its theorem and what that assumes."""
+    best = case.best
+    if best is None:
+        return []
+    return [f"by {best.reference} ({best.bound}), assuming:", *(f"  - {text}" for text in best.assumes)]
+
+
+def tightness_text(case: Case, precision: int) -> str:
+    """Return in a sentence how far the best guarantee is from what nothing can beat; empty where that is not known."""
+    best, floor = case.best, case.tightness
+    if best is None or floor is None:
+        return ""
+    if best.bound == floor.bound:
+        return "tightness: exact; no smaller value holds for what is known of the run"
+    edge = "above" if best.quantity in MAXIMISED else "below"
+    ratio = f" within a factor {factor_text(floor.ratio)};" if floor.ratio else ""
+    side = number(floor.value, precision, Side.UP if edge == "above" else Side.DOWN)
+    return f"tightness:{ratio} nothing {edge} {best.quantity} {side} holds for what is known of the run ({floor.bound})"
+
+
+def factor_text(ratio: float) -> str:
+    """Return how far apart two values are, whichever is larger."""
+    apart = max(ratio, 1.0 / ratio)
+    return f"{apart:.3f}" if apart < 10.0 else number(apart, 3)
+
+
+def shift_lines(case: Case) -> list[str]:
+    """Return where the best result's allocation spends its shifts, if it has one."""
+    details = (case.best.details if case.best else None) or {}
+    allocation = details.get("allocation")
+    return [f"allocation: {line}" for line in allocation_lines(allocation)] if allocation else []
+
+
+def certified_lines(case: Case) -> list[str]:
+    """Return what was proved of each guarantee in ball arithmetic, or why nothing was."""
+    lines = []
+    for result in case.results:
+        details = result.details or {}
+        if "certified" in details:
+            proof = details["certified"]
+            within = f"{proof['quantity']} lies in [{proof['lower']}, {proof['upper']}]"
+            but = f"; not for {proof['alone']}" if "alone" in proof else ""
+            lines.append(f"certified: {result.bound}: {within}, at {proof['bits']} bits{but}")
+        elif "not_certified" in details:
+            lines.append(f"not certified: {result.bound}: {details['not_certified']}")
+    return lines

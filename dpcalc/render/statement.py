@@ -1,0 +1,61 @@
+"""The paragraph for a paper's appendix or a model card."""
+
+from __future__ import annotations
+
+from dpcalc.model.quantities import Quantity
+from dpcalc.model.source import Source
+from dpcalc.render import training
+from dpcalc.render.numbers import Side, delta_text, number, symbol_of, value_text
+from dpcalc.render.sentences import promise, released
+from dpcalc.report import Case, Report, Result
+
+_SAID_APART = ("epsilon", "delta", "algorithm", "adjacency")
+"""Inputs that the sentences name by themselves."""
+
+
+def render_statement(report: Report, precision: int = 6) -> str:
+    """Return one paragraph per case that names adjacency, what is released and every assumption."""
+    return "\n".join(_statement(case, precision) + "\n" for case in report.cases)
+
+
+def _statement(case: Case, precision: int) -> str:
+    best = case.best
+    if best is None:
+        return "No guarantee applies."
+    parameters = ", ".join(
+        f"{symbol_of(name)} = {number(value, side=Side.AS_GIVEN)}"
+        for name, (value, source) in case.inputs.items()
+        if source != Source.DERIVED and name not in _SAID_APART
+    )
+    adjacency = best.adjacency.replace("_", "-")
+    assumptions = "; ".join(best.assumes)
+    warned = training.warning(case)
+    caution = f"{warned}. What follows holds of the algorithm with noise that nobody can draw again. " if warned else ""
+    return (
+        f"{caution}We run {released(case).partition(': ')[2]} ({parameters}). {_claim(best, precision)}, "
+        f"under {adjacency} adjacency. {promise(case)} The guarantee assumes: {assumptions}. "
+        f"It follows from {best.reference} (`{best.bound}`), evaluated with dpcalc and rounded to the "
+        f"safe side{_proved(best)}.{training.kept_bounds(case)}"
+    )
+
+
+def _proved(best: Result) -> str:
+    """Return that the number was also proved in ball arithmetic, if it was."""
+    proof = (best.details or {}).get("certified")
+    return f"; in ball arithmetic the formula was proved not to exceed it (at {proof['bits']} bits)" if proof else ""
+
+
+def _claim(best: Result, precision: int) -> str:
+    value = value_text(best, precision)
+    delta = delta_text(best.delta, best.log_delta, precision, Side.ECHO)
+    if best.quantity in (Quantity.EPSILON, Quantity.DELTA):
+        epsilon = value if best.quantity == Quantity.EPSILON else number(best.epsilon or 0.0, precision, Side.ECHO)
+        delta = value if best.quantity == Quantity.DELTA else delta
+        return f"The result is ({epsilon}, {delta})-differentially private"
+    if best.quantity == Quantity.MU:
+        return f"The result is {value}-Gaussian differentially private"
+    if best.quantity == Quantity.RDP:
+        order = number(best.order or 0.0, precision, Side.DOWN)
+        return f"The result satisfies ({order}, {value})-Renyi differential privacy"
+    epsilon = number(best.epsilon or 0.0, precision, Side.ECHO)
+    return f"With {best.quantity} = {value} the result is ({epsilon}, {delta})-differentially private"

@@ -1,0 +1,118 @@
+"""The table of a sweep, one row a case, and what stands under it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dpcalc.model.quantities import RISKS, Quantity
+from dpcalc.model.source import Source
+from dpcalc.render import training
+from dpcalc.render.comparison import cost_kind, cost_run
+from dpcalc.render.numbers import Side, number, symbol_of, value_text
+from dpcalc.render.sentences import factor_text, grounds, inputs_text
+from dpcalc.report import Case, Report, Result
+
+
+def summary(report: Report, precision: int) -> list[tuple[str, ...]]:
+    """Return one row per case (and order): what varies between the cases, the best answer and its bound."""
+    names = varying(report)
+    quantities = dict.fromkeys(r.quantity for case in report.cases for r in case.results if r.best)
+    tight = any(case.tightness and case.tightness.ratio for case in report.cases)
+    measured = training.summary_names(report)
+    head = (*names, *(symbol_of(name) for name in quantities), *measured, *(["within"] if tight else []), "bound", "")
+    table = [head]
+    for case in report.cases:
+        inputs = tuple(_input_cell(case, name) for name in names)
+        answers = [result for result in case.results if result.best]
+        for best in answers:
+            values = (value_text(best, precision) if best.quantity == name else "" for name in quantities)
+            metrics = training.summary_cells(case, measured, precision)
+            within = [_within(case)] if tight else []
+            table.append((*inputs, *values, *metrics, *within, best.bound, _last_cell(best, precision)))
+        if not answers:
+            because = case.obstacles[0].because if case.obstacles else "no guarantee"
+            blank = [""] * (len(head) - len(names) - 2)
+            table.append((*inputs, *["none", *blank][: len(blank)], "", because))
+    return table if any(row[-1] for row in table) else [row[:-1] for row in table]
+
+
+def _last_cell(best: Result, precision: int) -> str:
+    """Return what the last column says of a result: its order, or the run and the kind of a cost."""
+    if best.quantity == Quantity.RDP:
+        return f"order {number(best.order or 0.0, precision, Side.DOWN)}"
+    if best.quantity in RISKS:
+        return " ".join((*(f"{name}={cell}" for name, cell in cost_run(best, precision)), cost_kind(best)))
+    return ""
+
+
+def _within(case: Case) -> str:
+    ratio = case.tightness.ratio if case.tightness else None
+    return f"x{factor_text(ratio)}" if ratio else "?"
+
+
+def varying(report: Report) -> list[str]:
+    """Return the inputs (and ``algorithm``) in which the cases of a report differ."""
+    differing = ["algorithm"] if len({case.algorithm for case in report.cases}) > 1 else []
+    names = dict.fromkeys(name for case in report.cases for name in case.inputs)
+    typed = {
+        n for case in report.cases for n, (_, source) in case.inputs.items() if source in (Source.FLAG, Source.ARGUMENT)
+    }
+    for name in names:
+        values = {case.inputs.get(name, (None, ""))[0] for case in report.cases if case.inputs}
+        if len(values) > 1 and name in typed:
+            differing.append(name)
+    return differing
+
+
+def _input_cell(case: Case, name: str) -> str:
+    if name == "algorithm":
+        return case.algorithm
+    value = case.inputs.get(name, ("", ""))[0]
+    return number(value, side=Side.AS_GIVEN)
+
+
+def common_inputs(report: Report) -> str:
+    """Return the inputs in which the cases of a report agree, on one line."""
+    differing = set(varying(report))
+    described = [case for case in report.cases if case.inputs]
+    if not described:
+        return ""
+    first, *others = [case.inputs for case in described]
+    kept = {
+        name: given
+        for name, given in first.items()
+        if name not in differing and all(other.get(name) == given for other in others)
+    }
+    return inputs_text(described[0]._replace(inputs=kept))
+
+
+def summary_tail(report: Report) -> list[str]:
+    """Return what stands under a summary: the grounds of each best bound, notes, and how many gates held."""
+    lines = [
+        *("\n".join(grounds(case)) for case in report.cases),
+        *(f"note: {note}" for case in report.cases for note in case.notes),
+        *_counts(report),
+    ]
+    return [line for line in dict.fromkeys(lines) if line]
+
+
+def _counts(report: Report) -> Iterator[str]:
+    """Yield how many best values were certified, and how many gates held, where any were to."""
+    details = [(r.details or {}).keys() for case in report.cases for r in case.results if r.best]
+    tried = [names for names in details if names & {"certified", "not_certified"}]
+    if tried:
+        yield f"certified: {sum('certified' in names for names in tried)} of {len(tried)} best values"
+    gates = [a.passed for case in report.cases for a in case.assertions]
+    if gates:
+        yield f"gates: {sum(gates)} of {len(gates)} held"
+
+
+def failed_gates(report: Report) -> list[str]:
+    """Return the gates that failed, each with the number of its case."""
+    lines = (
+        f"FAIL: case {place}: {a.text} (value {a.value}, slack {a.slack})"
+        for place, case in enumerate(report.cases, start=1)
+        for a in case.assertions
+        if not a.passed
+    )
+    return list(dict.fromkeys(lines))

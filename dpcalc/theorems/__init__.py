@@ -1,0 +1,1 @@
+"""What is true: one file per family of theorems."""

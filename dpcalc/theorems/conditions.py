@@ -1,0 +1,181 @@
+"""Conditions and assumptions that several families share, the batch of a record, and the contraction rate of a step."""
+
+from __future__ import annotations
+
+import math
+
+from dpcalc.model.choices import LossClass, Noise
+from dpcalc.model.loss_class import LIPSCHITZ_MAPS, exceeds_two, two_over
+from dpcalc.model.numbers import plain, shown_below
+from dpcalc.model.run import Run
+from dpcalc.numerics.floats import down, up
+from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, lacking
+
+ONE_RELEASE = "only the last iterate is released, once"
+CONVEX_SMOOTH = "every loss is convex and smooth, step_size <= 2/smoothness"
+GAUSSIAN = "fresh Gaussian noise in every step, w - step_size (gradient + Z)"
+FIXED_ORDER = "one pass in a fixed order, each record used once"
+DOMAIN = "iterates are projected onto a set of the given diameter"
+NO_CLIPPING = "the gradient is that of the loss (per-example clipping breaks this unless the model is linear)"
+
+
+def batch_of(records: int, index: int, batch_size: int) -> tuple[int, int]:
+    """Return (size of the batch that holds record ``index``, number of steps from it to the end, itself included)."""
+    position = (index - 1) // batch_size
+    size = min(batch_size, records - position * batch_size)
+    return size, -(-records // batch_size) - position
+
+
+class Place(Setting):
+    """The place of a record among the batches of a fixed order.
+
+    Attributes:
+        records: n >= 1.
+        index: the record's position, 1 <= index <= records.
+        batch_size: records per step, >= 1; a short last batch counts at its own size.
+    """
+
+    records: int
+    index: int
+    batch_size: int
+
+    @property
+    def own_batch(self) -> int:
+        """b, the size of the record's own batch."""
+        return batch_of(self.records, self.index, self.batch_size)[0]
+
+    @property
+    def steps_to_end(self) -> int:
+        """k, the number of steps from the record's own to the last, itself included."""
+        return batch_of(self.records, self.index, self.batch_size)[1]
+
+
+def decay_rate(step_size: float, smoothness: float, strong_convexity: float) -> float:
+    """Return -ln c, rounded down, for c = max(|1 - eta m|, |1 - eta beta|); 0 when c = 1, inf when c = 0."""
+    # Each product is moved to its unsafe side before 1 is subtracted, where its rounding would be magnified.
+    shrunk = down(step_size * strong_convexity, 4.0)
+    from_convexity = -math.log1p(-shrunk) if shrunk < 1.0 else math.inf
+    overshoot = up(step_size * smoothness, 4.0) - 1.0
+    from_smoothness = -math.log(overshoot) if overshoot > 0.0 else math.inf
+    return max(0.0, down(min(from_convexity, from_smoothness), 4.0))
+
+
+def _index_in_range(run: Run) -> Obstacle | None:
+    n, i = run.records, run.index
+    if n is None or i is None or i <= n:
+        return None
+    return Unmet(f"index {i} is past the last record {n}", f"use --index between 1 and {n}")
+
+
+def _step_within(run: Run) -> Obstacle | None:
+    eta, beta = run.step_size, run.smoothness
+    if eta is None or beta is None:
+        return lacking(run, "step_size", "smoothness")
+    if run.loss_class not in (None, LossClass.CONVEX_SMOOTH):
+        return Unmet(
+            f"speaks of convex smooth losses, and the loss is {run.loss_class}",
+            "give --loss-class convex-smooth, if it is",
+        )
+    if beta > 0.0 and exceeds_two(eta, beta):
+        most = shown_below(two_over(beta))
+        return Unmet(
+            f"step size {plain(eta)} exceeds 2/smoothness = {most}, which the theorem needs",
+            f"use --step-size <= {most}, or --algorithm local, which asks nothing of the loss "
+            "but promises no amplification",
+        )
+    return None
+
+
+def _convexity_within(run: Run) -> Obstacle | None:
+    m, beta = run.strong_convexity, run.smoothness
+    if m is None or beta is None or m <= beta:
+        return None
+    return Unmet(
+        f"strong convexity {plain(m)} exceeds smoothness {plain(beta)}", "a loss cannot curve more than its smoothness"
+    )
+
+
+def _strongly_convex(run: Run) -> Obstacle | None:
+    if not run.strong_convexity:
+        return Unmet("the losses are not known to be strongly convex", "give --strong-convexity if they are")
+    return _convexity_within(run)
+
+
+def _balanced(run: Run) -> Obstacle | None:
+    eta, beta, m = run.step_size, run.smoothness, run.strong_convexity or 0.0
+    if eta is None or beta is None:
+        return lacking(run, "step_size", "smoothness")
+    if exceeds_two(eta, beta, m):
+        most = shown_below(two_over(beta, m))
+        return Unmet(
+            f"step size {plain(eta)} exceeds 2/(smoothness + strong_convexity) = {most}, past which it says nothing",
+            f"use --step-size <= {most}",
+        )
+    return None
+
+
+def _unbounded(run: Run) -> Obstacle | None:
+    if run.diameter is not None:
+        return Unmet("its losses need the whole space, and a diameter is given", "leave out --diameter")
+    return None
+
+
+def _batch_within(run: Run) -> Obstacle | None:
+    b, n = run.batch_size, run.records
+    if b is None or n is None or b <= n:
+        return None
+    return Unmet(f"batch size {b} exceeds the {n} records", "use a smaller --batch-size")
+
+
+def _batches_of_one(run: Run) -> Obstacle | None:
+    if run.batch_size == 1:
+        return None
+    return Unmet(f"batch size is {run.batch_size}; this theorem is for single records", "use --batch-size 1")
+
+
+def _noise_is(kind: Noise, flag: str) -> Condition:
+    def check(run: Run) -> Obstacle | None:
+        if run.noise in (None, kind):
+            return None
+        return Unmet(f"is for {kind} noise, and the noise is {run.noise}", f"give {flag}")
+
+    return Condition(f"noise = {kind}", check)
+
+
+def _lipschitz_maps(run: Run) -> Obstacle | None:
+    if run.loss_class in LIPSCHITZ_MAPS:
+        return None
+    return Unmet(
+        f"speaks of maps that are Lipschitz, and of a loss that is only {run.loss_class} they are not",
+        "give --loss-class convex-smooth or smooth, if it is, with --smoothness",
+    )
+
+
+def _chain_lipschitz(run: Run) -> Obstacle | None:
+    if run.schedule is None or run.schedule.lipschitz:
+        return None
+    return Unmet(
+        f"speaks of maps that are Lipschitz, and of a loss that is only {run.loss_class} they are not",
+        "give --smoothness, or a column contraction",
+    )
+
+
+def _one_dimension(run: Run) -> Obstacle | None:
+    if run.dimension in (None, 1):
+        return None
+    return Unmet(f"is for one dimension, and the dimension is {run.dimension}", "use --dimension 1 if it is")
+
+
+INDEX_IN_RANGE = Condition("1 <= index <= records", _index_in_range)
+STEP_WITHIN = Condition("loss_class = convex-smooth, step_size <= 2/smoothness", _step_within)
+CONVEXITY_WITHIN = Condition("strong_convexity <= smoothness", _convexity_within)
+STRONGLY_CONVEX = Condition("0 < strong_convexity <= smoothness", _strongly_convex)
+BALANCED = Condition("step_size <= 2/(smoothness + strong_convexity)", _balanced)
+UNBOUNDED = Condition("no bounded domain", _unbounded)
+BATCH_WITHIN = Condition("batch_size <= records", _batch_within)
+BATCHES_OF_ONE = Condition("batch_size = 1", _batches_of_one)
+GAUSSIAN_NOISE = _noise_is(Noise.GAUSSIAN, "--noise-std")
+LAPLACE_NOISE = _noise_is(Noise.LAPLACE, "--laplace-scale")
+LIPSCHITZ = Condition("loss_class is convex-smooth or smooth", _lipschitz_maps)
+LIPSCHITZ_CHAIN = Condition("every step's map is Lipschitz with a known factor", _chain_lipschitz)
+ONE_DIMENSION = Condition("dimension = 1", _one_dimension)

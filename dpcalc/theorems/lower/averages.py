@@ -1,0 +1,48 @@
+"""Curves of a Gaussian and their averages over many cases, in logarithms and rounded down."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from dpcalc.notions import gaussian
+from dpcalc.numerics.floats import UNIT
+
+SMALLEST, LARGEST = 1e-290, 1e90
+"""Below the first mu is taken to say nothing; above the second, to be that."""
+
+
+def gaussian_log_delta(mu: float, epsilon: float) -> float:
+    """Return ln delta of a Gaussian mechanism; -inf where mu is too small to say."""
+    return gaussian.log_delta_down(mu=mu, epsilon=epsilon)
+
+
+def log_average(log_sum: float, log_count: float) -> float:
+    """Return ln of a sum over a count, at most 0."""
+    value = log_sum - log_count
+    return min(0.0, value - UNIT * (8.0 * abs(value) + 8.0 * log_count + 16.0)) if value > -math.inf else value
+
+
+def log_sum(term: Callable[[int, int], float], first: int, last: int) -> float:
+    """Return ln of the sum of the terms first <= k <= last.
+
+    Blocks of many terms count as one, and the terms after those that are nothing against the largest are left out.
+
+    Args:
+        term: from low and high to a lower bound on ln of every term low <= k <= high.
+        first, last: 1 <= first <= last.
+    """
+    logs: list[float] = []
+    peak, k = -math.inf, first
+    while k <= last:
+        end = k if k < first + 128 else min(last, max(k, int(first + (k - first) * 1.02)))
+        value = term(k, end) + math.log(end - k + 1)
+        logs.append(value)
+        if value < peak - 60.0 and value < logs[-2]:
+            break
+        peak = max(peak, value)
+        k = end + 1
+    if peak == -math.inf:
+        return peak
+    value = peak + math.log(math.fsum(math.exp(x - peak) for x in logs))
+    return value - UNIT * (8.0 * abs(value) + 4.0 * math.log(last + 1) + 64.0)

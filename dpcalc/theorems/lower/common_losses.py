@@ -1,0 +1,418 @@
+"""What no guarantee can be below that knows only how far the gradients of two records are apart.
+
+A loss common to all records is then free: a curvature that makes the run forget what came before, or a slope that tells
+how many steps were made. No guarantee that uses the gradient difference alone, as all by the shifted-divergence theorem
+do, can be below these.
+
+Notation: as in `linear_losses`, k steps from the record's own to the end of the pass, its own included. Every value
+rounds down.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from dpcalc.model.choices import Permutation
+from dpcalc.model.run import Run
+from dpcalc.notions.guarantee import Gdp, Profile
+from dpcalc.numerics.floats import down, up
+from dpcalc.numerics.logspace import log_exp1p, log_expm1
+from dpcalc.numerics.quotients import quotient_down
+from dpcalc.theorems.conditions import (
+    BALANCED,
+    BATCHES_OF_ONE,
+    CONVEXITY_WITHIN,
+    GAUSSIAN,
+    INDEX_IN_RANGE,
+    ONE_RELEASE,
+    STEP_WITHIN,
+    UNBOUNDED,
+)
+from dpcalc.theorems.lower.averages import gaussian_log_delta, log_average, log_sum
+from dpcalc.theorems.lower.linear_losses import WHOLE_SPACE, Pass, Passes
+from dpcalc.theorems.lower.quadratic import quadratic_mu
+from dpcalc.theorems.lower.random_linear_losses import RandomOrder
+from dpcalc.theorems.privacy.periodic_allocation import Uses
+from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, theorem
+
+_CURVED = "a lower bound: losses of one curvature common to all records, whose gradients differ by Delta"
+_SLOPED = "a lower bound: linear losses with a steep slope common to all records, whose gradients differ by Delta"
+_SEARCH = "the best curvature of a search"
+_BLOCKS = "blocks of many steps count as one: below by a few per cent at most"
+_NO_SUCH_GUARANTEE = (
+    "No guarantee, but what certain losses really have: no guarantee that knows only how far the gradients of two "
+    "records are apart can be below it. The gradients themselves may be large."
+)
+_NUMBER = "the number of steps can be read off the last iterate"
+
+
+def _published(run: Run) -> Obstacle | None:
+    if run.permutation != Permutation.SECRET:
+        return None
+    return Unmet(
+        "is for an order that may be published, and it is secret", "--permutation public, if it may be published"
+    )
+
+
+PUBLISHED = Condition("permutation = public", _published)
+_QUADRATIC = (INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED)
+
+
+class CurvedPass(Pass):
+    """One pass over quadratics of one common curvature.
+
+    Attributes:
+        step_size: eta, 0 < eta <= 2/(smoothness + strong_convexity).
+        smoothness, strong_convexity: beta >= m >= 0; any curvature between may be the common one.
+    """
+
+    step_size: float
+    smoothness: float
+    strong_convexity: float
+
+
+class CurvedPasses(Passes):
+    """Passes over quadratics of one common curvature.
+
+    Attributes:
+        step_size: eta, 0 < eta <= 2/(smoothness + strong_convexity).
+        smoothness, strong_convexity: beta >= m >= 0; any curvature between may be the common one.
+    """
+
+    step_size: float
+    smoothness: float
+    strong_convexity: float
+
+
+class CurvedShuffle(RandomOrder):
+    """One pass in a random order over quadratics of one common curvature.
+
+    Attributes:
+        sensitivity, noise_std: Delta >= 0 and sigma > 0.
+        step_size: eta, 0 < eta <= 2/(smoothness + strong_convexity).
+        smoothness, strong_convexity: beta >= m >= 0; any curvature between may be the common one.
+    """
+
+    sensitivity: float
+    noise_std: float
+    step_size: float
+    smoothness: float
+    strong_convexity: float
+
+    @property
+    def shrinks_unevenly(self) -> bool:
+        """Whether a step is divided by more than it holds: it then shrinks less than the others."""
+        plan = self.plan
+        return plan.size > self.records or (plan.short > 0 and plan.divisor == plan.size)
+
+
+class SlopedPass(Setting):
+    """A random part of one pass in a fixed order, with a steep slope common to all records.
+
+    Attributes:
+        records, index: n >= 1 and the record's 1-based position.
+        sensitivity, noise_std: Delta >= 0 and sigma > 0.
+    """
+
+    records: int
+    index: int
+    sensitivity: float
+    noise_std: float
+
+
+class SlopedShuffle(Setting):
+    """A random part of one pass in a random order, with a steep slope common to all records.
+
+    Attributes:
+        records: n >= 1.
+        batch_size: 1.
+        sensitivity, noise_std: Delta >= 0 and sigma > 0.
+        permutation: ``public`` or ``secret``.
+    """
+
+    records: int
+    batch_size: int
+    sensitivity: float
+    noise_std: float
+    permutation: Permutation
+
+
+# --- a common curvature -----------------------------------------------------------------------------------------------
+
+
+@theorem(
+    "linear.curved",
+    title="One pass over losses of the worst common curvature",
+    setting=CurvedPass,
+    gives=Gdp,
+    kind="lower",
+    algorithms=("pnsgd",),
+    reference="dpcalc",
+    locator="Gaussian output, at the best curvature",
+    formula="max over q of r q^(k-1) sqrt((1-q^2)/(1-q^(2l))), 1 - eta beta <= q <= 1 - eta m; r/sqrt(e k) or more "
+    "where eta beta >= 1/k",
+    conditions=_QUADRATIC,
+    assumes=(_CURVED, GAUSSIAN, ONE_RELEASE),
+    erratum=_NO_SUCH_GUARANTEE,
+    slack=_SEARCH,
+)
+def curved(run: CurvedPass) -> Gdp:
+    """Quadratics of one curvature on the whole space leave a Gaussian: every step shrinks by q = 1 - eta curvature what
+    the record did and the noise of the steps before. With eta beta >= 1 what came before may be forgotten wholly, and
+    the last record has mu = r.
+
+    >>> run = CurvedPass(records=100, index=100, batch_size=1, sensitivity=2.0, noise_std=1.0, step_size=1.0,
+    ...                  smoothness=1.0, strong_convexity=0.0)
+    >>> round(curved(run).mu, 9)
+    2.0
+    """
+    return Gdp(_worst_mu(run, uses=1))
+
+
+@theorem(
+    "linear.curved_passes",
+    title="Passes over losses of the worst common curvature",
+    setting=CurvedPasses,
+    gives=Gdp,
+    kind="lower",
+    algorithms=("cyclic",),
+    reference="dpcalc",
+    locator="Gaussian output, at the best curvature",
+    formula="max over m <= curvature <= beta, 1/eta of multi_epoch.quadratic",
+    conditions=_QUADRATIC,
+    assumes=("the same fixed order in every pass", _CURVED, GAUSSIAN, ONE_RELEASE),
+    erratum=_NO_SUCH_GUARANTEE,
+    slack=_SEARCH,
+)
+def curved_passes(run: CurvedPasses) -> Gdp:
+    """Losses of a curvature c >= m are m-strongly convex too, and some leave more of a late record than those of m do:
+    they forget what hides it. The last iterate is a Gaussian of known mean and variance.
+    """
+    return Gdp(_worst_mu(run, uses=run.epochs))
+
+
+@theorem(
+    "linear.curved_released",
+    title="Released passes over losses of the worst common curvature",
+    setting=CurvedPasses,
+    gives=Gdp,
+    kind="lower",
+    algorithms=("cyclic-released",),
+    reference="dpcalc",
+    locator="Gaussian passes, at the best curvature, composed",
+    formula="sqrt(E) times linear.curved",
+    conditions=_QUADRATIC,
+    assumes=("the same fixed order in every pass", _CURVED, GAUSSIAN, "the iterate after every pass is released"),
+    erratum=_NO_SUCH_GUARANTEE,
+    slack=_SEARCH,
+)
+def curved_released(run: CurvedPasses) -> Gdp:
+    """Given where it starts, every pass over quadratics of one curvature is a Gaussian whose mean the record moves
+    alike, wherever that is. Independent Gaussians compose exactly.
+    """
+    return Gdp(quotient_down((_worst_mu(run, uses=1), math.sqrt(run.epochs)), (), 8.0))
+
+
+def _worst_mu(run: CurvedPass | CurvedPasses, uses: int) -> float:
+    """Return the largest mu over the common curvatures that are allowed."""
+
+    def at(curvature: float) -> float:
+        moved = Uses(run.sensitivity, run.size, run.noise_std, run.period, run.tail, uses)
+        return quadratic_mu(moved, run.step_size * curvature)
+
+    return _worst(at, run.step_size, run.smoothness, run.strong_convexity)
+
+
+def _worst(
+    at: Callable[[float], float], step_size: float, smoothness: float, strong_convexity: float, tries: int = 48,
+    rounds: int = 40,
+) -> float:  # fmt: skip
+    """Return the largest value over the curvatures that are allowed; past 1/eta they leave no more."""
+    if smoothness == 0.0:
+        return at(strong_convexity)
+    steepest = max(strong_convexity, min(smoothness, down(1.0 / step_size, 4.0)))
+    return _largest(at, strong_convexity, steepest, tries, rounds)
+
+
+def _largest(at: Callable[[float], float], low: float, high: float, tries: int, rounds: int) -> float:
+    """Return the largest value found between two ends: on a grid of equal ratios, then by golden section."""
+    floor = max(low, high * 1e-16, 5e-324)
+    if not floor < high:
+        return max(at(low), at(high))
+    scale = math.log(high) - math.log(floor)
+    points = [min(high, max(low, high * math.exp(-scale * i / tries))) for i in range(tries + 1)]
+    values = [at(x) for x in points]
+    i = max(range(len(points)), key=values.__getitem__)
+    best = max(values[i], at(low))
+    a, b = points[min(i + 1, tries)], points[max(i - 1, 0)]
+    golden = 0.6180339887498949
+    x, y = b - golden * (b - a), a + golden * (b - a)
+    at_x, at_y = at(x), at(y)
+    for _ in range(rounds):
+        if at_x > at_y:
+            b, y, at_y = y, x, at_x
+            x = b - golden * (b - a)
+            at_x = at(x)
+        else:
+            a, x, at_x = x, y, at_y
+            y = a + golden * (b - a)
+            at_y = at(y)
+    return max(best, at_x, at_y)
+
+
+# --- a common slope, which tells the number of steps ------------------------------------------------------------------
+
+
+@theorem(
+    "linear.stop",
+    title="Random stop that linear losses of a common slope tell",
+    setting=SlopedPass,
+    gives=Profile,
+    kind="lower",
+    algorithms=("stop",),
+    reference="dpcalc",
+    locator="average over the number of steps, in the limit of a steep common slope",
+    formula="(1/n) sum_{j=t}^{n} delta_G(eps; Delta/(sigma sqrt(j)))",
+    conditions=(INDEX_IN_RANGE, BATCHES_OF_ONE, *WHOLE_SPACE),
+    assumes=(_SLOPED, GAUSSIAN, ONE_RELEASE, _NUMBER),
+    erratum=_NO_SUCH_GUARANTEE,
+    slack=_BLOCKS,
+)
+def stop(run: SlopedPass) -> Profile:
+    """All records push alike in a direction of its own, and in the limit of a steep push that coordinate tells the
+    number of steps j. Given j the last iterate is Gaussian with the noise of all j steps: for the first record this is
+    `iteration.stop`, which no bound by the gradient difference can improve on.
+
+    >>> round(stop(SlopedPass(records=100, index=1, sensitivity=2.0, noise_std=4.0)).profile(0.1), 2)
+    -4.59
+    """
+    return _average_over_steps(run, first=run.index, lengths=run.records)
+
+
+@theorem(
+    "linear.skip",
+    title="Random skip that linear losses of a common slope tell",
+    setting=SlopedPass,
+    gives=Profile,
+    kind="lower",
+    algorithms=("skip",),
+    reference="dpcalc",
+    locator="average over the number of steps, in the limit of a steep common slope",
+    formula="(1/(h+1)) sum_{j=n+1-min(t,h+1)}^{n} delta_G(eps; Delta/(sigma sqrt(j))), h = floor(n/2)",
+    conditions=(INDEX_IN_RANGE, BATCHES_OF_ONE, *WHOLE_SPACE),
+    assumes=(_SLOPED, GAUSSIAN, ONE_RELEASE, _NUMBER),
+    erratum=_NO_SUCH_GUARANTEE,
+    slack=_BLOCKS,
+)
+def skip(run: SlopedPass) -> Profile:
+    """All records push alike, and in the limit of a steep push the last iterate tells how many were skipped. Given that
+    it is Gaussian with the noise of all steps made, and the record moved it if it was not skipped.
+    """
+    lengths = run.records // 2 + 1
+    return _average_over_steps(run, first=run.records + 1 - min(run.index, lengths), lengths=lengths)
+
+
+def _average_over_steps(run: SlopedPass, first: int, lengths: int) -> Profile:
+    """Return ln of sum_{j=first}^{n} delta_G(eps; r/sqrt(j)) over the number of lengths that a run may have."""
+    ratio = _ratio(run)
+
+    def profile(epsilon: float) -> float:
+        total = log_sum(lambda low, high: gaussian_log_delta(ratio / math.sqrt(high), epsilon), first, run.records)
+        return log_average(total, math.log(lengths))
+
+    return Profile(profile)
+
+
+def _ratio(run: SlopedPass | SlopedShuffle) -> float:
+    """Return r = Delta/sigma."""
+    return quotient_down((run.sensitivity,), (run.noise_std,), 4.0)
+
+
+@theorem(
+    "linear.shuffled_stop",
+    title="Random order and random stop that linear losses of a common slope tell",
+    setting=SlopedShuffle,
+    gives=Profile,
+    kind="lower",
+    algorithms=("shuffled-stop",),
+    reference="dpcalc",
+    locator="average over the number of steps, in the limit of a steep common slope",
+    formula="(1/n) sum_{j=1}^{n} p delta_G(eps; Delta/(sigma sqrt(j))), p = j/n; with ln(1 + (e^eps - 1)/p) for eps "
+    "where the order is secret",
+    conditions=(BATCHES_OF_ONE, *WHOLE_SPACE),
+    assumes=(_SLOPED, GAUSSIAN, "the order is published, unless it is secret", _NUMBER),
+    erratum=_NO_SUCH_GUARANTEE,
+    slack=_BLOCKS,
+    slow=True,
+)
+def shuffled_stop(run: SlopedShuffle) -> Profile:
+    """A steep common push tells the number of steps j, and a published order whether the record was among them, as it
+    is with probability p = j/n; given both, the last iterate is Gaussian with the noise of j steps. In a secret order
+    the Gaussian of a record that pushes as all others do is told from a mixture of it and one that is moved.
+    """
+    n, ratio, secret = run.records, _ratio(run), run.permutation == Permutation.SECRET
+
+    def profile(epsilon: float) -> float:
+        log_excess = log_expm1(epsilon) if secret else -math.inf
+
+        def term(low: int, high: int) -> float:
+            log_share = math.log(low) - math.log(n)
+            e = epsilon
+            if log_excess > -math.inf:
+                e = up(log_exp1p(log_excess - log_share), 16.0 + 4.0 * abs(log_share))
+            return gaussian_log_delta(ratio / math.sqrt(high), e) + log_share
+
+        return log_average(log_sum(term, 1, n), math.log(n))
+
+    return Profile(profile)
+
+
+# --- a common curvature, in a random order ----------------------------------------------------------------------------
+
+
+@theorem(
+    "linear.shuffled_curved",
+    title="A published random order over losses of the worst common curvature",
+    setting=CurvedShuffle,
+    gives=Profile,
+    kind="lower",
+    algorithms=("shuffled", "rotation"),
+    reference="dpcalc",
+    locator="average over positions, at the best curvature",
+    formula="max over q of (1/n) sum over positions of delta_G(eps; r q^(k-1) sqrt((1-q^2)/(1-q^(2l))))",
+    conditions=(STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, PUBLISHED, UNBOUNDED),
+    assumes=(_CURVED, GAUSSIAN, "the order is published"),
+    erratum=_NO_SUCH_GUARANTEE,
+    slack="the best curvature of a search, full batches only, and blocks of many positions as one",
+    slow=True,
+    uncertified="the best curvature of a search",
+)
+def shuffled_curved(run: CurvedShuffle) -> Profile:
+    """Where the order is published, delta is the average over the record's positions, and at each of them quadratics of
+    one curvature leave a Gaussian. What a short last batch adds to the sum is left out.
+    """
+    smoothness = run.smoothness
+    if run.shrinks_unevenly:  # only the common slope, curvature 0, is the same for all
+        if run.strong_convexity > 0.0:
+            return Profile(lambda epsilon: -math.inf)
+        smoothness = 0.0
+    plan = run.plan
+    log_held, log_records = math.log(min(plan.size, run.records)), math.log(run.records)
+
+    def mu(tail: int, curvature: float) -> float:
+        moved = Uses(run.sensitivity, plan.size, run.noise_std, run.period, tail, times=1)
+        return quadratic_mu(moved, run.step_size * curvature)
+
+    def profile(epsilon: float) -> float:
+        def at(curvature: float) -> float:
+            return log_sum(
+                lambda low, high: gaussian_log_delta(mu(high, curvature), epsilon),
+                run.period - plan.full + 1,
+                run.period,
+            )
+
+        worst = _worst(at, run.step_size, smoothness, run.strong_convexity, tries=8, rounds=6)
+        return log_average(worst + log_held, log_records)
+
+    return Profile(profile)

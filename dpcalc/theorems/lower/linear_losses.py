@@ -1,0 +1,214 @@
+"""What no guarantee can be below: the privacy that linear losses really have, for every algorithm.
+
+A linear loss is convex, smooth for every smoothness, and Lipschitz for the norm of its gradient: it belongs to every
+class of losses here, unless strong convexity is promised. On the whole space the last iterate is then the sum of all
+gradients and all noise. Where chance decides how often a record counts: `random_linear_losses`.
+
+Notation: r = Delta/(b sigma), n records, l steps a pass, E passes. Every value rounds down.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING
+
+from dpcalc.model.run import Run
+from dpcalc.notions.guarantee import Gdp
+from dpcalc.numerics.quotients import quotient_down
+from dpcalc.theorems.conditions import GAUSSIAN, INDEX_IN_RANGE, ONE_RELEASE, UNBOUNDED
+from dpcalc.theorems.lower.quadratic import NO_GUARANTEE
+from dpcalc.theorems.privacy.periodic_allocation import places
+from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, theorem
+
+if TYPE_CHECKING:
+    pass
+
+LINEAR = "a lower bound: linear losses on the whole space, of the given Lipschitz constant"
+
+
+def _flat(run: Run) -> Obstacle | None:
+    if not run.strong_convexity:
+        return None
+    return Unmet(
+        f"linear losses have no curvature, and strong convexity is {run.strong_convexity:g}",
+        "leave out --strong-convexity",
+    )
+
+
+FLAT = Condition("strong_convexity = 0", _flat)
+WHOLE_SPACE = (FLAT, UNBOUNDED)
+
+
+class Position(Setting):
+    """A record in one fixed order.
+
+    Attributes:
+        records, index, batch_size: n >= 1, the record's 1-based position, and records per step. A short last batch
+            counts at its own size.
+    """
+
+    records: int
+    index: int
+    batch_size: int
+
+    @functools.cached_property
+    def _places(self) -> tuple[int, int, int]:
+        return places(self.records, self.index, self.batch_size)
+
+    @property
+    def size(self) -> int:
+        """b, the size of the record's batch."""
+        return self._places[0]
+
+    @property
+    def tail(self) -> int:
+        """k, the number of steps from the record's own to the end of the pass, its own included."""
+        return self._places[1]
+
+    @property
+    def period(self) -> int:
+        """l, the number of steps in a pass."""
+        return self._places[2]
+
+
+class Pass(Position):
+    """One pass in a fixed order.
+
+    Attributes:
+        sensitivity: Delta >= 0, by which the gradients of two records differ.
+        noise_std: sigma > 0.
+    """
+
+    sensitivity: float
+    noise_std: float
+
+
+class Passes(Position):
+    """Passes in the same fixed order.
+
+    Attributes:
+        epochs: E >= 1.
+        sensitivity, noise_std: Delta >= 0 and sigma > 0.
+    """
+
+    epochs: int
+    sensitivity: float
+    noise_std: float
+
+
+class Descent(Setting):
+    """Steps on all records.
+
+    Attributes:
+        records, steps: n >= 1 and T >= 1.
+        sensitivity, noise_std: Delta >= 0 and sigma > 0.
+    """
+
+    records: int
+    steps: int
+    sensitivity: float
+    noise_std: float
+
+
+# --- a sum of steps of known number -----------------------------------------------------------------------------------
+
+
+@theorem(
+    "linear.pass",
+    title="One pass over linear losses, exactly",
+    setting=Pass,
+    gives=Gdp,
+    kind="lower",
+    algorithms=("pnsgd",),
+    reference="dpcalc",
+    locator="the sum of all gradients and all noise",
+    formula="mu = Delta/(b sigma sqrt(l))",
+    conditions=(INDEX_IN_RANGE, *WHOLE_SPACE),
+    assumes=(LINEAR, GAUSSIAN, ONE_RELEASE),
+    erratum=NO_GUARANTEE,
+)
+def single_pass(run: Pass) -> Gdp:
+    """With linear losses the last iterate is the sum of all steps: the record moves it by eta Delta/b, and the noise of
+    all l steps, before the record's own and after, has variance l eta^2 sigma^2.
+
+    >>> round(single_pass(Pass(records=100, index=100, batch_size=1, sensitivity=2.0, noise_std=1.0)).mu, 12)
+    0.2
+    """
+    return Gdp(quotient_down((run.sensitivity,), (run.size, run.noise_std, math.sqrt(run.period)), 8.0))
+
+
+@theorem(
+    "linear.passes",
+    title="Passes in one order over linear losses, exactly",
+    setting=Passes,
+    gives=Gdp,
+    kind="lower",
+    algorithms=("cyclic", "cyclic-released"),
+    reference="dpcalc",
+    locator="the sum of all gradients and all noise",
+    formula="mu = (Delta/(b sigma)) sqrt(E/l)",
+    conditions=(INDEX_IN_RANGE, *WHOLE_SPACE),
+    assumes=(LINEAR, GAUSSIAN, "the last iterate is released; every pass moves it alike and independently"),
+    erratum=NO_GUARANTEE,
+)
+def passes(run: Passes) -> Gdp:
+    """With linear losses E passes move the last iterate by E eta Delta/b, and the noise of all E l steps hides it. What
+    is released between tells no more: the increments of the passes are independent and alike, their sum is sufficient.
+
+    It is `multi_epoch.quadratic` at m = 0, for any smoothness.
+
+    >>> run = Passes(records=100, index=100, batch_size=1, epochs=25, sensitivity=2.0, noise_std=1.0)
+    >>> round(passes(run).mu, 12)
+    1.0
+    """
+    moved = (run.sensitivity, math.sqrt(run.epochs))
+    return Gdp(quotient_down(moved, (run.size, run.noise_std, math.sqrt(run.period)), 12.0))
+
+
+@theorem(
+    "linear.descent",
+    title="Full-batch steps over linear losses, exactly",
+    setting=Descent,
+    gives=Gdp,
+    kind="lower",
+    algorithms=("noisy-gd", "noisy-gd-released"),
+    reference="dpcalc",
+    locator="the sum of all gradients and all noise",
+    formula="mu = (Delta/(n sigma)) sqrt(T)",
+    conditions=WHOLE_SPACE,
+    assumes=(LINEAR, GAUSSIAN, "the last iterate is released, or every one"),
+    erratum=NO_GUARANTEE,
+)
+def descent(run: Descent) -> Gdp:
+    """With linear losses T steps move the last iterate by T eta Delta/n, and the noise of all of them hides it. It is
+    what composition says of any losses, so that the composition bound is exact.
+
+    >>> round(descent(Descent(records=10, steps=100, sensitivity=1.0, noise_std=1.0)).mu, 12)
+    1.0
+    """
+    return Gdp(quotient_down((run.sensitivity, math.sqrt(run.steps)), (run.records, run.noise_std), 8.0))
+
+
+@theorem(
+    "linear.local",
+    title="The record's own noisy message, exactly",
+    setting=Pass,
+    gives=Gdp,
+    kind="lower",
+    algorithms=("local",),
+    reference="dpcalc",
+    locator="a Gaussian mechanism",
+    formula="mu = Delta/(b sigma)",
+    conditions=(INDEX_IN_RANGE, FLAT),
+    assumes=("a lower bound: linear losses of the given Lipschitz constant", GAUSSIAN),
+    erratum=NO_GUARANTEE,
+)
+def local(run: Pass) -> Gdp:
+    """The message is a gradient plus noise, and linear losses have gradients that differ by Delta. It is a Gaussian
+    mechanism of exactly this mu, whatever the domain.
+
+    >>> round(local(Pass(records=5, index=5, batch_size=2, sensitivity=2.0, noise_std=4.0)).mu, 12)
+    0.5
+    """
+    return Gdp(quotient_down((run.sensitivity,), (run.size, run.noise_std), 4.0))

@@ -1,0 +1,291 @@
+"""What linear losses really have where chance decides how often a record counts.
+
+delta is bounded below by that of one event, delta >= P(A) - e^eps Q(A), the best of those tried. Notation as in
+`linear_losses`. Every value rounds down.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from dpcalc.model.algorithm import Release, in_one_random_order
+from dpcalc.model.choices import Adjacency, LastBatch
+from dpcalc.notions.guarantee import Profile
+from dpcalc.numerics.floats import UNIT
+from dpcalc.numerics.quotients import quotient_down
+from dpcalc.theorems.batch_layout import Layout, layout
+from dpcalc.theorems.conditions import BATCH_WITHIN, GAUSSIAN, ONE_RELEASE
+from dpcalc.theorems.lower.averages import LARGEST, SMALLEST, gaussian_log_delta
+from dpcalc.theorems.lower.quadratic import NO_GUARANTEE
+from dpcalc.theorems.record import Setting, theorem
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from dpcalc.numerics.normal_mixtures import Mixture
+
+from dpcalc.theorems.lower.linear_losses import LINEAR, WHOLE_SPACE
+
+_LAST_OR_MORE = "the last iterate is released; more is seen where more is released"
+_EVENT = "the best event that was found, and blocks of many numbers as one: below by a few per cent at most"
+
+
+class RandomOrder(Setting):
+    """A uniformly random order.
+
+    Attributes:
+        records, batch_size: n >= 1, and records per step.
+        last_batch: what the gradient sum of a short last batch is divided by: ``own`` (its own size), ``nominal`` (the
+            batch size), or ``drop`` where it is left out.
+    """
+
+    records: int
+    batch_size: int
+    last_batch: LastBatch
+
+    @functools.cached_property
+    def plan(self) -> Layout:
+        """The batches of a pass."""
+        return layout(self.records, self.batch_size, self.last_batch)
+
+    @property
+    def held(self) -> int:
+        """How many records the full batches hold together."""
+        return self.plan.full * min(self.plan.size, self.records)
+
+    @property
+    def period(self) -> int:
+        """l, the number of steps in a pass."""
+        return self.plan.full + (1 if self.plan.short else 0)
+
+
+class Shuffle(RandomOrder):
+    """One pass in a random order.
+
+    Attributes:
+        sensitivity, noise_std: Delta >= 0 and sigma > 0.
+        adjacency: ``replace-one`` or ``null-record``.
+    """
+
+    sensitivity: float
+    noise_std: float
+    adjacency: Adjacency
+
+
+class ShuffledPasses(RandomOrder):
+    """Passes in random order.
+
+    Attributes:
+        epochs: E >= 1.
+        sensitivity, noise_std: Delta >= 0 and sigma > 0.
+        adjacency: ``replace-one`` or ``null-record``.
+    """
+
+    epochs: int
+    sensitivity: float
+    noise_std: float
+    adjacency: Adjacency
+
+
+class SampledSteps(Setting):
+    """Steps on uniformly random batches, drawn afresh.
+
+    Attributes:
+        records, batch_size, steps: n, b <= n and T >= 1.
+        sensitivity, noise_std: Delta >= 0 and sigma > 0.
+        adjacency: ``replace-one`` or ``null-record``.
+    """
+
+    records: int
+    batch_size: int
+    steps: int
+    sensitivity: float
+    noise_std: float
+    adjacency: Adjacency
+
+
+@theorem(
+    "linear.shuffled",
+    title="A pass in random order over linear losses",
+    setting=Shuffle,
+    gives=Profile,
+    kind="lower",
+    algorithms=("shuffled", "rotation"),
+    reference="dpcalc",
+    locator="the sum of all gradients and all noise; the best event",
+    formula="delta_G(eps; mu_1/sqrt(l)) for batches of one size; else P(A) - e^eps Q(A), counting 1/b or 1/b'",
+    conditions=WHOLE_SPACE,
+    assumes=(LINEAR, GAUSSIAN, ONE_RELEASE),
+    erratum=NO_GUARANTEE,
+    slack=_EVENT,
+    slow=True,
+)
+def shuffled(run: Shuffle) -> Profile:
+    """A sum does not depend on the order, but for what a short last batch is divided by: with its share of the records
+    the record counts more there, or not at all. Any event then gives a lower bound.
+
+    >>> run = Shuffle(records=100, batch_size=1, last_batch="own", sensitivity=2.0, noise_std=1.0,
+    ...               adjacency="replace-one")
+    >>> round(shuffled(run).profile(0.3), 12)
+    -4.992989007062
+    """
+    return _in_random_order(run, orders=1, passes_each=1)
+
+
+@theorem(
+    "linear.once",
+    title="One random order for all passes over linear losses",
+    setting=ShuffledPasses,
+    gives=Profile,
+    kind="lower",
+    algorithms=(*in_one_random_order(Release.LAST), *in_one_random_order(Release.PASS)),
+    reference="dpcalc",
+    locator="the sum of all gradients and all noise; the best event",
+    formula="delta_G(eps; mu_1 sqrt(E/l)) for batches of one size; else P(A) - e^eps Q(A)",
+    conditions=WHOLE_SPACE,
+    assumes=(LINEAR, GAUSSIAN, _LAST_OR_MORE),
+    erratum=NO_GUARANTEE,
+    slack=_EVENT,
+    slow=True,
+)
+def once(run: ShuffledPasses) -> Profile:
+    """In one order for all E passes the record is in the short last batch always or never. The rest is as for one pass,
+    with E times the shift and the noise of E l steps.
+    """
+    return _in_random_order(run, orders=1, passes_each=run.epochs)
+
+
+@theorem(
+    "linear.epochs",
+    title="Fresh random orders over linear losses",
+    setting=ShuffledPasses,
+    gives=Profile,
+    kind="lower",
+    algorithms=("shuffled-epochs", "shuffled-epochs-released"),
+    reference="dpcalc",
+    locator="the sum of all gradients and all noise; the best event",
+    formula="delta_G(eps; mu_1 sqrt(E/l)) for batches of one size; else P(A) - e^eps Q(A), the number of short batches "
+    "Binomial(E, b'/n)",
+    conditions=WHOLE_SPACE,
+    assumes=(LINEAR, GAUSSIAN, _LAST_OR_MORE),
+    erratum=NO_GUARANTEE,
+    slack=_EVENT,
+    slow=True,
+)
+def epochs(run: ShuffledPasses) -> Profile:
+    """In fresh orders the record is in the short last batch a binomial number of times. The rest is as for one pass,
+    with that many larger (or no) uses and the noise of E l steps.
+    """
+    return _in_random_order(run, orders=run.epochs, passes_each=1)
+
+
+@theorem(
+    "linear.sampled",
+    title="Steps on random batches of linear losses",
+    setting=SampledSteps,
+    gives=Profile,
+    kind="lower",
+    algorithms=("noisy-sgd", "noisy-sgd-released"),
+    reference="dpcalc",
+    locator="the sum of all gradients and all noise; the best event",
+    formula="P(A) - e^eps Q(A), the record counting Binomial(T, b/n) times",
+    conditions=(BATCH_WITHIN, *WHOLE_SPACE),
+    assumes=(LINEAR, GAUSSIAN, _LAST_OR_MORE),
+    erratum=NO_GUARANTEE,
+    slack=_EVENT,
+    slow=True,
+    not_monotone_in=("records", "batch_size", "steps", "epochs"),
+)
+def sampled(run: SampledSteps) -> Profile:
+    """The record is drawn Binomial(T, b/n) times and moves the sum as often, in the place of others that are all alike
+    and anywhere between. The likelihood ratio grows in one direction, so that one threshold is the best event.
+
+    For one step it is exact.
+
+    >>> run = SampledSteps(records=100, batch_size=10, steps=1, sensitivity=2.0, noise_std=0.2, adjacency="replace-one")
+    >>> round(sampled(run).profile(1.0), 6)
+    -8.482205
+    """
+    from fractions import Fraction
+
+    ratio = quotient_down((run.sensitivity,), (run.batch_size, run.noise_std, math.sqrt(run.steps)), 8.0)
+    draws = _Count(base=Fraction(0), step=Fraction(1), trials=run.steps, chance=Fraction(run.batch_size, run.records))
+    return Profile(_counted(draws, ratio, run.adjacency))
+
+
+def _in_random_order(run: Shuffle | ShuffledPasses, orders: int, passes_each: int) -> Profile:
+    """Return ln delta after so many random orders, each used for so many passes."""
+    plan, moved = run.plan, math.sqrt(orders * passes_each)
+    ratio = quotient_down((run.sensitivity, moved), (plan.size, run.noise_std, math.sqrt(run.period)), 12.0)
+    if run.held == run.records:
+        return Profile(lambda epsilon: gaussian_log_delta(ratio, epsilon))
+    from fractions import Fraction
+
+    in_short_batch = Fraction(plan.size, plan.divisor) if plan.short else Fraction(0)
+    uses = _Count(
+        base=Fraction(1), step=(in_short_batch - 1) / orders, trials=orders,
+        chance=Fraction(run.records - run.held, run.records),
+    )  # fmt: skip
+    return Profile(_counted(uses, ratio, run.adjacency))
+
+
+class _Count(NamedTuple):
+    """How often a record counts: base + step Binomial(trials, chance) times."""
+
+    base: Fraction
+    step: Fraction
+    trials: int
+    chance: Fraction
+
+
+def _counted(count: _Count, ratio: float, adjacency: Adjacency) -> Callable[[float], float]:
+    """Return epsilon -> ln delta of a record that moves the sum by ``ratio`` each time it counts."""
+    if not ratio > SMALLEST:
+        return lambda epsilon: -math.inf
+    if count.step == 0 or count.chance in (0, 1):
+        times = count.base + (count.step * count.trials if count.chance == 1 else 0)
+        mu = min(ratio, LARGEST) * float(times) * (1.0 - 4.0 * UNIT)
+        return lambda epsilon: gaussian_log_delta(mu, epsilon)
+
+    @functools.cache
+    def pairs() -> list[tuple[Mixture, Mixture]]:
+        return _pairs(count, min(ratio, 1e6), adjacency)  # a smaller gradient is in the class as well
+
+    def profile(epsilon: float) -> float:
+        from dpcalc.numerics.normal_mixtures import likelihood_ratio_threshold, log_advantage_down
+
+        thresholds = [(p, q, likelihood_ratio_threshold(p, q, epsilon)) for p, q in pairs()]
+        return min(0.0, max(log_advantage_down(p, q, epsilon, above) for p, q, above in thresholds))
+
+    return profile
+
+
+def _pairs(count: _Count, ratio: float, adjacency: Adjacency) -> list[tuple[Mixture, Mixture]]:
+    """Return laws of the sum with the record and without it, P counted from below and Q from above.
+
+    The other records, which count when it does not, are alike and as good as 0, its own gradient or its opposite.
+    """
+    import numpy as np
+
+    from dpcalc.numerics.binomial_blocks import binomial_blocks
+    from dpcalc.numerics.normal_mixtures import Mixture
+
+    masses = binomial_blocks(count.trials, count.chance)
+    ends = [float(count.base) + float(count.step) * times for times in (masses.low, masses.high)]
+    least, most = np.maximum(0.0, np.minimum(*ends)), np.maximum(*ends)
+    ones = np.ones(len(least))
+    still = Mixture(np.zeros(1), np.zeros(1), np.ones(1))
+
+    def moved_down(by: float) -> Mixture:
+        return Mixture(masses.log_below, ratio * by * (least if by > 0.0 else most), ones) if by else still
+
+    def moved_up(by: float) -> Mixture:
+        return Mixture(masses.log_above, ratio * by * (least if by < 0.0 else most), ones) if by else still
+
+    gradients = [(0.5, -0.5), (1.0, 0.0), (0.0, -1.0)]
+    if adjacency == Adjacency.NULL_RECORD:
+        gradients += [(2.0, 1.0), (-1.0, -2.0)]
+    return [(moved_down(a), moved_up(b)) for a, b in gradients]

@@ -1,0 +1,1 @@
+"""Guarantees: upper bounds on what a run reveals."""

@@ -1,0 +1,400 @@
+"""A growing stream whose every record gets less noise than the last (Sordello, Bu and Dong, Theorems 6 and 7).
+
+Record j is used in step j with the noise scale of `stream_noise.Stream`, which falls with j. For record i of n,
+
+    A_i = h(eps, Delta/scale_i),   B_t = h(eps, c D/(eta scale_t)),   delta_n = A_i prod_{t=i+1}^n B_t.
+
+delta_n falls with n towards a limit, and grows with i: the newest record has A_n, which tends to 1. What the paper
+calls the guarantee is an upper bound on the limit, delta* = A_i exp(int_{i+1}^inf ln B_x dx), and covers no finite
+stream before delta_n has fallen to it.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+from dpcalc.errors import NotApplicable
+from dpcalc.model.choices import LossClass, Noise
+from dpcalc.notions.guarantee import Gdp, Profile
+from dpcalc.numerics.floats import UNIT, down, up
+from dpcalc.numerics.logspace import log_expm1
+from dpcalc.theorems.conditions import DOMAIN, GAUSSIAN_NOISE, INDEX_IN_RANGE, LAPLACE_NOISE, ONE_DIMENSION, STEP_WITHIN
+from dpcalc.theorems.privacy import laplace, recursion
+from dpcalc.theorems.privacy.contraction import DISPLACED, FRESH, LIPSCHITZ_STEPS, PAPER, expands_nothing
+from dpcalc.theorems.privacy.stream_noise import Stream
+from dpcalc.theorems.record import Setting, theorem
+
+_STREAM = "one pass over the stream in order of arrival, each record used once, with the noise of its schedule"
+_ONCE = "the latest iterate is released once; releases at several times compose"
+_LINEAR = (_STREAM, FRESH, DOMAIN, DISPLACED, _ONCE)
+_EXACT_STEPS = 4096
+_STRIDE = 2e-3
+_COMPOSED_ONE_BY_ONE = 8  # the Laplace shift bound is tried after each of so many records, then after 2^j
+_LIMIT_ERRATUM = (
+    "The paper states (eps, delta*)-DP as n grows. delta* bounds the limit only: in its Figures 4 and 5 delta_n is "
+    "above delta* until n = 1.9e9 and 1.5e8. Its equation 13 has e^(-eps/2) for e^(eps/2), its equation 15 the "
+    "exponential of the integral inside the argument of theta; the rate is n^-(alpha-1), not 1/ln n. The worst record "
+    "is the newest, whose delta tends to 1: there is no guarantee for all records at once."
+)
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+class OnStream(Setting):
+    """A record of a stream, on a bounded domain. Each setting has the fields of `Stream` among its own.
+
+    Attributes:
+        records, index: n so far, and the record's 1-based position.
+        sensitivity: gradient sensitivity Delta >= 0.
+        noise, c1, c2, decay_exponent, noise_multiplier: the schedule of the noise, see `Stream`.
+        step_size: eta > 0.
+        displacement, diameter: c >= 0 and D > 0.
+    """
+
+    @functools.cached_property
+    def stream(self) -> Stream:
+        """The noise of the stream."""
+        return Stream(**{name: getattr(self, name) for name in Stream.fields})
+
+
+class FiniteStream(OnStream):
+    """A record of a stream that has come to n records."""
+
+    records: int
+    index: int
+    sensitivity: float
+    noise: Noise
+    c1: float
+    c2: float
+    decay_exponent: float
+    noise_multiplier: float
+    step_size: float
+
+
+class BoundedStream(FiniteStream):
+    """The same, of which no more is known."""
+
+    displacement: float
+    diameter: float
+
+
+class SmoothStream(FiniteStream):
+    """The same, whose steps are 1-Lipschitz maps.
+
+    Attributes:
+        smoothness: beta of convex losses, with step_size <= 2/beta.
+    """
+
+    smoothness: float
+    displacement: float
+    diameter: float
+
+
+class AnyStream(BoundedStream):
+    """The same, of which more may be known.
+
+    Attributes:
+        loss_class: see `dpcalc.model.loss_class`.
+        smoothness: beta, where known.
+    """
+
+    loss_class: LossClass
+    smoothness: float | None = None
+
+    @functools.cached_property
+    def shifts(self) -> bool:
+        """Whether the Gaussian shift bound holds with 1-Lipschitz maps."""
+        return self.noise == Noise.GAUSSIAN and expands_nothing(self.loss_class, self.step_size, self.smoothness)
+
+
+class EndlessStream(OnStream):
+    """A record of a stream that grows without bound."""
+
+    index: int
+    sensitivity: float
+    noise: Noise
+    c1: float
+    c2: float
+    decay_exponent: float
+    noise_multiplier: float
+    step_size: float
+    displacement: float
+    diameter: float
+
+
+# --- finite streams ---------------------------------------------------------------------------------------------------
+
+
+@theorem(
+    "online.product",
+    title="Stream, product of contraction coefficients",
+    setting=BoundedStream,
+    gives=Profile,
+    algorithms=("online",),
+    reference=PAPER,
+    locator="Theorems 6 and 7 at a finite n, with the displacement factor corrected",
+    formula="delta_n(eps) = A_i prod_{t=i+1}^{n} B_t",
+    conditions=(INDEX_IN_RANGE,),
+    assumes=_LINEAR,
+    erratum=_LIMIT_ERRATUM,
+    slack="1e-9 relative to the logarithm; the product over up to 1e15 records is enclosed",
+    slow=True,
+)
+def product(run: BoundedStream) -> Profile:
+    """Every record that arrives later shrinks what an earlier one left, by less and less as the noise decays."""
+    return Profile(lambda epsilon: run.stream.log_product(epsilon, run.sensitivity, run.index, run.records))
+
+
+@theorem(
+    "online.shift",
+    title="Stream, shift bound, mu-GDP",
+    setting=SmoothStream,
+    gives=Gdp,
+    algorithms=("online",),
+    reference="bok2024",
+    locator="shifted interpolation for one use with decaying noise",
+    formula="mu^2 = min(Delta^2/sum_{t=i}^{n} sigma_t^2, (D/eta)^2/sum_{t=i+1}^{n} sigma_t^2)",
+    conditions=(INDEX_IN_RANGE, GAUSSIAN_NOISE, STEP_WITHIN),
+    assumes=(_STREAM, LIPSCHITZ_STEPS, "fresh Gaussian noise in every step", _ONCE),
+)
+def shift(run: SmoothStream) -> Gdp:
+    """All the noise from the record's step on hides its shift together."""
+    own = shift_mu(run.sensitivity, run.stream.total_variance(run.index, run.records))
+    if run.records == run.index:
+        return Gdp(own)
+    whole = shift_mu(run.diameter / run.step_size, run.stream.total_variance(run.index + 1, run.records))
+    return Gdp(min(own, whole))
+
+
+def shift_mu(distance: float, variance: float) -> float:
+    """Return distance/sqrt(variance), rounded up: the GDP parameter of a shift that this much noise hides."""
+    return max(5e-324, up(distance / math.sqrt(variance), 8.0)) if variance > 0.0 else math.inf
+
+
+@theorem(
+    "online.laplace_shift",
+    title="Stream, Laplace shift bounds",
+    setting=SmoothStream,
+    gives=Profile,
+    algorithms=("online",),
+    reference="dpcalc",
+    locator="shifted interpolation with Laplace noise: optimal composition, or mixtures of Gaussians",
+    formula="least of the composition of epsilon Delta/sum v_t, and E delta_G(eps; (Delta/v_m)/sqrt(2 G)) over m <= n",
+    conditions=(INDEX_IN_RANGE, LAPLACE_NOISE, ONE_DIMENSION, STEP_WITHIN),
+    assumes=(_STREAM, LIPSCHITZ_STEPS, "fresh Laplace noise in every step, one dimension", _ONCE),
+    slow=True,
+    not_monotone_in=("records",),  # only some of the places at which a later release could have been cut are tried
+)
+def laplace_shift(run: SmoothStream) -> Profile:
+    """All the noise from the record's step on hides its shift together, each step's at the least scale among them."""
+
+    def profile(epsilon: float) -> float:
+        best = run.stream.log_first(epsilon, run.sensitivity, run.index)
+        later = run.records - run.index
+        for count in sorted({later, *range(min(later, _COMPOSED_ONE_BY_ONE)), *laplace.powers_less_one(later)}):
+            if best == -math.inf:
+                break
+            best = min(best, _laplace_shift(run, count, epsilon))
+        return best
+
+    return Profile(profile)
+
+
+def _laplace_shift(run: SmoothStream, later: int, epsilon: float) -> float:
+    """Return the least shift bound on ln delta that uses the noise of so many later records."""
+    last = run.index + later
+    share = shift_share(run.stream, run.sensitivity, run.index, last)
+    ratio = up(run.sensitivity / run.stream.scale(last), 4.0)
+    return min(
+        laplace.composed_shares(share=share, count=later + 1, epsilon=epsilon),
+        laplace.mixture(ratio=ratio, later=later, epsilon=epsilon),
+    )
+
+
+def shift_share(stream: Stream, sensitivity: float, index: int, last: int) -> float:
+    """Return epsilon of each step, Delta/sum_{t=index}^{last} v_t, rounded up."""
+    total = stream.total_scale(index, last)
+    return up(sensitivity / total, 4.0) if total > 0.0 else math.inf
+
+
+@theorem(
+    "online.hybrid",
+    title="Stream, least of contraction and shift",
+    setting=AnyStream,
+    gives=Profile,
+    algorithms=("online",),
+    reference="dpcalc",
+    locator="the non-linear recursion with decaying noise, restarted wherever the shift bound is smaller",
+    formula="e_t = min(e_(t-1) h(ln(1 + (e^eps - 1)/e_(t-1)), r_B(t)), shift bound at t), e_i = A_i",
+    conditions=(INDEX_IN_RANGE,),
+    assumes=(_STREAM, FRESH, DOMAIN, DISPLACED, "where used: " + LIPSCHITZ_STEPS, _ONCE),
+    slack=f"beyond {_EXACT_STEPS} later records, 1e-3 relative to the logarithm",
+    slow=True,
+)
+def hybrid(run: AnyStream) -> Profile:
+    """Both bounds hold of the same number at every step, so the smaller of the two may go into the next."""
+
+    def profile(epsilon: float) -> float:
+        linear = run.stream.log_product(epsilon, run.sensitivity, run.index, run.records)
+        return min(linear, _walk(run, epsilon)) if linear > -math.inf else linear
+
+    return Profile(profile)
+
+
+def _walk(run: AnyStream, epsilon: float) -> float:
+    """Return ln e at the end: in blocks, each with the factor of its start in e and of its end in the noise."""
+    stream, gap = run.stream, log_expm1(epsilon)
+    log_e = stream.log_first(epsilon, run.sensitivity, run.index)
+    variance = down(stream.scale(run.index) ** 2, 4.0) if run.shifts else 0.0
+    t, length, before, ease = run.index, 1, 0.0, 1.0
+    exact = run.records - run.index <= _EXACT_STEPS
+    while t < run.records and log_e > -1e290:
+        length = 1 if exact else max(1, min(length, int(_STRIDE * t / stream.sharpness)))
+        length = min(length, run.records - t)
+        t += length
+        reach = stream.reach(float(t))[1]
+        factor = recursion.log_one_step(run.noise, recursion.shrunk_epsilon(gap, log_e), reach)
+        if factor == -math.inf:
+            return factor
+        after = log_e + length * factor
+        if run.shifts:
+            # Scales decrease, so that a block holds at least its length times the last one's square.
+            variance = down(variance + length * stream.scale(float(t)) ** 2, 4.0)
+            after = min(after, _log_shifted(run.sensitivity, variance, epsilon))
+        strain = recursion.drift(before, factor) / 1e-3 if before else 4.0
+        length = recursion.next_length(length, max(strain, (log_e - after) / (0.02 * ease)))
+        ease, before = max(1.0, 0.2 * abs(after)), factor
+        log_e = min(0.0, after + 2.0 * UNIT * abs(after))
+    return log_e
+
+
+def _log_shifted(distance: float, variance: float, epsilon: float) -> float:
+    """Return the Gaussian shift bound on ln delta, rounded up."""
+    log_mu = math.log(distance) - 0.5 * math.log(variance) if distance > 0.0 and variance > 0.0 else math.inf
+    return recursion.log_delta_of_log_mu(epsilon, log_mu + UNIT * 16.0 * (1.0 + abs(log_mu))) if log_mu < 600.0 else 0.0
+
+
+# --- limits -----------------------------------------------------------------------------------------------------------
+
+_GROWS = "the stream grows without bound"
+
+
+def _converging(stream: Stream) -> Stream:
+    """Return the stream, whose product over all records is above 0 and can be evaluated.
+
+    Raises:
+        NotApplicable: it is not, or cannot.
+    """
+    if stream.power > 1.0:
+        return stream
+    vanishes = stream.power <= 0.98
+    raise NotApplicable(
+        "tends to 0: with this decay exponent the product over a growing stream vanishes"
+        if vanishes
+        else "converges too slowly to be evaluated at this decay exponent",
+        "a larger --decay-exponent",
+    )
+
+
+@theorem(
+    "online.limit",
+    title="Stream, limit of the product bound",
+    setting=EndlessStream,
+    gives=Profile,
+    kind="asymptotic",
+    slow=True,
+    algorithms=("online",),
+    reference=PAPER,
+    locator="Theorems 6 and 7, the limit itself",
+    formula="delta_inf = A_i prod_{t>i} B_t",
+    conditions=(INDEX_IN_RANGE,),
+    assumes=(*_LINEAR, _GROWS),
+    erratum=_LIMIT_ERRATUM,
+)
+def limit(run: EndlessStream) -> Profile:
+    """What the product bound for this record falls to as the stream grows; no guarantee at any finite length."""
+
+    def profile(epsilon: float) -> float:
+        return _converging(run.stream).log_product(epsilon, run.sensitivity, run.index, math.inf)
+
+    return Profile(profile)
+
+
+@theorem(
+    "online.limit_above",
+    title="Stream, the paper's delta* with its misprints corrected",
+    setting=EndlessStream,
+    gives=Profile,
+    kind="asymptotic",
+    slow=True,
+    algorithms=("online",),
+    reference=PAPER,
+    locator="equations 13 and 15, corrected",
+    formula="delta* = A_i exp(int_{i+1}^inf ln B_x dx), above the limit",
+    conditions=(INDEX_IN_RANGE,),
+    assumes=(*_LINEAR, _GROWS),
+    erratum=_LIMIT_ERRATUM,
+)
+def limit_above(run: EndlessStream) -> Profile:
+    """The upper end of the bracket around the limit; an upper bound on the limit, not on any finite stream."""
+    return Profile(lambda epsilon: _log_bracket(run, epsilon, run.index + 1.0))
+
+
+@theorem(
+    "online.limit_below",
+    title="Stream, lower end of the bracket around the limit",
+    setting=EndlessStream,
+    gives=Profile,
+    kind="asymptotic",
+    slow=True,
+    algorithms=("online",),
+    reference=PAPER,
+    locator="equations 13 and 15, with the integral from i",
+    formula="A_i exp(int_i^inf ln B_x dx), below the limit",
+    conditions=(INDEX_IN_RANGE,),
+    assumes=(*_LINEAR, _GROWS),
+    erratum=_LIMIT_ERRATUM,
+)
+def limit_below(run: EndlessStream) -> Profile:
+    """The lower end of the bracket around the limit."""
+    return Profile(lambda epsilon: _log_bracket(run, epsilon, float(run.index)))
+
+
+def _log_bracket(run: EndlessStream, epsilon: float, lower: float) -> float:
+    """Return ln(A_i exp(int_lower^inf ln B_x dx)), to rounding."""
+    stream = _converging(run.stream)
+    first = stream.log_first(epsilon, run.sensitivity, run.index)
+    if first == -math.inf or stream.log_factor(epsilon, lower) == -math.inf:
+        return -math.inf
+    return min(0.0, first + stream.log_integral(epsilon, lower))
+
+
+@theorem(
+    "online.limit_printed",
+    title="Stream, delta* as printed",
+    setting=EndlessStream,
+    gives=Profile,
+    kind="published",
+    slow=True,
+    algorithms=("online",),
+    reference=PAPER,
+    locator="equations 13 and 15, literally",
+    formula="13: e^(-eps/2) in A_i; 15: theta(r_A exp(int_{i+1}^inf ln B_x dx))",
+    conditions=(INDEX_IN_RANGE,),
+    assumes=(*_LINEAR, _GROWS),
+    erratum=_LIMIT_ERRATUM,
+)
+def limit_printed(run: EndlessStream) -> Profile:
+    """What the paper's formulas give if taken literally: too large for Laplace noise, absurdly small for Gaussian."""
+
+    def profile(epsilon: float) -> float:
+        stream = _converging(run.stream)
+        own, integral = stream.own_ratio(run.sensitivity, run.index), stream.log_integral(epsilon, run.index + 1.0)
+        if run.noise == Noise.LAPLACE:
+            inner = -math.expm1(-0.5 * (epsilon + own))
+            return min(0.0, math.log(inner) + integral) if inner > 0.0 else -math.inf
+        return recursion.log_delta_of_log_mu(epsilon, math.log(own) + integral)
+
+    return Profile(profile)

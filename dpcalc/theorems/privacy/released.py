@@ -1,0 +1,242 @@
+"""Several passes with the iterate released after each: composition, which nothing hidden between the passes undoes.
+
+Within a pass iterates stay hidden, so that a pass has the privacy of one pass from any start. Passes in one order, used
+again and again, are composed for each position: with one public order a late position is late in every pass. Passes in
+fresh orders are composed as whole curves (`released_fresh_orders`).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING
+
+from dpcalc.model.algorithm import Release, in_one_random_order
+from dpcalc.model.choices import LastBatch, LossClass, Noise
+from dpcalc.notions.guarantee import Composition, Gdp, Profile
+from dpcalc.numerics.floats import up
+from dpcalc.theorems.batch_layout import Layout, layout
+from dpcalc.theorems.conditions import (
+    DOMAIN,
+    FIXED_ORDER,
+    GAUSSIAN_NOISE,
+    INDEX_IN_RANGE,
+    LIPSCHITZ,
+    STEP_WITHIN,
+    batch_of,
+)
+from dpcalc.theorems.privacy import contraction, shuffle
+from dpcalc.theorems.privacy.contraction import FRESH, LIPSCHITZ_STEPS, later_ratio, own_ratio
+from dpcalc.theorems.record import Setting, theorem
+
+if TYPE_CHECKING:
+    pass
+
+EACH = "the iterate after every pass is released, and nothing between"
+_SAME = "the same order in every pass"
+
+
+class AnyOrder(Setting):
+    """Passes in any order, with Gaussian noise.
+
+    Attributes:
+        records, batch_size: n >= 1, and records per step. A short last batch is divided by its own size.
+        epochs: E >= 1.
+        sensitivity: Delta >= 0, by which the gradients of two records differ.
+        noise, scale: ``gaussian`` and its standard deviation sigma > 0.
+    """
+
+    records: int
+    batch_size: int
+    epochs: int
+    sensitivity: float
+    noise: Noise
+    scale: float
+
+    @property
+    def smallest_batch(self) -> int:
+        """The size of the smallest batch, in which a record counts most."""
+        if self.batch_size >= self.records:
+            return self.records
+        return self.records % self.batch_size or self.batch_size
+
+
+class FixedOrder(Setting):
+    """Passes in the same fixed order.
+
+    Attributes:
+        records, index, batch_size: n >= 1, the record's 1-based position, and records per step. A short last batch is
+            divided by its own size.
+        epochs: E >= 1.
+        sensitivity: Delta >= 0, by which the gradients of two records differ.
+        noise, scale: ``gaussian`` and its standard deviation, or ``laplace`` and its scale > 0.
+        step_size: eta > 0.
+    """
+
+    records: int
+    index: int
+    batch_size: int
+    epochs: int
+    sensitivity: float
+    noise: Noise
+    scale: float
+    step_size: float
+
+
+class ShiftedPasses(FixedOrder):
+    """Passes in the same fixed order whose steps are Lipschitz maps.
+
+    Attributes:
+        loss_class: ``convex-smooth`` or ``smooth``.
+        smoothness, strong_convexity: beta >= m >= 0.
+        diameter: D > 0, if the domain is bounded.
+    """
+
+    loss_class: LossClass
+    smoothness: float
+    strong_convexity: float
+    diameter: float = math.inf
+
+
+class BoundedPasses(FixedOrder):
+    """Passes in the same fixed order on a bounded domain.
+
+    Attributes:
+        displacement: c >= 0; two points at the diameter are at most c times the diameter apart after a step.
+        diameter: D > 0.
+    """
+
+    displacement: float
+    diameter: float
+
+
+class RandomOrder(Setting):
+    """Passes in uniformly random order.
+
+    Attributes:
+        records, batch_size: n >= 1, and records per step.
+        last_batch: what the gradient sum of a short last batch is divided by: ``own`` (its own size), ``nominal`` (the
+            batch size), or ``drop`` where it is left out.
+        epochs: E, 1 to 1e15.
+        sensitivity: Delta >= 0, by which the gradients of two records differ.
+        noise, scale: ``gaussian`` and its standard deviation, or ``laplace`` and its scale > 0.
+        step_size: eta > 0.
+    """
+
+    records: int
+    batch_size: int
+    last_batch: LastBatch
+    epochs: int
+    sensitivity: float
+    noise: Noise
+    scale: float
+    step_size: float
+
+    @functools.cached_property
+    def plan(self) -> Layout:
+        """The batches of a pass."""
+        return layout(self.records, self.batch_size, self.last_batch)
+
+    @functools.cached_property
+    def own(self) -> float:
+        """r_A, the largest distance of a record's own step in units of its noise, over the batches it may be in."""
+        return own_ratio(self.sensitivity, self.scale, self.plan.divisor if self.plan.short else self.plan.size)
+
+
+class SmoothOrders(RandomOrder):
+    """Passes in uniformly random order over convex smooth losses.
+
+    Attributes:
+        smoothness: beta >= 0, with step_size <= 2/beta.
+    """
+
+    smoothness: float
+
+
+@theorem(
+    "released.own_noise",
+    title="Released passes, a record's own noise alone",
+    setting=AnyOrder,
+    gives=Gdp,
+    algorithms=("cyclic-released", *in_one_random_order(Release.PASS), "shuffled-epochs-released"),
+    reference="dong2022",
+    locator="composition of Gaussian mechanisms",
+    formula="mu = sqrt(E) Delta/(b sigma)",
+    conditions=(GAUSSIAN_NOISE,),
+    assumes=("each record is used once in every pass", FRESH, "every iterate may be released"),
+    erratum="Sordello, Bu and Dong call a shuffled pass mu-GDP for the mu of its (epsilon, delta). It is mu-GDP for "
+    "this mu and no smaller one: as epsilon grows its curve needs all of Delta/(b sigma).",
+)
+def own_noise(run: AnyOrder) -> Gdp:
+    """Whatever the order and the losses, the noise of its own steps hides a record, and that composes."""
+    return Gdp(composed(own_ratio(run.sensitivity, run.scale, run.smallest_batch), run.epochs))
+
+
+def composed(mu: float, epochs: int) -> float:
+    """Return mu sqrt(epochs), rounded up."""
+    return up(mu * math.sqrt(epochs), 4.0)
+
+
+@theorem(
+    "released.cyclic",
+    title="Released passes in one order, shift bound of a pass",
+    setting=ShiftedPasses,
+    gives=Gdp,
+    algorithms=("cyclic-released",),
+    reference="bok2024",
+    locator="shifted interpolation for each pass, composed",
+    formula="mu = sqrt(E) mu_i, mu_i of one pass for position i (as contraction.shift)",
+    conditions=(INDEX_IN_RANGE, GAUSSIAN_NOISE, LIPSCHITZ),
+    assumes=(FIXED_ORDER, _SAME, LIPSCHITZ_STEPS, FRESH, EACH),
+)
+def cyclic(run: ShiftedPasses) -> Gdp:
+    """A record at the same place in every pass: the mu of one pass, E times."""
+    return Gdp(composed(contraction.shift(run.part(contraction.ShiftedPass)).mu, run.epochs))
+
+
+@theorem(
+    "released.cyclic_curve",
+    title="Released passes in one order, contraction curve of a pass",
+    setting=BoundedPasses,
+    gives=Composition,
+    algorithms=("cyclic-released",),
+    reference="dpcalc",
+    locator="the curve of one pass for a position, composed by the law of the privacy loss",
+    formula="E-fold composition of delta(eps) = A B^(n-i)",
+    conditions=(INDEX_IN_RANGE,),
+    assumes=(FIXED_ORDER, _SAME, FRESH, DOMAIN, contraction.DISPLACED, EACH),
+    slack="the lattice of losses, some 1e-4 in ln delta",
+    slow=True,
+    uncertified="composed by the law of the privacy loss on a lattice",
+)
+def cyclic_curve(run: BoundedPasses) -> Composition:
+    """A record at the same place in every pass: the product bound of one pass, composed E times."""
+    from dpcalc.notions import pld
+    from dpcalc.theorems.privacy import shuffle_curves
+
+    size, steps = batch_of(run.records, run.index, run.batch_size)
+    own = own_ratio(run.sensitivity, run.scale, size)
+    following = later_ratio(run.displacement, run.diameter, run.step_size, run.scale)
+    return Composition([(pld.from_curve(shuffle_curves.fixed(run.noise, own, following, steps - 1)), run.epochs)])
+
+
+@theorem(
+    "released.shuffle_once",
+    title="Released passes in one random order",
+    setting=SmoothOrders,
+    gives=Profile,
+    algorithms=in_one_random_order(Release.PASS),
+    reference="dpcalc",
+    locator="shift bound of each pass for a position, composed, then averaged over positions",
+    formula="delta(eps) = (1/n) sum_k delta_G(eps; sqrt(E) mu_1/sqrt(k))",
+    conditions=(GAUSSIAN_NOISE, STEP_WITHIN),
+    assumes=(
+        "one uniformly random order (or rotation), drawn without looking at the data and used in every pass; it may "
+        "be published",
+        LIPSCHITZ_STEPS, FRESH, EACH,
+    ),
+)  # fmt: skip
+def shuffle_once(run: SmoothOrders) -> Profile:
+    """A record that falls late is late in every pass: composition first, and the average over positions last."""
+    one_pass = run.part(shuffle.SmoothShuffle)
+    return shuffle.mixture(one_pass.changed(sensitivity=composed(run.sensitivity, run.epochs)))

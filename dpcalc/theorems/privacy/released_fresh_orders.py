@@ -1,0 +1,260 @@
+"""Released passes, each in a fresh random order: passes are independent, so that the whole curve of one is composed.
+
+An (epsilon, delta) guarantee of a pass is not turned into a Renyi divergence here. That direction is false: a mechanism
+that tells everything with probability delta is (0, delta)-private. The whole curve gives a Renyi divergence.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dpcalc.model.choices import Adjacency, LossClass, Noise
+from dpcalc.notions import gaussian, optimal_composition
+from dpcalc.notions.guarantee import Composition, Profile, Rdp
+from dpcalc.numerics.floats import product_up
+from dpcalc.theorems.conditions import DOMAIN, GAUSSIAN_NOISE, STEP_WITHIN
+from dpcalc.theorems.privacy import hidden_position, shuffle
+from dpcalc.theorems.privacy.contraction import FRESH, LIPSCHITZ_STEPS, expands_nothing, later_ratio
+from dpcalc.theorems.privacy.hidden_position import SecretPass
+from dpcalc.theorems.privacy.recursion import log_one_step
+from dpcalc.theorems.privacy.released import EACH, RandomOrder, SmoothOrders
+from dpcalc.theorems.record import theorem
+
+if TYPE_CHECKING:
+    from dpcalc.notions.pld import Pair
+
+_FRESH = "every pass in a fresh uniformly random order, drawn without looking at the data; the orders may be published"
+_WHERE = ("where used: " + DOMAIN, "where used: " + LIPSCHITZ_STEPS)
+_PASSES = "shuffled-epochs-released"
+
+
+class SecretOrders(SmoothOrders):
+    """Passes in fresh random orders that stay secret.
+
+    Attributes:
+        adjacency: ``replace-one`` or ``null-record``.
+    """
+
+    adjacency: Adjacency
+
+
+class FreshOrders(RandomOrder):
+    """Passes in fresh random orders, with what may be known of the losses and the domain.
+
+    Attributes:
+        loss_class, smoothness: of the losses; see `dpcalc.model.loss_class`.
+        displacement, diameter: c >= 0 and D > 0 of a bounded domain, if any.
+    """
+
+    loss_class: LossClass
+    displacement: float | None = None
+    diameter: float = math.inf
+    smoothness: float | None = None
+
+    @property
+    def laplace(self) -> bool:
+        """Whether the noise is Laplace, and not Gaussian."""
+        return self.noise == Noise.LAPLACE
+
+    @functools.cached_property
+    def bounded_pass(self) -> shuffle.BoundedShuffle | None:
+        """One pass on its bounded domain; None where nothing bounds it."""
+        if self.displacement is None or not math.isfinite(self.diameter):
+            return None
+        return self.part(shuffle.BoundedShuffle)
+
+    @property
+    def following(self) -> float:
+        """r_B, how far a later step leaves two points of a bounded domain, in units of its noise."""
+        return later_ratio(self.displacement, self.diameter, self.step_size, self.scale)
+
+    @property
+    def nonexpansive(self) -> bool:
+        """Whether no step drives two runs apart."""
+        return expands_nothing(self.loss_class, self.step_size, self.smoothness)
+
+    @property
+    def one_pass(self) -> FreshOrders:
+        """One of the passes."""
+        return self.changed(epochs=1)
+
+
+class AnyFreshOrders(FreshOrders):
+    """Passes in fresh random orders, with what may be known of the losses, the domain and the parameter.
+
+    Attributes:
+        dimension: of the parameter; the shift bound for Laplace noise needs 1.
+    """
+
+    dimension: int = 1
+
+
+@functools.lru_cache(maxsize=8)
+def _pair(run: FreshOrders) -> Pair:
+    """Return the pair of laws of one shuffled pass."""
+    from dpcalc.notions import pld, profiles
+    from dpcalc.theorems.privacy import shuffle_curves
+
+    applicable = [shuffle_curves.own_step(run.noise, run.own)]
+    bounded = run.bounded_pass
+    if bounded:
+        applicable.append(
+            shuffle_curves.shuffled_product(
+                run.plan, noise=run.noise, scale=run.scale, sensitivity=run.sensitivity, step_size=run.step_size,
+                displacement=bounded.displacement, diameter=bounded.diameter,
+            )
+        )  # fmt: skip
+    if run.nonexpansive and not run.laplace:
+        applicable.append(shuffle_curves.shuffled_mixture(run.plan, scale=run.scale, sensitivity=run.sensitivity))
+    top = min(run.own, 2.0**60) if run.laplace else gaussian.epsilon(mu=min(run.own, 1e6), log_delta_target=-1e5)
+    return pld.from_curve(profiles.tabulate(shuffle_curves.least(*applicable), max(top, 1e-100)))
+
+
+@theorem(
+    "released.shuffled_epochs",
+    title="Released passes in fresh random orders, whole curve composed",
+    setting=FreshOrders,
+    gives=Composition,
+    algorithms=(_PASSES,),
+    reference="dpcalc",
+    locator="the curve of one shuffled pass, composed by the law of the privacy loss",
+    formula="E-fold composition of the least of shuffle.product, shuffle.mixture and the record's own noise",
+    assumes=(_FRESH, FRESH, *_WHERE, EACH),
+    slack="chords of the curve and the lattice of losses: some 1e-3 in ln delta",
+    slow=True,
+    uncertified="composed by the law of the privacy loss on a lattice",
+)
+def shuffled_epochs(run: FreshOrders) -> Composition:
+    """A fresh order for every pass makes the passes independent: the whole curve of one is composed."""
+    return Composition([(_pair(run.one_pass), run.epochs)])
+
+
+@theorem(
+    "released.shuffled_epochs_point",
+    title="Released passes in fresh random orders, best single point composed",
+    setting=AnyFreshOrders,
+    gives=Profile,
+    algorithms=(_PASSES,),
+    reference="kairouz2015",
+    locator="optimal composition of one (epsilon, delta) of a pass, at the best epsilon",
+    formula="least over eps_0 of the optimal E-fold composition of (eps_0, delta_0 = delta(eps_0))",
+    assumes=(_FRESH, FRESH, *_WHERE, EACH),
+    slow=True,
+    uncertified="the point composed is found by a search and is not recorded",
+)
+def shuffled_epochs_point(run: AnyFreshOrders) -> Profile:
+    """One point of a pass's curve, composed exactly in closed form; looser than the curve, for any number of passes."""
+    profile = _one_pass_profile(run)
+    return Profile(lambda epsilon: _best_point(profile, run.epochs, epsilon))
+
+
+def _one_pass_profile(run: AnyFreshOrders) -> Callable[[float], float]:
+    """Return epsilon -> ln delta of one shuffled pass, the least of the bounds in closed form that apply."""
+    applicable: list[Callable[[float], float]] = [lambda epsilon: log_one_step(run.noise, epsilon, run.own)]
+    if run.bounded_pass:
+        applicable.append(shuffle.product(run.bounded_pass).profile)
+    if run.nonexpansive and not run.laplace:
+        applicable.append(shuffle.mixture(run.part(shuffle.SmoothShuffle)).profile)
+    if run.nonexpansive and run.laplace and run.dimension == 1:
+        applicable.append(shuffle.laplace_mixture(run.part(shuffle.SmoothShuffle)).profile)
+    return functools.cache(lambda epsilon: min(bound(epsilon) for bound in applicable))
+
+
+def _best_point(profile: Callable[[float], float], epochs: int, epsilon: float, tries: int = 24) -> float:
+    """Return the least ln delta over points of the curve: scanned from epsilon/E to epsilon, then refined."""
+
+    def composed(x: float) -> float:
+        e = math.exp(x)
+        return optimal_composition.log_delta(epsilon0=e, log_delta0=profile(e), count=epochs, epsilon=epsilon)
+
+    if epsilon == 0.0:
+        return optimal_composition.log_delta(epsilon0=0.0, log_delta0=profile(0.0), count=epochs, epsilon=0.0)
+    high = math.log(epsilon)
+    low = high - math.log(epochs) - 1.0
+    points = {low + (high - low) * j / tries: 0.0 for j in range(tries + 1)}
+    points = {x: composed(x) for x in points}
+    width = (high - low) / tries
+    for _ in range(tries // 4):
+        best = min(points, key=lambda x: (points[x], x))
+        width *= 0.5
+        for x in (best - width, best + width):
+            if x not in points:
+                points[x] = composed(x)
+    return min(points.values())
+
+
+@theorem(
+    "released.shuffled_epochs_rdp",
+    title="Released passes in fresh random orders, Renyi form",
+    setting=FreshOrders,
+    gives=Rdp,
+    algorithms=(_PASSES,),
+    reference="dpcalc",
+    locator="Renyi divergence from the whole curve of a pass, added up",
+    formula="RDP(a) = E ln(1 + a (a-1) int_0^inf (e^((a-1) x) + e^(-a x)) delta(x) dx)/(a-1)",
+    assumes=(_FRESH, FRESH, *_WHERE, EACH),
+    erratum="Sordello, Bu and Dong turn (epsilon, delta) of a pass into RDP epsilon + ln(delta)/(a-1). That is false: "
+    "it reads the conversion from RDP backwards, and can even be negative.",
+    slow=True,
+    uncertified="an integral over a curve that is itself a search",
+)
+def shuffled_epochs_rdp(run: FreshOrders) -> Rdp:
+    """The Renyi divergence that the whole curve of a pass allows, times the number of passes."""
+
+    def curve(order: float) -> float:
+        single = _renyi(order, run.one_pass)
+        return product_up(single, float(run.epochs)) if single < math.inf else single
+
+    return Rdp(curve)
+
+
+@functools.lru_cache(maxsize=256)
+def _renyi(order: float, run: FreshOrders) -> float:
+    """Return the Renyi divergence of one shuffled pass at an order, rounded up."""
+    from dpcalc.notions import profiles
+    from dpcalc.theorems.privacy import shuffle_curves
+
+    pair = _pair(run)
+    if order == math.inf:
+        return run.own if run.laplace else math.inf  # the greatest loss of the record's own step
+    breaks = [run.own] if run.laplace else []
+    if run.laplace and run.bounded_pass:
+        breaks.append(run.following)
+    alone = shuffle_curves.own_step(run.noise, run.own)
+    curve = shuffle_curves.least(pair.forward, alone)  # which ends: the table is constant behind its last point
+    return profiles.renyi(curve, order=order, scale=run.own, own=alone, breaks=breaks, rounds=1)
+
+
+@theorem(
+    "released.shuffled_epochs_secret",
+    title="Released passes in fresh secret orders, best single point composed",
+    setting=SecretOrders,
+    gives=Profile,
+    algorithms=(_PASSES,),
+    reference="dpcalc",
+    locator="hidden position for every pass; optimal composition of its best point",
+    formula="as released.shuffled_epochs_point, with delta(eps_0) of hidden_position.shuffled",
+    conditions=(GAUSSIAN_NOISE, STEP_WITHIN, hidden_position.SECRET),
+    assumes=(
+        "every pass in a fresh random order, all orders equally likely and drawn without looking at the data",
+        "the orders, the seed that made them and logs of single steps stay secret for ever",
+        "the sensitivity holds between all records that may occur, not only between the two compared",
+        LIPSCHITZ_STEPS, FRESH, EACH,
+    ),
+    slow=True,
+    not_monotone_in=("records",),
+    uncertified="the point composed is found by a search and is not recorded",
+)  # fmt: skip
+def shuffled_epochs_secret(run: SecretOrders) -> Profile:
+    """The place of a record in every pass stays hidden, although the iterates between passes do not."""
+    profile = _secret_profile(run.part(SecretPass))
+    return Profile(lambda epsilon: _best_point(profile, run.epochs, epsilon, tries=8))
+
+
+@functools.lru_cache(maxsize=4)
+def _secret_profile(one_pass: SecretPass) -> Callable[[float], float]:
+    """Return epsilon -> ln delta of one pass, which remembers its values: runs of other numbers of passes share it."""
+    return functools.cache(hidden_position.shuffled(one_pass).profile)

@@ -1,0 +1,180 @@
+"""Array forms of `shuffle.product`, `shuffle.mixture` and `contraction.product`, for composition over passes.
+
+Each curve maps an array of epsilon to upper bounds on ln delta of one pass. All curves of a pass bound the same run, so
+their minimum is a bound as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dpcalc.model.choices import Noise
+from dpcalc.numerics.floats import UNIT, decimal_quotient_up, up
+from dpcalc.theorems.batch_layout import Layout
+from dpcalc.theorems.privacy.contraction import later_ratio, own_ratio
+from dpcalc.theorems.privacy.recursion import log_one_steps
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+    Curve = Callable[[Array], Array]
+
+_SINGLE = 64  # positions that are summed one by one
+_GROWTH = 1.03
+
+
+def least(*curves: Curve) -> Curve:
+    """Return the smallest of the curves."""
+    import numpy as np
+
+    def curve(e: Array) -> Array:
+        values: Array = np.minimum.reduce([each(e) for each in curves])
+        return values
+
+    return curve
+
+
+def own_step(noise: Noise, ratio: float) -> Curve:
+    """Return the curve of a record's own noise alone, at distance ``ratio`` in units of it."""
+    return lambda e: log_one_steps(noise, e, ratio)
+
+
+def fixed(noise: Noise, own: float, following: float, later: int) -> Curve:
+    """Return the curve of A B^later: a record with ``later`` steps behind it (`contraction.product`)."""
+    import numpy as np
+
+    first, factor = own_step(noise, own), own_step(noise, following)
+
+    def curve(e: Array) -> Array:
+        if not later:
+            return first(e)
+        with np.errstate(invalid="ignore", over="ignore"):
+            value = first(e) + later * np.maximum(factor(e), -1e290)
+        values: Array = np.minimum(0.0, value * (1.0 - 8.0 * UNIT))
+        return values
+
+    return curve
+
+
+def shuffled_product(
+    plan: Layout, *, noise: Noise, scale: float, sensitivity: float, step_size: float, displacement: float,
+    diameter: float,
+) -> Curve:  # fmt: skip
+    """Return the curve of `shuffle.product`."""
+    import numpy as np
+
+    first = own_step(noise, own_ratio(sensitivity, scale, plan.size))
+    following = later_ratio(displacement, diameter, step_size, scale)
+    factor = own_step(noise, following)
+
+    def full(e: Array) -> Array:
+        return first(e) + _log_geometric(factor(e), plan.full)
+
+    if not plan.short:
+        return lambda e: _shares((full(e), min(plan.size, plan.records), plan.records))
+    reach = decimal_quotient_up((diameter,), (step_size, scale))
+    share = plan.short / plan.divisor
+    last = own_step(noise, own_ratio(sensitivity, scale, plan.divisor))
+    behind = own_step(noise, following if share == 1.0 else up((1.0 - share) * reach + share * following, 4.0))
+
+    def curve(e: Array) -> Array:
+        with np.errstate(invalid="ignore"):
+            rest = full(e) + behind(e)
+        return _shares((last(e), plan.short, plan.records), (rest, plan.size, plan.records))
+
+    return curve
+
+
+def shuffled_mixture(plan: Layout, *, scale: float, sensitivity: float) -> Curve:
+    """Return the curve of `shuffle.mixture`: Gaussian noise, 1-Lipschitz maps."""
+    ratio = own_ratio(sensitivity, scale, plan.size)
+    if not plan.short:
+        return lambda e: _shares((log_positions(e, ratio, plan.full, 0), min(plan.size, plan.records), plan.records))
+    last = own_step(Noise.GAUSSIAN, own_ratio(sensitivity, scale, plan.divisor))
+    return lambda e: _shares(
+        (last(e), plan.short, plan.records),
+        (log_positions(e, ratio, plan.full, 1), plan.size, plan.records),
+    )
+
+
+def log_positions(e: Array, ratio: float, terms: int, after: int) -> Array:
+    """Return upper bounds on ln of the sum of delta_G(e; ratio/sqrt(k)) over k = after+1 .. after+terms.
+
+    As a function of k each term falls as the tail of an inverse Gaussian law: concave up to the law's mode, convex
+    behind. A block's mean is below its middle or the mean of its ends, and below its first term where the mode lies
+    within.
+    """
+    import numpy as np
+
+    from dpcalc.numerics.normal_arrays import log_hockey_stick_up
+
+    top = after + terms
+    ends = [*range(after + 1, min(top, _SINGLE) + 1)]
+    start = ends[-1] + 1
+    while start <= top:
+        ends.append(start)
+        start = max(start + 1, int(start * _GROWTH))
+    low = np.array(ends, dtype=float)
+    high = np.append(low[1:] - 1.0, float(top))
+    count = high - low + 1.0
+    column = e[:, None]
+
+    def at(k: Array) -> Array:
+        return log_hockey_stick_up(column, ratio / np.sqrt(k)[None, :] * (1.0 + 4.0 * UNIT))
+
+    first, single = at(low), count == 1.0
+    value = first.copy()
+    if not single.all():
+        last, middle = at(high[~single]), at(0.5 * (low + high)[~single])
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            a, b = 0.5 * (column / ratio) ** 2, 0.125 * ratio * ratio
+            mode = np.where(np.isfinite(a), 2.0 * b / (1.5 + np.sqrt(2.25 + 4.0 * a * b)), 0.0)
+        begin, end = low[None, ~single], high[None, ~single]
+        trapezoid = np.logaddexp(first[:, ~single], last) - math.log(2.0)
+        value[:, ~single] = np.where(
+            begin > mode * 1.000001,
+            trapezoid,
+            np.where(end < mode * 0.999999, middle, first[:, ~single]),
+        )
+    value = value + np.log(count)[None, :]
+    peak = value.max(axis=1)
+    total = peak + np.log(np.exp(value - peak[:, None]).sum(axis=1))
+    slack = UNIT * (16.0 * np.abs(total) + 16.0 * math.log(terms + 1.0) + len(low) + 64.0)
+    values: Array = np.minimum(total + slack, math.log(terms) * (1.0 + 4.0 * UNIT))
+    return values
+
+
+def _log_geometric(log_factor: Array, terms: int) -> Array:
+    """Return ln(1 + B + ... + B^(terms-1)), rounded up."""
+    import numpy as np
+
+    most = math.log(terms) * (1.0 + 4.0 * UNIT) + 8.0 * UNIT
+    x = np.minimum(log_factor, -1e-300)
+    with np.errstate(divide="ignore", over="ignore"):
+        top, bottom = _log_one_minus_exp(np.maximum(terms * x, -1e300)), _log_one_minus_exp(x)
+    values: Array = np.minimum(most, top - bottom + UNIT * (8.0 * (np.abs(top) + np.abs(bottom)) + 32.0))
+    return values
+
+
+def _log_one_minus_exp(x: Array) -> Array:
+    import numpy as np
+
+    with np.errstate(divide="ignore"):
+        values: Array = np.where(x > -0.6931471805599453, np.log(-np.expm1(x)), np.log1p(-np.exp(x)))
+    return values
+
+
+def _shares(*parts: tuple[Array, int, int]) -> Array:
+    """Return ln of the sum of exp(value) numerator/denominator, rounded up and at most 0."""
+    import numpy as np
+
+    total: Any = -np.inf
+    for value, numerator, denominator in parts:
+        total = np.logaddexp(total, value + math.log(numerator) - math.log(denominator))
+    size = np.where(np.isfinite(total), np.abs(total), 0.0)
+    values: Array = np.minimum(0.0, total + UNIT * (8.0 * size + 8.0 * math.log(parts[0][2] + 1) + 16.0))
+    return values

@@ -1,0 +1,360 @@
+"""The record of a theorem and the decorator that makes one: what is known about each theorem, as data.
+
+A theorem is a pure function from a `Setting`, the parameters of a run that its family reads, to what it proves: `Gdp`,
+`Rdp`, `Profile`, `Composition` or `Point` of the privacy, or a `Risk`, an excess risk. The command line, ``explain``,
+``bounds``, the documentation and the registry-wide tests all read the record.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from dpcalc.errors import MissingParameter, NotApplicable, SpecError
+from dpcalc.model.frozen import Frozen
+from dpcalc.model.quantities import Kind
+from dpcalc.model.run import Run
+from dpcalc.named_tuple import NamedTuple
+from dpcalc.notions.guarantee import Composition, Gdp, Point, Profile, Rdp
+from dpcalc.notions.risk import Risk
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "iteration": ("privacy.iteration", "privacy.random_skip", "privacy.random_stop", "privacy.local_message"),
+    "scheduled": ("privacy.scheduled",),
+    "shifted": ("privacy.shifted",),
+    "multi_epoch": ("privacy.multi_epoch", "lower.quadratic", "privacy.published_passes"),
+    "contraction": ("privacy.contraction",),
+    "shuffle": ("privacy.shuffle",),
+    "hidden_position": ("privacy.hidden_position",),
+    "online": ("privacy.online",),
+    "stepwise": ("privacy.stepwise",),
+    "noisy_gd": ("privacy.noisy_gd", "lower.quadratic", "privacy.published_passes"),
+    "noisy_sgd": ("privacy.noisy_sgd",),
+    "released": ("privacy.released", "privacy.released_repeated", "privacy.released_fresh_orders"),
+    "shuffled_epochs": ("privacy.shuffled_epochs",),
+    "linear": ("lower.linear_losses", "lower.random_linear_losses", "lower.common_losses"),
+    "dp_sgd": ("privacy.dp_sgd",),
+    "utility": ("risk.utility", "risk.utility_skip"),
+    "tasks": ("risk.tasks",),
+    "smoothing": ("risk.smoothing",),
+    "langevin": ("risk.langevin",),
+    "descent": ("risk.descent",),
+    "holder_cost": ("risk.holder_cost",),
+}
+"""The modules (below this package) that hold the theorems ``family.name``, in the order in which they are listed."""
+
+GIVES: dict[type, str] = {
+    Gdp: "mu", Rdp: "rdp", Profile: "log_delta", Point: "epsilon", Composition: "parts", Risk: "cost",
+}  # fmt: skip
+"""What a theorem may prove, and what JSON calls it."""
+
+KINDS = tuple(kind for kind in Kind if kind is not Kind.CONDITIONAL)
+"""What a theorem may be; whether its result is conditional depends on the run."""
+
+_BUDGET = ("epsilon", "log_delta")
+
+_GIVEN_AS = {"sensitivity": "lipschitz", "scale": "noise_std", "log_delta": "delta"}
+"""Parameters that follow from another one, which a user gives."""
+
+
+class Setting(Frozen):
+    """What the theorems of a family read of a run: its fields are parameters, those with a default may be unknown.
+
+    What several formulas need of them is a property, worked out once.
+    """
+
+    @classmethod
+    def of(cls, run: Run) -> Any:
+        """Return the setting of a run that has all that it needs."""
+        return cls(**{name: value for name in cls.fields if (value := run.value(name)) is not None})
+
+    def part(self, setting: type[S]) -> S:
+        """Return the setting of another theorem, which reads no other parameters than this one."""
+        return setting(**{name: getattr(self, name) for name in setting.fields})
+
+
+class Missing(NamedTuple):
+    """Parameters that a theorem needs and that were not given: what is missing, in words, and what to give."""
+
+    names: tuple[str, ...]
+    because: str
+    cure: str
+
+    @property
+    def error(self) -> type[NotApplicable]:
+        """The error that says so."""
+        return MissingParameter
+
+
+class Unmet(NamedTuple):
+    """A condition that does not hold: what was found, and what to do."""
+
+    because: str
+    cure: str
+
+    @property
+    def error(self) -> type[NotApplicable]:
+        """The error that says so."""
+        return NotApplicable
+
+
+Obstacle = Missing | Unmet
+
+
+def needs(*names: str) -> Missing:
+    """Return the obstacle that names the parameters to be given."""
+    flags = ", ".join("--" + name.replace("_", "-") for name in names)
+    return Missing(names, f"needs {', '.join(names)}", f"give {flags}")
+
+
+def lacking(run: Run, *names: str) -> Missing:
+    """Return the obstacle that names those of the parameters that are not known."""
+    return needs(*(name for name in names if run.value(name) is None))
+
+
+class Condition(NamedTuple):
+    """A precondition as data: its text, and ``check``, which returns what stands in the way or None."""
+
+    text: str
+    check: Callable[[Run], Obstacle | None]
+
+
+class Theorem(NamedTuple):
+    """A registered theorem.
+
+    Attributes:
+        id, title: the identifier ``family.name``, and a few words.
+        gives: the class of what is proved.
+        kind: one of `KINDS`.
+        algorithms: the names of those that it speaks of.
+        setting: what it reads of a run.
+        function: from a setting to what it proves.
+        conditions: what must hold.
+        assumes: what is taken for granted, as sentences.
+        reference, locator: the paper, and where in it.
+        formula: as the code computes it.
+        erratum: what the paper has wrong.
+        promises: what a user must promise; without, the number is shown and no guarantee.
+        slack: how far the value may lie above the theorem's, where that is more than rounding.
+        slow: whether an evaluation takes tens of milliseconds: searches over it end seven digits deep.
+        not_monotone_in: parameters in which it is not known to be monotone.
+        implied_by: a theorem that needs no more and proves no less: shown beside it, and where only the best is wanted
+            this one is not evaluated.
+        uncertified: why `--certify` has no definition of it; empty where `dpcalc.certify` has one.
+    """
+
+    id: str
+    title: str
+    gives: type
+    kind: Kind
+    algorithms: tuple[str, ...]
+    setting: type[Setting]
+    function: Callable[[Any], Any]
+    conditions: tuple[Condition, ...]
+    assumes: tuple[str, ...]
+    reference: str
+    locator: str
+    formula: str
+    erratum: str
+    promises: tuple[Condition, ...]
+    slack: str
+    slow: bool
+    not_monotone_in: tuple[str, ...]
+    implied_by: str
+    uncertified: str
+
+    @property
+    def optional(self) -> frozenset[str]:
+        """The parameters that sharpen the theorem where they are known and are not needed."""
+        return self.setting.optional
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters of a run that it reads."""
+        return tuple(name for name in self.setting.fields if name not in _BUDGET)
+
+    @property
+    def family(self) -> str:
+        """The first part of the id: a key of `FAMILIES`."""
+        return self.id.partition(".")[0]
+
+    @property
+    def notion(self) -> str:
+        """What is proved, as JSON calls it: a value of `GIVES`."""
+        return GIVES[self.gives]
+
+    @property
+    def budgeted(self) -> bool:
+        """Whether it reads the budget (epsilon, delta)."""
+        return "log_delta" in self.setting.fields
+
+    @property
+    def statement(self) -> str:
+        """The first paragraph of the function's docstring."""
+        text = (self.function.__doc__ or "").strip().split("\n\n")[0]
+        return " ".join(text.split())
+
+    @property
+    def guarantee(self) -> bool:
+        """Whether the value may be promised, gated and solved with."""
+        return self.kind.guarantee
+
+    @property
+    def price(self) -> bool:
+        """Whether it bounds an excess risk, and no privacy."""
+        return self.gives is Risk
+
+    @property
+    def certifiable(self) -> bool:
+        """Whether `--certify` may prove what the theorem says: it is a guarantee that has a definition."""
+        return self.guarantee and not self.uncertified
+
+    @property
+    def certifying(self) -> str:
+        """What `--certify` does with a guarantee, in words; empty for what is no guarantee."""
+        if not self.guarantee:
+            return ""
+        return f"proves nothing of it: {self.uncertified}" if self.uncertified else "has a definition of it"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is known of the theorem, as JSON types."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "kind": str(self.kind),
+            "gives": GIVES[self.gives],
+            "algorithms": list(self.algorithms),
+            "parameters": list(self.parameters),
+            "assumes": list(self.assumes),
+            "requires": [condition.text for condition in self.conditions],
+            "demands": [promise.text for promise in self.promises],
+            "formula": self.formula,
+            "reference": self.reference,
+            "locator": self.locator,
+            "erratum": self.erratum,
+            "certifiable": self.certifiable,
+        }
+
+    def obstacle(self, run: Run) -> Obstacle | None:
+        """Return why the theorem does not apply to this run and what would make it, or None."""
+        if run.schedule is not None and "schedule" not in self.setting.fields:
+            return Unmet(
+                "speaks of equal steps, and a schedule is given", "leave out --schedule if all steps are alike"
+            )
+        needed = [name for name in self.setting.fields if name not in self.optional]
+        missing = [_GIVEN_AS.get(name, name) for name in needed if run.value(name) is None]
+        if len(missing) > 1:
+            missing = [name for name in missing if name != "displacement"]  # it follows from the others
+        if missing:
+            return needs(*missing)
+        return next((obstacle for condition in self.conditions if (obstacle := condition.check(run))), None)
+
+    def prove(self, run: Run) -> Any:
+        """Return what the theorem proves of the run.
+
+        Raises:
+            NotApplicable: a condition does not hold, or a parameter is missing (`MissingParameter`).
+        """
+        obstacle = self.obstacle(run)
+        if obstacle:
+            raise obstacle.error(obstacle.because, obstacle.cure)
+        return self.function(self.setting.of(run))
+
+    def unpromised(self, run: Run) -> tuple[str, ...]:
+        """Return the promises that it needs and this run does not make: its number is then no guarantee."""
+        return tuple(promise.text for promise in self.promises if promise.check(run))
+
+
+S = TypeVar("S", bound=Setting)
+G = TypeVar("G", Gdp, Rdp, Profile, Composition, Point, Risk)
+
+_THEOREMS: dict[str, Theorem] = {}
+
+
+def theorem(
+    id: str,
+    *,
+    title: str,
+    setting: type[S],
+    gives: type[G],
+    algorithms: tuple[str, ...],
+    reference: str,
+    locator: str,
+    formula: str,
+    kind: str = "upper",
+    conditions: tuple[Condition, ...] = (),
+    assumes: tuple[str, ...] = (),
+    erratum: str = "",
+    promises: tuple[Condition, ...] = (),
+    slack: str = "",
+    slow: bool = False,
+    not_monotone_in: tuple[str, ...] = (),
+    implied_by: str = "",
+    uncertified: str = "",
+) -> Callable[[Callable[[S], G]], Callable[[S], G]]:
+    """Register the decorated function as the theorem ``id`` and return it unchanged; `Theorem` says what is what."""
+
+    def register(function: Callable[[S], G]) -> Callable[[S], G]:
+        if id in _THEOREMS or gives not in GIVES or kind not in KINDS:
+            raise ValueError(f"bad or repeated registration of {id}")
+        _THEOREMS[id] = Theorem(
+            id, title, gives, Kind(kind), algorithms, setting, function, conditions, assumes, reference, locator,
+            formula, erratum, promises, slack, slow, not_monotone_in, implied_by, uncertified,
+        )  # fmt: skip
+        return function
+
+    return register
+
+
+@functools.cache
+def all_bounds(families: tuple[str, ...] = tuple(FAMILIES)) -> dict[str, Theorem]:
+    """Return every theorem of these families by id, in the order of `FAMILIES` whichever was imported first.
+
+    Only the modules of these families are imported: a question to a few of them does not wait for the others.
+    """
+    ordered: dict[str, Theorem] = {}
+    for family in families:
+        for name in FAMILIES[family]:
+            module = importlib.import_module(f"dpcalc.theorems.{name}").__name__
+            of_module = [bound for bound in _THEOREMS.values() if bound.function.__module__ == module]
+            ordered.update({bound.id: bound for bound in of_module if bound.family == family})
+    return ordered
+
+
+def lookup(id: str) -> Theorem:
+    """Return the bound of this id.
+
+    Raises:
+        SpecError: there is none; the hint names the nearest.
+    """
+    theorems = all_bounds()
+    if id not in theorems:
+        import difflib
+
+        near = difflib.get_close_matches(id, theorems, n=3, cutoff=0.4)
+        hint = f"did you mean {', '.join(near)}?" if near else "`dpcalc bounds` lists them all"
+        raise SpecError(f"no bound is called {id!r}", hint)
+    return theorems[id]
+
+
+def for_algorithm(algorithm: str, families: tuple[str, ...] = tuple(FAMILIES)) -> list[Theorem]:
+    """Return the privacy bounds of these families that speak of this algorithm, in order of registration."""
+    return [b for b in all_bounds(families).values() if algorithm in b.algorithms and not b.price]
+
+
+def costs() -> list[Theorem]:
+    """Return the bounds on excess risk, in order of registration."""
+    return [b for b in all_bounds().values() if b.price]
+
+
+def without_definition() -> dict[str, str]:
+    """Return why `--certify` proves nothing of a theorem, by id, for those of which it has no definition."""
+    return {bound.id: bound.uncertified for bound in all_bounds().values() if bound.uncertified}
+
+
+def finite(value: float) -> bool:
+    """Return whether a bound's value says anything at all."""
+    return not (math.isinf(value) or math.isnan(value))

@@ -1,0 +1,1 @@
+"""Excess risk: what a budget costs."""

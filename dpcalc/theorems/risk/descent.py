@@ -1,0 +1,179 @@
+"""What privacy costs a convex loss: empirical excess risk of noisy gradient descent, of its last iterate.
+
+Every step uses the mean gradient of n records, whose losses are convex and beta-smooth on a closed convex domain inside
+the ball of radius R about 0, and starts at 0; the risk is that mean, F. For eta <= 1/beta, any u that is known before a
+step from w to w+ = Pi(w - eta (grad F(w) + Z)) has
+
+    E F(w+) - F(u) <= (|w - u|^2 - E |w+ - u|^2)/(2 eta) + eta d sigma^2,
+
+for convexity at u and smoothness at w leave -E <Z, w+>, and the step without its noise ends within eta |Z| of w+. With
+u = w* and the iterates before the last as u in turn (Shamir and Zhang 2013), the last iterate has
+
+    E F(w_T) - F(w*) <= R^2/(2 eta T) + eta d sigma^2 (1 + 1/2 + ... + 1/T).
+"""
+
+from __future__ import annotations
+
+import math
+
+from dpcalc.model.loss_class import two_over
+from dpcalc.model.numbers import plain, shown_below
+from dpcalc.model.run import Run
+from dpcalc.notions.risk import EMPIRICAL, Risk
+from dpcalc.numerics.floats import down, up
+from dpcalc.numerics.quotients import quotient_up
+from dpcalc.numerics.sums import harmonic_up
+from dpcalc.theorems.conditions import GAUSSIAN, NO_CLIPPING, ONE_RELEASE
+from dpcalc.theorems.privacy import noisy_gd
+from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, theorem
+from dpcalc.theorems.risk.averaging import fits
+
+_LOCATOR = "descent lemma with noise, and the last iterate of Shamir and Zhang 2013"
+_ASSUMED = (
+    "every step uses the mean gradient of all records, and is projected onto a closed convex domain",
+    "every loss is convex and smooth on the domain",
+    GAUSSIAN,
+    NO_CLIPPING,
+    "the run starts at 0, in the domain",
+    "excess risk is that of the mean loss over the records, in expectation",
+)
+_MOST_STEPS = 10**15
+
+
+def _short_step(run: Run) -> Obstacle | None:
+    eta, beta = run.step_size, run.smoothness
+    if eta is None or beta is None or fits(2.0 * eta, beta):
+        return None
+    most = shown_below(0.5 * two_over(beta))
+    return Unmet(f"step size {plain(eta)} exceeds 1/smoothness = {most}", f"use --step-size <= {most}")
+
+
+def _smooth(run: Run) -> Obstacle | None:
+    if run.smoothness:
+        return None
+    return Unmet("smoothness is 0: the loss is linear", "give a small positive --smoothness")
+
+
+class NoisyDescent(Setting):
+    """Noisy gradient descent from 0, with any noise and a step size that is short enough.
+
+    Attributes:
+        radius: R > 0 of a ball about 0 that holds the domain.
+        smoothness: beta >= 0.
+        dimension: d >= 1.
+        noise_std: sigma >= 0.
+        step_size: 0 < eta <= 1/beta.
+        steps: T >= 1.
+    """
+
+    radius: float
+    smoothness: float
+    dimension: int
+    noise_std: float
+    step_size: float
+    steps: int
+
+
+class Budget(Setting):
+    """Noisy gradient descent from 0, with a budget.
+
+    Attributes:
+        records, dimension: n and d, >= 1.
+        radius: R > 0 of a ball about 0 that holds the domain.
+        lipschitz, smoothness: L > 0 and beta > 0.
+        epsilon, log_delta: the budget, ln delta < 0.
+    """
+
+    records: int
+    dimension: int
+    radius: float
+    lipschitz: float
+    smoothness: float
+    epsilon: float
+    log_delta: float
+
+    @property
+    def longest_step(self) -> float:
+        """1/beta, rounded down."""
+        return down(1.0 / self.smoothness, 4.0)
+
+    def noise(self, steps: int) -> float:
+        """Return the least sigma with which so many steps keep the budget, rounded up."""
+        return noisy_gd.contraction_noise_std(
+            records=self.records, steps=steps, sensitivity=2.0 * self.lipschitz, step_size=self.longest_step,
+            smoothness=self.smoothness, strong_convexity=0.0, epsilon=self.epsilon, log_delta=self.log_delta,
+        )  # fmt: skip
+
+    def after(self, steps: int) -> Risk:
+        """Return the risk after so many steps, at the least noise and the best step size for it."""
+        sigma, best = self.noise(steps), math.inf
+        if sigma > 0.0:
+            best = self.radius / math.sqrt(2.0 * steps * self.dimension * harmonic_up(steps)) / sigma
+        return last(NoisyDescent(
+            radius=self.radius, smoothness=self.smoothness, dimension=self.dimension, noise_std=sigma,
+            step_size=max(5e-324, min(self.longest_step, best)), steps=steps,
+        ))  # fmt: skip
+
+
+@theorem(
+    "descent.last",
+    title="Noisy gradient descent on convex losses, any noise and step size",
+    setting=NoisyDescent,
+    gives=Risk,
+    algorithms=("noisy-gd",),
+    reference="dpcalc",
+    locator=_LOCATOR,
+    formula="R^2/(2 eta T) + eta d sigma^2 (1 + 1/2 + ... + 1/T)",
+    conditions=(Condition("step_size <= 1/smoothness", _short_step),),
+    assumes=_ASSUMED,
+)
+def last(run: NoisyDescent) -> Risk:
+    """The last iterate's risk exceeds the least by the start's distance over the time plus the noise, times ln T.
+
+    >>> run = NoisyDescent(radius=1.0, smoothness=1.0, dimension=10, noise_std=0.01, step_size=1.0, steps=100)
+    >>> round(last(run).excess_risk, 12)
+    0.010187377518
+    """
+    start = quotient_up((run.radius, run.radius), (2.0, run.step_size, run.steps), 4.0)
+    noise = quotient_up((run.step_size, run.dimension, run.noise_std, run.noise_std, harmonic_up(run.steps)), (), 4.0)
+    return Risk(up(start + noise, 2.0), run.noise_std, run.step_size, run.steps, quantity=EMPIRICAL)
+
+
+@theorem(
+    "descent.least_noise",
+    title="Noisy gradient descent on convex losses, at the least noise",
+    setting=Budget,
+    gives=Risk,
+    algorithms=("noisy-gd",),
+    reference="dpcalc",
+    locator=_LOCATOR,
+    formula="min over T and eta <= 1/beta of descent.last, sigma = 2L sqrt(T)/(n mu(eps, delta)): about "
+    "(2 R L/(n mu)) sqrt(2 d ln T) for T near n R beta mu/(2 L sqrt(2 d ln T))",
+    conditions=(Condition("smoothness > 0", _smooth),),
+    assumes=(*_ASSUMED, ONE_RELEASE),
+)
+def least_noise(run: Budget) -> Risk:
+    """With the exact noise of T steps the risk falls with T while steps are as long as they may be, and rises like
+    sqrt(ln T) once they are shorter: T is where it is least.
+
+    >>> run = Budget(records=10000, dimension=10, radius=1.0, lipschitz=1.0, smoothness=0.25, epsilon=1.0,
+    ...              log_delta=math.log(1e-6))
+    >>> risk = least_noise(run)
+    >>> round(risk.excess_risk, 9), risk.steps
+    (0.007589171, 30)
+    """
+    single = run.after(1)
+    if not 0.0 < (single.noise_std or 0.0) < math.inf:
+        return single
+
+    def falls(fewer: int, more: int) -> bool:
+        return run.after(more).excess_risk < run.after(fewer).excess_risk
+
+    high = 1
+    while high < _MOST_STEPS and falls(high, 2 * high):
+        high *= 2
+    low, high = high // 2, min(_MOST_STEPS, 2 * high)  # more than low is better than low
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if falls(middle, middle + 1) else (low, middle)
+    return run.after(high)

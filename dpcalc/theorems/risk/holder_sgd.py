@@ -1,0 +1,241 @@
+"""SGD on Hölder losses with a budget: the least noise that keeps it, the best step size, and the risk at both.
+
+The terms of the risk are those of `sgd`. Everything is rounded up.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+
+from dpcalc.errors import NotApplicable
+from dpcalc.notions import gaussian
+from dpcalc.notions.guarantee import Composition
+from dpcalc.notions.risk import Risk
+from dpcalc.numerics.floats import MAX, UNIT, up
+from dpcalc.numerics.roots import least
+from dpcalc.theorems.privacy import dp_sgd, holder, noisy_sgd
+from dpcalc.theorems.record import Setting
+from dpcalc.theorems.risk.sgd import Sgd
+
+
+class PrivateSgd(Setting):
+    """SGD on Hölder losses with a budget.
+
+    Attributes:
+        records, steps, dimension: n, T and d.
+        radius: R of a ball around 0 that holds the domain.
+        holder_exponent, holder_constant: alpha and L.
+        epsilon, log_delta: the budget.
+        lipschitz: bound on the gradient on the domain; the least of it and M + L R^alpha counts.
+        gradient_at_zero: M.
+        step_size: eta; the best where it is left out.
+    """
+
+    records: int
+    steps: int
+    dimension: int
+    radius: float
+    holder_exponent: float
+    holder_constant: float
+    epsilon: float
+    log_delta: float
+    lipschitz: float = math.inf
+    gradient_at_zero: float | None = None
+    step_size: float | None = None
+
+    @functools.cached_property
+    def gradient(self) -> float:
+        """G, the least bound on the gradient that follows."""
+        return holder.gradient_bound(
+            lipschitz=self.lipschitz, radius=self.radius, holder_exponent=self.holder_exponent,
+            holder_constant=self.holder_constant, gradient_at_zero=self.gradient_at_zero,
+        )  # fmt: skip
+
+    @functools.cached_property
+    def sgd(self) -> Sgd:
+        """The steps without the budget."""
+        return Sgd(
+            self.records, self.steps, self.dimension, self.radius, self.gradient, self.holder_exponent,
+            self.holder_constant,
+        )  # fmt: skip
+
+    @functools.cached_property
+    def step_noise(self) -> float:
+        """The least sigma in every step that keeps the budget, rounded up."""
+        return up(2.0 * self.gradient * step_noise_ratio(self.records, self.steps, self.epsilon, self.log_delta), 4.0)
+
+    def output_noise(self, step_size: float, ulps: int = 1 << 24) -> float:
+        """Return the least sigma on the output that keeps the budget, up to so many units of roundoff."""
+        unit = self.output_noise_per_step
+        return up(unit * step_size, 16.0) if unit is not None else self.solved_output_noise(step_size, ulps)
+
+    @functools.cached_property
+    def output_noise_per_step(self) -> float | None:
+        """sigma/eta for noise on the output where, as a and b, it is in proportion to the step size; else None."""
+        if self.holder_exponent not in (0.0, 1.0):
+            return None
+        step_size = min(1.0, self.sgd.largest_step)
+        return self.solved_output_noise(step_size, 1 << 24) / step_size
+
+    def solved_output_noise(self, step_size: float, ulps: int) -> float:
+        """Return a sigma that keeps the budget, at most so many units of roundoff above the least (`dp_sgd.output`).
+
+        Raises:
+            NotApplicable: none below 1e150 does.
+        """
+
+        def excess(sigma: float) -> float:
+            run = dp_sgd.OutputNoise(
+                records=self.records, batch_size=1, steps=self.steps, step_size=step_size, noise_std=sigma,
+                holder_exponent=self.holder_exponent, holder_constant=self.holder_constant, strong_convexity=0.0,
+                lipschitz=self.gradient,
+            )  # fmt: skip
+            return min(100.0, max(-100.0, dp_sgd.output(run).profile(self.epsilon) - self.log_delta))
+
+        whole = gaussian.largest_mu(epsilon=self.epsilon, log_delta_target=self.log_delta)
+        good = max(2.0 * step_size * self.gradient, 1e-150) / whole
+        while excess(good) > 0.0:
+            good *= 2.0
+            if good > 1e150:
+                raise NotApplicable("no noise on the output keeps this budget", "allow a larger epsilon or delta")
+        bad = 0.5 * good
+        while bad > 1e-150 and excess(bad) <= 0.0:
+            good, bad = bad, 0.5 * bad
+        return least(excess, bad, good, ulps=ulps)
+
+    def with_step_noise(self, risk: Callable[[float, float], float], failure: float | None = None) -> Risk:
+        """Return the risk with noise in every step, for risk(step size, sigma)."""
+        sigma = self.step_noise
+        step_size = self.step_size or self.best_step(lambda eta: risk(eta, sigma), sigma)
+        return Risk(_finite(risk(step_size, sigma)), sigma, step_size, self.steps, failure)
+
+    def with_output_noise(self, risk: Callable[[float, float], float], failure: float | None = None) -> Risk:
+        """Return the risk with noise on the output, for risk(step size, sigma)."""
+        rough = 1 << 44
+        step_size = self.step_size or self.best_step(lambda eta: risk(eta, self.output_noise(eta, rough)), 0.0)
+        sigma = self.output_noise(step_size)
+        return Risk(_finite(risk(step_size, sigma)), sigma, step_size, self.steps, failure)
+
+    def best_step(self, risk: Callable[[float], float], noise_std: float) -> float:
+        """Return a step size near the least of a risk that falls and then rises; any that is allowed is valid."""
+        most, start = self.sgd.largest_step, self.sgd.best_step(noise_std)
+
+        def at(log_step: float) -> float:
+            return risk(min(most, math.exp(log_step)))
+
+        ratio = 0.6180339887498949
+        low, high = math.log(start) - 9.0, math.log(start) + 4.0
+        for _ in range(26):
+            c, d = high - ratio * (high - low), low + ratio * (high - low)
+            low, high = (low, d) if at(c) <= at(d) else (c, high)
+        best = min(most, math.exp(0.5 * (low + high)))
+        return best if risk(best) <= risk(start) else start
+
+
+class LikelyRisk(PrivateSgd):
+    """SGD on Hölder losses with a budget, of whose risk a bound holds with high probability.
+
+    Attributes:
+        loss_at_zero: M0, from which the range of the losses follows.
+        failure_probability: gamma, with which it may fail.
+    """
+
+    loss_at_zero: float
+    failure_probability: float
+    epsilon: float
+    log_delta: float
+    lipschitz: float = math.inf
+    gradient_at_zero: float | None = None
+    step_size: float | None = None
+
+    @functools.cached_property
+    def sgd(self) -> Sgd:
+        """The steps without the budget, and the range of the losses."""
+        loss_range = holder.range_bound(
+            radius=self.radius, loss_at_zero=self.loss_at_zero, gradient=self.gradient,
+            gradient_at_zero=self.gradient_at_zero, holder_exponent=self.holder_exponent,
+            holder_constant=self.holder_constant,
+        )  # fmt: skip
+        return super().sgd._replace(loss_range=loss_range)
+
+    @property
+    def log_chance(self) -> float:
+        """ln gamma, rounded down."""
+        return math.log(self.failure_probability) * (1.0 + 4.0 * UNIT)
+
+    def likely_with_step_noise(self, gap: Gap) -> Risk:
+        """Return the risk with noise in every step, but with the chance allowed."""
+        return self.with_step_noise(
+            lambda eta, sigma: likely_step_risk(self.sgd, gap, eta, sigma, self.log_chance), self.failure_probability
+        )
+
+    def likely_with_output_noise(self, gap: Gap) -> Risk:
+        """Return the risk with noise on the output, but with the chance allowed."""
+        return self.with_output_noise(
+            lambda eta, sigma: likely_output_risk(self.sgd, gap, eta, sigma, self.log_chance), self.failure_probability
+        )
+
+
+# --- risks and noise --------------------------------------------------------------------------------------------------
+
+
+Gap = Callable[[Sgd, float, float], float]
+"""A method of `Sgd` that bounds the generalisation gap, of (step size, ln of a share); it takes three shares."""
+
+
+def expected_risk(sgd: Sgd, step_size: float, step_noise: float) -> float:
+    """Return R^2/(2 eta T) + (eta/2)(G^2 + d sigma^2) + G (eta G (T-1)/n + (2/3) a sqrt(T)), rounded up."""
+    noise = sgd.step_noise_expected(step_size, step_noise)
+    return up(sgd.regret(step_size) + noise + sgd.expected_gap(step_size), 4.0)
+
+
+def likely_step_risk(sgd: Sgd, gap: Gap, step_size: float, noise_std: float, log_chance: float) -> float:
+    """Return the excess risk with noise in every step, but with this chance: seven shares of it; rounded up."""
+    share = holder.log_each(log_chance, 7)
+    noise = sgd.step_noise_likely(step_size, noise_std, share)
+    return up(gap(sgd, step_size, share) + sgd.regret(step_size) + noise + sgd.sampling(share), 8.0)
+
+
+def likely_output_risk(sgd: Sgd, gap: Gap, step_size: float, noise_std: float, log_chance: float) -> float:
+    """Return the excess risk with noise on the output, but with this chance: six shares of it; rounded up."""
+    share = holder.log_each(log_chance, 6)
+    noise = sgd.output_noise_likely(noise_std, share)
+    return up(gap(sgd, step_size, share) + sgd.regret(step_size) + noise + sgd.sampling(share), 8.0)
+
+
+@functools.lru_cache(maxsize=64)
+def step_noise_ratio(records: int, steps: int, epsilon: float, log_delta: float) -> float:
+    """Return s = sigma/(2 G) that keeps the budget with noise in every step, at most 1e-4 above the least.
+
+    By the law of the privacy loss, as `dp_sgd.gradient`; the point returned was evaluated.
+
+    Raises:
+        NotApplicable: no noise below 1e6 times that of one Gaussian mechanism is enough.
+    """
+
+    def excess(s: float) -> float:
+        run = noisy_sgd.SampledSteps(records=records, batch_size=1, steps=steps, lipschitz=0.5, noise_std=s)
+        log_delta_at = Composition(noisy_sgd.composition(run).parts).log_delta(epsilon).value
+        return min(50.0, max(-50.0, log_delta_at - log_delta))
+
+    whole = gaussian.largest_mu(epsilon=epsilon, log_delta_target=log_delta)
+    low, high = 1e-3, math.sqrt(steps) / whole
+    for _ in range(60):  # by the central limit theorem, for a start
+        middle = math.sqrt(low * high)
+        enough = noisy_sgd.clt_mu(mu=1.0 / middle, rate=1 / records, steps=steps) <= whole
+        low, high = (low, middle) if enough else (middle, high)
+    good = high
+    while excess(good) > 0.0:
+        good *= 1.25
+        if good > 1e6 * math.sqrt(steps) / whole:
+            raise NotApplicable("no noise on the gradients keeps this budget", "allow a larger epsilon or delta")
+    bad = good / 1.25
+    while bad > 1e-150 and excess(bad) <= 0.0:
+        good, bad = bad, bad / 1.25
+    return least(excess, bad, good, ulps=1 << 38)
+
+
+def _finite(risk: float) -> float:
+    return risk if risk < MAX else math.inf

@@ -1,0 +1,373 @@
+"""What privacy costs a strongly convex loss: excess risk of noisy gradient descent (Chourasia, Ye and Shokri 2021).
+
+Every step uses the mean gradient of n records, whose losses are L-Lipschitz, m-strongly convex and beta-smooth on a
+closed convex domain; the risk is that mean. Replacing a record moves a gradient by 2L at most. Since
+m/2 |w - w*|^2 <= F(w) - F(w*) <= L |w - w*|, any start is within 2L/m of the minimiser w*, and
+
+    E |w_K - w*|^2 <= S_K = c^(2K) (2L/m)^2 + eta^2 sigma^2 d (1 - c^(2K))/(1 - c^2)
+
+with c = max(|1 - eta m|, |1 - eta beta|). If w* is inside the domain the gradient vanishes there and the risk is
+beta/2 S_K at most. Anywhere, for eta <= 1/beta, it is (1 - eta m)/(2 eta) S_(K-1) + eta sigma^2 d at most. Any point of
+the domain has 2L^2/m at most. The paper's noise is sigma_C = sigma sqrt(eta/2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dpcalc.model.run import Run
+from dpcalc.notions.risk import EMPIRICAL, Risk
+from dpcalc.numerics.floats import down, up
+from dpcalc.numerics.quotients import quotient_up
+from dpcalc.theorems.conditions import GAUSSIAN, NO_CLIPPING, ONE_RELEASE, STRONGLY_CONVEX, decay_rate
+from dpcalc.theorems.privacy import noisy_gd
+from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, theorem
+
+_PAPER = "chourasia2021"
+_ASSUMED = (
+    "every step uses the mean gradient of all records, and is projected onto a closed convex domain",
+    "every loss is Lipschitz, strongly convex and smooth on the domain",
+    GAUSSIAN,
+    ONE_RELEASE,
+    NO_CLIPPING,
+    "excess risk is that of the mean loss over the records, in expectation, from any start in the domain",
+)
+_INTERIOR = "the minimiser of the mean loss lies inside the domain, where its gradient vanishes"
+_ERRATUM = (
+    "The announcement states an order and leaves out that the minimiser is to lie inside the domain: at the boundary "
+    "the gradient need not vanish, and the loss exceeds beta/2 |w - w*|^2."
+)
+
+
+def _enough(run: Run) -> Obstacle | None:
+    n, d, epsilon, log_delta = (run.value(name) for name in ("records", "dimension", "epsilon", "log_delta"))
+    if epsilon is None or log_delta is None or n is None or d is None:
+        return None
+    if n * epsilon > 0.0 and math.log(n * epsilon) > 0.5 * math.log(4.0 * d * -log_delta):
+        return None
+    least = math.sqrt(4.0 * d * -log_delta) / epsilon if epsilon else math.inf
+    return Unmet(
+        "its number of steps is positive only where (records epsilon)^2 > 4 dimension ln(1/delta)",
+        f"use --records above {least:.6g}, or langevin.shifted" if least < 1e15 else "use a larger --epsilon",
+    )
+
+
+ENOUGH_RECORDS = Condition("(records epsilon)^2 > 4 dimension ln(1/delta)", _enough)
+
+
+class Sizes(Setting):
+    """What the least order depends on.
+
+    Attributes:
+        records, dimension: n and d, >= 1.
+        epsilon, log_delta: the budget, ln delta < 0.
+    """
+
+    records: int
+    dimension: int
+    epsilon: float
+    log_delta: float
+
+
+class StronglyConvex(Setting):
+    """Noisy gradient descent on strongly convex losses, with a budget.
+
+    Attributes:
+        records, dimension: n and d, >= 1.
+        lipschitz, smoothness, strong_convexity: L > 0 and beta >= m > 0.
+        epsilon, log_delta: the budget, ln delta < 0.
+    """
+
+    records: int
+    dimension: int
+    lipschitz: float
+    smoothness: float
+    strong_convexity: float
+    epsilon: float
+    log_delta: float
+
+    @property
+    def reach(self) -> float:
+        """2L/m, how far from the minimiser the run may start, rounded up."""
+        return up(2.0 * self.lipschitz / self.strong_convexity)
+
+    def rate(self, step_size: float) -> float:
+        """Return -ln c of a step, rounded down."""
+        return decay_rate(step_size, self.smoothness, self.strong_convexity)
+
+    def noise(self, steps: int, step_size: float) -> float:
+        """Return the least sigma with which so many hidden steps keep the budget, rounded up."""
+        return noisy_gd.contraction_noise_std(
+            records=self.records, steps=steps, sensitivity=2.0 * self.lipschitz, step_size=step_size,
+            smoothness=self.smoothness, strong_convexity=self.strong_convexity, epsilon=self.epsilon,
+            log_delta=self.log_delta,
+        )  # fmt: skip
+
+    @property
+    def stated_variance(self) -> float:
+        """sigma_C^2 = 8 L^2 (eps + 2 ln(1/delta))/(m eps^2 n^2), rounded up: for any number of steps.
+
+        At the order 1 + 2 ln(1/delta)/eps half of epsilon goes to the Renyi divergence, half to its conversion.
+        """
+        n, m, epsilon = self.records, self.strong_convexity, self.epsilon
+        return quotient_up(
+            (8.0, self.lipschitz, self.lipschitz, epsilon - 2.0 * self.log_delta), (m, epsilon, epsilon, n, n), 8.0
+        )
+
+    @property
+    def real_steps(self) -> float:
+        """(2 beta^2/m^2) ln(n^2 eps^2/(4 d ln(1/delta))), a real number; -inf at epsilon = 0."""
+        if self.epsilon == 0.0:
+            return -math.inf
+        gain = 2.0 * (math.log(self.records) + math.log(self.epsilon))
+        gain -= math.log(4.0 * self.dimension * -self.log_delta)
+        return 2.0 * (self.smoothness / self.strong_convexity) ** 2 * gain
+
+    @property
+    def stated_steps(self) -> int:
+        """A whole number of steps that is enough, whatever the rounding."""
+        return max(1, math.ceil(self.real_steps * (1.0 + 2.0**-48)))
+
+    def at_stated_noise(self, excess: Callable[[StronglyConvex], float]) -> Risk:
+        """Return the risk of the stated run; no bound where its number of steps is not positive."""
+        if not 0.0 < self.real_steps < math.inf:
+            return Risk(math.inf, quantity=EMPIRICAL)
+        beta, m = self.smoothness, self.strong_convexity
+        sigma = quotient_up((2.0, beta, math.sqrt(self.stated_variance)), (math.sqrt(m),), 8.0)
+        return Risk(excess(self), sigma, 0.5 * m / beta / beta, self.stated_steps, quantity=EMPIRICAL)
+
+
+# --- the stated run ---------------------------------------------------------------------------------------------------
+
+
+@theorem(
+    "langevin.explicit",
+    title="Noisy gradient descent at the stated noise, with explicit constants",
+    setting=StronglyConvex,
+    gives=Risk,
+    algorithms=("noisy-gd",),
+    reference=_PAPER,
+    locator="Theorem 3, its constants computed",
+    formula="8 beta d L^2 (2 eps + 5 ln(1/delta))/(m eps n)^2, at eta = m/(2 beta^2), "
+    "sigma_C^2 = 8 L^2 (eps + 2 ln(1/delta))/(m eps^2 n^2), ceil((2 beta^2/m^2) ln(n^2 eps^2/(4 d ln(1/delta)))) steps",
+    conditions=(STRONGLY_CONVEX, ENOUGH_RECORDS),
+    assumes=(*_ASSUMED, _INTERIOR),
+    erratum=_ERRATUM,
+)
+def explicit(run: StronglyConvex) -> Risk:
+    """At the stated noise, step size and number of steps the excess risk is of order d/(eps n)^2, with this constant.
+
+    >>> run = StronglyConvex(records=1000, dimension=10, lipschitz=1.0, smoothness=2.0, strong_convexity=1.0,
+    ...                      epsilon=1.0, log_delta=math.log(1e-5))
+    >>> risk = explicit(run)
+    >>> round(risk.excess_risk, 14), risk.steps
+    (0.00953034037198, 62)
+    """
+    return run.at_stated_noise(_explicit_excess)
+
+
+def _explicit_excess(run: StronglyConvex) -> float:
+    """Return 8 beta d L^2 (2 eps + 5 ln(1/delta))/(m eps n)^2, rounded up."""
+    n, m, lip, epsilon = run.records, run.strong_convexity, run.lipschitz, run.epsilon
+    return quotient_up(
+        (8.0, run.smoothness, run.dimension, lip, lip, 2.0 * epsilon - 5.0 * run.log_delta),
+        (m, m, epsilon, epsilon, n, n),
+        8.0,
+    )
+
+
+@theorem(
+    "langevin.iterated",
+    title="Noisy gradient descent at the stated noise",
+    setting=StronglyConvex,
+    gives=Risk,
+    algorithms=("noisy-gd",),
+    reference=_PAPER,
+    locator="Theorem 3, its recursion solved",
+    formula="(beta/2) ((1-x)^(2K) 4 L^2/m^2 + 2 d sigma_C^2/(m (2-x))), x = eta m, K and noise as in langevin.explicit",
+    conditions=(STRONGLY_CONVEX, ENOUGH_RECORDS),
+    assumes=(*_ASSUMED, _INTERIOR),
+    erratum=_ERRATUM,
+)
+def iterated(run: StronglyConvex) -> Risk:
+    """The same run as in `explicit`, its distance to the minimiser followed step by step.
+
+    Its risk is never above that of `explicit`.
+
+    >>> run = StronglyConvex(records=1000, dimension=10, lipschitz=1.0, smoothness=2.0, strong_convexity=1.0,
+    ...                      epsilon=1.0, log_delta=math.log(1e-5))
+    >>> round(iterated(run).excess_risk, 14)
+    0.00205046361288
+    """
+    return run.at_stated_noise(_iterated_excess)
+
+
+def _iterated_excess(run: StronglyConvex) -> float:
+    """Return (beta/2) ((1-x)^(2K) 4 L^2/m^2 + 2 d sigma_C^2/(m (2-x))), x = m^2/(2 beta^2), K the stated steps."""
+    beta, m, lip, steps = run.smoothness, run.strong_convexity, run.lipschitz, run.stated_steps
+    x = 0.5 * (m / beta) ** 2
+    left = math.exp(2.0 * steps * math.log1p(-x))
+    start = quotient_up((2.0, beta, lip, lip, left), (m, m), 8.0 * steps * x)
+    # The noise is reported rounded up, and so this is of a little more than its exact variance.
+    return up(start + quotient_up((beta, run.dimension, run.stated_variance), (m, 2.0 - x), 48.0), 8.0)
+
+
+# --- the best number of steps -----------------------------------------------------------------------------------------
+
+
+class Walk(NamedTuple):
+    """Steps of noisy gradient descent.
+
+    Attributes:
+        steps, step_size, noise_std: K, eta and sigma.
+        rate: -ln c, c the contraction of a step.
+        dimension: d.
+        reach: how far from the minimiser it starts.
+    """
+
+    steps: int
+    step_size: float
+    noise_std: float
+    rate: float
+    dimension: int
+    reach: float
+
+    def squared_distance(self, steps: int) -> float:
+        """Return S_k = c^(2k) reach^2 + eta^2 sigma^2 d (1 - c^(2k))/(1 - c^2) after k steps, rounded up."""
+        if steps == 0:
+            return quotient_up((self.reach, self.reach), ())
+        exponent = 2.0 * self.rate * steps
+        left = math.exp(-exponent)
+        kept = math.expm1(-exponent) / math.expm1(-2.0 * self.rate) if self.rate > 1e-290 else float(steps)
+        old = quotient_up((left, self.reach, self.reach), (), 4.0 * min(exponent, 1e4) + 4.0)
+        noise = (self.step_size, self.step_size, self.noise_std, self.noise_std)
+        return up(old + quotient_up((*noise, self.dimension, kept), (), 16.0), 2.0)
+
+
+@theorem(
+    "langevin.shifted",
+    title="Noisy gradient descent at the least noise, minimiser inside",
+    setting=StronglyConvex,
+    gives=Risk,
+    algorithms=("noisy-gd",),
+    reference="dpcalc",
+    locator="Theorem 3 of Chourasia, Ye and Shokri 2021 with the noise of shifted interpolation",
+    formula="(beta/2) S_K = A B/(A + B), A = 2 beta L^2/m^2, B = 2 beta d L^2/(n m mu(eps, delta))^2, for any K and "
+    "eta <= 2/(beta + m) with (1 - eta m)^K = B/(A + B), sigma of noisy_gd.contraction for K steps",
+    conditions=(STRONGLY_CONVEX,),
+    assumes=(*_ASSUMED, _INTERIOR),
+)
+def shifted(run: StronglyConvex) -> Risk:
+    """With the exact noise of K hidden steps, less progress needs less of it; what balances both is the same for all
+    step sizes, and the fewest steps are taken.
+
+    Any number of records will do.
+
+    >>> run = StronglyConvex(records=1000, dimension=10, lipschitz=1.0, smoothness=2.0, strong_convexity=1.0,
+    ...                      epsilon=1.0, log_delta=math.log(1e-5))
+    >>> risk = shifted(run)
+    >>> round(risk.excess_risk, 12), risk.steps
+    (0.000556627027, 9)
+    """
+
+    def excess(walk: Walk) -> float:
+        """beta/2 S_K"""
+        return quotient_up((0.5, run.smoothness, walk.squared_distance(walk.steps)), (), 4.0)
+
+    return _best(run, excess, down(2.0 / (run.smoothness + run.strong_convexity), 4.0))
+
+
+@theorem(
+    "langevin.boundary",
+    title="Noisy gradient descent at the least noise, minimiser anywhere",
+    setting=StronglyConvex,
+    gives=Risk,
+    algorithms=("noisy-gd",),
+    reference="dpcalc",
+    locator="proximal step inequality, with the noise of shifted interpolation",
+    formula="eta sigma^2 d + (1 - eta m)/(2 eta) S_(K-1) at eta = 1/beta, sigma of noisy_gd.contraction for K steps, "
+    "the best K found; or a smaller eta",
+    conditions=(STRONGLY_CONVEX,),
+    assumes=_ASSUMED,
+    not_monotone_in=("smoothness", "strong_convexity"),
+)
+def boundary(run: StronglyConvex) -> Risk:
+    """Where the minimiser may lie on the boundary of the domain, one more step is spent on descent instead of
+    smoothness at the minimiser.
+
+    >>> run = StronglyConvex(records=1000, dimension=10, lipschitz=1.0, smoothness=2.0, strong_convexity=1.0,
+    ...                      epsilon=1.0, log_delta=math.log(1e-5))
+    >>> risk = boundary(run)
+    >>> round(risk.excess_risk, 12), risk.steps
+    (0.001113256389, 13)
+    """
+
+    def excess(walk: Walk) -> float:
+        """eta sigma^2 d + (1 - eta m)/(2 eta) S_(K-1), for eta <= 1/beta"""
+        eta = walk.step_size
+        kept = up(max(0.0, 1.0 - eta * run.strong_convexity), 4.0)
+        noise = quotient_up((eta, walk.noise_std, walk.noise_std, walk.dimension), (), 4.0)
+        return up(noise + quotient_up((kept, walk.squared_distance(walk.steps - 1)), (2.0, eta), 8.0), 4.0)
+
+    return _best(run, excess, down(1.0 / run.smoothness, 4.0))
+
+
+def _best(run: StronglyConvex, excess: Callable[[Walk], float], longest: float) -> Risk:
+    """Return the risk at the number of steps with the least excess among those near the balance of its two parts.
+
+    Args:
+        run: the losses and the budget.
+        excess: a bound on the excess risk of steps.
+        longest: the longest step size for which it holds.
+    """
+
+    def at(steps: int, eta: float = longest) -> Risk:
+        sigma = run.noise(steps, eta)
+        walk = Walk(steps, eta, sigma, run.rate(eta), run.dimension, run.reach)
+        return Risk(excess(walk), sigma, eta, steps, quantity=EMPIRICAL)
+
+    rate, endless = run.rate(longest), at(10**15)
+    if rate <= 0.0 or endless.noise_std is None or math.isinf(endless.noise_std):
+        return endless
+    start = excess(Walk(1, longest, 0.0, 0.0, run.dimension, 2.0 * run.lipschitz / run.strong_convexity))
+    # With q = c^K the risk is start q^2 + endless (1 - q)^2, whatever eta, if the minimiser is inside.
+    share = endless.excess_risk / (start + endless.excess_risk) if start > 0.0 else 0.5
+    balance = min(1e14, max(1.0, -math.log(max(share, 1e-300)) / rate))
+    near = {max(1, round(balance * factor) + more) for factor in (0.8, 0.9, 1.0, 1.1, 1.3) for more in (-1, 0, 1, 2)}
+    risks = [at(steps) for steps in sorted(near)]
+    fewest = max(1, math.ceil(balance))
+    shorter = min(longest, -math.expm1(math.log(max(share, 1e-300)) / fewest) / run.strong_convexity)
+    if shorter > 0.0:
+        risks.insert(0, at(fewest, shorter))
+    return min(risks, key=lambda risk: risk.excess_risk)
+
+
+# --- what nothing can beat --------------------------------------------------------------------------------------------
+
+
+@theorem(
+    "langevin.least_order",
+    title="What no private algorithm can beat, in order",
+    setting=Sizes,
+    gives=Risk,
+    kind="asymptotic",
+    algorithms=("noisy-gd",),
+    reference=_PAPER,
+    locator="Theorem 4, from Bassily, Smith and Thakurta 2014",
+    formula="min(1, d/(eps n)^2), up to a constant that is not stated",
+    assumes=("some 1-Lipschitz, 1-strongly convex losses; delta = o(1/n)",),
+    erratum="An order and no bound: its constant is not known. The upper bounds exceed it by a factor ln(1/delta), "
+    "which the announcement calls constant.",
+)
+def least_order(run: Sizes) -> Risk:
+    """Every (epsilon, delta)-private algorithm has an excess risk of at least this order on some losses.
+
+    The constant is set to 1.
+
+    >>> least_order(Sizes(records=1000, dimension=10, epsilon=1.0, log_delta=-11.5)).excess_risk
+    1e-05
+    """
+    spent = run.epsilon * run.records
+    return Risk(min(1.0, run.dimension / spent / spent) if spent > 0.0 else 1.0, quantity=EMPIRICAL)

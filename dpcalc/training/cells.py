@@ -1,0 +1,162 @@
+"""What a cell means, by rules that are fixed before a record is read.
+
+A record is never refused: a refusal would tell a table from one that differs in that record. Whatever stands in a cell
+means a number or nan, which is "no finite number"; what becomes of a record depends on that record alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.errors import SpecError
+from dpcalc.files.csv_lines import split_cells
+
+Array = NDArray[np.float64]
+
+_NAN = float("nan")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_PLAIN = bytes({*range(0x20, 0x7F), 0x09, 0x0A} - {0x22})  # a quotation mark may change where a cell ends
+
+
+def number(cell: str) -> float:
+    """Return the finite number that a cell holds, or nan."""
+    text = cell.strip()
+    value = float(text) if _NUMBER.fullmatch(text) else _NAN
+    return value if abs(value) < float("inf") else _NAN
+
+
+_declared = lru_cache(maxsize=16)(number)
+
+
+class Labels(NamedTuple):
+    """The rule by which a target's cells become +1 and -1.
+
+    Attributes:
+        positive: the label that counts as +1, as a text or as a number; every other cell counts as -1. None: finite
+            numbers above 0 count as +1, everything else as -1.
+    """
+
+    positive: str | None = None
+
+    @property
+    def said(self) -> str:
+        """The rule in words."""
+        if self.positive is None:
+            return "finite numbers above 0 in the target count as +1, everything else as -1"
+        return f"{self.positive!r} in the target counts as +1, everything else as -1"
+
+    def code(self, cell: str) -> float:
+        """Return +1 or -1 for a cell where a label is named, else its number."""
+        if self.positive is None:
+            return number(cell)
+        return 1.0 if cell.strip() == self.positive or number(cell) == _declared(self.positive) else -1.0
+
+    def codes(self, values: NDArray[Any]) -> Array:
+        """Return `code` of every entry of a one-dimensional array of numbers, texts or objects."""
+        if values.dtype.kind in "fiub":
+            cells = numbers(values)
+            return cells if self.positive is None else np.where(cells == _declared(self.positive), 1.0, -1.0)
+        return np.array([self.code(_text(value)) for value in values.tolist()], dtype=np.float64)
+
+
+NUMBERS = Labels()
+"""The rule of features, and of a target without a named label: a cell is its number."""
+
+
+def declared(labels: Sequence[str] | str | None, positive: str | None) -> Labels:
+    """Return the rule that the user states: two labels, of which the second counts as +1, or that one alone.
+
+    Raises:
+        SpecError: both are given, or the labels are not two that differ.
+    """
+    if labels is None:
+        return Labels(None if positive is None else positive.strip())
+    if positive is not None:
+        raise SpecError("labels and positive both say what counts as +1", "leave out --positive")
+    names = [labels] if isinstance(labels, str) else [str(label) for label in labels]
+    if len(names) == 1 and "\n" not in names[0]:
+        names = next(csv.reader(names), [])
+    names = [name.strip() for name in names]
+    if len(names) == 2:
+        first, second = names
+        if first != second and number(first) != number(second):
+            return Labels(second)
+    raise SpecError(
+        f"labels are {', '.join(names)[:60]!r}; they must be two that differ", "for example --labels no,yes: yes is +1"
+    )
+
+
+def numbers(values: NDArray[Any]) -> Array:
+    """Return numbers as float64; what is not finite as nan."""
+    with np.errstate(all="ignore"):
+        cells = values.astype(np.float64)
+    cells[~np.isfinite(cells)] = _NAN
+    return cells
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    try:
+        return str(int(value) if isinstance(value, (bool, np.bool_)) else value)
+    except Exception:  # a whole number of thousands of digits, or an object of whatever kind
+        return ""
+
+
+# --- lines of CSV -----------------------------------------------------------------------------------------------------
+
+
+class Lines:
+    """The reading of lines as rows of the wanted columns, the target last; nan stands for what is no finite number.
+
+    Args:
+        columns: how many cells a line must have; one with another number has no readable cell.
+        order: the places of the wanted columns.
+        labels: how the target is read.
+    """
+
+    def __init__(self, columns: int, order: Sequence[int], labels: Labels) -> None:
+        self.columns, self.order, self.labels = columns, list(order), labels
+        ignored = set(range(columns)) - set(order)
+        self.converters: dict[int | str, Callable[[str], Any]] = dict.fromkeys(ignored, _nothing)
+        if labels.positive is not None:
+            self.converters[self.order[-1]] = labels.code
+
+    def rows(self, block: Sequence[bytes]) -> Array:
+        """Return some lines as an array of shape (lines, wanted columns)."""
+        cells = self._parse_plain(block)
+        return numbers(np.array([self._parse(line) for line in block]) if cells is None else cells)
+
+    def _parse_plain(self, block: Sequence[bytes]) -> Array | None:
+        """Return what `_parse` does where every line is plain, or None: numpy reads such lines many times faster."""
+        if b"\n".join(block).translate(None, _PLAIN):
+            return None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of blank lines alone
+                cells = np.loadtxt(
+                    [line.decode("ascii") for line in block], delimiter=",", ndmin=2, comments=None,
+                    converters=self.converters or None, encoding="utf-8",
+                )  # fmt: skip
+        except ValueError:
+            return None
+        return cells[:, self.order] if cells.shape == (len(block), self.columns) else None
+
+    def _parse(self, line: bytes) -> list[float]:
+        cells = split_cells(line.decode("utf-8", "replace"))
+        if len(cells) != self.columns:
+            cells = [""] * self.columns
+        return [*(number(cells[place]) for place in self.order[:-1]), self.labels.code(cells[self.order[-1]])]
+
+
+def _nothing(cell: str) -> float:
+    """Return 0 for a cell of a column that is ignored."""
+    return 0.0

@@ -1,0 +1,92 @@
+"""What a run has where it is not given: a loss, its bounds, the number of steps and the step size.
+
+No choice is made by looking at the records: all follow from the constants of the loss, the budget and the size of the
+domain.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dpcalc.engine.question import Question
+from dpcalc.errors import MissingParameter
+from dpcalc.model.loss import SIGNED, Loss
+from dpcalc.training.accounting import noise_scale
+from dpcalc.training.draft import Draft
+from dpcalc.training.setup import Setup
+
+MAX_STEPS = 1000
+"""Full-batch steps that are chosen at most."""
+
+_SYNTHETIC_LOSSES = {"logistic": "logistic", "linear": "squares"}
+
+
+def fill_loss(draft: Draft, setup: Setup) -> None:
+    """Fill in the loss and its bounds.
+
+    Raises:
+        MissingParameter: no loss is given, and none is usual for the data.
+    """
+    from dpcalc.training.data import EXAMPLES
+
+    if setup.example:
+        draft.default("loss", EXAMPLES[setup.example][2])
+    elif setup.synthetic:
+        draft.default("loss", _SYNTHETIC_LOSSES.get(setup.synthetic, "squares"))
+    if "loss" not in draft:
+        raise MissingParameter("what is minimised is not known: train needs a loss", "give --loss logistic or squares")
+    draft.default("feature_bound", 1.0)
+    if draft["loss"] not in SIGNED:
+        draft.default("label_bound", 1.0)
+
+
+def fill_steps(draft: Draft, question: Question, dimension: int) -> None:
+    """Fill in steps and step size by the bound R^2/(2 eta T) + eta (V + d sigma^2)/2 on the excess risk.
+
+    It is the bound for averaged noisy SGD on convex losses, with V the variance of a batch's gradient and sigma the
+    noise at T steps; here it is advice, whatever the algorithm releases. With full batches and eta = 1/smoothness the
+    noise is sigma = s sqrt(T), and T = R/(eta sqrt(d) s) balances the two.
+
+    Raises:
+        MissingParameter: what the choice depends on is not given.
+    """
+    loss = draft.loss
+    if draft.algorithm.full_batch and "steps" not in draft and "epochs" not in draft:
+        draft.default("steps", _full_batch_steps(draft, question, loss, dimension))
+    if "step_size" not in draft:
+        if "c1" in draft or "decay_exponent" in draft:
+            raise MissingParameter("this noise depends on the step size", "give --step-size")
+        draft.default("step_size", _step_size(draft, question, loss, dimension))
+
+
+def _full_batch_steps(draft: Draft, question: Question, loss: Loss, dimension: int) -> int:
+    radius, smoothness = draft.radius, loss.smoothness
+    if radius is None or question.epsilon is None:
+        raise MissingParameter("how many steps suit is not known", "give --steps; or --radius, --epsilon and --delta")
+    single = draft.replacing(steps=1, step_size=1.0 / smoothness if smoothness else radius / loss.lipschitz)
+    noise = math.sqrt(dimension) * noise_scale(single, question)
+    steps = radius * smoothness / noise if smoothness else (loss.lipschitz / noise) ** 2
+    return max(1, min(MAX_STEPS, math.ceil(steps)))
+
+
+def _step_size(draft: Draft, question: Question, loss: Loss, dimension: int) -> float:
+    radius, full_batch = draft.radius, draft.algorithm.full_batch
+    longest = 1.0 / loss.smoothness if loss.smoothness else None
+    if radius is None:
+        if longest is None or not full_batch:
+            raise MissingParameter("which step size suits is not known", "give --step-size, or --radius")
+        return longest
+    first = longest or radius / loss.lipschitz
+    noise = math.sqrt(dimension) * noise_scale(draft.replacing(step_size=first), question)
+    variance = 0.0 if full_batch and longest else loss.lipschitz**2 / draft.get("batch_size", 1)
+    advised = radius / math.sqrt(_steps(draft) * (variance + noise * noise))
+    step_size = advised if longest is None else min(longest, advised)
+    return float(f"{step_size:.3g}") if step_size < first else step_size
+
+
+def _steps(draft: Draft) -> int:
+    """Return the number of steps, which is given or follows from that of epochs."""
+    if "steps" in draft:
+        return int(draft["steps"])
+    steps_per_epoch = 1 if draft.algorithm.full_batch else -(-draft["records"] // draft.get("batch_size", 1))
+    return int(draft.get("epochs", 1)) * steps_per_epoch

@@ -1,0 +1,93 @@
+"""The description of a run while it is completed, before it is accounted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dpcalc.model import loss as losses
+from dpcalc.model.algorithm import ALGORITHMS, Algorithm
+from dpcalc.model.choices import Noise
+from dpcalc.model.loss import Loss
+from dpcalc.model.run import Description
+from dpcalc.model.source import Source
+
+DEFAULT_ALGORITHM = "noisy-gd"
+
+
+class Draft(Mapping[str, Any]):
+    """The parameters of a run by name, in the order in which they became known, each with its source."""
+
+    def __init__(self, description: Description) -> None:
+        """Take the parameters that are given."""
+        self._values, self._sources = dict(description.values), dict(description.sources)
+        self._values.setdefault("algorithm", DEFAULT_ALGORITHM)
+
+    @classmethod
+    def of(cls, **given: Any) -> Draft:
+        """Return the draft of these parameters."""
+        return cls(Description(given))
+
+    def replacing(self, **changes: Any) -> Draft:
+        """Return the draft with other values of some parameters."""
+        return Draft(Description({**self, **changes}, self._sources))
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def default(self, name: str, value: Any) -> None:
+        """Fill in a parameter that is not given."""
+        if name not in self:
+            self._values[name], self._sources[name] = value, Source.DEFAULT
+
+    def take_shape(self, rows: int, columns: int, *, with_dimension: bool) -> None:
+        """Take the number of records from the data, and the dimension where it is asked for."""
+        self._values["records"] = rows
+        self._sources.setdefault("records", Source.DATA)
+        self._values.pop("dimension", None)
+        if with_dimension:
+            self._values["dimension"] = columns
+            self._sources.setdefault("dimension", Source.DATA)
+
+    def with_sources(self, inputs: Mapping[str, tuple[Any, Source]]) -> dict[str, tuple[Any, Source]]:
+        """Return the inputs of the accounted case with the sources of this draft, where it has one."""
+        return {
+            name: (value, self._sources.get(name, source) if source is Source.ARGUMENT else source)
+            for name, (value, source) in inputs.items()
+        }
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """What is run."""
+        return ALGORITHMS[str(self["algorithm"])]
+
+    @property
+    def laplace(self) -> bool:
+        """Whether the noise is Laplace noise."""
+        return self.get("noise") == Noise.LAPLACE or "laplace_scale" in self
+
+    @property
+    def norm(self) -> int:
+        """The norm in which rows are bounded: 1 for Laplace noise, else 2."""
+        return 1 if self.laplace else 2
+
+    @property
+    def radius(self) -> float | None:
+        """The radius of the ball that iterates are projected onto; None for the whole space."""
+        return self.get("radius")
+
+    @property
+    def loss(self) -> Loss:
+        """What is minimised."""
+        return losses.of(str(self["loss"]), **{name: float(self[name]) for name in losses.PARAMETERS if name in self})
+
+    @property
+    def described_loss(self) -> dict[str, Any]:
+        """The loss by its name and parameters."""
+        return {name: self[name] for name in ("loss", *losses.PARAMETERS) if name in self}

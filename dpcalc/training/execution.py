@@ -1,0 +1,178 @@
+"""What an accounted run comes to when it is executed: a model, or many independent ones, and how good they are."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.model.loss import Loss
+from dpcalc.training import ensemble, metrics, noise, single
+from dpcalc.training.metrics import Optimum
+from dpcalc.training.plan import Plan
+from dpcalc.training.problem import Problem
+from dpcalc.training.reach import refuse_overflow
+from dpcalc.training.records import Records
+from dpcalc.training.setup import NoiseSource, Setup
+from dpcalc.training.single import Progress
+
+Array = NDArray[np.float64]
+Parts = dict[str, Problem]
+"""The problem on the training records, ``train``, and on the test records if there are any, ``test``."""
+
+Metrics = dict[str, dict[str, float]]
+"""Part -> metric -> value."""
+
+EXPERIMENT = "an experiment: many models from the same records, which is not what was accounted; none is released"
+
+
+class Randomness(NamedTuple):
+    """Where the noise came from.
+
+    Attributes:
+        source: for reports.
+        seed: if there was one.
+        why_not_private: why the outcome is not private, None where it is.
+    """
+
+    source: str
+    seed: int | None
+    why_not_private: str | None
+
+    @property
+    def private(self) -> bool:
+        """Whether what was accounted holds of the outcome."""
+        return self.why_not_private is None
+
+
+class Trained(NamedTuple):
+    """One model.
+
+    Attributes:
+        weights: shape (d,).
+        randomness: where its noise came from.
+        metrics: how good it is.
+    """
+
+    weights: Array
+    randomness: Randomness
+    metrics: Metrics
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is reported, JSON types only."""
+        source, seed, because = self.randomness
+        seeded = {} if seed is None else {"seed": seed, "why_not_private": because}
+        return {"private": self.randomness.private, "noise_source": source, **seeded, "metrics": self.metrics}
+
+
+class Replicas(NamedTuple):
+    """Many models, of which none is released.
+
+    Attributes:
+        number: how many.
+        randomness: where their noise came from.
+        seconds: how long they took together: of one run it could tell when a random stop came.
+        metrics: how good they are on average.
+        quantiles: part -> metric -> its quantiles.
+    """
+
+    number: int
+    randomness: Randomness
+    seconds: float
+    metrics: Metrics
+    quantiles: dict[str, dict[str, list[float]]]
+
+    def to_json(self) -> dict[str, Any]:
+        """As `Trained.to_json`."""
+        source, seed, because = self.randomness
+        return {
+            "private": self.randomness.private, "why_not_private": because, "noise_source": source, "seed": seed,
+            "replicas": self.number, "seconds": self.seconds, "metrics": self.metrics,
+            "quantiles": {"probabilities": list(metrics.QUANTILES), **self.quantiles},
+        }  # fmt: skip
+
+
+class NonPrivate(NamedTuple):
+    """The non-private minimiser over the same domain, and how good it is."""
+
+    optimum: Optimum
+    metrics: Metrics
+
+    def to_json(self) -> dict[str, Any]:
+        """As `Trained.to_json`."""
+        return {**self.metrics, "optimality_gap": self.optimum.gap}
+
+
+def execute(
+    plan: Plan, records: Records, loss: Loss, radius: float | None, setup: Setup, progress: Progress | None
+) -> tuple[Trained | Replicas, NonPrivate]:
+    """Return what was trained, and what it is compared with.
+
+    Raises:
+        SpecError: on some records, numbers might leave the range of doubles.
+    """
+    parts = _parts(records, loss)
+    refuse_overflow(plan, loss)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a warning would tell of the records
+        train = _train_replicas if setup.replicas > 1 else _train_one
+        trained = train(plan, parts, setup, progress)
+        optimum = metrics.minimise(parts["train"], radius)
+        non_private = NonPrivate(optimum, _measured(optimum.weights, parts))
+    _add_excess_risk(trained, optimum)
+    return trained, non_private
+
+
+def _parts(records: Records, loss: Loss) -> Parts:
+    parts = {"train": Problem(records.train.features, records.train.labels, loss)}
+    if records.test:
+        parts["test"] = Problem(records.test.features, records.test.labels, loss)
+    return parts
+
+
+def _measured(weights: Array, parts: Parts) -> Metrics:
+    return {name: metrics.measure(weights, part) for name, part in parts.items()}
+
+
+def _train_one(plan: Plan, parts: Parts, setup: Setup, progress: Progress | None) -> Trained:
+    because = None
+    if setup.seed is not None:
+        source = noise.seeded(setup.seed)
+        because = f"seeded: the noise can be drawn again from the seed {setup.seed}"
+    else:
+        source = noise.secure() if setup.noise_source == NoiseSource.SECURE else noise.from_os()
+    weights = single.train(plan, parts["train"], source, progress=progress).weights
+    return Trained(weights, Randomness(source.label, setup.seed, because), _measured(weights, parts))
+
+
+def _train_replicas(plan: Plan, parts: Parts, setup: Setup, progress: Progress | None) -> Replicas:
+    seed = setup.seed or 0
+    begun = time.perf_counter()
+    weights = ensemble.train(plan, parts["train"], setup.replicas, seed, workers=setup.workers, progress=progress)
+    seconds = round(time.perf_counter() - begun, 3)
+    columns = {name: metrics.measure_all(weights, part) for name, part in parts.items()}
+    means = {name: {metric: float(c.mean()) for metric, c in each.items()} for name, each in columns.items()}
+    quantiles = {name: {metric: metrics.quantiles(c) for metric, c in each.items()} for name, each in columns.items()}
+    return Replicas(setup.replicas, Randomness(f"seed {seed}", seed, EXPERIMENT), seconds, means, quantiles)
+
+
+def _add_excess_risk(trained: Trained | Replicas, optimum: Optimum) -> None:
+    """Add the empirical excess risk: how far the loss is above the least that the domain allows."""
+    measured = trained.metrics["train"]
+    measured["excess_risk"] = measured["loss"] - optimum.loss
+    if isinstance(trained, Replicas):
+        spread = trained.quantiles["train"]
+        spread["excess_risk"] = [loss - optimum.loss for loss in spread["loss"]]
+
+
+def finite(tree: Any) -> Any:
+    """Return a tree of JSON types with None for every number that is not finite."""
+    if isinstance(tree, float):
+        return tree if math.isfinite(tree) else None
+    if isinstance(tree, dict):
+        return {name: finite(value) for name, value in tree.items()}
+    return [finite(value) for value in tree] if isinstance(tree, list) else tree

@@ -1,0 +1,135 @@
+"""Budget in, model out: a run is described, accounted, executed and measured, in this order.
+
+What is executed is derived from what was accounted and from nothing else (`dpcalc.training.plan`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dpcalc.engine.ask import without_guarantee
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.gate import Gate
+from dpcalc.engine.question import Question
+from dpcalc.errors import Infeasible, NotApplicable, NotConverged, SpecError
+from dpcalc.model.run import Description
+from dpcalc.model.source import Source
+from dpcalc.notes import NotTrained, SeveralModels
+from dpcalc.report import Assertion, Case
+from dpcalc.training.accounting import account, accounted_run, least_risk, takes_dimension
+from dpcalc.training.defaults import fill_loss, fill_steps
+from dpcalc.training.draft import Draft
+from dpcalc.training.setup import Setup
+
+if TYPE_CHECKING:
+    from dpcalc.training.model import Model
+    from dpcalc.training.records import Records
+
+Progress = Callable[[int, int], None]
+
+
+class Fit(NamedTuple):
+    """A case with what was measured, and the model if one was trained."""
+
+    case: Case
+    model: Model | None
+
+
+def fit(
+    given: Mapping[str, Any],
+    question: Question,
+    setup: Setup,
+    *,
+    sources: Mapping[str, Source] | None = None,
+    gates: Sequence[Gate] = (),
+    progress: Progress | None = None,
+    accepting: bool = False,
+) -> Fit:
+    """Return the case of a run that was accounted and then executed; nothing is executed where a gate fails.
+
+    Args:
+        given: parameter name -> value, None where not given.
+        question: epsilon and delta; if noise is given as well, they are checked.
+        setup: data and circumstances.
+        sources: parameter name -> source.
+        gates: parsed assertions.
+        progress: called with (done, in all).
+        accepting: whether gates are judged although the model is not private; the caller then says that it is not.
+
+    Raises:
+        SpecError: description or data are malformed.
+        NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`; or the guarantee says nothing.
+    """
+    from dpcalc.training.records import read_records
+
+    draft = Draft(Description(given, sources or {}))
+    _check_names(draft)
+    fill_loss(draft, setup)
+    records = read_records(draft, setup)
+    rows, columns = records.shape
+    draft.take_shape(rows, columns, with_dimension=draft.laplace and takes_dimension(draft.algorithm))
+    fill_steps(draft, question, columns)
+    case = account(draft, question, gates)
+    case = case._replace(inputs=draft.with_sources(case.inputs))
+    if case.best is not None and case.best.delta == 1.0:
+        raise NotApplicable("nothing is guaranteed: delta is 1", "use more noise, or a larger --epsilon")
+    if case.assertions and not accepting:
+        case = case._replace(assertions=(*case.assertions, *_privacy_gate(setup)))
+    if case.failed:
+        return Fit(case._replace(note_data=(*case.note_data, NotTrained())), None)
+    return _executed(case, draft, records, setup, progress)
+
+
+def fit_among_others(given: Mapping[str, Any], question: Question, setup: Setup, **more: Any) -> Fit:
+    """As `fit`, for one of several cases: one without a guarantee is not trained, and the case says why.
+
+    Raises:
+        SpecError: description or data are malformed.
+    """
+    try:
+        case, model = fit(given, question, setup, **more)
+    except (NotApplicable, Infeasible, NotConverged) as error:
+        return Fit(without_guarantee("train", given, question, error, more.get("gates", ())), None)
+    if setup.replicas == 1 and case.training:
+        case = case._replace(note_data=(*case.note_data, SeveralModels()))
+    return Fit(case, model)
+
+
+def _check_names(draft: Draft) -> None:
+    """Refuse parameters and algorithms that train does not take."""
+    train = COMMANDS["train"]
+    unknown = sorted(set(draft) - set(train.parameters))
+    if unknown:
+        raise SpecError(f"train does not take {', '.join(unknown)}", f"it takes {', '.join(train.parameters)}")
+    algorithm = str(draft["algorithm"])
+    if algorithm not in train.algorithms:
+        raise SpecError(f"algorithm is {algorithm!r}; to train it must be one of {', '.join(train.algorithms)}")
+
+
+def _privacy_gate(setup: Setup) -> tuple[Assertion, ...]:
+    """Return a gate that fails where the outcome is not private, whatever was accounted; none where it is."""
+    from dpcalc.training.execution import EXPERIMENT
+
+    if setup.replicas > 1:
+        return (Assertion("private", False, EXPERIMENT, None),)
+    if setup.seed is not None:
+        return (Assertion("private", False, f"the noise can be drawn again from the seed {setup.seed}", None),)
+    return ()
+
+
+def _executed(case: Case, draft: Draft, records: Records, setup: Setup, progress: Progress | None) -> Fit:
+    from dpcalc.training.execution import execute
+    from dpcalc.training.outcome import Outcome
+    from dpcalc.training.plan import plan
+
+    best = case.best
+    assert best is not None
+    rows, columns = records.shape
+    run = accounted_run(draft, best)
+    planned = plan(run, rows, columns)
+    trained, non_private = execute(planned, records, draft.loss, draft.radius, setup, progress)
+    risk = least_risk(draft, run, best, columns)
+    outcome = Outcome(draft, setup, records, planned, trained, non_private, risk)
+    case = case._replace(training=outcome.to_json(), note_data=(*case.note_data, *outcome.notes()))
+    return Fit(case, outcome.model(case))

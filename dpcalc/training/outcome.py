@@ -1,0 +1,119 @@
+"""What is reported of a run that was executed, beside its guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from dpcalc.notes import LabelReading, ModelFile, NotCovered, Note, NoTestRecords, NotPrivate, UnreadableCells
+from dpcalc.report import Case
+from dpcalc.training.accounting import RiskBound
+from dpcalc.training.data import intercept_of
+from dpcalc.training.draft import Draft
+from dpcalc.training.execution import NonPrivate, Replicas, Trained, finite
+from dpcalc.training.model import Model
+from dpcalc.training.plan import Plan
+from dpcalc.training.records import Records
+from dpcalc.training.setup import Setup
+
+UNCOVERED = "computed from the records without noise: not covered by the guarantee"
+FROM_RECORDS = (
+    "rows_clipped", "labels_clipped", "unreadable", "metrics", "quantiles", "seconds", "non_private", "remarks",
+)  # fmt: skip
+"""The fields of a report that depend on the records, and are not what the run releases."""
+
+
+class Outcome(NamedTuple):
+    """A run that was executed.
+
+    Attributes:
+        draft, setup, records, plan: what was executed, and on what.
+        trained: what it came to.
+        non_private: what that is compared with.
+        risk: a bound on its excess risk, if one covers exactly this run.
+    """
+
+    draft: Draft
+    setup: Setup
+    records: Records
+    plan: Plan
+    trained: Trained | Replicas
+    non_private: NonPrivate
+    risk: RiskBound | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is reported, JSON types only."""
+        rows, columns = self.records.shape
+        fields = {
+            "records": rows,
+            "test_records": self.records.test_count,
+            "dimension": columns,
+            "intercept": self.setup.intercept,
+            "norm": self.plan.norm,
+            "steps": self.plan.steps,
+            **self.records.train.counts,
+            "released": self.setup.output,
+            **self.trained.to_json(),
+            "non_private": self.non_private.to_json(),
+            "metrics_are": UNCOVERED,
+            **_risk_to_json(self.risk),
+        }
+        return {**finite(fields), "remarks": list(self._remarks()), "uncovered": list(FROM_RECORDS)}
+
+    def _remarks(self) -> Iterator[str]:
+        """Yield what the records give reason to say: no guarantee covers it."""
+        labels, total = self.records.train.labels, self.records.shape[0] + self.records.test_count
+        if labels.min() == labels.max():
+            yield f"the target is {labels[0]:g} for every training record: there is nothing to learn"
+        unmapped = self.setup.synthetic is None and self.records.ranges is None
+        if unmapped and self.records.train.counts["rows_clipped"] == total:
+            yield "every row was shortened, so that only directions are left: --ranges maps columns to [-1, 1] first"
+
+    def notes(self) -> Iterator[Note]:
+        """Yield what holds of every run described like this one, whatever the records are."""
+        if self.setup.synthetic is None:
+            if self.draft.loss.signed or self.records.labels.positive is not None:
+                yield LabelReading(reading=self.records.labels.said)
+            yield UnreadableCells()
+        if self.trained.randomness.why_not_private:
+            yield NotPrivate(because=self.trained.randomness.why_not_private)
+        yield NotCovered(because=UNCOVERED)
+        if not self.records.test_count:
+            yield NoTestRecords()
+        if self.setup.replicas == 1:
+            yield ModelFile(path=str(self.setup.output) if self.setup.output else None)
+
+    def model(self, case: Case) -> Model | None:
+        """Return the model as a file holds it, but for the statement of its privacy; None of many replicas."""
+        if isinstance(self.trained, Replicas):
+            return None
+        weights, records, ranges = self.trained.weights, self.records, self.records.ranges
+        bound, norm, intercept = float(self.draft["feature_bound"]), self.draft.norm, self.setup.intercept
+        constant = intercept_of(bound, norm)
+        return Model(
+            weights=weights[:-1] if intercept else weights,
+            intercept=float(weights[-1] * constant) if intercept else 0.0,
+            columns=records.names[:-1], target=records.names[-1], positive=records.labels.positive,
+            low=ranges.low if ranges else None, high=ranges.high if ranges else None,
+            target_range=ranges.target if ranges else None, bound=constant if intercept else bound, norm=norm,
+            loss=self.draft.described_loss, privacy=_privacy(self.trained, case),
+        )  # fmt: skip
+
+
+def _risk_to_json(risk: RiskBound | None) -> dict[str, Any]:
+    if risk is None:
+        return {"excess_risk_bound": None, "excess_risk_bound_because": "no known bound covers exactly this run"}
+    return {"excess_risk_bound": {**risk._asdict(), "assumes": list(risk.assumes)}}
+
+
+def _privacy(trained: Trained, case: Case) -> dict[str, Any]:
+    """Return what is guaranteed of a model, or why nothing is."""
+    source, seed, because = trained.randomness
+    seeded = {} if seed is None else {"why_not_private": because, "seed": seed}
+    best = case.best
+    assert best is not None
+    return {
+        "private": trained.randomness.private, **seeded, "noise_source": source,
+        **{name: getattr(best, name) for name in ("epsilon", "delta", "log_delta", "mu", "bound", "reference")},
+        "adjacency": best.adjacency, "assumes": list(best.assumes),
+    }  # fmt: skip

@@ -1,0 +1,113 @@
+"""What is trained on and how: everything that no bound asks for."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from dpcalc.errors import SpecError
+from dpcalc.plain_enum import PlainEnum
+
+
+class NoiseSource(PlainEnum):
+    """What the noise is drawn from."""
+
+    OS = "os"
+    SECURE = "secure"
+
+
+class Setup(NamedTuple):
+    """What is trained on and how.
+
+    Attributes:
+        data: path of a file, ``example:NAME``, or a pair (features, target) of arrays.
+        synthetic: ``logistic`` or ``linear``, in place of data.
+        target, ignore, ranges: see `dpcalc.training.data`.
+        labels: two labels, or a text "no,yes": the second counts as +1, everything else as -1.
+        positive: the label that counts as +1, alone.
+        intercept: whether the model has one.
+        test_fraction: share of the records set aside at random for testing.
+        seed: of noise, order and split; the run is then not private. None: the operating system's.
+        noise_source: a `NoiseSource`.
+        replicas: how many independent runs; 1 trains a model.
+        workers: of the replicas; None: as many as there are processors.
+        output: where the model is written, or None.
+    """
+
+    data: Any = None
+    synthetic: str | None = None
+    target: str | None = None
+    positive: str | None = None
+    ignore: tuple[str, ...] = ()
+    ranges: str | None = None
+    intercept: bool = False
+    test_fraction: float = 0.0
+    seed: int | None = None
+    noise_source: str = NoiseSource.OS
+    replicas: int = 1
+    workers: int | None = None
+    output: str | None = None
+    labels: Any = None
+
+    @property
+    def example(self) -> str | None:
+        """The name of the shipped data set, if the data are one."""
+        from dpcalc.training.data import example_of
+
+        return example_of(self.data) if isinstance(self.data, str) else None
+
+
+def check_setup(setup: Setup, cases: int = 1) -> None:
+    """Refuse a setup that contradicts itself, before anything is read.
+
+    Args:
+        setup: what is checked.
+        cases: how many models it is to train.
+
+    Raises:
+        SpecError: no data or two sources of it, a number out of range, or a model to be written where none is released.
+    """
+    from dpcalc.training.records import labels_of
+
+    if (setup.data is None) == (setup.synthetic is None):
+        raise SpecError("what to train on is not known", "give either --data FILE or --synthetic logistic|linear")
+    _check_numbers(setup)
+    _check_randomness(setup)
+    only_files = [name for name in ("target", "labels", "positive", "ignore", "ranges") if getattr(setup, name)]
+    if setup.synthetic is not None and only_files:
+        flags = ", ".join("--" + name for name in only_files)
+        raise SpecError(f"synthetic data take no {flags}", f"leave out {flags}")
+    labels_of(setup)
+    if setup.output is not None:
+        _check_output(setup, setup.output, cases)
+
+
+def _check_numbers(setup: Setup) -> None:
+    if not 0.0 <= setup.test_fraction < 1.0:
+        raise SpecError(f"the test fraction is {setup.test_fraction:g}; it must be a number >= 0 and < 1", "try 0.2")
+    if setup.replicas < 1:
+        raise SpecError(f"replicas is {setup.replicas}; it must be a whole number from 1", "1 trains a model")
+    if setup.workers is not None and setup.workers < 1:
+        raise SpecError(f"workers is {setup.workers}; it must be a whole number from 1", "leave it out for all")
+    if setup.seed is not None and not 0 <= setup.seed < 1 << 64:
+        raise SpecError(f"seed is {setup.seed}; it must be a whole number from 0 to 2^64 - 1", "leave it out")
+
+
+def _check_randomness(setup: Setup) -> None:
+    if setup.noise_source != NoiseSource.SECURE:
+        return
+    if setup.seed is not None:
+        raise SpecError("a seed and the secure source contradict each other", "leave out --seed")
+    if setup.replicas > 1:
+        raise SpecError("replicas are drawn from a seed, and the secure source has none", "leave out --noise-source")
+
+
+def _check_output(setup: Setup, path: str, cases: int) -> None:
+    from dpcalc.training.model import check_path
+
+    if setup.replicas > 1:
+        raise SpecError("replicas are an experiment: no model is released", "leave out -o, or --replicas")
+    if cases > 1:
+        raise SpecError(
+            f"{cases} models would be trained, and a guarantee is of one alone", "leave out -o, or choose one case"
+        )
+    check_path(path)

@@ -1,0 +1,114 @@
+"""The records of the algorithms and of the parameters, held against the registry of theorems and against each other."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from dpcalc.engine.commands import COMMANDS, taken_by
+from dpcalc.errors import SpecError
+from dpcalc.model import loss
+from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, NAMED, Release, algorithm_meant_by, released
+from dpcalc.model.choices import Adjacency, LastBatch, LossClass, Noise, Permutation
+from dpcalc.model.parameter import PARAMETERS, check, meant_by
+from dpcalc.model.run import PARAMETER_FIELDS, describe
+from dpcalc.theorems.record import FAMILIES, all_bounds
+
+QUESTION = {"epsilon", "delta", "order"}
+
+
+@pytest.mark.parametrize("name", list(ALGORITHMS))
+def test_the_families_of_an_algorithm_are_those_of_the_registry(name: str) -> None:
+    speaking = {id.split(".")[0] for id, bound in all_bounds().items() if name in bound.algorithms and not bound.price}
+    assert ALGORITHMS[name].families == tuple(family for family in FAMILIES if family in speaking)
+
+
+@pytest.mark.parametrize("name", list(ALGORITHMS))
+def test_an_algorithm_is_described_by_parameters_of_a_run(name: str) -> None:
+    algorithm = ALGORITHMS[name]
+    assert len(set(algorithm.parameters)) == len(algorithm.parameters)
+    assert set(algorithm.parameters) - {"release"} <= set(PARAMETER_FIELDS)
+    assert set(algorithm.defaults) <= set(PARAMETER_FIELDS)
+    assert set(algorithm.parameters) <= set(PARAMETERS)
+
+
+def test_every_parameter_is_taken_by_a_command_or_is_part_of_the_question() -> None:
+    taken = {name for command in COMMANDS.values() for name in command.parameters}
+    assert taken | QUESTION == set(PARAMETERS)
+    assert set(COMMANDS["compare"].parameters) == set().union(*(taken_by(name) for name in NAMED))
+
+
+def test_the_catalogue_of_losses_has_the_parameters_of_the_losses() -> None:
+    assert ("loss", *loss.PARAMETERS) == CATALOGUE
+
+
+def test_the_worst_index_is_the_one_that_a_run_has() -> None:
+    for name in NAMED:
+        run = describe(name, {"records": 9})
+        assert run.index == (ALGORITHMS[name].worst_index(9) if ALGORITHMS[name].indexed else None)
+    assert ALGORITHMS["pnsgd"].worst_index(9) == 9
+    assert ALGORITHMS["stop"].worst_index(9) == 1
+
+
+def test_an_iterate_of_every_epoch_is_released_by_an_algorithm_of_its_own() -> None:
+    """Else a bound for hidden iterates would answer for released ones."""
+    for name in COMMANDS["multi-epoch"].algorithms:
+        assert ALGORITHMS[released(name)].release in (Release.PASS, Release.STEP), f"{name} lacks {name}-released"
+
+
+def test_a_synonym_of_an_algorithm_is_the_name_of_none_and_the_synonym_of_one() -> None:
+    words = [word for algorithm in ALGORITHMS.values() for word in algorithm.synonyms]
+    assert len(set(words)) == len(words)
+    assert not set(words) & set(ALGORITHMS)
+    assert algorithm_meant_by("DP_SGD") == "noisy-sgd"
+    assert algorithm_meant_by("no such algorithm") == ""
+
+
+@pytest.mark.parametrize("command", [name for name, command in COMMANDS.items() if command.parameters])
+def test_a_word_means_at_most_one_parameter_of_a_command(command: str) -> None:
+    taken = [PARAMETERS[name] for name in (*COMMANDS[command].parameters, *QUESTION)]
+    words = [word for parameter in taken for word in parameter.synonyms]
+    assert len(set(words)) == len(words)
+    accepted = {parameter.name for parameter in taken}
+    assert not set(words) & accepted - {"noise_multiplier"}  # ours scales the schedule of a stream
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        ("--lr", "step_size"), ("--learning-rate", "step_size"), ("--max-grad-norm", "lipschitz"),
+        ("--l2-norm-clip", "lipschitz"), ("sample_size", "records"), ("--noise-multiplier", "noise_std"),
+        ("--weight-decay", "regularisation"), ("target_delta", "delta"), ("n", "records"), ("--nothing", ""),
+    ],
+)  # fmt: skip
+def test_a_word_of_another_program_means_a_parameter(word: str, name: str) -> None:
+    assert meant_by(word, (*COMMANDS["rdp"].parameters, *QUESTION)) == name
+
+
+def test_a_word_means_only_what_is_taken() -> None:
+    assert meant_by("--lr", ["records"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "member"),
+    [
+        ("noise", "laplace", Noise.LAPLACE), ("adjacency", "null-record", Adjacency.NULL_RECORD),
+        ("permutation", "secret", Permutation.SECRET), ("last_batch", "drop", LastBatch.DROP),
+        ("loss_class", "convex", LossClass.CONVEX),
+    ],
+)  # fmt: skip
+def test_a_word_of_a_run_is_a_member_that_prints_and_pickles_as_the_word(name: str, word: str, member: object) -> None:
+    assert check(name, word) is member
+    assert f"{member}" == word
+    assert pickle.loads(pickle.dumps(member)) is member
+
+
+def test_a_word_outside_its_choices_is_refused() -> None:
+    with pytest.raises(SpecError, match="noise is 'cauchy'; it must be one of gaussian, laplace"):
+        check("noise", "cauchy")
+
+
+def test_what_is_trained_is_what_can_be_executed_and_releases_a_model() -> None:
+    executed = {name for name in NAMED if ALGORITHMS[name].executed and not ALGORITHMS[name].local}
+    assert set(COMMANDS["train"].algorithms) == executed

@@ -1,0 +1,65 @@
+"""Every question of the quick tier is answered, by the theorems listed, and what has a definition is proved."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from dpcalc.cli.main import main
+from dpcalc.references import read
+from dpcalc.theorems.record import all_bounds
+from tests.quick.questions import FILES, OTHERS, QUESTIONS, Question
+
+pytestmark = pytest.mark.quick
+
+Ran = tuple[int, str]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Return a function that runs a command line beside the files of the questions."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        Path(name).write_text(text, encoding="utf-8")
+
+    def ran(line: str) -> Ran:
+        with pytest.raises(SystemExit) as stop:
+            main(shlex.split(line))
+        return int(stop.value.code or 0), capsys.readouterr().out
+
+    return ran
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=[question.line for question in QUESTIONS])
+def test_question(run: Any, question: Question) -> None:
+    code, printed = run(f"{question.line} --json --certify")
+    report = json.loads(printed)
+    jsonschema.validate(report, json.loads(read("report-1.schema.json")))
+    [case] = report["cases"]
+    assert case["algorithm"] == question.algorithm
+    assert {row["bound"] for row in case["results"]} == set(question.theorems.split())
+    for row in case["results"]:
+        assert ("certified" in row) == all_bounds()[row["bound"]].certifiable, row["bound"]
+    proved = all("certified" in row for row in case["results"] if row["best"])
+    assert code == (0 if proved else 3)
+    lower_values_are_below_guarantees(case["results"])
+
+
+def lower_values_are_below_guarantees(rows: list[dict[str, Any]]) -> None:
+    for low in rows:
+        for high in rows:
+            if low["kind"] == "lower" and high["kind"] in ("upper", "exact"):
+                assert low["quantity"] == high["quantity"]
+                assert low["value"] <= high["value"], f"{low['bound']} is above {high['bound']}"
+
+
+@pytest.mark.parametrize(("line", "word"), OTHERS.items())
+def test_other_command(run: Any, line: str, word: str) -> None:
+    code, printed = run(line)
+    assert code == 0
+    assert word in printed

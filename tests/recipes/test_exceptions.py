@@ -1,0 +1,331 @@
+"""What is not private passes no gate unless the case accepts it by name; what a strict check demands; baselines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+import dpcalc
+from dpcalc.cli.main import main
+from dpcalc.recipes import strict as strictly
+from dpcalc.recipes.exceptions import EXCEPTIONS
+from dpcalc.render import render as render_text
+from dpcalc.render.check import KINDS, render
+from tests.cli.conftest import SCHEMA
+
+Write = Callable[..., str]
+
+TRAINED = (
+    "{command: train, synthetic: logistic, records: 50, dimension: 2, radius: 1, lipschitz: null, smoothness: null"
+)
+WEAK = {
+    "seeded": TRAINED + ", epsilon: 1, assert: noise_std <= 9, seed: 1",
+    "one-index": "{command: rdp, noise_std: 2, index: 5, assert: epsilon <= 9",
+    "large-delta": "{command: rdp, noise_std: 2, delta: 1/60000, assert: epsilon <= 9",
+    "secret-order": "{algorithm: shuffled, noise_std: 2, permutation: secret, assert: epsilon <= 9",
+}
+
+
+def checked(path: str, **how: Any) -> dict[str, Any]:
+    report = dpcalc.check(path, **how)
+    jsonschema.validate(report.to_dict(), SCHEMA)
+    return {case.check.name: case.check for case in report.cases if case.check}
+
+
+def test_every_exception_is_tried() -> None:
+    assert list(WEAK) == list(EXCEPTIONS)
+
+
+@pytest.mark.parametrize("name", EXCEPTIONS)
+def test_an_exception_fails_unless_the_case_accepts_it(write: Write, name: str) -> None:
+    found = checked(write(f"a: {WEAK[name]}}}\nb: {WEAK[name]}, accept: {name}}}\nc: {WEAK[name]}, accept: [{name}]}}"))
+    assert [(check.status, check.exit_code) for check in found.values()] == [
+        ("failed", 1),
+        ("passed", 0),
+        ("passed", 0),
+    ]
+    assert f"{name}: {EXCEPTIONS[name]}; if that is meant, write accept: [{name}] in the case" in found["a"].message
+    assert (found["a"].accepted, found["b"].accepted) == ((), (name,))
+
+
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [
+        ("one-index", "{command: rdp, noise_std: 2, epsilon: 1, solve: index, assert: index >= 2}"),
+        ("one-index", "{command: rdp, algorithm: stop, noise_std: 2, index: 60000, assert: epsilon <= 9}"),
+        ("one-index", "{command: rdp, noise_std: 2, index: 5, expect: {epsilon: 1, tolerance: 0.999999}}"),
+        ("one-index", "{command: rdp, noise_std: 2, index: 5, epsilon: 5}"),
+        ("large-delta", "{command: rdp, noise_std: 2, delta: 0.9, assert: epsilon <= 9}"),
+        ("large-delta", "{command: rdp, noise_std: 2, delta: null, epsilon: 0.001, assert: delta <= 0.99}"),
+        ("large-delta", "{command: rdp, epsilon: 1, delta: 0.5, assert: noise_std <= 9}"),
+        ("seeded", TRAINED + ", epsilon: 1, assert: noise_std <= 9, replicas: 2}"),
+        ("secret-order", "{command: shuffle, noise_std: 2, permutation: secret, delta: null, epsilon: 1, "
+         "assert: delta <= 1e-5}"),
+    ],
+)  # fmt: skip
+def test_siblings_of_an_exception_fail_too(write: Write, name: str, case: str) -> None:
+    check = checked(write(f"a: {case}"))["a"]
+    assert check.status == "failed"
+    assert any(text.startswith(f"{name}: ") for text in check.objections)
+
+
+def test_a_promise_is_found_wherever_it_came_from(write: Write) -> None:
+    write("run: {permutation: secret}", "c.yaml", "")
+    head = "dpcalc: recipe/1\ndefaults: {records: 600, lipschitz: 1, smoothness: 1, step_size: 0.1, delta: 1e-6"
+    case = "{algorithm: shuffled, noise_std: 2, assert: epsilon <= 9}"
+    for text, shared in ((f"a: {case[:-1]}, from: c.yaml#/run}}", "}"), (f"a: {case}", ", permutation: secret}")):
+        assert checked(write(text, head=f"{head}{shared}\ncases:\n"))["a"].status == "failed"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "{command: rdp, noise_std: 2, index: 60000, assert: epsilon <= 9}",
+        "{command: rdp, algorithm: stop, noise_std: 2, index: 1, assert: epsilon <= 9}",
+        "{command: rdp, noise_std: 2, delta: 1/60001, assert: epsilon <= 9}",
+        "{command: rdp, noise_std: 2, index: 5}",
+        "{algorithm: shuffled, noise_std: 2, permutation: public, assert: epsilon <= 9}",
+        "{command: rdp, noise_std: 2, adjacency: replace-one, assert: epsilon <= 9}",
+    ],
+)
+def test_what_is_no_exception_passes_and_accepts_nothing(write: Write, case: str) -> None:
+    assert checked(write(f"a: {case}"))["a"].status == "passed"
+    name = "one-index" if "index: 5}" not in case else "seeded"
+    check = checked(write(f"a: {case[:-1]}, accept: {name}}}"))["a"]
+    assert (check.status, check.exit_code) == ("error", 2)
+    assert check.message == f"accept: {name} does not apply to this case"
+
+
+def test_a_matrix_that_accepts_what_none_of_its_cases_is_looks_once(write: Write) -> None:
+    path = write("a: {command: rdp, matrix: {noise_std: 2:5:0.01}, assert: epsilon <= 9, accept: one-index}")
+    found = checked(path)
+    assert len(found) == 301
+    assert {check.exit_code for check in found.values()} == {2}
+
+
+def test_a_report_of_a_failed_strict_check_is_a_baseline(write: Write) -> None:
+    path = write(f"a: {GATED}\nb: {GATED}")
+    for more in ("--strict --run a -o old.json --json", "--strict --baseline old.json"):
+        with pytest.raises(SystemExit) as stop:
+            main(["check", path, *more.split()])
+    assert not stop.value.code
+
+
+def test_a_csv_names_what_was_accepted(write: Write) -> None:
+    report = dpcalc.check(write("a: {command: rdp, noise_std: 2, index: 5, assert: epsilon <= 9, accept: one-index}"))
+    assert [(row["check"], row["status"], row["accepted"]) for row in report.rows()] == [("a", "passed", "one-index")]
+
+
+def test_an_exception_of_one_case_of_a_matrix_is_accepted_for_it(write: Write) -> None:
+    found = checked(write("a: {command: rdp, noise_std: 2, matrix: {index: [5, 60000]}, assert: epsilon <= 9, "
+                          "accept: one-index}"))  # fmt: skip
+    assert {check.status for check in found.values()} == {"passed"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: {accept: one-indx}", "did you mean one-index?"),
+        ("a: {accept: []}", "accept is an empty list"),
+        ("a: {accept: [seeded, seeded]}", "seeded is there twice"),
+        ("a: {accept: seeded, expect: {error: infeasible}}", "leave out accept"),
+    ],
+)
+def test_what_may_stand_under_accept(bad: Callable[..., str], text: str, said: str) -> None:
+    assert said in bad(text)
+
+
+def test_accept_is_not_taken_by_reference(write: Write) -> None:
+    write("run: {accept: one-index}", "c.yaml", "")
+    check = checked(write("a: {command: rdp, noise_std: 2, index: 5, from: c.yaml#/run, assert: epsilon <= 9}"))["a"]
+    assert (check.status, check.exit_code) == ("error", 2)
+    assert check.message is not None
+    assert "is no parameter" in check.message or "unknown key" in check.message
+
+
+def test_accept_is_no_default(bad: Callable[..., str]) -> None:
+    head = "dpcalc: recipe/1\ndefaults: {accept: seeded}\ncases:\n"
+    assert "accept cannot be a default" in bad("a: {}", head=head)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_report_names_what_was_accepted(write: Write, kind: str) -> None:
+    report = dpcalc.check(write("a: {command: rdp, noise_std: 2, index: 5, assert: epsilon <= 9, accept: one-index}"))
+    for text in (render(report, kind), render_text(report, "plain")):
+        assert "one-index" in text
+        assert "1e-06" in text
+        assert "replace" in text
+
+
+@pytest.mark.parametrize("more", ["", "--replicas 2"])
+def test_a_gate_on_a_seeded_model_fails(more: str, capsys: pytest.CaptureFixture[str]) -> None:
+    line = f"train --synthetic logistic -n 50 --dimension 2 -R 1 -e 1 -d 1e-5 --assert noise_std<=9 --seed 1 {more}"
+    with pytest.raises(SystemExit) as stop:
+        main(line.split())
+    assert stop.value.code == 1
+    assert "gate failed: private" in capsys.readouterr().err
+
+
+# --- strict -----------------------------------------------------------------------------------------------------------
+
+GATED = "{command: rdp, noise_std: 2, assert: epsilon <= 9}"
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ("{command: rdp, noise_std: 2, skip: not yet}", "the case is skipped (not yet)"),
+        ("{command: rdp, noise_std: 2}", "the case has no gate"),
+        ("{command: rdp, noise_std: 2, index: 5, assert: epsilon <= 9, accept: one-index}", "accepts one-index"),
+    ],
+)
+def test_a_strict_check_fails(write: Write, case: str, said: str) -> None:
+    path = write(f"a: {case}\nb: {GATED}")
+    assert checked(path)["a"].exit_code == 0
+    found = checked(path, strict=True)
+    assert (found["a"].status, found["a"].exit_code, found["b"].status) == ("failed", 1, "passed")
+    assert said in found["a"].message
+    written = "dpcalc: recipe/1\nstrict: true\n" + Path(path).read_text(encoding="utf-8").partition("\n")[2]
+    assert checked(write(written, "s.yaml", ""))["a"].status == "failed"
+
+
+def test_a_strict_check_leaves_no_case_out(write: Write) -> None:
+    path = write(f"a: {GATED}\nb: {GATED}\nc: {GATED}")
+    assert list(checked(path, run="a")) == ["a"]
+    found = checked(path, run="a", strict=True)
+    assert (found["a"].status, found["strict"].status, found["strict"].exit_code) == ("passed", "failed", 1)
+    assert "2 cases were not selected: b, c" in found["strict"].message
+    assert list(checked(path, strict=True)) == ["a", "b", "c"]
+
+
+def test_what_is_not_certified_fails_where_it_could_be(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpcalc.certify import proof, result_proof
+
+    def undecided(*_: Any) -> None:
+        raise proof.Open("open at 99 bits")
+
+    path = write(f"a: {GATED}\nb: {{command: rdp, noise_std: 2}}")
+    assert {check.status for check in checked(path, certify=True).values()} == {"passed"}
+    monkeypatch.setattr(result_proof, "proof_of", undecided)
+    found = checked(path, certify=True)
+    assert (found["a"].status, found["b"].status) == ("failed", "passed")
+    assert "not certified: iteration.pnsgd has a definition that does not prove its number" in found["a"].message
+
+
+def test_what_has_no_definition_is_a_warning(write: Write) -> None:
+    path = write("a: {command: multi-epoch, algorithm: noisy-sgd, records: 50, batch_size: 5, steps: 3, noise_std: 2, "
+                 "assert: epsilon <= 99}")  # fmt: skip
+    [case] = dpcalc.check(path, strict=True).cases
+    assert case.check is not None
+    assert case.check.status == "passed"
+    assert any("is not certified" in warning for warning in case.warnings)
+
+
+def test_a_strict_check_needs_what_certifies(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strictly.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(dpcalc.SpecError, match="needs python-flint"):
+        dpcalc.check(write(f"a: {GATED}"), strict=True)
+
+
+def test_every_report_names_the_cases_that_were_not_selected(write: Write) -> None:
+    report = dpcalc.check(write(f"a: {GATED}\nleft: {GATED}"), run="^a")
+    assert report.to_dict()["not_selected"] == [{"file": "r.yaml", "name": "left"}]
+    assert report.to_dict()["summary"]["not_selected"] == 1
+    for kind in KINDS:
+        assert "left" in render(report, kind)
+    assert "1 not selected" in render_text(report, "plain")
+    suite = ElementTree.fromstring(render(report, "junit"))
+    assert (suite[0].get("tests"), suite[0].get("skipped")) == ("2", "1")
+
+
+# --- baselines --------------------------------------------------------------------------------------------------------
+
+BASE = "command: rdp, noise_std: 2, assert: epsilon <= 9"
+
+
+def against(write: Write, before: str, after: str, *more: str, capsys: Any = None) -> tuple[int, dict[str, Any]]:
+    path = write(before)
+    for name, options in (("old.json", ()), ("new.json", ("--baseline", "old.json", *more))):
+        with pytest.raises(SystemExit) as stop:
+            main(["check", path, "--json", "-o", name, *options])
+        write(after)
+    return int(stop.value.code or 0), dict(json.loads(Path("new.json").read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "quantity"),
+    [
+        (f"a: {{{BASE}}}", f"a: {{{BASE}, delta: 1e-5}}", "delta"),
+        (f"a: {{{BASE}}}", f"a: {{{BASE}, adjacency: null-record}}", "adjacency"),
+        (f"a: {{{BASE}}}", f"a: {{{BASE}, algorithm: stop}}", "algorithm"),
+        (f"a: {{{BASE}}}", f"a: {{{BASE}, index: 5, accept: one-index}}", "index"),
+        (f"a: {{{BASE}}}", f"a: {{{BASE}, lipschitz: 0.5}}", "lipschitz"),
+        (f"a: {{{BASE}}}", f"a: {{{BASE}0}}", ""),
+        (f"a: {{{BASE}}}", "a: {command: rdp, noise_std: 2, assert: mu <= 9}", ""),
+        (f"a: {{{BASE}}}\nb: {{{BASE}}}", f"a: {{{BASE}}}", ""),
+    ],
+)
+def test_a_weaker_question_fails_a_strict_check(write: Write, before: str, after: str, quantity: str) -> None:
+    code, report = against(write, before, after)
+    assert code == 0
+    jsonschema.validate(report, SCHEMA)
+    weaker = [change for change in report["changes"] if change["weaker"]]
+    assert quantity in {change["quantity"] for change in weaker}
+    assert not any("better" in change["what"] for change in report["changes"] if quantity)
+    code, report = against(write, before, after, "--strict")
+    assert code == 1
+    assert any("strict: " in text for case in report["cases"] for text in case["check"]["objections"])
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        f"a: {{{BASE}}}",
+        f"a: {{{BASE}, delta: 1e-7}}",
+        f"a: {{{BASE}, lipschitz: 1.01}}",
+        "a: {command: rdp, noise_std: 2.5, assert: epsilon <= 8.5}",
+        "a: {command: rdp, noise_std: 2, assert: [epsilon <= 9, mu <= 9]}",
+        f"a: {{{BASE}}}\nb: {{{BASE}}}",
+    ],
+)
+def test_the_same_or_a_stronger_question_passes_a_strict_check(write: Write, after: str) -> None:
+    assert against(write, f"a: {{{BASE}}}", after, "--certify", "--strict")[0] == 0
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "plain"])
+def test_every_report_shows_what_is_asked_otherwise(write: Write, kind: str, capsys: Any) -> None:
+    how = ["--format", "plain"] if kind == "plain" else ["--report", f"{kind}=out.txt"]
+    against(write, f"a: {{{BASE}}}", f"a: {{{BASE}, delta: 1e-5}}", *(how if kind != "plain" else []))
+    if kind == "plain":
+        with pytest.raises(SystemExit):
+            main(["check", "r.yaml", "--baseline", "old.json", *how])
+        text = capsys.readouterr().out
+    else:
+        text = Path("out.txt").read_text(encoding="utf-8")
+    assert "delta" in text
+    assert "asks for less" in text
+    assert "1e-05" in text
+
+
+def test_a_baseline_is_not_believed(write: Write, capsys: Any) -> None:
+    path = write(f"a: {{{BASE}}}")
+    with pytest.raises(SystemExit):
+        main(["check", path, "--json", "-o", "old.json"])
+    good = json.loads(Path("old.json").read_text(encoding="utf-8"))
+    twice = {**good, "cases": good["cases"] * 2}
+    inputs = json.loads(json.dumps(good))
+    inputs["cases"][0]["inputs"]["delta"] = {"value": [1], "source": "flag"}
+    unnamed = json.loads(json.dumps(good))
+    unnamed["cases"][0]["check"]["accepted"] = [1]
+    for broken in (twice, inputs, unnamed):
+        Path("old.json").write_text(json.dumps(broken), encoding="utf-8")
+        with pytest.raises(SystemExit) as stop:
+            main(["check", path, "--baseline", "old.json"])
+        assert stop.value.code == 2
+        assert "is no JSON report of dpcalc check" in capsys.readouterr().err

@@ -1,0 +1,178 @@
+"""Notes: what they say in words, what JSON has of them, and that both speak of the same numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+import jsonschema
+import pytest
+
+import dpcalc
+from dpcalc import notes
+from dpcalc.references import read
+from dpcalc.render import render
+from dpcalc.render.notes import report
+from dpcalc.report import Case, Result
+
+SCHEMA = json.loads(read("report-1.schema.json"))
+FIELDS = SCHEMA["$defs"]["case"]["properties"]["note_data"]["items"]["properties"]
+BEST = Result("iteration.pnsgd", "Pass", "epsilon", 1.0, "upper", epsilon=1.0, delta=1e-6, best=True)
+ANSWER: dict[str, Any] = {"quantity": "epsilon", "value": 0.123456789, "bound": "iteration.pnsgd"}
+DELTA: dict[str, Any] = {"quantity": "delta", "value": 0.0, "log_delta": -1000.0, "bound": "iteration.pnsgd"}
+
+SAID = [
+    (notes.OtherIndex(changes={"index": 1}, **ANSWER), "better hidden: 0.1235 for record 1 (use --index)"),
+    (notes.OtherOrder(changes={"algorithm": "cyclic"}, **ANSWER), "ordered: pnsgd 1, cyclic 0.1235 (--algorithm)"),
+    (notes.PromiseNotMade(promise=("a", "b"), **ANSWER), "iteration.pnsgd gives epsilon 0.1235 if a; b"),
+    (notes.PromiseNotMade(promise=("a",), **DELTA), "iteration.pnsgd gives delta 10^-434.294 if a"),
+    (
+        notes.Improvement(changes={"smoothness": 20.0, "loss_class": "convex-smooth"}, **ANSWER),
+        "losses known to be convex and smooth, with smoothness <= 20, would give epsilon 0.1235 (iteration.pnsgd)",
+    ),
+    (
+        notes.Improvement(changes={"step_size": 2.0}, quantity="steps", value=1234567, bound="a.b"),
+        "a step size of at most 2/smoothness = 2 would give steps 1234567 (a.b)",
+    ),
+    (
+        notes.Improvement(changes={"strong_convexity": 0.1}, quantity="diameter", value=1.23456, bound="a.b"),
+        "strong convexity known to be at least 0.1 would give diameter 1.234 (a.b)",
+    ),
+    (
+        notes.Improvement(changes={"diameter": 10.0}, quantity="noise_std", value=1e-150, any=True, bound="a.b"),
+        "iterates projected onto a set of diameter 10 would give noise_std any (a.b)",
+    ),
+    (notes.ShortLastBatch(changes={"last_batch": "drop"}, size=96, **ANSWER), "--last-batch drop gives epsilon 0.1235"),
+    (notes.NewestRecord(covered=9, newest=9), "there is no amplification"),
+    (notes.NewestRecord(covered=5, newest=9), "every record up to 5 is covered"),
+    (notes.NewestRecord(covered=5, newest=9, **ANSWER), "the newest has no amplification: epsilon 0.1235"),
+    (
+        notes.BetterThanPublished(bound="shuffle.mixture", published="shuffle.product", quantity="epsilon", value=2.0),
+        "shuffle.mixture lets the noise of all later steps add up",
+    ),
+    (
+        notes.TunedNoise(parameter="noise_std", value=0.5, kappa=0.25, exponent=None),
+        "noise_std at this n is 0.5; its product bound nears the limit delta* from above in the end, as slowly as "
+        "1/ln n, but may start far below it (kappa = Delta eta/(c D) = 0.25 < 1)",
+    ),
+    (notes.TunedNoise(parameter="noise_std", value=0.5, kappa=2.0, exponent=None), "as slowly as 1/ln n"),
+    (notes.TunedNoise(parameter="laplace_scale", value=0.5, kappa=math.inf, exponent=1.0), "as 1/n (kappa = "),
+    (notes.TunedNoise(parameter="laplace_scale", value=0.5, kappa=0.25, exponent=0.25), "from below, as n^-0.25,"),
+    (notes.Vacuous(bounds=("a.b",), all=True), "every bound here is vacuous"),
+    (notes.Vacuous(bounds=("a.b", "a.c"), all=False), "a.b, a.c: vacuous, above"),
+    (notes.OwnChoice(bound="a.b", parameters=("steps",)), "a.b chooses steps itself"),
+    (notes.NotCertified(bound="a.b", because="why"), "a.b is not certified: why"),
+    (
+        notes.NotCertified(bound="a.b", because="why", instead="a.c", quantity="epsilon", value=2.0),
+        "a.b is not certified: why; the best that is: a.c, epsilon 2",
+    ),
+    (notes.LeftOut(algorithm="shuffled", parameter="index"), "shuffled has no index: it was left out"),
+    (notes.LossDomain(radius=5.0), "hold where |w| <= 5: project every iterate there"),
+    (notes.LossDomain(radius=5.0, projected=True), "every iterate is projected onto the ball |w| <= 5"),
+    (notes.Referenced(parameter="noise_std", origin="c.yaml#/std"), "noise_std is that of c.yaml#/std"),
+    (notes.OnePass(algorithm="cyclic"), "epochs is not given: one pass of cyclic is accounted for"),
+    (notes.NotTrained(), "a gate failed: nothing was trained"),
+    (notes.LabelReading(reading="yes is 1"), "labels: yes is 1"),
+    (notes.UnreadableCells(), "a cell that is no finite number counts as 0"),
+    (notes.NotPrivate(because="why"), "NOT PRIVATE: why"),
+    (notes.NotCovered(because="not covered"), "metrics and remarks on the records are not covered"),
+    (notes.NoTestRecords(), "--test-fraction 0.2"),
+    (notes.ModelFile(), "the model is not kept: give -o"),
+    (notes.ModelFile(path="m.json"), "the model is written to m.json"),
+    (notes.SeveralModels(), "a guarantee is of one alone"),
+]
+
+
+def every_kind(base: type[notes.Note] = notes.Note) -> set[str]:
+    """Return the kinds of all classes of notes."""
+    own = {base.kind} if "kind" in base.optional else set[str]()
+    return own.union(*(every_kind(each) for each in base.__subclasses__()))
+
+
+@pytest.mark.parametrize(("note", "sentence"), SAID, ids=[note.kind for note, _ in SAID])
+def test_a_note_in_words_and_as_data(note: notes.Note, sentence: str) -> None:
+    found = report("rdp", (Case("pnsgd", {}, (BEST,), note_data=(note,)),))
+    [said] = found.cases[0].notes
+    assert sentence in said
+    [case] = json.loads(render(found, "json"))["cases"]
+    jsonschema.validate(json.loads(render(found, "json")), SCHEMA)
+    [data] = case["note_data"]
+    assert data["kind"] == note.kind
+    assert set(data) <= set(FIELDS)
+    assert None not in {
+        value for name, value in data.items() if name != "kappa" and not isinstance(value, (dict, list))
+    }
+
+
+def test_every_kind_of_note_is_tried_and_in_the_schema() -> None:
+    assert {note.kind for note, _ in SAID} == every_kind() == set(FIELDS["kind"]["examples"])
+
+
+def test_a_comparison_says_a_promise_as_its_table_does() -> None:
+    note = notes.PromiseNotMade(promise=("the order is secret",), **ANSWER)
+    found = report("compare", (Case("pnsgd", {}, (BEST,), note_data=(note,)),))
+    assert found.cases[0].notes == ("epsilon 0.1235 by iteration.pnsgd if the order is secret",)
+
+
+def test_nothing_is_said_of_a_bound_without_an_explanation() -> None:
+    note = notes.BetterThanPublished(bound="a.b", published="shuffle.product", quantity="epsilon", value=2.0)
+    found = report("rdp", (Case("shuffled", {}, (BEST,), note_data=(note,)),))
+    assert found.cases[0].notes == ()
+
+
+PASS: dict[str, Any] = {
+    "records": 1000, "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "noise_std": 2, "delta": 1e-6,
+}  # fmt: skip
+
+
+def test_the_values_of_notes_are_those_of_the_other_runs() -> None:
+    case = dpcalc.rdp(**PASS).cases[0]
+    assert [note.kind for note in case.note_data] == ["other_index", "other_index"]
+    for note in case.note_data:
+        assert isinstance(note, notes.OtherIndex)
+        best = dpcalc.rdp(**PASS, **(note.changes or {})).cases[0].best
+        assert best is not None
+        assert (best.quantity, best.value, best.bound) == (note.quantity, note.value, note.bound)
+
+
+@pytest.mark.parametrize("budget", [{"delta": 1e-6}, {"delta": None, "epsilon": 1.0}])
+def test_what_an_improvement_promises_is_found_by_the_improved_run(budget: dict[str, Any]) -> None:
+    run = {**PASS, **budget, "algorithm": "cyclic", "epochs": 5000}
+    improvements = [n for n in dpcalc.compare(**run).cases[0].note_data if isinstance(n, notes.Improvement)]
+    assert improvements
+    for note in improvements:
+        best = dpcalc.compare(**run, **(note.changes or {})).cases[0].best
+        assert best is not None
+        if note.quantity == "delta":
+            assert best.log_delta is not None
+            assert note.log_delta is not None
+            assert best.log_delta <= note.log_delta
+        assert best.value <= note.value
+
+
+def test_the_numbers_in_words_are_those_of_the_data_rounded_up() -> None:
+    case = dpcalc.multi_epoch(**PASS, algorithm="cyclic", epochs=20).cases[0]
+    orders = [note for note in case.note_data if isinstance(note, notes.OtherOrder)]
+    assert [(n.changes or {})["algorithm"] for n in orders] == ["shuffle-once", "shuffled-epochs", "noisy-sgd"]
+    [said] = [note for note in case.notes if "ordered" in note]
+    for note in orders:
+        shown = re.search(rf"{(note.changes or {})['algorithm']} ([0-9.e+-]+)", said)
+        assert shown
+        assert note.value <= float(shown[1]) <= note.value * 1.002
+
+
+def test_notes_do_not_depend_on_where_a_case_is_evaluated(tmp_path: Any) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(
+        "dpcalc: recipe/1\ncases:\n"
+        + "".join(
+            f"  {name}: {{command: compare, algorithm: cyclic, records: 100, lipschitz: 1, smoothness: 1, "
+            f"step_size: 0.1, noise_std: {std}, delta: 1e-6, assert: epsilon <= 9}}\n"
+            for name, std in (("a", 2), ("b", 3))
+        )
+    )
+    here, elsewhere = dpcalc.check(path), dpcalc.check(path, jobs=2)
+    assert [note.kind for case in here.cases for note in case.note_data] == ["one_pass", "one_pass"]
+    assert here == elsewhere

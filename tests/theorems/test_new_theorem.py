@@ -1,0 +1,130 @@
+"""What a theorem needs besides its function: one failing test lists all that is missing, and how to make it."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dpcalc import references
+from dpcalc.certify.case import has_definition
+from dpcalc.certify.costs import PRICES
+from dpcalc.certify.table import definitions
+from dpcalc.theorems.record import Theorem, all_bounds, lookup
+from tests.corpus.names import BOUNDS as NAMES
+from tests.quick.questions import QUESTIONS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+TRUTH = {
+    "iteration.stop_published": "theorems/test_iteration.py::test_stop_rdp_and_its_simple_forms",
+    "shifted.laplace": "theorems/test_shifted.py::test_laplace_with_unequal_steps",
+    "shifted.laplace_domain": "theorems/test_shifted.py::test_laplace_on_a_bounded_domain",
+    "multi_epoch.contraction_published": "theorems/test_multi_epoch.py::test_printed_formulas",
+    "multi_epoch.domain_published": "theorems/test_multi_epoch.py::test_printed_formulas",
+    "multi_epoch.dynamics_published": "theorems/test_multi_epoch.py::test_printed_formulas",
+    "contraction.stop_published": "theorems/test_contraction.py::test_random_stop_as_published",
+    "shuffle.limit": "theorems/test_contraction.py::test_limits_of_the_tuned_schedule",
+    "shuffle.nonlinear_limit": "theorems/test_contraction.py::test_limits_of_the_tuned_schedule",
+    "hidden_position.shuffled": "theorems/test_truth.py::test_secret_orders_of_different_records",
+    "online.limit": "theorems/test_contraction.py::test_stream_limit_lies_in_its_bracket",
+    "online.limit_above": "theorems/test_contraction.py::test_stream_limit_lies_in_its_bracket",
+    "online.limit_below": "theorems/test_contraction.py::test_stream_limit_lies_in_its_bracket",
+    "online.limit_printed": "theorems/test_contraction.py::test_figures_4_and_5",
+    "noisy_gd.langevin_published": "theorems/test_noisy_gd.py::test_renyi_formulas",
+    "noisy_gd.dynamics_published": "theorems/test_noisy_gd.py::test_renyi_formulas",
+    "noisy_gd.domain_published": "theorems/test_noisy_gd.py::test_printed_domain_form_is_right_where_it_is_whole",
+    "noisy_sgd.composition": "theorems/test_noisy_sgd.py::test_all_iterates_together",
+    "noisy_sgd.hidden": "theorems/test_noisy_sgd.py::test_no_run_is_less_private",
+    "released.cyclic_curve": "theorems/test_released.py::test_fixed_order_composes_exactly",
+    "released.shuffled_epochs": "theorems/test_released.py::test_no_run_is_less_private",
+    "released.shuffled_epochs_point": "theorems/test_released.py::test_no_run_is_less_private",
+    "released.shuffled_epochs_rdp": "theorems/test_released.py::test_no_run_is_less_private",
+    "released.shuffled_epochs_secret": "theorems/test_released.py::test_secret_order_of_contractions",
+    "shuffled_epochs.fresh": "theorems/test_shuffled_epochs.py::test_fresh_orders_against_sampled_positions",
+    "shuffled_epochs.once_secret": "theorems/test_shuffled_epochs.py::test_one_secret_order_is_as_good_as_known",
+    "shuffled_epochs.fresh_secret": "theorems/test_shuffled_epochs.py::test_fresh_secret_orders_are_as_good_as_known",
+    "linear.sampled": "theorems/test_linear.py::test_sampled_is_a_binomial_mixture",
+    "linear.curved_passes": "theorems/test_linear.py::test_passes_are_the_quadratics_without_curvature",
+    "linear.shuffled_curved": "theorems/test_linear.py::test_shuffled_curved_is_an_average",
+    "dp_sgd.gradient": "theorems/test_holder.py::test_gradient_bounds_are_ordered_and_met",
+    "dp_sgd.gradient_published": "theorems/test_holder.py::test_the_noise_of_theorem_11_alone_is_not_private",
+    "utility.average_published": "theorems/test_utility.py::test_printed_risks_are_what_the_paper_prints",
+    "utility.public_published": "theorems/test_utility.py::test_printed_noise_for_public_records_is_not_private",
+    "tasks.stop": "theorems/test_utility.py::test_the_noise_of_tasks_is_private_and_near_the_least",
+    "tasks.published": "theorems/test_utility.py::test_printed_risks_are_what_the_paper_prints",
+    "smoothing.skip_published": "theorems/test_utility.py::test_printed_risks_are_what_the_paper_prints",
+    "langevin.least_order": "theorems/test_utility.py::test_printed_risks_are_what_the_paper_prints",
+    "holder_cost.gradient_published": "theorems/test_holder_cost.py::test_likely_risk",
+    "holder_cost.gradient_uniform": "theorems/test_holder_cost.py::test_likely_risk",
+    "holder_cost.gradient_likely": "theorems/test_holder_cost.py::test_likely_risk",
+    "holder_cost.output_published": "theorems/test_holder_cost.py::test_likely_risk",
+    "holder_cost.output_uniform": "theorems/test_holder_cost.py::test_likely_risk",
+    "holder_cost.output_likely": "theorems/test_holder_cost.py::test_likely_risk",
+}
+"""The test that compares a theorem with an independent value, for those that no definition in ball arithmetic checks.
+
+What has a definition is compared with it by `tests.soundness`.
+"""
+
+
+@functools.cache
+def text_of(path: str) -> str:
+    """Return a file of the project; empty where there is none."""
+    file = ROOT / path
+    return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+def is_compared(id: str) -> bool:
+    """Return whether an independent value of the theorem is part of the tests."""
+    if id in PRICES or (id in definitions() and not definitions()[id].floor):
+        return True
+    file, _, name = TRUTH.get(id, "").partition("::")
+    return bool(file) and f"def {name}(" in text_of(f"tests/{file}")
+
+
+def missing(bound: Theorem) -> Iterator[str]:
+    """Yield what a theorem still lacks, each with what makes it."""
+    if bound.reference not in references.entries():
+        yield f"its source: write @...{{{bound.reference}, ...}} into dpcalc/data/references.bib"
+    if bound.reference not in references.SHORT:
+        yield f"the name of its source: a line for {bound.reference!r} in SHORT of dpcalc/references.py"
+    if bound.guarantee and has_definition(bound.id) == bool(bound.uncertified):
+        yield (
+            "what --certify does: either a formula below @defines in dpcalc/certify/ (PRICES in costs.py for a risk), "
+            'or uncertified="why there is none" in @theorem'
+        )
+    if not re.search(rf"`{re.escape(bound.id)}`", text_of("docs/method.md")):
+        yield f"its proof, or a pointer: a paragraph of docs/method.md that names `{bound.id}`"
+    if f"\n## {bound.id}\n" not in text_of(f"docs/bounds/{bound.family}.md"):
+        yield "its page: run `python docs/build.py`"
+    if bound.id not in {id for question in QUESTIONS for id in question.theorems.split()}:
+        yield "a question that it answers in tests/quick/questions.py"
+    if bound.id not in NAMES:
+        yield "its name in tests/corpus/names.py, and the recording of the answers: see `python -m tests.corpus --help`"
+    if bound.guarantee and not bound.price and f"`{bound.id}`" not in text_of("docs/tightness.md"):
+        yield "its row of the page: run `python -m tests.truth --write docs/tightness.md`"
+    if not is_compared(bound.id):
+        yield "an independent value: a test against a reference or brute force, named in TRUTH of this file"
+    if not re.search(rf"[ '\"]{re.escape(bound.id)}[ '\"]", text_of("completions/dpcalc.fish")):
+        yield "its completion: run `sh completions/update.sh`"
+
+
+@pytest.mark.parametrize("id", all_bounds())
+def test_nothing_is_missing(id: str) -> None:
+    lacking = list(missing(lookup(id)))
+    assert not lacking, f"{id} lacks\n  " + "\n  ".join(lacking)
+
+
+def test_what_is_missing_is_noticed() -> None:
+    bare = lookup("released.optimal")._replace(id="released.nothing", reference="nobody2030")
+    assert len(list(missing(bare))) == 10
+    assert not list(missing(lookup("released.optimal")))
+
+
+def test_the_table_names_theorems_that_nothing_else_checks() -> None:
+    checked = {id for id in all_bounds() if id not in TRUTH and is_compared(id)}
+    assert set(TRUTH) == set(all_bounds()) - checked

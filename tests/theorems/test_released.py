@@ -1,0 +1,526 @@
+"""Passes whose iterates are released: brute-force runs of two passes, exact compositions, and what reuse breaks."""
+
+# ruff: noqa: PT017 (a refusal is one of two good outcomes)
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+from dpcalc.engine.evaluate import guarantee_of
+from dpcalc.errors import DpcalcError
+from dpcalc.model.run import describe
+from dpcalc.notions import gaussian
+from dpcalc.notions.guarantee import Composition
+from dpcalc.theorems.privacy import contraction, hidden_position, released, released_fresh_orders, shuffle
+from dpcalc.theorems.record import for_algorithm, lookup
+from tests.formulas import evaluated
+from tests.oracles import draws, log_uniform
+from tests.oracles import pld as losses
+from tests.oracles import sampled as oracle
+from tests.oracles.chains import (
+    Array,
+    Case,
+    constant,
+    contraction_instance_log_delta,
+    hockey_stick,
+    random_case,
+)
+
+LAST_BATCHES = ("own", "nominal", "drop")
+ALGORITHMS = ("cyclic-released", "shuffle-once-released", "shuffled-epochs-released")
+FRESH = "shuffled-epochs-released"
+ORDERS = (1.25, 2.0, 5.0, 20.0)  # a search over all of them takes long
+REFERENCE = json.loads((Path(__file__).parent.parent / "reference" / "contraction.json").read_text())
+
+
+def offered(algorithm: str, told: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The bounds that may be promised for this run, each with its guarantee."""
+    run = describe(algorithm, told)
+    for bound in for_algorithm(algorithm):
+        if bound.guarantee and not bound.unpromised(run) and bound.obstacle(run) is None:
+            yield bound.id, guarantee_of(bound, run, ORDERS)
+
+
+# --- the truth --------------------------------------------------------------------------------------------------------
+
+
+def rounding_will_do(bound: str, told: dict[str, Any]) -> bool:
+    """Whether the bound needs nothing of a step's map but how far it leaves two points."""
+    if bound in ("released.own_noise", "released.cyclic_curve"):
+        return True
+    if bound in ("released.cyclic", "released.shuffle_once", "released.shuffled_epochs_secret"):
+        return False
+    plain = bound in ("released.shuffled_epochs", "released.shuffled_epochs_rdp") and "laplace_scale" in told
+    return plain or told["loss_class"] != "convex-smooth"
+
+
+def check(algorithm: str, told: dict[str, Any], case: Case, truths: Sequence[float], rounded: bool) -> set[str]:
+    seen = set()
+    for id, guarantee in offered(algorithm, told):
+        if rounded and not rounding_will_do(id, told):
+            continue
+        seen.add(id)
+        for epsilon, truth in zip(case.epsilons, truths, strict=True):
+            found = guarantee.log_delta(epsilon).value
+            what = f"{id} of {algorithm} {told!r} at epsilon={epsilon!r}: {found!r}, {case!r}"
+            assert not math.isnan(found), what
+            assert truth * (1 - 1e-8) <= math.exp(found), what
+    return seen
+
+
+def truths_of(p: Array, q: Array, epsilons: Sequence[float]) -> tuple[list[float], list[float]]:
+    """With the orders published, one row each, and without."""
+    known, hidden = (p / len(p), q / len(q)), (p.mean(axis=0), q.mean(axis=0))
+    return [hockey_stick(*known, e, 1e-9) for e in epsilons], [hockey_stick(*hidden, e, 1e-9) for e in epsilons]
+
+
+def two_passes(r: random.Random, case: Case, grid: Any, rounded: bool, told: dict[str, Any], seen: set[str]) -> None:
+    size, n = told["batch_size"], case.records
+    for algorithm in ALGORITHMS:
+        described = dict(told)
+        if algorithm == "cyclic-released":
+            others = list(range(n - 1))
+            orders = [(*others[: case.index - 1], n - 1, *others[case.index - 1 :])]
+            described["index"] = case.index
+            del described["last_batch"]
+        else:
+            orders = list(itertools.permutations(range(n)))
+        p, q = (
+            oracle.passes(
+                case, grid, record, orders, size, described.get("last_batch", "own"), algorithm != FRESH
+            )
+            for record in (case.x, case.x_prime)
+        )  # fmt: skip
+        assert p.sum() == pytest.approx(len(p), rel=1e-9)
+        for permutation, truths in zip(("public", "secret"), truths_of(p, q, case.epsilons), strict=True):
+            if algorithm == "cyclic-released" and permutation == "secret":
+                continue
+            extra = {} if algorithm == "cyclic-released" else {"permutation": permutation}
+            seen |= check(algorithm, {**described, **extra}, case, truths, rounded)
+        if r.random() < 0.3:
+            weaker = {**described, "loss_class": "lipschitz", "strong_convexity": None}
+            seen |= check(algorithm, weaker, case, truths_of(p, q, case.epsilons)[0], rounded)
+
+
+def epsilons_of(r: random.Random, case: Case) -> Case:
+    return replace(case, epsilons=(0.0, log_uniform(r, 0.01, 1), log_uniform(r, 0.5, 5)))
+
+
+def test_no_run_is_less_private() -> None:
+    seen: set[str] = set()
+    for r in draws("released runs", 6, 1100):
+        case, told = random_case(r, "gaussian", "convex-smooth", records=r.choice((2, 2, 3))), {}
+        case = epsilons_of(r, case)
+        if r.random() < 0.3:
+            told["adjacency"], case = "null-record", replace(case, x_prime=constant(0.0, case.low, case.high))
+        told = case.told(epochs=2, batch_size=r.choice((1, 1, 1, 2)), last_batch=r.choice(LAST_BATCHES), **told)
+        two_passes(r, case, oracle.fine_nodes(case, pieces=2), False, told, seen)
+    assert seen == {b.id for a in ALGORITHMS for b in for_algorithm(a) if b.guarantee}
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_no_rounded_run_is_less_private(noise: str) -> None:
+    """All classes of losses, on the chain that meets every hypothesis on the displacement exactly."""
+    seen: set[str] = set()
+    for r in draws(f"released, rounded, {noise}", 6, 1100):
+        case, told = epsilons_of(r, random_case(r, noise, records=r.choice((2, 2, 3)))), {}
+        if r.random() < 0.3:
+            told["adjacency"], case = "null-record", replace(case, x_prime=constant(0.0, case.low, case.high))
+        told = case.told(epochs=2, batch_size=r.choice((1, 1, 1, 2)), last_batch=r.choice(LAST_BATCHES), **told)
+        two_passes(r, case, case.cells(70), True, told, seen)
+    assert {"released.cyclic_curve", "released.shuffled_epochs", "released.shuffled_epochs_rdp"} <= seen
+    assert "released.shuffled_epochs_point" in seen
+
+
+# --- one order, used again --------------------------------------------------------------------------------------------
+
+RESETS = {
+    "records": 100, "batch_size": 1, "last_batch": "own", "epochs": 100, "sensitivity": 0.5, "noise": "gaussian",
+    "scale": 1.0, "step_size": 1.0,
+}  # fmt: skip
+
+
+def resets(epsilon: float, n: int, epochs: int, ratio: float) -> float:
+    """ln delta of passes in which every step forgets all: only a record that comes last tells, and in every pass."""
+    return gaussian.log_delta(mu=ratio * math.sqrt(epochs), epsilon=epsilon) - math.log(n)
+
+
+def test_composing_the_shuffled_curve_is_false_for_one_order() -> None:
+    truth = resets(5.0, 100, 100, 0.5)
+    assert math.exp(truth) == pytest.approx(9.0e-3, rel=5e-3)
+    parts = evaluated(
+        released_fresh_orders.shuffled_epochs, **RESETS, loss_class="lipschitz", displacement=0.0, diameter=1.0
+    )
+    composed = Composition(parts).log_delta(5.0).value
+    assert math.exp(composed) == pytest.approx(8.7e-8, rel=5e-3)
+    once = evaluated(released.shuffle_once, **RESETS, smoothness=1.0, epsilon=5.0)
+    assert truth <= once
+    assert composed < truth - 11.0
+
+
+def test_no_composed_curve_is_offered_for_one_order() -> None:
+    for algorithm in ("cyclic-released", "shuffle-once-released"):
+        assert not [b.id for b in for_algorithm(algorithm) if "shuffled_epochs" in b.id]
+    assert lookup("released.shuffled_epochs").algorithms == (FRESH,)
+    assert lookup("released.shuffled_epochs_rdp").algorithms == (FRESH,)
+
+
+def test_passes_that_reset_in_one_order() -> None:
+    for r in draws("resets", 100, 60):
+        n, epochs, ratio = r.randint(1, 50), r.randint(1, 200), log_uniform(r, 0.05, 2.0)
+        epsilon = log_uniform(r, 0.01, 10.0)
+        truth = resets(epsilon, n, epochs, ratio)
+        told = {
+            "records": n, "epochs": epochs, "lipschitz": ratio / 2, "noise_std": 1.0, "step_size": 1.0,
+            "smoothness": 1.0, "strong_convexity": 1.0,
+        }  # fmt: skip
+        for id, guarantee in offered("shuffle-once-released", told):
+            assert guarantee.log_delta(epsilon).value >= truth - 1e-12 * abs(truth), (id, told, epsilon)
+        # The last place of a fixed order.
+        fixed = gaussian.log_delta(mu=ratio * math.sqrt(epochs), epsilon=epsilon)
+        found = dict(offered("cyclic-released", told))
+        assert {"released.own_noise", "released.cyclic"} <= set(found)
+        for id, guarantee in found.items():
+            value = guarantee.log_delta(epsilon).value
+            assert fixed - 1e-12 * abs(fixed) <= value <= fixed + 1e-9 * (1 - fixed), (id, told, epsilon)
+
+
+# --- compositions of whole curves -------------------------------------------------------------------------------------
+
+
+def curve_run(noise: str, own: float, following: float, n: int, epochs: int, order: float | None = None) -> Any:
+    """Products alone: nothing but the displacement is known."""
+    given: dict[str, Any] = {
+        "records": n, "batch_size": 1, "last_batch": "own", "epochs": epochs, "sensitivity": own, "noise": noise,
+        "scale": 1.0, "step_size": 1.0, "loss_class": "lipschitz", "displacement": 1.0, "diameter": following,
+    }  # fmt: skip
+    if order is None:
+        return Composition(evaluated(released_fresh_orders.shuffled_epochs, **given))
+    return evaluated(released_fresh_orders.shuffled_epochs_rdp, **given, order=order)
+
+
+def mixture_run(own: float, n: int, epochs: int, order: float | None = None) -> Any:
+    """Convex smooth losses without a domain."""
+    given: dict[str, Any] = {
+        "records": n, "batch_size": 1, "last_batch": "own", "epochs": epochs, "sensitivity": own, "noise": "gaussian",
+        "scale": 1.0, "step_size": 1.0, "loss_class": "convex-smooth", "smoothness": 1.0,
+    }  # fmt: skip
+    if order is None:
+        return Composition(evaluated(released_fresh_orders.shuffled_epochs, **given))
+    return evaluated(released_fresh_orders.shuffled_epochs_rdp, **given, order=order)
+
+
+def references(quantity: str) -> list[Any]:
+    found = [row for row in REFERENCE if row["quantity"] == quantity]
+    assert found
+    return [pytest.param(row["inputs"], row["value"], id=row["id"]) for row in found]
+
+
+def near(found: float, value: float, what: Any, above: float = 5e-3) -> None:
+    """Never below, and above by what chords and the lattice may cost."""
+    assert value - 1e-9 * (1 + abs(value)) <= found, (what, found, value)
+    assert found <= value + above, (what, found, value)
+
+
+@pytest.mark.parametrize(("inputs", "value"), references("compose_curve_exact"))
+def test_reference_values_of_two_passes(inputs: dict[str, str], value: str) -> None:
+    run = curve_run(inputs["noise"], float(inputs["rA"]), float(inputs["rB"]), int(inputs["n"]), int(inputs["E"]))
+    near(run.log_delta(float(inputs["eps"])).value, math.log(float(value)), inputs)
+
+
+def test_two_passes_by_quadrature() -> None:
+    for r in draws("two passes", 6, 1100):
+        kind = r.choice(("gaussian", "laplace", "mixture"))
+        n, own, following = r.randint(1, 8), log_uniform(r, 0.1, 2.5), log_uniform(r, 0.3, 4.0)
+        epsilon = own * r.choice((0.0, log_uniform(r, 0.01, 0.5), r.uniform(0.2, 1.5)))
+        if kind == "mixture":
+            profile, run, top, breaks = oracle.shuffled_mixture(own, n), mixture_run(own, n, 2), 9.0 * own + 4.0, []
+        else:
+            profile, run = oracle.shuffled_product(kind, own, following, n), curve_run(kind, own, following, n, 2)
+            top, breaks = (own * 9.0 + 4.0, []) if kind == "gaussian" else (own, [own, following])
+        value = oracle.twice(profile, epsilon, top, [b for b in breaks if b <= top], 17)
+        near(run.log_delta(epsilon).value, float(mpmath.log(value)), (kind, n, own, following, epsilon))
+
+
+def test_single_pass() -> None:
+    """One pass composed is the one-pass bound, up to chords and lattice."""
+    for r in draws("one pass", 12, 550):
+        n, size, last = r.randint(1, 500), r.choice((1, 1, 3, 7)), r.choice(LAST_BATCHES)
+        own, diameter = log_uniform(r, 0.05, 5.0), log_uniform(r, 0.2, 10.0)
+        noise = r.choice(("gaussian", "laplace"))
+        given = {
+            "records": n, "batch_size": size, "last_batch": last, "sensitivity": own * size, "noise": noise,
+            "scale": 1.0, "step_size": 1.0,
+        }  # fmt: skip
+        bounded = {"displacement": 1.0, "diameter": diameter}
+        smooth = r.random() < 0.5
+        if smooth:
+            found = evaluated(
+                released_fresh_orders.shuffled_epochs,
+                **given,
+                **bounded,
+                epochs=1,
+                loss_class="convex-smooth",
+                smoothness=r.choice((1.0, 2.0)),
+            )
+        else:
+            found = evaluated(
+                released_fresh_orders.shuffled_epochs, **given, **bounded, epochs=1, loss_class="lipschitz"
+            )
+        for epsilon in (0.0, log_uniform(r, 1e-3, 1.0), own * r.uniform(0.1, 3.0)):
+            single = [evaluated(shuffle.product, **given, **bounded, epsilon=epsilon)]
+            if smooth and noise == "gaussian":
+                single.append(evaluated(shuffle.mixture, **given, smoothness=1.0, epsilon=epsilon))
+            held = n % size or size if last == "own" and size < n else min(size, n)
+            step = own * size / held
+            single.append(
+                gaussian.log_delta(mu=step, epsilon=epsilon)
+                if noise == "gaussian"
+                else math.log(-math.expm1((epsilon - step) / 2)) if epsilon < step else -math.inf
+            )  # fmt: skip
+            best, value = min(single), Composition(found).log_delta(epsilon).value
+            # The lower hull of the least of two curves is below it where they cross.
+            assert value <= best + 1e-2 + 1e-4 * abs(max(best, -1e4)), (given, bounded, smooth, epsilon, best, value)
+            if len(single) == 2 or noise == "laplace" or best > -20.0:
+                assert value >= best - (1e-9 if not smooth else 0.5) * (1 - max(best, -1e4)), (given, epsilon)
+
+
+def test_fixed_order_composes_exactly() -> None:
+    """Without later steps the curve is the record's own Gaussian, and its composition another."""
+    for epochs, ratio in ((1, 0.5), (7, 0.3), (1000, 0.02)):
+        parts = evaluated(released.cyclic_curve,
+            records=5, index=5, batch_size=1, epochs=epochs, sensitivity=ratio, noise="gaussian", scale=1.0,
+            step_size=1.0, displacement=1.0, diameter=1.0,
+        )  # fmt: skip
+        for epsilon in (0.0, 0.5, 3.0):
+            value = gaussian.log_delta(mu=ratio * math.sqrt(epochs), epsilon=epsilon)
+            near(Composition(parts).log_delta(epsilon).value, value, (epochs, ratio, epsilon), 1e-3 * (1 - value))
+
+
+def test_fixed_order_is_one_pass_once() -> None:
+    for index, noise, epsilon in itertools.product((1, 3, 5), ("gaussian", "laplace"), (0.0, 0.3, 1.0)):
+        given = {
+            "records": 5, "index": index, "batch_size": 1, "sensitivity": 1.5, "noise": noise, "scale": 1.0,
+            "step_size": 1.0, "displacement": 1.0, "diameter": 2.0,
+        }  # fmt: skip
+        value = evaluated(contraction.product, **given, epsilon=epsilon)
+        found = Composition(evaluated(released.cyclic_curve, **given, epochs=1)).log_delta(epsilon).value
+        near(found, value, (given, epsilon), 1e-3)
+
+
+# --- a point of the curve ---------------------------------------------------------------------------------------------
+
+
+def fresh_run(r: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
+    given = {
+        "records": r.choice((1, 10, 1000)), "batch_size": r.choice((1, 1, 3)), "last_batch": r.choice(LAST_BATCHES),
+        "epochs": r.choice((1, 2, 5, 30, 1000)), "sensitivity": log_uniform(r, 0.05, 2.0), "noise": "gaussian",
+        "scale": 1.0, "step_size": 1.0,
+    }  # fmt: skip
+    loss = {"loss_class": "convex-smooth", "smoothness": 1.0} if r.random() < 0.6 else {"loss_class": "lipschitz"}
+    if loss["loss_class"] == "lipschitz" or r.random() < 0.5:
+        loss.update({"displacement": 1.0, "diameter": log_uniform(r, 0.3, 5.0)})
+    return given, loss
+
+
+def test_a_point_is_no_better_than_the_curve() -> None:
+    for r in draws("points", 8, 800):
+        given, loss = fresh_run(r)
+        curve = Composition(evaluated(released_fresh_orders.shuffled_epochs, **given, **loss))
+        for epsilon in (0.0, log_uniform(r, 0.1, 10.0)):
+            best = curve.log_delta(epsilon).value
+            point = evaluated(released_fresh_orders.shuffled_epochs_point, **given, **loss, epsilon=epsilon)
+            assert best <= point + 1e-2 + 1e-3 * abs(max(point, -1e3)), (given, loss, epsilon, best, point)
+
+
+def test_own_noise_is_no_better_than_the_curve() -> None:
+    for r in draws("own noise", 8, 800):
+        given, loss = fresh_run(r)
+        names = ("records", "batch_size", "epochs", "sensitivity", "noise", "scale")
+        mu = evaluated(released.own_noise, **{name: given[name] for name in names})
+        curve = Composition(evaluated(released_fresh_orders.shuffled_epochs, **given, **loss))
+        for wanted in (-3.0, -14.0):
+            most = gaussian.epsilon(mu=mu, log_delta_target=wanted)
+            assert curve.epsilon(wanted).value <= most * 1.001 + 1e-3 * mu, (given, loss, wanted)
+
+
+def test_own_noise_is_composition() -> None:
+    mu = evaluated(released.own_noise, records=7, batch_size=3, epochs=9, sensitivity=0.5, noise="gaussian", scale=2.0)
+    assert 0.75 <= mu <= 0.75 * (1 + 1e-14)  # a short last batch of one record
+    mu = evaluated(released.own_noise, records=3, batch_size=8, epochs=4, sensitivity=0.75, noise="gaussian", scale=0.5)
+    assert 1.0 <= mu <= 1.0 + 1e-14
+
+
+def test_monotone() -> None:
+    base = {
+        "records": 50, "batch_size": 1, "last_batch": "own", "epochs": 5, "sensitivity": 0.5, "noise": "gaussian",
+        "scale": 1.0, "step_size": 1.0, "loss_class": "convex-smooth", "smoothness": 1.0, "displacement": 1.0,
+        "diameter": 2.0,
+    }  # fmt: skip
+    for name, rising in (
+        ("records", (1000, 100, 50, 1)),
+        ("epochs", (1, 2, 5, 20)),
+        ("sensitivity", (0.1, 0.5, 2.0)),
+        ("diameter", (0.5, 2.0, 10.0, math.inf)),
+        ("displacement", (0.1, 0.5, 1.0)),
+    ):
+        runs = [{**base, name: value} for value in rising]
+        for values in (
+            [Composition(evaluated(released_fresh_orders.shuffled_epochs, **run)).log_delta(1.0).value for run in runs],
+            [evaluated(released_fresh_orders.shuffled_epochs_point, **run, epsilon=1.0) for run in runs],
+            [evaluated(released_fresh_orders.shuffled_epochs_rdp, **run, order=3.0) for run in runs],
+        ):
+            for less, more in itertools.pairwise(values):
+                assert less <= more + 2e-3 * abs(more), (name, values)
+
+
+# --- Renyi ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("inputs", "value"), references("rdp_from_shuffled_curve"))
+def test_reference_values_of_renyi(inputs: dict[str, str], value: str) -> None:
+    given = (inputs["noise"], float(inputs["rA"]), float(inputs["rB"]), int(inputs["n"]))
+    found = curve_run(*given, 1, float(inputs["alpha"]))
+    assert float(value) * (1 - 1e-12) <= found <= float(value) * (1 + 3e-3)
+    assert curve_run(*given, 12, float(inputs["alpha"])) == pytest.approx(12 * found, rel=1e-14)
+
+
+def test_renyi_by_quadrature() -> None:
+    for r in draws("renyi of curves", 8, 800):
+        kind, order = r.choice(("gaussian", "laplace", "mixture")), r.choice((1.0, 1.5, 2.0, 8.0, 40.0))
+        n, own, following = r.randint(1, 8), log_uniform(r, 0.1, 2.5), log_uniform(r, 0.3, 4.0)
+        if kind == "mixture":
+            profile, found = oracle.shuffled_mixture(own, n), mixture_run(own, n, 1, order)
+        else:
+            profile = oracle.shuffled_product(kind, own, following, n)
+            found = curve_run(kind, own, following, n, 1, order)
+        top = own if kind == "laplace" else own * own * order + 12 * own
+        value = float(oracle.renyi(profile, order, top, (own, following) if kind == "laplace" else ()))
+        what = (kind, n, own, following, order)
+        assert value * (1 - 1e-9) <= found <= value * (1 + 4e-3), (what, found, value)
+
+
+def test_renyi_of_infinite_order_is_the_greatest_loss() -> None:
+    assert curve_run("laplace", 0.7, 2.0, 3, 5, math.inf) == pytest.approx(5 * 0.7, rel=1e-14)
+    assert curve_run("gaussian", 0.7, 2.0, 3, 5, math.inf) == math.inf
+
+
+def test_renyi_is_no_better_than_the_curve() -> None:
+    for r in draws("renyi and curves", 8, 800):
+        given, loss = fresh_run(r)
+        told = {**given, **loss, "lipschitz": given["sensitivity"] / 2, "noise_std": 1.0}
+        for name in ("sensitivity", "noise", "scale"):
+            del told[name]
+        if "displacement" in told and loss["loss_class"] == "convex-smooth":
+            del told["displacement"]  # derived
+        found = dict(offered(FRESH, told))
+        assert set(found) >= {"released.shuffled_epochs", "released.shuffled_epochs_rdp"}
+        for wanted in (-2.0, -14.0):
+            curve, moments = (found[f"released.shuffled_epochs{x}"].epsilon(wanted).value for x in ("", "_rdp"))
+            assert curve <= moments * 1.001 + 1e-9, (told, wanted, curve, moments)
+
+
+# --- secret orders ----------------------------------------------------------------------------------------------------
+
+SECRET = {
+    "batch_size": 1, "last_batch": "own", "noise": "gaussian", "scale": 1.0, "step_size": 1.0, "smoothness": 1.0,
+    "adjacency": "replace-one",
+}  # fmt: skip
+
+
+def test_secret_order_of_contractions() -> None:
+    """Equal contractions by c towards centres that differ in one record, one pass: the truth."""
+    for n, ratio, c in itertools.product((1, 2, 10, 60), (0.3, 2.0), (0.0, 0.9, 1.0)):
+        for epsilon in (0.1, 1.0, 4.0):
+            truth = contraction_instance_log_delta(n, ratio, c, epsilon)
+            found = evaluated(released_fresh_orders.shuffled_epochs_secret,
+                records=n, sensitivity=ratio, epochs=1, epsilon=epsilon, **SECRET
+            )  # fmt: skip
+            assert truth <= found + 1e-9 * (1 + abs(found)), (n, ratio, c, epsilon)
+            single = evaluated(hidden_position.shuffled, records=n, sensitivity=ratio, epsilon=epsilon, **SECRET)
+            assert found >= single - 1e-9 * (1 + abs(single))
+
+
+def instance(n: int, ratio: float, c: float) -> losses.Loss:
+    """The loss of a pass of equal contractions: (1/n) sum_k N(m_k, 1) against N(0, 1)."""
+    powers = c ** np.arange(n)
+    means = ratio * powers / math.sqrt(float(np.sum(powers**2)))
+    x, w = losses._rule(-30.0, 30.0 + ratio, 0.25)
+    log_ratio = np.logaddexp.reduce(means[None, :] * x[:, None] - means[None, :] ** 2 / 2, axis=1) - math.log(n)
+    return losses.Loss(log_ratio, losses._log_density(x) + np.log(w) + log_ratio)
+
+
+def test_secret_orders_of_contractions_in_several_passes() -> None:
+    """The next pass of such a run starts from what was released, which moves its law and changes nothing else."""
+    for n, ratio, c, epochs in ((5, 2.0, 0.9, 20), (10, 3.0, 1.0, 10), (3, 0.5, 0.5, 30)):
+        loss = instance(n, ratio, c)
+        told = {
+            "records": n, "epochs": epochs, "lipschitz": ratio / 2, "noise_std": 1.0, "step_size": 1.0,
+            "smoothness": 1.0, "permutation": "secret",
+        }  # fmt: skip
+        found = dict(offered(FRESH, told))
+        assert "released.shuffled_epochs_secret" in found
+        for epsilon in (1.0, 3.0):
+            truth = max(losses.log_delta([(one, epochs)], epsilon) for one in (loss, losses.swapped(loss)))
+            for id, guarantee in found.items():
+                value = guarantee.log_delta(epsilon).value
+                assert truth <= value + 1e-6 * (1 + abs(value)), (id, told, c, epsilon, truth, value)
+
+
+def test_a_secret_has_to_be_told_to_be_kept() -> None:
+    told = {"records": 10, "epochs": 3, "lipschitz": 0.5, "noise_std": 1.0, "step_size": 1.0, "smoothness": 1.0}
+    assert "released.shuffled_epochs_secret" not in dict(offered(FRESH, told))
+    assert "released.shuffled_epochs_secret" in dict(offered(FRESH, {**told, "permutation": "secret"}))
+
+
+# --- extremes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("noise", ["noise_std", "laplace_scale"])
+def test_extremes(algorithm: str, noise: str) -> None:
+    """An answer or a refusal; never less than the last place of one pass, or its share of the records, tells."""
+    for lipschitz, scale, epochs in itertools.product((1e-300, 1.0, 1e300), (1e-9, 1.0), (1, 10**15)):
+        told = {
+            "records": 3, "epochs": epochs, "lipschitz": lipschitz, noise: scale, "step_size": 1.0, "smoothness": 1.0,
+            "diameter": 1.0,
+        }  # fmt: skip
+        try:
+            run = list(offered(algorithm, told))
+        except DpcalcError as refusal:
+            assert refusal.hint, told
+            continue
+        for id, guarantee in run:
+            if id == "released.shuffled_epochs_rdp":
+                continue
+            what = f"{id} {algorithm} {told!r}"
+            try:
+                log_delta = guarantee.log_delta(1.0).value
+                slow = noise == "laplace_scale" and id == "released.shuffled_epochs_point"
+                epsilon = math.inf if slow else guarantee.epsilon(-10.0).value
+            except DpcalcError as refusal:
+                assert refusal.hint, what
+                continue
+            assert log_delta <= 0.0, what
+            assert epsilon >= 0.0, what
+            ratio = 2.0 * lipschitz / scale
+            if 1.0 <= ratio < 1e200:
+                share = 1.0 if algorithm == "cyclic-released" else 1.0 / 3.0
+                assert math.exp(log_delta) >= share * own_delta(noise, ratio, 1.0) * (1 - 1e-9), what
+                assert share * own_delta(noise, ratio, epsilon) <= math.exp(-10.0) * (1 + 1e-6), what
+
+
+def own_delta(noise: str, ratio: float, epsilon: float) -> float:
+    if noise == "noise_std":
+        return gaussian.delta(mu=ratio, epsilon=epsilon) if epsilon < math.inf else 0.0
+    return -math.expm1(min(0.0, epsilon - ratio) / 2)

@@ -1,0 +1,89 @@
+"""Passes of which one (epsilon, delta) is known: advanced composition against its formula and against brute force."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import mpmath
+import pytest
+
+from dpcalc.theorems.privacy import released_repeated
+from dpcalc.theorems.privacy.released_repeated import KnownPasses
+from tests.oracles import draws, log_uniform, whole
+
+
+def printed_epsilon(epochs: int, epsilon0: float, log_slack: mpmath.mpf) -> mpmath.mpf:
+    """Theorem III.3 of Dwork, Rothblum and Vadhan as printed, at ln delta'."""
+    e = mpmath.mpf(epsilon0)
+    return mpmath.sqrt(-2 * epochs * log_slack) * e + epochs * e * mpmath.expm1(e)
+
+
+def told_apart(epochs: int, epsilon0: float, delta0: float, epsilon: float) -> float:
+    """delta of randomised responses that tell their secret with probability delta0, outcome by outcome."""
+    high, low = math.exp(epsilon0) / (1.0 + math.exp(epsilon0)), 1.0 / (1.0 + math.exp(epsilon0))
+    outcomes = ((delta0, 0.0), (0.0, delta0), ((1.0 - delta0) * high, (1.0 - delta0) * low),
+                ((1.0 - delta0) * low, (1.0 - delta0) * high))  # fmt: skip
+    chosen = itertools.product(outcomes, repeat=epochs)
+    pairs = [(math.prod(p for p, _ in each), math.prod(q for _, q in each)) for each in chosen]
+    return math.fsum(max(0.0, p - math.exp(epsilon) * q) for p, q in pairs)
+
+
+def test_advanced_is_what_the_paper_prints() -> None:
+    """Solved for delta: at the epsilon that the paper has for delta' the value is ln(E delta_0 + delta')."""
+    with mpmath.workdps(40):
+        for r in draws("advanced composition", 200, 10):
+            epochs, epsilon0 = whole(r, 1, r.choice((10, 10**6, 10**15))), log_uniform(r, 1e-6, 2.0)
+            delta0, log_slack = r.choice((0.0, log_uniform(r, 1e-30, 1e-9))), -log_uniform(r, 1e-3, 1e4)
+            epsilon = float(printed_epsilon(epochs, epsilon0, mpmath.mpf(log_slack)))
+            spare = epsilon - epochs * mpmath.mpf(epsilon0) * mpmath.expm1(epsilon0)
+            slack = mpmath.exp(-(spare**2) / (2 * epochs * mpmath.mpf(epsilon0) ** 2)) if spare > 0 else 1
+            exact = min(mpmath.mpf(0), mpmath.log(epochs * mpmath.mpf(delta0) + slack))
+            run = KnownPasses(epochs=epochs, epoch_epsilon=epsilon0, epoch_delta=delta0)
+            found = released_repeated.advanced(run).profile(epsilon)
+            # What is spare is a small difference of epsilon and the mean of the losses, each rounded by some 16 units.
+            lost = 2**-48 * epsilon * math.sqrt(2.0 * max(-log_slack, 1.0) / epochs) / epsilon0
+            assert exact <= found <= exact + 1e-12 * (1 - exact) + lost, (run, epsilon)
+
+
+def test_advanced_is_never_below_brute_force_nor_the_optimal_composition() -> None:
+    informative = 0
+    for r in draws("advanced, brute force", 60, 20):
+        epochs, epsilon0 = r.randint(1, 6), log_uniform(r, 0.01, 1.5)
+        delta0 = r.choice((0.0, log_uniform(r, 1e-6, 0.05)))
+        epsilon = r.uniform(0.0, 1.2) * epochs * epsilon0
+        run = KnownPasses(epochs=epochs, epoch_epsilon=epsilon0, epoch_delta=delta0)
+        found = math.exp(released_repeated.advanced(run).profile(epsilon))
+        truth = told_apart(epochs, epsilon0, delta0, epsilon)
+        assert truth * (1.0 - 1e-12) <= found, (run, epsilon)
+        optimal = math.exp(released_repeated.optimal(run).profile(epsilon))
+        assert optimal == pytest.approx(truth, rel=1e-9, abs=1e-15)
+        informative += found < 1.0
+    assert informative
+
+
+@pytest.mark.parametrize(
+    ("values", "epsilon", "log_delta"),
+    [
+        ((5, 0.0, 0.0), 0.1, -1e300),  # tells nothing, but for what no double holds
+        ((5, 0.0, 1e-3), 0.1, math.log(5e-3)),
+        ((5, 0.3, 0.0), 0.0, 0.0),  # below the mean of the losses it says nothing
+        ((5, 1e300, 0.0), 1e299, 0.0),
+        ((5, 0.3, 0.5), 4.0, 0.0),
+    ],
+)
+def test_advanced_at_its_ends(values: tuple[int, float, float], epsilon: float, log_delta: float) -> None:
+    run = KnownPasses(**dict(zip(KnownPasses.fields, values, strict=True)))
+    assert released_repeated.advanced(run).profile(epsilon) == pytest.approx(log_delta, rel=1e-12, abs=1e-300)
+
+
+def test_advanced_where_the_logarithms_of_share_and_passes_cancel() -> None:
+    for r in draws("cancelling logarithms", 400):
+        passes, epsilon0 = whole(r, 1, 10**15), log_uniform(r, 1e-12, 1e-7)
+        share, epsilon = min(math.exp(r.uniform(-1e-3, 0.0)) / passes, 0.9), log_uniform(r, 1e-9, 100.0)
+        run = KnownPasses(epochs=passes, epoch_epsilon=epsilon0, epoch_delta=share)
+        with mpmath.workdps(60):
+            exact0, exact = mpmath.mpf(repr(epsilon0)), mpmath.mpf(repr(epsilon))
+            x = max(exact - passes * exact0 * mpmath.expm1(exact0), mpmath.mpf(0))
+            delta = passes * mpmath.mpf(repr(share)) + mpmath.exp(-(x**2) / (2 * passes * exact0**2))
+            assert released_repeated.advanced(run).profile(epsilon) >= mpmath.log(min(delta, mpmath.mpf(1)))

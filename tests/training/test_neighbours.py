@@ -1,0 +1,125 @@
+"""Tables that differ in one record: all that train says of them, its metrics aside, is the same."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import random
+import shlex
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpcalc.cli.main import main
+from tests.oracles import cases
+
+HOSTILE = (
+    b"", b" ", b"a", b"b", b"nan", b"inf", b"-inf", b"1e400", b"-1e308", b"1e308", b"5e-324", b"0", b"-0", b"2", b"-7",
+    b'"', b'""', b'"x', b'"1,2"', b"'", b"1_0", b"0x1p3", b"\0", b"\xff\xfe", "é １ \u202e".encode(), b"\r", b"#1",
+    b"True", b"yes", b"no", b"1,2", b",", b";", b"9" * 5000, b"x" * 200_000, b'"' + b"y" * 200_000 + b'"', b"1e",
+    b"::error::", b"\x1b[31m", b"=1+1", b"null", b"1" * 400,
+)  # fmt: skip
+HEADER = b"a,b,y\n"
+LINES = (
+    "--loss logistic -R 1 -e 1 -d 1e-2",
+    "--loss logistic -R 1 -e 1 -d 1e-2 --labels no,yes --intercept",
+    "--loss hinge --positive 1 -R 1 --sigma 2 -d 1e-2 --steps 5 --eta 0.1 --test-fraction 0.2",
+    "--loss squares --label-bound 2 -R 3 -e 1 -d 1e-2 --ranges ranges.csv",
+    "--loss absolute --power 1.5 --label-bound 1e100 -R 1 --sigma 2 -d 1e-2 --steps 5 --eta 0.1",
+    "--loss huber --huber-threshold 1 --label-bound 1e150 --algorithm shuffled --sigma 2 -d 1e-2 --eta 0.1",
+    "--loss logistic --algorithm pnsgd --noise laplace --laplace-scale 2 -R 1 -d 1e-2 --eta 0.1",
+    "--loss squares -R 1 --feature-bound 1e140 --algorithm stop --sigma 1e150 -d 1e-2 --eta 1e-290 --target a",
+)
+
+
+def row(r: random.Random) -> bytes:
+    kind = r.random()
+    if kind < 0.1:
+        return r.choice(HOSTILE)  # with any number of cells
+    if kind < 0.4:
+        return b",".join(r.choice(HOSTILE) for _ in range(3))
+    return b"%g,%g,%d" % (r.gauss(0.0, 1.0), r.gauss(0.0, 30.0), r.choice((0, 1)))
+
+
+def said(words: str, *formats: str) -> list[tuple[int, str, str]]:
+    """Return exit code, standard output and standard error of train in each format."""
+    outcomes = []
+    for form in formats:
+        out, err, code = io.StringIO(), io.StringIO(), 0
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
+            warnings.simplefilter("always")  # on standard error
+            try:
+                main([*shlex.split(words), "--format", form])
+            except SystemExit as stop:
+                code = int(stop.code or 0)
+        outcomes.append((code, out.getvalue(), err.getvalue()))
+    return outcomes
+
+
+def covered(output: str) -> Any:
+    """Return a report in JSON without what it calls uncovered."""
+    report = json.loads(output, parse_constant=pytest.fail)
+    for case in report["cases"]:
+        training = case["training"]
+        for name in training["uncovered"]:
+            training.pop(name, None)
+    return report
+
+
+def plain(output: str) -> list[str]:
+    """Return the lines of a report without the block under "not covered by the guarantee:"."""
+    lines = output.splitlines()
+    first = next(k for k, line in enumerate(lines) if line.endswith("not covered by the guarantee:"))
+    last = next(k for k, line in enumerate(lines) if k > first and line.startswith("   bound"))
+    return [*lines[:first], *lines[last:]]
+
+
+def model(path: Path) -> dict[str, Any]:
+    """Return what stands in a model file beside the weights, which are the release."""
+    fields: dict[str, Any] = json.loads(path.read_text())
+    assert all(isinstance(weight, float) for weight in fields.pop("weights"))
+    assert isinstance(fields.pop("intercept"), float)
+    return fields
+
+
+def test_what_is_said_of_neighbours_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ranges.csv").write_text("column,low,high\na,-1,1\nb,0,1e-300\ny,0,1\n")
+    table, released = tmp_path / "t.csv", tmp_path / "m.json"
+    for number in range(cases(16, 3)):
+        r = random.Random(f"neighbours {number}")
+        rows = [row(r) for _ in range(r.choice((3, 12)))]
+        place, more = r.randrange(len(rows)), LINES[number % len(LINES)]
+        other = r.choice([r.choice(rows), row(r), row(r), b"0,0,0"])
+        seen = []
+        for last in (rows[place], other):
+            table.write_bytes(HEADER + b"".join(each + b"\n" for each in [*rows[:place], last, *rows[place + 1 :]]))
+            [(code, out, err), (same, text, more_err)] = said(f"train --data t.csv {more} -o m.json", "json", "plain")
+            assert code == same == 0, (number, more, err)
+            seen.append((code, err, more_err, covered(out), plain(text), model(released)))
+            released.unlink()
+        assert seen[0] == seen[1], (number, more, rows, place, other)
+
+
+@pytest.mark.parametrize("labels", ["a a a c", "a a b c", "a a a a", "c c c c", "1 2 3 4", "nan inf x 0"])
+@pytest.mark.parametrize("more", ["", "--labels a,c", "--positive c"])
+def test_no_set_of_labels_is_refused(labels: str, more: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"0.5,{label}\n" for label in labels.split()))
+    [(code, out, _)] = said(f"train --data {tmp_path / 't.csv'} --loss logistic -R 1 -e 1 -d 1e-2 {more}", "plain")
+    assert code == 0
+    rule = "'c' in the target counts as +1" if more else "finite numbers above 0 in the target count as +1"
+    assert f"note: labels: {rule}, everything else as -1" in out
+
+
+def test_a_run_that_might_overflow_is_refused_on_every_table(tmp_path: Path) -> None:
+    """Without a projection some records drive the weights beyond the doubles, and others do not."""
+    line = f"train --data {tmp_path / 't.csv'} --loss logistic --regularisation 2 --sigma 1 -d 1e-2"
+    for rows in ("0,0\n0,0\n", "1,1\n1,1\n"):
+        (tmp_path / "t.csv").write_text("x,y\n" + rows)
+        for more, expected in (("--eta 0.5 --steps 9", 0), ("--eta 3 --steps 5000", 2)):
+            [(code, _, err)] = said(f"{line} {more}", "plain")
+            assert code == expected, err
+            assert ("might overflow" in err) == (code == 2), err
