@@ -101,7 +101,8 @@ def test_the_worst_position_is_above_the_mean_over_all_rotations(sharp: bool) ->
         truth = log_delta(passes, ratio, epsilon, True)
         above = gaussian.log_delta(mu=mu, epsilon=float(epsilon))
         not_below(above, truth, call(shuffled_epochs.worst_position, **given))
-        if len(passes.sizes) == 1:  # there is one position, and the mean is over that one alone
+        left_out = passes.last == "drop" and passes.records % passes.batch_size
+        if len(passes.sizes) == 1 and not left_out:  # there is one position, and the mean is over that one alone
             assert excess(above, truth) * float(abs(truth)) <= 1e-6, call(shuffled_epochs.worst_position, **given)
 
 
