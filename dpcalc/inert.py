@@ -11,34 +11,32 @@ import re
 from typing import Any
 
 _COLOUR = r"\x1b\[[0-9;]*m"
-_IN_A_LINE = re.compile(r"[^ -~]")
-_IN_LINES = re.compile(r"[^\n\t -~]")
-_IN_COLOURED_LINES = re.compile(rf"{_COLOUR}|[^\n\t -~]")
-_INVISIBLE = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
+_IN_A_LINE = r"[^ -~]"
+_IN_LINES = r"[^\n\t -~]"
+_IN_COLOURED_LINES = rf"{_COLOUR}|[^\n\t -~]"
+_INVISIBLE = "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 """Characters that Python takes for printable and that show nothing."""
 
-_ANYWHERE = re.compile(r"(?<=##)(?=\w*\[)")
-_AT_THE_START = re.compile(rf"^((?:[ \t]|{_COLOUR})*)(?=::)", re.MULTILINE)
-_DOUBLE_HASH = re.compile(r"#(?=#)")
-_XML_START = re.compile(r"^(\s*):(?=:)", re.MULTILINE)
+_ANYWHERE = r"(?<=##)(?=\w*\[)"
+_AT_THE_START = rf"(?m)^((?:[ \t]|{_COLOUR})*)(?=::)"
+_DOUBLE_HASH = r"#(?=#)"
+_XML_START = r"(?m)^(\s*):(?=:)"
 
 
 def printable(text: str) -> str:
     """Return the text on one line, with characters that control a terminal or break a document as escape codes."""
-    return _ANYWHERE.sub(r"\\", _IN_A_LINE.sub(_escaped, text))
+    return re.sub(_ANYWHERE, r"\\", re.sub(_IN_A_LINE, _escaped, text))
 
 
 def inert(text: str, *, coloured: bool = False) -> str:
     """Return lines of text without commands and control characters; ``coloured`` keeps the codes of colours."""
-    text = (_IN_COLOURED_LINES if coloured else _IN_LINES).sub(_escaped, text)
-    return _AT_THE_START.sub(r"\1\\", _ANYWHERE.sub(r"\\", text))
+    text = re.sub(_IN_COLOURED_LINES if coloured else _IN_LINES, _escaped, text)
+    return re.sub(_AT_THE_START, r"\1\\", re.sub(_ANYWHERE, r"\\", text))
 
 
 def _escaped(match: re.Match[str]) -> str:
     text = match[0]
-    harmless = (text.isprintable() and not _INVISIBLE.match(text)) or len(text) > 1  # longer: the code of a colour
+    harmless = (text.isprintable() and not re.match(_INVISIBLE, text)) or len(text) > 1  # longer: the code of a colour
     return text if harmless else ascii(text)[1:-1]
 
 
@@ -47,9 +45,9 @@ def json_text(value: Any, indent: int | None = None) -> str:
     import json  # text needs none
 
     text = json.dumps(value, indent=indent, allow_nan=False)
-    return _DOUBLE_HASH.sub(r"\\u0023", text).replace("\x7f", r"\u007f")
+    return re.sub(_DOUBLE_HASH, r"\\u0023", text).replace("\x7f", r"\u007f")
 
 
 def xml_text(document: str) -> str:
     """Return the XML document, of printable lines, with every command escaped; its meaning stays the same."""
-    return _XML_START.sub(r"\1&#58;", _DOUBLE_HASH.sub("&#35;", document))
+    return re.sub(_XML_START, r"\1&#58;", re.sub(_DOUBLE_HASH, "&#35;", document))

@@ -5,16 +5,21 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import signal
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpcalc.cli.help_option import WithHelp
 from dpcalc.errors import Disproved, DpcalcError
 from dpcalc.files import output
 from dpcalc.inert import printable
 from dpcalc.version import __version__
+
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal  # what ``signal`` exports; it makes enums of it, which takes longer than a small module
 
 COMMANDS = {
     "compare": "Every bound that applies to one described run, best first, and why the others do not.",
@@ -37,7 +42,7 @@ COMMANDS = {
 }
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(WithHelp, click.Group):
     """A group whose commands are imported when used, so that each query pays only for what it needs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -55,8 +60,18 @@ class _LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    """Print the version, as `click.version_option` does, but without a look for translations."""
+    if asked and not context.resilient_parsing:
+        click.echo(f"dpcalc, version {__version__}", color=context.color)
+        context.exit()
+
+
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="dpcalc")
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version,
+    help="Show the version and exit.",
+)  # fmt: skip
 def cli() -> None:
     """How private is this training run, what noise does it need, and what does that cost?
 

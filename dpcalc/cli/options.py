@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from dpcalc.cli.help_option import WithHelp
 from dpcalc.cli.printing import output_options
 from dpcalc.cli.types import Choice, DeltaSweep, Sweep
 from dpcalc.engine.commands import COMMANDS
@@ -15,7 +16,7 @@ from dpcalc.model.parameter import PARAMETERS, Parameter
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-class Command(click.Command):
+class Command(WithHelp):
     """A command that finds its short flags at once.
 
     A parser of click's looks a short flag up among the long ones first, compares it with each of them for a hint that

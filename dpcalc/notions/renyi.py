@@ -110,8 +110,12 @@ def exact_one_order(*, order: float, rdp: float, log_delta: float, ulps: int = 4
     if ceiling <= 0.0:
         return 0.0
 
+    near = None
+
     def shortfall(epsilon: float) -> float:
-        return -_log_divergence_margin(order, rdp, log_delta, epsilon)
+        nonlocal near
+        margin, near = _log_divergence_margin(order, rdp, log_delta, epsilon, near, max(64, ulps))
+        return -margin
 
     return least(shortfall, 0.0, ceiling, ulps=ulps) if shortfall(ceiling) <= 0.0 else ceiling
 
@@ -119,11 +123,14 @@ def exact_one_order(*, order: float, rdp: float, log_delta: float, ulps: int = 4
 _STEEPEST = math.exp(700.0)
 
 
-def _log_divergence_margin(order: float, rdp: float, log_delta: float, epsilon: float) -> float:
-    """Return a lower bound on ln(min_q F(q)) - (order-1) rdp, F as in `exact_one_order`.
+def _log_divergence_margin(
+    order: float, rdp: float, log_delta: float, epsilon: float, near: float | None, ulps: int
+) -> tuple[float, float]:
+    """Return a lower bound on ln(min_q F(q)) - (order-1) rdp, F as in `exact_one_order`, and where F is least.
 
     q = (1 - delta) e^-epsilon t with t in (0, 1), so that p = delta + (1-delta) t and 1 - p = (1-delta)(1-t); F is
-    convex in t. The sign of F' is bisected; from the left end t of the final bracket the tangent bounds F from below.
+    convex in t. The sign of F' is bisected, about ``near`` if that is given; from the left end t of the final bracket,
+    which is ``ulps`` wide, the tangent bounds F from below.
     """
     a1 = order - 1.0
     delta = math.exp(log_delta)
@@ -141,7 +148,7 @@ def _log_divergence_margin(order: float, rdp: float, log_delta: float, epsilon: 
         slope = (_STEEPEST if first >= 700.0 else exp(first)) * (steep / p - a1 / t)
         return slope + (_STEEPEST if second >= 700.0 else exp(second)) * (steep_rest / (1.0 - q) - order / (1.0 - t))
 
-    left = greatest(slope_at, 1e-305, 1.0 - 2.0**-52, ulps=64)
+    left = greatest(slope_at, *_bracket(slope_at, near), ulps=ulps)
     log_p, log_not_p = log(delta + rest * left), log_rest + log1p(-left)
     log_q, log_not_q = log_rest - epsilon + log(left), log1p(-scale * left)
     first, second = order * log_p - a1 * log_q - spent, order * log_not_p - a1 * log_not_q - spent
@@ -149,11 +156,21 @@ def _log_divergence_margin(order: float, rdp: float, log_delta: float, epsilon: 
     slope = slope_at(left)
     value = log_add_exp(first, second)
     if value < 0.0:  # the tangent would only lower it
-        return value
-    drop = abs(slope) * left * 2.0**-45
+        return value, left
+    drop = abs(slope) * left * (ulps * 2.0**-51)
     if drop > 0.5 * math.exp(min(value, 700.0)):
-        return -math.inf
-    return value - 2.0 * drop * math.exp(-value) - 16.0 * UNIT * (size + 1.0)
+        return -math.inf, left
+    return value - 2.0 * drop * math.exp(-value) - 16.0 * UNIT * (size + 1.0), left
+
+
+def _bracket(slope_at: Callable[[float], float], near: float | None) -> tuple[float, float]:
+    """Return points of (0, 1) between which an increasing function changes its sign, close to a guess if possible."""
+    if near is not None:
+        for width in (2.0**-10, 2.0**-4):
+            low, high = near * (1.0 - width), near + width * min(near, 1.0 - near)
+            if slope_at(low) <= 0.0 < slope_at(high):
+                return low, high
+    return 1e-305, 1.0 - 2.0**-52
 
 
 def best_conversion(*, order: float, rdp: float, log_delta: float) -> Conversion:

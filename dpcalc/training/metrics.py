@@ -175,8 +175,8 @@ def _on_sphere(mean: Mean, radius: float, start: Array, largest: float) -> Array
         last[0] = _solved(mean, weight, last[0])
         return 1.0 / radius - 1.0 / max(_norm(last[0]), 1e-300)
 
-    # At the optimum weight R = |gradient|, which nowhere in the ball exceeds what ``largest`` grows to. The margin keeps
-    # the sign where the optimiser is run again from another start.
+    # At the optimum weight R = |gradient|, which nowhere in the ball exceeds what ``largest`` grows to. The margin
+    # keeps the sign where the optimiser is run again from another start.
     while excess(largest) * radius > -1e-6:
         largest *= 2.0
         if not 0.0 < largest < math.inf:

@@ -75,7 +75,7 @@ def test_what_certifies_is_imported_only_where_it_is_asked(line: str) -> None:
 
 
 ROOMS = {
-    "cli": "lost main options printing query types",
+    "cli": "help_option lost main options printing query types",
     "engine": "answer ask commands description evaluate inputs notes question rows search",
     "files": "output",
     "model": "algorithm choices frozen loss_class numbers parameter quantities run source",
@@ -86,8 +86,7 @@ ROOMS = {
 }
 ALONE = "errors inert named_tuple notes plain_enum references report version"
 STANDARD = {
-    "_json", "_locale", "_struct", "atexit", "gc", "json", "json.decoder", "json.encoder", "json.scanner", "locale",
-    "signal", "struct",
+    "_json", "_locale", "_struct", "atexit", "gc", "json", "json.decoder", "json.encoder", "json.scanner", "struct",
 }  # fmt: skip
 
 
