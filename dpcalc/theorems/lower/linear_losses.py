@@ -33,6 +33,7 @@ def _flat(run: Run) -> Obstacle | None:
     return Unmet(
         f"linear losses have no curvature, and strong convexity is {run.strong_convexity:g}",
         "leave out --strong-convexity",
+        ("strong_convexity",),
     )
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from dpcalc.model.loss_class import exceeds_two, two_over
-from dpcalc.model.numbers import plain, shown_below, told_apart
+from dpcalc.model.numbers import plain, shown_apart, shown_below
 from dpcalc.model.run import Run
 from dpcalc.notions import classic, gaussian
 from dpcalc.notions.risk import NO_BOUND, Risk
@@ -139,7 +139,7 @@ def short_step(setting: type[S], risk_of: Callable[[S], Risk]) -> Condition:
         step = step_at(described)
         if fits(step, beta):
             return None
-        long, most = told_apart(step, two_over(beta), 4)
+        long, most = shown_apart(step, two_over(beta), 4)
         return Unmet(
             f"its step size {long} exceeds 2/smoothness = {most}, which its privacy needs",
             f"{_enough_records(lambda n: step_at(described.changed(records=n)), records, beta)}, "

@@ -51,7 +51,7 @@ def _short_step(run: Run) -> Obstacle | None:
 def _smooth(run: Run) -> Obstacle | None:
     if run.smoothness:
         return None
-    return Unmet("smoothness is 0: the loss is linear", "give a small positive --smoothness")
+    return Unmet("smoothness is 0: the loss is linear", "give a small positive --smoothness", ("smoothness",))
 
 
 class NoisyDescent(Setting):

@@ -29,7 +29,7 @@ def _within_ball(run: Run) -> Obstacle | None:
 
 def _no_l2(run: Run) -> Obstacle | None:
     if run.strong_convexity:
-        return Unmet("is for losses without an l2 term", "leave out --strong-convexity")
+        return Unmet("is for losses without an l2 term", "leave out --strong-convexity", ("strong_convexity",))
     return None
 
 
