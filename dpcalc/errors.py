@@ -17,14 +17,16 @@ class DpcalcError(Exception):
     Args:
         message: what was given and what is allowed, one line.
         hint: what to do about it, or None.
+        parameters: the names of the parameters that the hint asks to give, change or leave out.
     """
 
     exit_code = 4
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
+    def __init__(self, message: str, hint: str | None = None, *, parameters: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.parameters = parameters
 
 
 class SpecError(DpcalcError):

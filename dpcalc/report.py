@@ -51,11 +51,12 @@ class Result(NamedTuple):
 
 
 class Obstacle(NamedTuple):
-    """Why a bound does not apply, and what would make it."""
+    """Why a bound does not apply, what to do about it, and the parameters that the hint speaks of."""
 
     bound: str
     because: str
     hint: str
+    parameters: tuple[str, ...] = ()
 
 
 class Tightness(NamedTuple):
@@ -307,7 +308,7 @@ def _case(case: Case) -> dict[str, Any]:
         "algorithm": case.algorithm,
         "inputs": {name: {"value": value, "source": source} for name, (value, source) in case.inputs.items()},
         "results": [_result(result) for result in case.results],
-        "not_applicable": [o._asdict() for o in case.obstacles],
+        "not_applicable": [{"bound": o.bound, "because": o.because, "hint": o.hint} for o in case.obstacles],
         "assertions": [a._asdict() for a in case.assertions],
         "warnings": list(case.warnings),
         "notes": list(case.notes),

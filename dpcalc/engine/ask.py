@@ -232,5 +232,5 @@ def without_guarantee(
     algorithm = str(description.take("algorithm", COMMANDS[command].default))
     inputs = inputs_of(description, question)
     failed = tuple(Assertion(gate.text, False, "no guarantee", None) for gate in gates)
-    obstacle = Obstacle(algorithm, error.message, error.hint or "")
+    obstacle = Obstacle(algorithm, error.message, error.hint or "", error.parameters)
     return Case(algorithm, inputs, (), (obstacle,), failed)

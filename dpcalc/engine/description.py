@@ -95,7 +95,11 @@ def _fit_to(algorithm: str, description: Description) -> tuple[Note, ...]:
     strange = [name for name in description if name not in taken and name not in _IMMATERIAL]
     if strange:
         flags = ", ".join("--" + name.replace("_", "-") for name in strange)
-        raise SpecError(f"{algorithm} takes no {', '.join(strange)}", f"leave out {flags}, or choose another algorithm")
+        raise SpecError(
+            f"{algorithm} takes no {', '.join(strange)}",
+            f"leave out {flags}, or choose another algorithm",
+            parameters=tuple(strange),
+        )
     left_out = [name for name in description if name not in taken]
     for name in left_out:
         description.take(name)

@@ -50,7 +50,7 @@ def rows_of(
 
 def obstacles_of(refused: Sequence[Refused]) -> tuple[Obstacle, ...]:
     """Return why bounds gave nothing, for the report."""
-    return tuple(Obstacle(bound.id, error.message, error.hint or "") for bound, error in refused)
+    return tuple(Obstacle(bound.id, error.message, error.hint or "", error.parameters) for bound, error in refused)
 
 
 def failure_warnings(refused: Sequence[Refused]) -> tuple[str, ...]:
@@ -82,7 +82,9 @@ def first_failure(refused: Sequence[Refused]) -> DpcalcError:
 
     bound, first = min(refused, key=order)
     role = "needed by " if isinstance(first, MissingParameter) else ""
-    return type(first)(f"{first.message} ({role}{bound.id})", first.hint)
+    shown = type(first)(f"{first.message} ({role}{bound.id})", first.hint)
+    shown.parameters = first.parameters
+    return shown
 
 
 def ranked(results: Iterable[Result], unknown: str) -> tuple[Result, ...]:

@@ -21,7 +21,7 @@ from dpcalc.engine.question import Question
 from dpcalc.engine.search import DIRECTIONS, Direction, extreme, extreme_integer, unbounded
 from dpcalc.errors import Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import Order
-from dpcalc.model.numbers import told_apart
+from dpcalc.model.numbers import shown_apart
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
 from dpcalc.named_tuple import NamedTuple
@@ -163,7 +163,7 @@ def _independent(problem: _Problem) -> Result | None:
     if reached.value > question.safe_epsilon:
         if problem.guarantee_at(_start(problem)).epsilon(log_delta).value < reached.value:
             return None
-        asked, least = told_apart(question.epsilon or 0.0, reached.value)
+        asked, least = shown_apart(question.epsilon or 0.0, reached.value)
         raise Infeasible(
             f"no {unknown} meets epsilon = {asked} at this delta: epsilon is {least} for any",
             "allow a larger epsilon or delta, or more noise",
@@ -180,7 +180,7 @@ def _unreachable(problem: _Problem, error: Infeasible) -> Infeasible:
         return error
     question, unknown = problem.question, problem.unknown
     reached = problem.guarantee_at(error.reached).epsilon(question.safe_log_delta).value
-    asked, least = told_apart(question.epsilon or 0.0, reached)
+    asked, least = shown_apart(question.epsilon or 0.0, reached)
     return Infeasible(
         f"no {unknown} meets epsilon = {asked} at this delta: at {unknown} = {error.reached:g} epsilon is {least}",
         "allow a larger epsilon or delta, or more noise",

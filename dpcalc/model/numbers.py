@@ -319,10 +319,10 @@ def plain(value: float) -> str:
     return repr(value).removesuffix(".0")
 
 
-def told_apart(first: float, second: float, digits: int = 6) -> tuple[str, str]:
+def shown_apart(first: float, second: float, digits: int = 6) -> tuple[str, str]:
     """Return both numbers with as many digits as are needed to tell them apart, at least ``digits``.
 
-    >>> told_apart(0.30000000000000004, 0.3), told_apart(1.0, 2.0)
+    >>> shown_apart(0.30000000000000004, 0.3), shown_apart(1.0, 2.0)
     (('0.30000000000000004', '0.29999999999999999'), ('1', '2'))
     """
     for count in range(digits, 18):

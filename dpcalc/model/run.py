@@ -267,7 +267,7 @@ def _tuned_noise(draft: Description) -> None:
     missing = [name for name in needed if name not in draft]
     if missing:
         flags = ", ".join(PARAMETERS[name].flag for name in missing)
-        raise SpecError(f"the noise schedule needs {', '.join(missing)}", f"give {flags}")
+        raise SpecError(f"the noise schedule needs {', '.join(missing)}", f"give {flags}", parameters=tuple(missing))
     if draft["batch_size"] != 1:
         raise SpecError("the noise schedule is for batches of one record", "leave out --batch-size")
     tuned = scale(

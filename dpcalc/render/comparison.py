@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dpcalc.model.quantities import RISKS, Kind, Quantity
+from dpcalc.model.run import NOISE_SCALES
 from dpcalc.render.numbers import Side, number, value_text
 from dpcalc.report import Case, Result
 
 COLUMNS = ("", "bound", "value", "kind", "how", "assumes")
 COST_COLUMNS = ("", "bound", "excess risk", "kind", "algorithm", "noise_std", "step_size", "steps", "how", "assumes")
+_OTHER_RUN = frozenset({"schedule", "noise", *NOISE_SCALES})
+"""Bounds whose obstacle is one of these are for another kind of run, and are listed last."""
 
 
 def columns(case: Case) -> tuple[str, ...]:
@@ -114,9 +117,8 @@ def assumption_lines(case: Case) -> list[str]:
 
 
 def obstacle_rows(case: Case) -> list[tuple[str, ...]]:
-    """Return the bounds that do not apply, why, and what would make them; those for other noise or steps last."""
+    """Return the bounds that do not apply, why, and what to do; those for another noise or schedule come last."""
     if not case.obstacles:
         return []
-    far = ("schedule", "noise")
-    ordered = sorted(case.obstacles, key=lambda o: any(word in o.because for word in far))
+    ordered = sorted(case.obstacles, key=lambda o: not _OTHER_RUN.isdisjoint(o.parameters))
     return [("not applicable", "because", "cure"), *((o.bound, o.because, o.hint) for o in ordered)]

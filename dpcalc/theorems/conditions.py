@@ -97,7 +97,11 @@ def _convexity_within(run: Run) -> Obstacle | None:
 
 def _strongly_convex(run: Run) -> Obstacle | None:
     if not run.strong_convexity:
-        return Unmet("the losses are not known to be strongly convex", "give --strong-convexity if they are")
+        return Unmet(
+            "the losses are not known to be strongly convex",
+            "give --strong-convexity if they are",
+            ("strong_convexity",),
+        )
     return _convexity_within(run)
 
 
@@ -116,7 +120,7 @@ def _balanced(run: Run) -> Obstacle | None:
 
 def _unbounded(run: Run) -> Obstacle | None:
     if run.diameter is not None:
-        return Unmet("its losses need the whole space, and a diameter is given", "leave out --diameter")
+        return Unmet("its losses need the whole space, and a diameter is given", "leave out --diameter", ("diameter",))
     return None
 
 
@@ -137,7 +141,7 @@ def _noise_is(kind: Noise, flag: str) -> Condition:
     def check(run: Run) -> Obstacle | None:
         if run.noise in (None, kind):
             return None
-        return Unmet(f"is for {kind} noise, and the noise is {run.noise}", f"give {flag}")
+        return Unmet(f"is for {kind} noise, and the noise is {run.noise}", f"give {flag}", ("noise",))
 
     return Condition(f"noise = {kind}", check)
 
@@ -148,6 +152,7 @@ def _lipschitz_maps(run: Run) -> Obstacle | None:
     return Unmet(
         f"speaks of maps that are Lipschitz, and of a loss that is only {run.loss_class} they are not",
         "give --loss-class convex-smooth or smooth, if it is, with --smoothness",
+        ("loss_class", "smoothness"),
     )
 
 
@@ -157,6 +162,7 @@ def _chain_lipschitz(run: Run) -> Obstacle | None:
     return Unmet(
         f"speaks of maps that are Lipschitz, and of a loss that is only {run.loss_class} they are not",
         "give --smoothness, or a column contraction",
+        ("smoothness",),
     )
 
 

@@ -77,9 +77,9 @@ class Setting(Frozen):
 
 
 class Missing(NamedTuple):
-    """Parameters that a theorem needs and that were not given: what is missing, in words, and what to give."""
+    """Parameters that a theorem needs and that were not given: their names, what is missing, and what to give."""
 
-    names: tuple[str, ...]
+    parameters: tuple[str, ...]
     because: str
     cure: str
 
@@ -90,10 +90,11 @@ class Missing(NamedTuple):
 
 
 class Unmet(NamedTuple):
-    """A condition that does not hold: what was found, and what to do."""
+    """A condition that does not hold: what was given, what to do, and the parameters that the cure speaks of."""
 
     because: str
     cure: str
+    parameters: tuple[str, ...] = ()
 
     @property
     def error(self) -> type[NotApplicable]:
@@ -242,7 +243,9 @@ class Theorem(NamedTuple):
         """Return why the theorem does not apply to this run and what would make it, or None."""
         if run.schedule is not None and "schedule" not in self.setting.fields:
             return Unmet(
-                "speaks of equal steps, and a schedule is given", "leave out --schedule if all steps are alike"
+                "speaks of equal steps, and a schedule is given",
+                "leave out --schedule if all steps are alike",
+                ("schedule",),
             )
         needed = [name for name in self.setting.fields if name not in self.optional]
         missing = [_GIVEN_AS.get(name, name) for name in needed if run.value(name) is None]
@@ -260,7 +263,7 @@ class Theorem(NamedTuple):
         """
         obstacle = self.obstacle(run)
         if obstacle:
-            raise obstacle.error(obstacle.because, obstacle.cure)
+            raise obstacle.error(obstacle.because, obstacle.cure, parameters=obstacle.parameters)
         return self.function(self.setting.of(run))
 
     def unpromised(self, run: Run) -> tuple[str, ...]:

@@ -21,12 +21,12 @@ from dpcalc.theorems.record import for_algorithm
 from dpcalc.training.draft import Draft
 
 _CURES = {
-    "--strong-convexity": "give --regularisation",
-    "--diameter": "leave out --radius",
-    "--smoothness": "take a smooth --loss: logistic, huber or squares",
-    "--schedule": "dpcalc compare takes schedules; they are not trained",
+    "strong_convexity": "give --regularisation",
+    "diameter": "leave out --radius",
+    "smoothness": "take a smooth --loss: logistic, huber or squares",
+    "schedule": "dpcalc compare takes schedules; they are not trained",
 }
-"""What to do in place of a flag that train does not take, as constants follow from its loss."""
+"""The hint for each parameter that train does not take: the loss and the radius determine these constants."""
 
 
 class RiskBound(NamedTuple):
@@ -61,18 +61,19 @@ def account(draft: Draft, question: Question, gates: Sequence[Gate] = ()) -> Cas
     try:
         case = ask("compare", draft, question, gates=gates, notes=False)
     except DpcalcError as error:
-        error.hint = _cure(error.hint or "")
+        error.hint = _cure(error.parameters, error.hint or "")
         raise
-    case = case._replace(obstacles=tuple(each._replace(hint=_cure(each.hint)) for each in case.obstacles))
+    obstacles = tuple(each._replace(hint=_cure(each.parameters, each.hint)) for each in case.obstacles)
+    case = case._replace(obstacles=obstacles)
     notes: tuple[Note, ...] = tuple(note for note in case.note_data if not isinstance(note, LossDomain))
     if draft.radius is not None:
         notes += (LossDomain(radius=draft.radius, projected=True),)
     return case._replace(note_data=notes)
 
 
-def _cure(hint: str) -> str:
-    """Return the hint, or another one where it speaks of a flag that train does not take."""
-    return next((cure for flag, cure in _CURES.items() if flag in hint), hint)
+def _cure(parameters: Sequence[str], hint: str) -> str:
+    """Return the hint of train where a parameter is one that train does not take, else the hint given."""
+    return next((cure for name, cure in _CURES.items() if name in parameters), hint)
 
 
 def noise_scale(draft: Draft, question: Question) -> float:

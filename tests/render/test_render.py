@@ -16,6 +16,7 @@ import pytest
 
 from dpcalc.references import read
 from dpcalc.render import FORMATS, render
+from dpcalc.render.comparison import obstacle_rows
 from dpcalc.render.numbers import delta_text, number
 from dpcalc.report import Assertion, Case, Obstacle, Report, Result, Tightness
 
@@ -162,6 +163,18 @@ def test_json_says_why_a_bound_does_not_apply() -> None:
     ]
     assert found["warnings"] == ["more orders would tighten it"]
     assert [check["passed"] for check in found["assertions"]] == [False, True]
+
+
+def test_bounds_for_another_noise_or_schedule_are_listed_last() -> None:
+    """The parameters of an obstacle decide, whatever words its sentence has."""
+    obstacles = (
+        Obstacle("scheduled.pnsgd", "is for another kind of run", "describe the steps", ("schedule",)),
+        Obstacle("contraction.laplace_shift", "is for another kind of run", "choose it", ("laplace_scale",)),
+        Obstacle("iteration.pnsgd_domain", "needs diameter against the noise", "give --diameter", ("diameter",)),
+    )
+    head, *body = obstacle_rows(case(obstacles=obstacles))
+    assert head == ("not applicable", "because", "cure")
+    assert [row[0] for row in body] == ["iteration.pnsgd_domain", "scheduled.pnsgd", "contraction.laplace_shift"]
 
 
 def test_plain_shows_everything() -> None:

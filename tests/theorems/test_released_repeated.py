@@ -19,8 +19,8 @@ def printed_epsilon(epochs: int, epsilon0: float, log_slack: mpmath.mpf) -> mpma
     return mpmath.sqrt(-2 * epochs * log_slack) * e + epochs * e * mpmath.expm1(e)
 
 
-def told_apart(epochs: int, epsilon0: float, delta0: float, epsilon: float) -> float:
-    """delta of randomised responses that tell their secret with probability delta0, outcome by outcome."""
+def delta_of_responses(epochs: int, epsilon0: float, delta0: float, epsilon: float) -> float:
+    """Return delta of E randomised responses, each revealing its secret with probability delta0: sum over outcomes."""
     high, low = math.exp(epsilon0) / (1.0 + math.exp(epsilon0)), 1.0 / (1.0 + math.exp(epsilon0))
     outcomes = ((delta0, 0.0), (0.0, delta0), ((1.0 - delta0) * high, (1.0 - delta0) * low),
                 ((1.0 - delta0) * low, (1.0 - delta0) * high))  # fmt: skip
@@ -54,7 +54,7 @@ def test_advanced_is_never_below_brute_force_nor_the_optimal_composition() -> No
         epsilon = r.uniform(0.0, 1.2) * epochs * epsilon0
         run = KnownPasses(epochs=epochs, epoch_epsilon=epsilon0, epoch_delta=delta0)
         found = math.exp(released_repeated.advanced(run).profile(epsilon))
-        truth = told_apart(epochs, epsilon0, delta0, epsilon)
+        truth = delta_of_responses(epochs, epsilon0, delta0, epsilon)
         assert truth * (1.0 - 1e-12) <= found, (run, epsilon)
         optimal = math.exp(released_repeated.optimal(run).profile(epsilon))
         assert optimal == pytest.approx(truth, rel=1e-9, abs=1e-15)

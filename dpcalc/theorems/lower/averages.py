@@ -9,27 +9,28 @@ from dpcalc.notions import gaussian
 from dpcalc.numerics.floats import UNIT
 
 SMALLEST, LARGEST = 1e-290, 1e90
-"""Below the first mu is taken to say nothing; above the second, to be that."""
+"""A mu below the first gives no lower value; a mu above the second is lowered to the second."""
 
 
 def gaussian_log_delta(mu: float, epsilon: float) -> float:
-    """Return ln delta of a Gaussian mechanism; -inf where mu is too small to say."""
+    """Return ln delta of a Gaussian mechanism, rounded down; -inf where mu is too small to evaluate."""
     return gaussian.log_delta_down(mu=mu, epsilon=epsilon)
 
 
 def log_average(log_sum: float, log_count: float) -> float:
-    """Return ln of a sum over a count, at most 0."""
+    """Return ln(sum/count), rounded down and at most 0."""
     value = log_sum - log_count
     return min(0.0, value - UNIT * (8.0 * abs(value) + 8.0 * log_count + 16.0)) if value > -math.inf else value
 
 
 def log_sum(term: Callable[[int, int], float], first: int, last: int) -> float:
-    """Return ln of the sum of the terms first <= k <= last.
+    """Return a lower bound on ln of the sum of the terms first <= k <= last.
 
-    Blocks of many terms count as one, and the terms after those that are nothing against the largest are left out.
+    Far from the start, a block of terms is evaluated at once. The sum ends where the terms fall below e^-60 of the
+    largest.
 
     Args:
-        term: from low and high to a lower bound on ln of every term low <= k <= high.
+        term: (low, high) -> a lower bound on ln of every term with low <= k <= high.
         first, last: 1 <= first <= last.
     """
     logs: list[float] = []

@@ -1,11 +1,11 @@
-"""What no guarantee can be below that knows only how far the gradients of two records are apart.
+"""Lower bounds on every guarantee that uses only how far the gradients of two records are apart.
 
-A loss common to all records is then free: a curvature that makes the run forget what came before, or a slope that tells
-how many steps were made. No guarantee that uses the gradient difference alone, as all by the shifted-divergence theorem
-do, can be below these.
+Such a guarantee must hold for any loss that all records share. A common curvature makes the run forget earlier noise; a
+common slope reveals how many steps were made. All guarantees by the shifted-divergence theorem are of this kind, and
+none can be below the values here.
 
-Notation: as in `linear_losses`, k steps from the record's own to the end of the pass, its own included. Every value
-rounds down.
+Notation as in `linear_losses`; k is the number of steps from the record's own to the end of the pass, its own included.
+Every value rounds down.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _SLOPED = "a lower bound: linear losses with a steep slope common to all records
 _SEARCH = "the best curvature of a search"
 _BLOCKS = "blocks of many steps count as one: below by a few per cent at most"
 _NO_SUCH_GUARANTEE = (
-    "No guarantee, but what certain losses really have: no guarantee that knows only how far the gradients of two "
+    "A lower bound: the exact privacy of certain losses. No guarantee that uses only how far the gradients of two "
     "records are apart can be below it. The gradients themselves may be large."
 )
-_NUMBER = "the number of steps can be read off the last iterate"
+_NUMBER = "the last iterate reveals the number of steps"
 
 
 def _published(run: Run) -> Obstacle | None:
     if run.permutation != Permutation.SECRET:
         return None
     return Unmet(
-        "is for an order that may be published, and it is secret", "--permutation public, if it may be published"
+        "is for an order that may be published, and this one is secret", "--permutation public, if it may be published"
     )
 
 
@@ -102,7 +102,7 @@ class CurvedShuffle(RandomOrder):
 
     @property
     def shrinks_unevenly(self) -> bool:
-        """Whether a step is divided by more than it holds: it then shrinks less than the others."""
+        """Whether some step is divided by more records than its batch holds, and so contracts less than the others."""
         plan = self.plan
         return plan.size > self.records or (plan.short > 0 and plan.divisor == plan.size)
 
@@ -158,9 +158,9 @@ class SlopedShuffle(Setting):
     slack=_SEARCH,
 )
 def curved(run: CurvedPass) -> Gdp:
-    """Quadratics of one curvature on the whole space leave a Gaussian: every step shrinks by q = 1 - eta curvature what
-    the record did and the noise of the steps before. With eta beta >= 1 what came before may be forgotten wholly, and
-    the last record has mu = r.
+    """Over quadratics of one curvature on the whole space the last iterate is Gaussian: every step multiplies the
+    record's shift and the earlier noise by q = 1 - eta curvature. With eta beta >= 1 a step may forget all that came
+    before, and then the last record has mu = r.
 
     >>> run = CurvedPass(records=100, index=100, batch_size=1, sensitivity=2.0, noise_std=1.0, step_size=1.0,
     ...                  smoothness=1.0, strong_convexity=0.0)
@@ -186,8 +186,8 @@ def curved(run: CurvedPass) -> Gdp:
     slack=_SEARCH,
 )
 def curved_passes(run: CurvedPasses) -> Gdp:
-    """Losses of a curvature c >= m are m-strongly convex too, and some leave more of a late record than those of m do:
-    they forget what hides it. The last iterate is a Gaussian of known mean and variance.
+    """Losses of a curvature c >= m are m-strongly convex. A larger curvature may reveal more of a late record, since
+    it forgets the noise before it. The last iterate is Gaussian with a known mean and variance.
     """
     return Gdp(_worst_mu(run, uses=run.epochs))
 
@@ -208,8 +208,8 @@ def curved_passes(run: CurvedPasses) -> Gdp:
     slack=_SEARCH,
 )
 def curved_released(run: CurvedPasses) -> Gdp:
-    """Given where it starts, every pass over quadratics of one curvature is a Gaussian whose mean the record moves
-    alike, wherever that is. Independent Gaussians compose exactly.
+    """Given its start, every pass over quadratics of one curvature is a Gaussian, and the record moves its mean by the
+    same amount from any start. Independent Gaussians compose exactly.
     """
     return Gdp(quotient_down((_worst_mu(run, uses=1), math.sqrt(run.epochs)), (), 8.0))
 
@@ -218,25 +218,25 @@ def _worst_mu(run: CurvedPass | CurvedPasses, uses: int) -> float:
     """Return the largest mu over the common curvatures that are allowed."""
 
     def at(curvature: float) -> float:
-        moved = Uses(run.sensitivity, run.size, run.noise_std, run.period, run.tail, uses)
-        return quadratic_mu(moved, run.step_size * curvature)
+        uses_of_record = Uses(run.sensitivity, run.size, run.noise_std, run.period, run.tail, uses)
+        return quadratic_mu(uses_of_record, run.step_size * curvature)
 
-    return _worst(at, run.step_size, run.smoothness, run.strong_convexity)
+    return _largest_over_curvatures(at, run.step_size, run.smoothness, run.strong_convexity)
 
 
-def _worst(
+def _largest_over_curvatures(
     at: Callable[[float], float], step_size: float, smoothness: float, strong_convexity: float, tries: int = 48,
     rounds: int = 40,
 ) -> float:  # fmt: skip
-    """Return the largest value over the curvatures that are allowed; past 1/eta they leave no more."""
+    """Return the largest value found over the curvatures that are allowed; none beyond 1/eta has a larger one."""
     if smoothness == 0.0:
         return at(strong_convexity)
     steepest = max(strong_convexity, min(smoothness, down(1.0 / step_size, 4.0)))
-    return _largest(at, strong_convexity, steepest, tries, rounds)
+    return _maximise(at, strong_convexity, steepest, tries, rounds)
 
 
-def _largest(at: Callable[[float], float], low: float, high: float, tries: int, rounds: int) -> float:
-    """Return the largest value found between two ends: on a grid of equal ratios, then by golden section."""
+def _maximise(at: Callable[[float], float], low: float, high: float, tries: int, rounds: int) -> float:
+    """Return the largest value on a grid of equal ratios between two ends, refined by golden section."""
     floor = max(low, high * 1e-16, 5e-324)
     if not floor < high:
         return max(at(low), at(high))
@@ -261,12 +261,12 @@ def _largest(at: Callable[[float], float], low: float, high: float, tries: int, 
     return max(best, at_x, at_y)
 
 
-# --- a common slope, which tells the number of steps ------------------------------------------------------------------
+# --- a common slope, which reveals the number of steps ----------------------------------------------------------------
 
 
 @theorem(
     "linear.stop",
-    title="Random stop that linear losses of a common slope tell",
+    title="Random stop over linear losses whose common slope reveals the number of steps",
     setting=SlopedPass,
     gives=Profile,
     kind="lower",
@@ -280,9 +280,9 @@ def _largest(at: Callable[[float], float], low: float, high: float, tries: int, 
     slack=_BLOCKS,
 )
 def stop(run: SlopedPass) -> Profile:
-    """All records push alike in a direction of its own, and in the limit of a steep push that coordinate tells the
-    number of steps j. Given j the last iterate is Gaussian with the noise of all j steps: for the first record this is
-    `iteration.stop`, which no bound by the gradient difference can improve on.
+    """All gradients have the same component in one extra direction. In the limit of a large component, that coordinate
+    of the last iterate reveals the number of steps j. Given j, the last iterate is Gaussian with the noise of all j
+    steps. For the first record this is `iteration.stop`, so no bound by the gradient difference improves on it.
 
     >>> round(stop(SlopedPass(records=100, index=1, sensitivity=2.0, noise_std=4.0)).profile(0.1), 2)
     -4.59
@@ -292,7 +292,7 @@ def stop(run: SlopedPass) -> Profile:
 
 @theorem(
     "linear.skip",
-    title="Random skip that linear losses of a common slope tell",
+    title="Random skip over linear losses whose common slope reveals the number of steps",
     setting=SlopedPass,
     gives=Profile,
     kind="lower",
@@ -306,15 +306,16 @@ def stop(run: SlopedPass) -> Profile:
     slack=_BLOCKS,
 )
 def skip(run: SlopedPass) -> Profile:
-    """All records push alike, and in the limit of a steep push the last iterate tells how many were skipped. Given that
-    it is Gaussian with the noise of all steps made, and the record moved it if it was not skipped.
+    """All gradients have the same component in one extra direction, and in the limit of a large component the last
+    iterate reveals how many records were skipped. Given that, it is Gaussian with the noise of all steps made, and the
+    record moved it if it was not skipped.
     """
     lengths = run.records // 2 + 1
     return _average_over_steps(run, first=run.records + 1 - min(run.index, lengths), lengths=lengths)
 
 
 def _average_over_steps(run: SlopedPass, first: int, lengths: int) -> Profile:
-    """Return ln of sum_{j=first}^{n} delta_G(eps; r/sqrt(j)) over the number of lengths that a run may have."""
+    """Return epsilon -> ln of (1/lengths) sum_{j=first}^{n} delta_G(eps; r/sqrt(j)), rounded down."""
     ratio = _ratio(run)
 
     def profile(epsilon: float) -> float:
@@ -331,7 +332,7 @@ def _ratio(run: SlopedPass | SlopedShuffle) -> float:
 
 @theorem(
     "linear.shuffled_stop",
-    title="Random order and random stop that linear losses of a common slope tell",
+    title="Random order and random stop over linear losses whose common slope reveals the number of steps",
     setting=SlopedShuffle,
     gives=Profile,
     kind="lower",
@@ -347,9 +348,9 @@ def _ratio(run: SlopedPass | SlopedShuffle) -> float:
     slow=True,
 )
 def shuffled_stop(run: SlopedShuffle) -> Profile:
-    """A steep common push tells the number of steps j, and a published order whether the record was among them, as it
-    is with probability p = j/n; given both, the last iterate is Gaussian with the noise of j steps. In a secret order
-    the Gaussian of a record that pushes as all others do is told from a mixture of it and one that is moved.
+    """A large common component of the gradients reveals the number of steps j. A published order reveals whether the
+    record was used, which has probability p = j/n; given both, the last iterate is Gaussian with the noise of j steps.
+    In a secret order the pair is a Gaussian, and the mixture of that Gaussian (1 - p) and a shifted one (p).
     """
     n, ratio, secret = run.records, _ratio(run), run.permutation == Permutation.SECRET
 
@@ -389,11 +390,11 @@ def shuffled_stop(run: SlopedShuffle) -> Profile:
     uncertified="the best curvature of a search",
 )
 def shuffled_curved(run: CurvedShuffle) -> Profile:
-    """Where the order is published, delta is the average over the record's positions, and at each of them quadratics of
-    one curvature leave a Gaussian. What a short last batch adds to the sum is left out.
+    """Where the order is published, delta is the average over the record's positions. At each of them the last iterate
+    over quadratics of one curvature is Gaussian. The term of a short last batch is left out, which only lowers the sum.
     """
     smoothness = run.smoothness
-    if run.shrinks_unevenly:  # only the common slope, curvature 0, is the same for all
+    if run.shrinks_unevenly:  # all steps then contract alike only at curvature 0
         if run.strong_convexity > 0.0:
             return Profile(lambda epsilon: -math.inf)
         smoothness = 0.0
@@ -401,8 +402,8 @@ def shuffled_curved(run: CurvedShuffle) -> Profile:
     log_held, log_records = math.log(min(plan.size, run.records)), math.log(run.records)
 
     def mu(tail: int, curvature: float) -> float:
-        moved = Uses(run.sensitivity, plan.size, run.noise_std, run.period, tail, times=1)
-        return quadratic_mu(moved, run.step_size * curvature)
+        uses_of_record = Uses(run.sensitivity, plan.size, run.noise_std, run.period, tail, times=1)
+        return quadratic_mu(uses_of_record, run.step_size * curvature)
 
     def profile(epsilon: float) -> float:
         def at(curvature: float) -> float:
@@ -412,7 +413,7 @@ def shuffled_curved(run: CurvedShuffle) -> Profile:
                 run.period,
             )
 
-        worst = _worst(at, run.step_size, smoothness, run.strong_convexity, tries=8, rounds=6)
+        worst = _largest_over_curvatures(at, run.step_size, smoothness, run.strong_convexity, tries=8, rounds=6)
         return log_average(worst + log_held, log_records)
 
     return Profile(profile)

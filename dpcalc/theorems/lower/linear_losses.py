@@ -1,8 +1,8 @@
-"""What no guarantee can be below: the privacy that linear losses really have, for every algorithm.
+"""Lower bounds on every guarantee: the exact privacy of each algorithm over linear losses.
 
-A linear loss is convex, smooth for every smoothness, and Lipschitz for the norm of its gradient: it belongs to every
-class of losses here, unless strong convexity is promised. On the whole space the last iterate is then the sum of all
-gradients and all noise. Where chance decides how often a record counts: `random_linear_losses`.
+A linear loss is convex, smooth with every constant, and Lipschitz with the norm of its gradient. It belongs to every
+class of losses here, unless strong convexity is promised. On the whole space the last iterate is the sum of all
+gradients and all noise. `random_linear_losses` has the algorithms that use a record a random number of times.
 
 Notation: r = Delta/(b sigma), n records, l steps a pass, E passes. Every value rounds down.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING
 
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Gdp
@@ -20,9 +19,6 @@ from dpcalc.theorems.conditions import GAUSSIAN, INDEX_IN_RANGE, ONE_RELEASE, UN
 from dpcalc.theorems.lower.quadratic import NO_GUARANTEE
 from dpcalc.theorems.privacy.periodic_allocation import places
 from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, theorem
-
-if TYPE_CHECKING:
-    pass
 
 LINEAR = "a lower bound: linear losses on the whole space, of the given Lipschitz constant"
 
@@ -33,6 +29,7 @@ def _flat(run: Run) -> Obstacle | None:
     return Unmet(
         f"linear losses have no curvature, and strong convexity is {run.strong_convexity:g}",
         "leave out --strong-convexity",
+        ("strong_convexity",),
     )
 
 
@@ -76,7 +73,7 @@ class Pass(Position):
     """One pass in a fixed order.
 
     Attributes:
-        sensitivity: Delta >= 0, by which the gradients of two records differ.
+        sensitivity: Delta >= 0, how far the gradients of two records are apart at most.
         noise_std: sigma > 0.
     """
 
@@ -111,7 +108,7 @@ class Descent(Setting):
     noise_std: float
 
 
-# --- a sum of steps of known number -----------------------------------------------------------------------------------
+# --- a fixed number of steps ------------------------------------------------------------------------------------------
 
 
 @theorem(
@@ -130,7 +127,7 @@ class Descent(Setting):
 )
 def single_pass(run: Pass) -> Gdp:
     """With linear losses the last iterate is the sum of all steps: the record moves it by eta Delta/b, and the noise of
-    all l steps, before the record's own and after, has variance l eta^2 sigma^2.
+    all l steps, both before and after the record's own, has variance l eta^2 sigma^2.
 
     >>> round(single_pass(Pass(records=100, index=100, batch_size=1, sensitivity=2.0, noise_std=1.0)).mu, 12)
     0.2
@@ -153,8 +150,9 @@ def single_pass(run: Pass) -> Gdp:
     erratum=NO_GUARANTEE,
 )
 def passes(run: Passes) -> Gdp:
-    """With linear losses E passes move the last iterate by E eta Delta/b, and the noise of all E l steps hides it. What
-    is released between tells no more: the increments of the passes are independent and alike, their sum is sufficient.
+    """With linear losses E passes move the last iterate by E eta Delta/b, and the noise of all E l steps hides it.
+    Released iterates between the passes reveal nothing more: the increments of the passes are independent with the same
+    law, so their sum is sufficient.
 
     It is `multi_epoch.quadratic` at m = 0, for any smoothness.
 
@@ -181,8 +179,8 @@ def passes(run: Passes) -> Gdp:
     erratum=NO_GUARANTEE,
 )
 def descent(run: Descent) -> Gdp:
-    """With linear losses T steps move the last iterate by T eta Delta/n, and the noise of all of them hides it. It is
-    what composition says of any losses, so that the composition bound is exact.
+    """With linear losses T steps move the last iterate by T eta Delta/n, and the noise of all of them hides it. This
+    equals the composition bound, which is therefore exact.
 
     >>> round(descent(Descent(records=10, steps=100, sensitivity=1.0, noise_std=1.0)).mu, 12)
     1.0

@@ -1,8 +1,9 @@
-"""What quadratic losses really have, in passes of one order and in full-batch descent: nothing that is true of all
-losses can be below it.
+"""Lower bounds on every guarantee: the exact privacy over quadratic losses, of passes in one order and of full-batch
+descent.
 
-On the whole space the last iterate is Gaussian, of known mean and variance. Notation: r = Delta/(b sigma), x = eta m,
-q = 1 - x the factor by which a step shrinks, the rest as in `multi_epoch` and `noisy_gd`. Every value rounds down.
+On the whole space the last iterate is Gaussian with a known mean and variance. Notation: r = Delta/(b sigma),
+x = eta m, and q = 1 - x, by which a step contracts; the rest is as in `multi_epoch` and `noisy_gd`. Every value rounds
+down.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from dpcalc.theorems.privacy.periodic_allocation import Uses
 from dpcalc.theorems.record import theorem
 
 QUADRATIC = "a lower bound: quadratic losses of curvature m (linear for m = 0) whose gradients differ by Delta"
-NO_GUARANTEE = "No guarantee, but what certain losses really have: no guarantee for all of them can be below it."
+NO_GUARANTEE = "A lower bound: the exact privacy of certain losses. No guarantee for the class can be below it."
 
 
 @theorem(
@@ -48,7 +49,7 @@ NO_GUARANTEE = "No guarantee, but what certain losses really have: no guarantee 
     not_monotone_in=("strong_convexity",),
 )
 def passes(run: ContractingPasses) -> Gdp:
-    """With quadratic losses on the whole space the last iterate is Gaussian, and its mu is known: none can be smaller.
+    """With quadratic losses on the whole space the last iterate is Gaussian with this mu: no guarantee can be smaller.
 
     >>> run = ContractingPasses(records=100, index=100, batch_size=1, epochs=25, sensitivity=2.0, noise_std=1.0,
     ...                         step_size=0.5, smoothness=1.0, strong_convexity=0.0)
@@ -73,9 +74,9 @@ def passes(run: ContractingPasses) -> Gdp:
     erratum=NO_GUARANTEE,
 )
 def descent(run: ContractingDescent) -> Gdp:
-    """With quadratic losses on the whole space the last iterate is Gaussian, and its mu is known: none can be smaller.
+    """With quadratic losses on the whole space the last iterate is Gaussian with this mu: no guarantee can be smaller.
 
-    It is `noisy_gd.contraction` but for rounding.
+    Up to rounding it equals `noisy_gd.contraction`.
 
     >>> run = ContractingDescent(records=1, steps=100, sensitivity=0.1, noise_std=1.0, step_size=1.0, smoothness=0.01,
     ...                          strong_convexity=0.01)
@@ -116,16 +117,16 @@ def quadratic_mu(uses: Uses, shrunk: float) -> float:
     """Return the exact mu of quadratic losses, rounded down.
 
     Args:
-        uses: the record's.
-        shrunk: eta m, in [0, 1]: what a step takes away of the distance to the minimum.
+        uses: the steps that use the record.
+        shrunk: eta m, in [0, 1]: the share of the distance to the minimum that a step removes.
     """
     if uses.sensitivity == 0.0:
         return 0.0
-    # Two rates enclose -ln q. Each factor below is taken at the one where it is the smaller.
+    # Two rates enclose -ln q. Each factor below is evaluated at the rate that makes it smaller.
     slow = 0.0 if shrunk < 1e-290 else in_range(_log_inverse(down(shrunk, 4.0)))
     fast = 1e-200 if shrunk < 1e-290 else max(slow, up(_log_inverse(up(shrunk, 4.0)), 4.0))
     if fast <= 1e-200:
-        return _rounded_down(uses, math.sqrt(uses.times / uses.period), slack=16.0)
+        return _ratio_times(uses, math.sqrt(uses.times / uses.period), slack=16.0)
     if fast > 1e4:
         if uses.tail > 1:
             return 0.0
@@ -136,7 +137,7 @@ def quadratic_mu(uses: Uses, shrunk: float) -> float:
     whole = lost(fast, uses.period)
     share = math.sqrt(lost(2.0 * slow, 1) / whole * (rising / whole))
     fading, error = factors(fast, uses.tail - 1)
-    return _rounded_down(uses, share, *fading, slack=48.0 + error)
+    return _ratio_times(uses, share, *fading, slack=48.0 + error)
 
 
 def _log_inverse(shrunk: float) -> float:
@@ -144,6 +145,6 @@ def _log_inverse(shrunk: float) -> float:
     return -math.log1p(-shrunk) if shrunk < 1.0 else math.inf
 
 
-def _rounded_down(uses: Uses, *shares: float, slack: float) -> float:
+def _ratio_times(uses: Uses, *shares: float, slack: float) -> float:
     """Return r times the product of the shares, rounded down."""
     return quotient_down((uses.sensitivity, *shares), (uses.size, uses.noise_std), slack)

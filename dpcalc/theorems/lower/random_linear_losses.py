@@ -1,7 +1,7 @@
-"""What linear losses really have where chance decides how often a record counts.
+"""Lower bounds from linear losses, for algorithms that use a record a random number of times.
 
-delta is bounded below by that of one event, delta >= P(A) - e^eps Q(A), the best of those tried. Notation as in
-`linear_losses`. Every value rounds down.
+Any event A gives delta >= P(A) - e^eps Q(A), and the best event tried is used. Notation as in `linear_losses`. Every
+value rounds down.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 from dpcalc.theorems.lower.linear_losses import LINEAR, WHOLE_SPACE
 
-_LAST_OR_MORE = "the last iterate is released; more is seen where more is released"
-_EVENT = "the best event that was found, and blocks of many numbers as one: below by a few per cent at most"
+_LAST_OR_MORE = "the last iterate is released, and perhaps others, which reveal no less"
+_EVENT = "the best event tried, with blocks of many numbers as one: a few per cent too low at most"
 
 
 class RandomOrder(Setting):
@@ -53,7 +53,7 @@ class RandomOrder(Setting):
 
     @property
     def held(self) -> int:
-        """How many records the full batches hold together."""
+        """The number of records in all full batches together."""
         return self.plan.full * min(self.plan.size, self.records)
 
     @property
@@ -124,8 +124,8 @@ class SampledSteps(Setting):
     slow=True,
 )
 def shuffled(run: Shuffle) -> Profile:
-    """A sum does not depend on the order, but for what a short last batch is divided by: with its share of the records
-    the record counts more there, or not at all. Any event then gives a lower bound.
+    """The sum of the gradients does not depend on the order, except through a short last batch: there the record may
+    count more, or not at all, with the probability of falling there. Any event gives a lower bound.
 
     >>> run = Shuffle(records=100, batch_size=1, last_batch="own", sensitivity=2.0, noise_std=1.0,
     ...               adjacency="replace-one")
@@ -152,8 +152,8 @@ def shuffled(run: Shuffle) -> Profile:
     slow=True,
 )
 def once(run: ShuffledPasses) -> Profile:
-    """In one order for all E passes the record is in the short last batch always or never. The rest is as for one pass,
-    with E times the shift and the noise of E l steps.
+    """With one order for all E passes the record is in the short last batch always or never. All else is as for one
+    pass, with E times the shift and the noise of E l steps.
     """
     return _in_random_order(run, orders=1, passes_each=run.epochs)
 
@@ -176,8 +176,8 @@ def once(run: ShuffledPasses) -> Profile:
     slow=True,
 )
 def epochs(run: ShuffledPasses) -> Profile:
-    """In fresh orders the record is in the short last batch a binomial number of times. The rest is as for one pass,
-    with that many larger (or no) uses and the noise of E l steps.
+    """With fresh orders the record is in the short last batch a binomial number of times, and each of these uses is
+    larger, or missing. All else is as for one pass, with the noise of E l steps.
     """
     return _in_random_order(run, orders=run.epochs, passes_each=1)
 
@@ -200,10 +200,10 @@ def epochs(run: ShuffledPasses) -> Profile:
     not_monotone_in=("records", "batch_size", "steps", "epochs"),
 )
 def sampled(run: SampledSteps) -> Profile:
-    """The record is drawn Binomial(T, b/n) times and moves the sum as often, in the place of others that are all alike
-    and anywhere between. The likelihood ratio grows in one direction, so that one threshold is the best event.
+    """The record is drawn Binomial(T, b/n) times, and each time it takes the place of another record; all others have
+    the same gradient. The likelihood ratio is monotone, so the best event is all above one threshold.
 
-    For one step it is exact.
+    It is exact for one step.
 
     >>> run = SampledSteps(records=100, batch_size=10, steps=1, sensitivity=2.0, noise_std=0.2, adjacency="replace-one")
     >>> round(sampled(run).profile(1.0), 6)
@@ -213,11 +213,11 @@ def sampled(run: SampledSteps) -> Profile:
 
     ratio = quotient_down((run.sensitivity,), (run.batch_size, run.noise_std, math.sqrt(run.steps)), 8.0)
     draws = _Count(base=Fraction(0), step=Fraction(1), trials=run.steps, chance=Fraction(run.batch_size, run.records))
-    return Profile(_counted(draws, ratio, run.adjacency))
+    return Profile(_count_profile(draws, ratio, run.adjacency))
 
 
 def _in_random_order(run: Shuffle | ShuffledPasses, orders: int, passes_each: int) -> Profile:
-    """Return ln delta after so many random orders, each used for so many passes."""
+    """Return epsilon -> ln delta after ``orders`` random orders, each used for ``passes_each`` passes."""
     plan, moved = run.plan, math.sqrt(orders * passes_each)
     ratio = quotient_down((run.sensitivity, moved), (plan.size, run.noise_std, math.sqrt(run.period)), 12.0)
     if run.held == run.records:
@@ -229,11 +229,11 @@ def _in_random_order(run: Shuffle | ShuffledPasses, orders: int, passes_each: in
         base=Fraction(1), step=(in_short_batch - 1) / orders, trials=orders,
         chance=Fraction(run.records - run.held, run.records),
     )  # fmt: skip
-    return Profile(_counted(uses, ratio, run.adjacency))
+    return Profile(_count_profile(uses, ratio, run.adjacency))
 
 
 class _Count(NamedTuple):
-    """How often a record counts: base + step Binomial(trials, chance) times."""
+    """A record counts base + step Binomial(trials, chance) times."""
 
     base: Fraction
     step: Fraction
@@ -241,8 +241,8 @@ class _Count(NamedTuple):
     chance: Fraction
 
 
-def _counted(count: _Count, ratio: float, adjacency: Adjacency) -> Callable[[float], float]:
-    """Return epsilon -> ln delta of a record that moves the sum by ``ratio`` each time it counts."""
+def _count_profile(count: _Count, ratio: float, adjacency: Adjacency) -> Callable[[float], float]:
+    """Return epsilon -> ln delta, rounded down, of a record that moves the sum by ``ratio`` each time it counts."""
     if not ratio > SMALLEST:
         return lambda epsilon: -math.inf
     if count.step == 0 or count.chance in (0, 1):
@@ -252,7 +252,7 @@ def _counted(count: _Count, ratio: float, adjacency: Adjacency) -> Callable[[flo
 
     @functools.cache
     def pairs() -> list[tuple[Mixture, Mixture]]:
-        return _pairs(count, min(ratio, 1e6), adjacency)  # a smaller gradient is in the class as well
+        return _laws(count, min(ratio, 1e6), adjacency)  # a smaller gradient is in the class, too
 
     def profile(epsilon: float) -> float:
         from dpcalc.numerics.normal_mixtures import likelihood_ratio_threshold, log_advantage_down
@@ -263,10 +263,11 @@ def _counted(count: _Count, ratio: float, adjacency: Adjacency) -> Callable[[flo
     return profile
 
 
-def _pairs(count: _Count, ratio: float, adjacency: Adjacency) -> list[tuple[Mixture, Mixture]]:
-    """Return laws of the sum with the record and without it, P counted from below and Q from above.
+def _laws(count: _Count, ratio: float, adjacency: Adjacency) -> list[tuple[Mixture, Mixture]]:
+    """Return pairs (P, Q) of laws of the sum with one record and with the other, P from below and Q from above.
 
-    The other records, which count when it does not, are alike and as good as 0, its own gradient or its opposite.
+    The other records take the record's place when it does not count. All of them have the gradient 0, that of the
+    record, or its opposite.
     """
     import numpy as np
 
@@ -277,13 +278,13 @@ def _pairs(count: _Count, ratio: float, adjacency: Adjacency) -> list[tuple[Mixt
     ends = [float(count.base) + float(count.step) * times for times in (masses.low, masses.high)]
     least, most = np.maximum(0.0, np.minimum(*ends)), np.maximum(*ends)
     ones = np.ones(len(least))
-    still = Mixture(np.zeros(1), np.zeros(1), np.ones(1))
+    unmoved = Mixture(np.zeros(1), np.zeros(1), np.ones(1))
 
     def moved_down(by: float) -> Mixture:
-        return Mixture(masses.log_below, ratio * by * (least if by > 0.0 else most), ones) if by else still
+        return Mixture(masses.log_below, ratio * by * (least if by > 0.0 else most), ones) if by else unmoved
 
     def moved_up(by: float) -> Mixture:
-        return Mixture(masses.log_above, ratio * by * (least if by < 0.0 else most), ones) if by else still
+        return Mixture(masses.log_above, ratio * by * (least if by < 0.0 else most), ones) if by else unmoved
 
     gradients = [(0.5, -0.5), (1.0, 0.0), (0.0, -1.0)]
     if adjacency == Adjacency.NULL_RECORD:

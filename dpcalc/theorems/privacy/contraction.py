@@ -339,8 +339,13 @@ def nonlinear(run: BoundedPass) -> Profile:
     assumes=(FIXED_ORDER, LIPSCHITZ_STEPS, "fresh Gaussian noise in every step", ONE_RELEASE),
 )
 def shift(run: ShiftedPass) -> Gdp:
-    """Lipschitz steps let the noise of all later steps hide the record's shift together; no bounded domain is
-    needed.
+    """The noise of the record's own step and of all later ones hides its shift together, since every step is a
+    Lipschitz map; no bounded domain is needed.
+
+    >>> run = ShiftedPass(records=4, index=1, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN, scale=1.0,
+    ...                   step_size=1.0, loss_class=LossClass.CONVEX_SMOOTH, smoothness=1.0, strong_convexity=0.0)
+    >>> round(shift(run).mu, 12)  # 1/sqrt(4)
+    0.5
     """
     rate = _rate(run)
     assert rate is not None  # the condition LIPSCHITZ says so

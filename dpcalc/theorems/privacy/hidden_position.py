@@ -135,6 +135,12 @@ def one_pass(steps: int, after: int, ratio: float, swap: float, epsilon: float) 
 def shuffled(run: SecretPass) -> Profile:
     """Nobody who sees the last iterate knows where in the secret order the record fell, and a late position may use
     the likelihood budget of all early ones.
+
+    >>> from dpcalc.model.choices import LastBatch, Noise
+    >>> run = SecretPass(records=2, batch_size=1, last_batch=LastBatch.OWN, sensitivity=1.0, noise=Noise.GAUSSIAN,
+    ...                  scale=1.0, step_size=1.0, smoothness=1.0, adjacency=Adjacency.REPLACE_ONE)
+    >>> round(math.exp(shuffled(run).profile(0.0)), 6)  # at epsilon 0 the mean of 2 Phi(1/2) - 1 and 2 Phi(1/8^0.5) - 1
+    0.329626
     """
     return Profile(lambda epsilon: hidden_pass(run.layout, run.sensitivity, run.scale, run.swap, epsilon))
 

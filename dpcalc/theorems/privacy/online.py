@@ -143,7 +143,13 @@ class EndlessStream(OnStream):
     slow=True,
 )
 def product(run: BoundedStream) -> Profile:
-    """Every record that arrives later shrinks what an earlier one left, by less and less as the noise decays."""
+    """Every record that arrives later shrinks what an earlier one left, by less and less as the noise decays.
+
+    >>> run = BoundedStream(records=100, index=2, sensitivity=1.0, noise=Noise.LAPLACE, c1=1.0, c2=0.0,
+    ...                     decay_exponent=1.0, noise_multiplier=1.0, step_size=1.0, displacement=1.0, diameter=1.0)
+    >>> round(math.exp(product(run).profile(0.0)), 9)  # 1/2 2/3 ... 99/100
+    0.01
+    """
     return Profile(lambda epsilon: run.stream.log_product(epsilon, run.sensitivity, run.index, run.records))
 
 

@@ -11,7 +11,7 @@ import math
 
 from dpcalc.errors import NotApplicable
 from dpcalc.model.frozen import Frozen
-from dpcalc.model.numbers import told_apart
+from dpcalc.model.numbers import shown_apart
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.roots import greatest, least
 from dpcalc.theorems.privacy.sampled_renyi import LEAST_SQUARE, slack
@@ -77,7 +77,7 @@ class Theorem11(Frozen):
         square, margin = self.square(share), self.slack(share)
         if square < LEAST_SQUARE:
             raise NotApplicable(
-                f"condition (32) of Theorem 11 fails: sigma^2/(4 G^2) = {told_apart(square, 0.67)[0]} is below 0.67",
+                f"condition (32) of Theorem 11 fails: sigma^2/(4 G^2) = {shown_apart(square, 0.67)[0]} is below 0.67",
                 "take a smaller share beta, or the composed bound",
             )
         if margin < 0.0:

@@ -128,7 +128,14 @@ def _pair(run: FreshOrders) -> Pair:
     uncertified="composed by the law of the privacy loss on a lattice",
 )
 def shuffled_epochs(run: FreshOrders) -> Composition:
-    """A fresh order for every pass makes the passes independent: the whole curve of one is composed."""
+    """A fresh order for every pass makes the passes independent: the whole curve of one is composed.
+
+    >>> from dpcalc.model.choices import LastBatch
+    >>> run = FreshOrders(records=1, batch_size=1, last_batch=LastBatch.OWN, epochs=4, sensitivity=1.0, scale=1.0,
+    ...                   noise=Noise.GAUSSIAN, step_size=1.0, loss_class=LossClass.CONVEX_SMOOTH, smoothness=1.0)
+    >>> round(math.exp(shuffled_epochs(run).log_delta(0.0).value), 2)  # four Gaussians: 2 Phi(1) - 1
+    0.68
+    """
     return Composition([(_pair(run.one_pass), run.epochs)])
 
 

@@ -149,10 +149,16 @@ class BoundedLaplaceChain(LaplaceChain):
     erratum=_ERRATUM,
 )
 def gaussian(run: GaussianChain) -> Gdp:
-    """The last state of a noisy chain is mu-GDP when what the maps shift apart is spent, as late as is cheapest,
-    against the noise of the steps.
+    """The last state of a noisy chain is mu-GDP: the noise of the steps hides by how much the two chains' maps differ,
+    each shift as late as is cheapest.
 
     mu is infinite if a shift can only be spent where there is no noise.
+
+    >>> import numpy as np
+    >>> ones = np.ones(4)
+    >>> steps = Chain(step_size=ones, noise=ones, contraction=ones, shift=0.0 * ones, spend=None, path="")
+    >>> round(gaussian(GaussianChain(schedule=steps, start_distance=1.0, noise_std=1.0)).mu, 12)  # 1/sqrt(4)
+    0.5
     """
     return _spent(run.allocation.cost, run.noise_std)
 
@@ -170,7 +176,15 @@ def gaussian(run: GaussianChain) -> Gdp:
     assumes=(*_STEPS, DOMAIN),
 )
 def gaussian_domain(run: BoundedGaussianChain) -> Gdp:
-    """On a bounded domain everything up to some step may be forgotten: the runs are then at most a diameter apart."""
+    """On a bounded domain everything up to some step may be forgotten: the runs are then at most a diameter apart.
+
+    >>> import numpy as np
+    >>> ones = np.ones(4)
+    >>> steps = Chain(step_size=ones, noise=ones, contraction=ones, shift=0.0 * ones, spend=None, path="")
+    >>> run = BoundedGaussianChain(schedule=steps, start_distance=9.0, noise_std=1.0, diameter=3.0)
+    >>> round(gaussian_domain(run).mu ** 2, 12)  # after the first step: three steps for 3
+    3.0
+    """
     return _spent(run.allocation.cost, run.noise_std)
 
 
@@ -192,6 +206,12 @@ def given_spend(run: GaussianChain) -> Gdp:
 
     Raises:
         SpecError: the allocation spends more than there is at some step, or leaves something at the end.
+
+    >>> import numpy as np
+    >>> ones, spend = np.ones(4), np.array([0.0, 0.0, 0.0, 1.0])
+    >>> steps = Chain(step_size=ones, noise=ones, contraction=ones, shift=0.0 * ones, spend=spend, path="")
+    >>> round(given_spend(GaussianChain(schedule=steps, start_distance=1.0, noise_std=1.0)).mu, 12)  # all at the end
+    1.0
     """
     from dpcalc.numerics.isotonic import cost_of
 
@@ -224,6 +244,13 @@ def laplace(run: LaplaceChain) -> Rdp:
     An infinite order gives pure differential privacy. The allocation is optimal for equal steps and c = 1, and within
     1e-4 of optimal up to 200 steps (majorise-minimise on the Gaussian problem); up to 1e5 it is refined for a few
     orders, and beyond the Gaussian one is used: all are valid.
+
+    >>> import numpy as np
+    >>> ones = np.ones(4)
+    >>> steps = Chain(step_size=ones, noise=ones, contraction=ones, shift=0.0 * ones, spend=None, path="")
+    >>> run = LaplaceChain(schedule=steps, start_distance=1.0, laplace_scale=1.0)
+    >>> round(laplace(run).curve(math.inf), 12)  # four steps of pure privacy 1/4
+    1.0
     """
     return Rdp(run.spending.divergence)
 
@@ -242,5 +269,13 @@ def laplace(run: LaplaceChain) -> Rdp:
     uncertified="an optimum found by iteration, whose allocation is not recorded",
 )
 def laplace_domain(run: BoundedLaplaceChain) -> Rdp:
-    """As with Laplace noise, after forgetting everything up to the step where that is cheapest."""
+    """As `laplace`, but everything up to some step is forgotten: the runs are then at most a diameter apart.
+
+    >>> import numpy as np
+    >>> ones = np.ones(4)
+    >>> steps = Chain(step_size=ones, noise=ones, contraction=ones, shift=0.0 * ones, spend=None, path="")
+    >>> run = BoundedLaplaceChain(schedule=steps, start_distance=1.0, laplace_scale=1.0, diameter=0.5)
+    >>> round(laplace_domain(run).curve(math.inf), 12)
+    0.5
+    """
     return Rdp(run.spending.divergence)

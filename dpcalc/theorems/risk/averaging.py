@@ -1,13 +1,13 @@
-"""One noisy pass over a ball: what any iterates in a row exceed the least risk by, on average.
+"""One noisy pass over a ball: the average excess risk of consecutive iterates.
 
 Losses are convex and L-Lipschitz on a domain inside a ball of radius R. A step of w - eta (gradient + N(0, sigma^2 I))
 uses a stochastic gradient of the risk F with mean square at most G^2 = L^2 + d sigma^2. Expanding |w_(t+1) - w*|^2 and
-summing over any c iterates in a row,
+summing over any c consecutive iterates,
 
     average of E F(w_t) - F* <= |w_first - w*|^2/(2 eta c) + eta G^2/2,
 
-and two points of the domain are at most 2R apart. The step size eta = k R/(G sqrt(c)) makes it a multiple of
-R G/sqrt(c).
+and two points of the domain are at most 2R apart. The step size eta = k R/(G sqrt(c)) makes the right-hand side a
+multiple of R G/sqrt(c).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from dpcalc.model.loss_class import exceeds_two, two_over
-from dpcalc.model.numbers import plain, shown_below, told_apart
+from dpcalc.model.numbers import plain, shown_apart, shown_below
 from dpcalc.model.run import Run
 from dpcalc.notions import classic, gaussian
 from dpcalc.notions.risk import NO_BOUND, Risk
@@ -62,9 +62,9 @@ class OnBall(Setting):
 
 
 class Budget(OnBall):
-    """One pass whose messages, one noisy gradient of every record, each have a budget (epsilon, delta).
+    """One pass in which every message, the noisy gradient of one record, has the budget (epsilon, delta).
 
-    A replaced record moves its gradient by 2L at most.
+    Replacing a record moves its gradient by at most 2L.
 
     Attributes:
         records: n >= 1.
@@ -80,7 +80,7 @@ class Budget(OnBall):
 
     @property
     def exact_noise(self) -> float:
-        """sigma = 2L/mu(eps, delta), the least with which a message keeps the budget, rounded up."""
+        """sigma = 2L/mu(eps, delta), the least noise at which a message keeps the budget, rounded up."""
         return gaussian.noise_std(
             sensitivity=2.0 * self.lipschitz, epsilon=self.epsilon, log_delta_target=self.log_delta
         )
@@ -122,10 +122,10 @@ CLASSIC_RANGE = Condition("0 < epsilon <= epsilon_max(delta), the range of the c
 S = TypeVar("S", bound=Setting)
 
 
-def short_step(setting: type[S], risk_of: Callable[[S], Risk]) -> Condition:
+def short_step_condition(setting: type[S], risk_of: Callable[[S], Risk]) -> Condition:
     """Return the condition that the step size of a risk is at most 2/smoothness.
 
-    The hint names a number of records, three digits of it rounded upwards, from which it is.
+    The hint names a number of records at which this holds, rounded up to about three digits.
     """
 
     def step_at(described: S) -> float:
@@ -137,9 +137,9 @@ def short_step(setting: type[S], risk_of: Callable[[S], Risk]) -> Condition:
             return None
         described: S = setting.of(run)
         step = step_at(described)
-        if fits(step, beta):
+        if is_short_step(step, beta):
             return None
-        long, most = told_apart(step, two_over(beta), 4)
+        long, most = shown_apart(step, two_over(beta), 4)
         return Unmet(
             f"its step size {long} exceeds 2/smoothness = {most}, which its privacy needs",
             f"{_enough_records(lambda n: step_at(described.changed(records=n)), records, beta)}, "
@@ -150,11 +150,11 @@ def short_step(setting: type[S], risk_of: Callable[[S], Risk]) -> Condition:
 
 
 def _enough_records(step_at: Callable[[int], float], records: int, smoothness: float) -> str:
-    """Return advice on how many records make the step short enough: it falls like 1/sqrt(n) or a little slower."""
+    """Return advice on how many records make the step short enough: it falls about like 1/sqrt(n)."""
     n = records
     for _ in range(40):
         step = step_at(n)
-        if fits(step, smoothness):
+        if is_short_step(step, smoothness):
             return f"use --records from {n}"
         least = max(1.0001, 0.5 * step * smoothness) ** 2 * n
         if least > 1e15:
@@ -164,11 +164,11 @@ def _enough_records(step_at: Callable[[int], float], records: int, smoothness: f
     return "use a smaller --radius"
 
 
-def fits(step_size: float, smoothness: float) -> bool:
-    """Return whether a step does not move points apart: eta <= 2/beta."""
+def is_short_step(step_size: float, smoothness: float) -> bool:
+    """Return whether eta <= 2/beta, so that a step moves no two points apart."""
     return smoothness == 0.0 or not exceeds_two(step_size, smoothness)
 
 
-def if_short(risk: Risk, smoothness: float) -> Risk:
-    """Return the risk; no bound where its step size exceeds 2/smoothness."""
-    return risk if risk.step_size is not None and fits(risk.step_size, smoothness) else NO_BOUND
+def require_short_step(risk: Risk, smoothness: float) -> Risk:
+    """Return the risk, or no bound where its step size exceeds 2/smoothness."""
+    return risk if risk.step_size is not None and is_short_step(risk.step_size, smoothness) else NO_BOUND

@@ -1,13 +1,13 @@
-"""What privacy costs a convex loss: empirical excess risk of noisy gradient descent, of its last iterate.
+"""The cost of privacy for a convex loss: the empirical excess risk of the last iterate of noisy gradient descent.
 
-Every step uses the mean gradient of n records, whose losses are convex and beta-smooth on a closed convex domain inside
-the ball of radius R about 0, and starts at 0; the risk is that mean, F. For eta <= 1/beta, any u that is known before a
-step from w to w+ = Pi(w - eta (grad F(w) + Z)) has
+The run starts at 0, and every step uses the mean gradient of n records. Their losses are convex and beta-smooth on a
+closed convex domain inside the ball of radius R about 0, and the risk F is their mean. For eta <= 1/beta, let a step go
+from w to w+ = Pi(w - eta (grad F(w) + Z)). Any u of the domain that is known before Z is drawn has
 
     E F(w+) - F(u) <= (|w - u|^2 - E |w+ - u|^2)/(2 eta) + eta d sigma^2,
 
-for convexity at u and smoothness at w leave -E <Z, w+>, and the step without its noise ends within eta |Z| of w+. With
-u = w* and the iterates before the last as u in turn (Shamir and Zhang 2013), the last iterate has
+since convexity at u and smoothness at w leave -E <Z, w+>, and the step without its noise ends within eta |Z| of w+.
+Taking w* and then each earlier iterate as u (Shamir and Zhang 2013), the last iterate has
 
     E F(w_T) - F(w*) <= R^2/(2 eta T) + eta d sigma^2 (1 + 1/2 + ... + 1/T).
 """
@@ -26,7 +26,7 @@ from dpcalc.numerics.sums import harmonic_up
 from dpcalc.theorems.conditions import GAUSSIAN, NO_CLIPPING, ONE_RELEASE
 from dpcalc.theorems.privacy import noisy_gd
 from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, theorem
-from dpcalc.theorems.risk.averaging import fits
+from dpcalc.theorems.risk.averaging import is_short_step
 
 _LOCATOR = "descent lemma with noise, and the last iterate of Shamir and Zhang 2013"
 _ASSUMED = (
@@ -42,7 +42,7 @@ _MOST_STEPS = 10**15
 
 def _short_step(run: Run) -> Obstacle | None:
     eta, beta = run.step_size, run.smoothness
-    if eta is None or beta is None or fits(2.0 * eta, beta):
+    if eta is None or beta is None or is_short_step(2.0 * eta, beta):
         return None
     most = shown_below(0.5 * two_over(beta))
     return Unmet(f"step size {plain(eta)} exceeds 1/smoothness = {most}", f"use --step-size <= {most}")
@@ -51,11 +51,11 @@ def _short_step(run: Run) -> Obstacle | None:
 def _smooth(run: Run) -> Obstacle | None:
     if run.smoothness:
         return None
-    return Unmet("smoothness is 0: the loss is linear", "give a small positive --smoothness")
+    return Unmet("smoothness is 0: the loss is linear", "give a small positive --smoothness", ("smoothness",))
 
 
 class NoisyDescent(Setting):
-    """Noisy gradient descent from 0, with any noise and a step size that is short enough.
+    """Noisy gradient descent from 0, with any noise and a step size of at most 1/beta.
 
     Attributes:
         radius: R > 0 of a ball about 0 that holds the domain.
@@ -98,14 +98,14 @@ class Budget(Setting):
         return down(1.0 / self.smoothness, 4.0)
 
     def noise(self, steps: int) -> float:
-        """Return the least sigma with which so many steps keep the budget, rounded up."""
+        """Return the least sigma at which this number of steps keeps the budget, rounded up."""
         return noisy_gd.contraction_noise_std(
             records=self.records, steps=steps, sensitivity=2.0 * self.lipschitz, step_size=self.longest_step,
             smoothness=self.smoothness, strong_convexity=0.0, epsilon=self.epsilon, log_delta=self.log_delta,
         )  # fmt: skip
 
     def after(self, steps: int) -> Risk:
-        """Return the risk after so many steps, at the least noise and the best step size for it."""
+        """Return the risk after this number of steps, at the least noise and the best step size for that noise."""
         sigma, best = self.noise(steps), math.inf
         if sigma > 0.0:
             best = self.radius / math.sqrt(2.0 * steps * self.dimension * harmonic_up(steps)) / sigma
@@ -128,7 +128,8 @@ class Budget(Setting):
     assumes=_ASSUMED,
 )
 def last(run: NoisyDescent) -> Risk:
-    """The last iterate's risk exceeds the least by the start's distance over the time plus the noise, times ln T.
+    """The excess risk of the last iterate has two parts: the distance of the start over the time, and the noise, which
+    counts about ln T times.
 
     >>> run = NoisyDescent(radius=1.0, smoothness=1.0, dimension=10, noise_std=0.01, step_size=1.0, steps=100)
     >>> round(last(run).excess_risk, 12)
@@ -153,8 +154,8 @@ def last(run: NoisyDescent) -> Risk:
     assumes=(*_ASSUMED, ONE_RELEASE),
 )
 def least_noise(run: Budget) -> Risk:
-    """With the exact noise of T steps the risk falls with T while steps are as long as they may be, and rises like
-    sqrt(ln T) once they are shorter: T is where it is least.
+    """With the exact noise of T steps the risk falls with T while the step size is 1/beta. It rises like sqrt(ln T)
+    where the best step size is smaller. T is where the risk is least.
 
     >>> run = Budget(records=10000, dimension=10, radius=1.0, lipschitz=1.0, smoothness=0.25, epsilon=1.0,
     ...              log_delta=math.log(1e-6))
@@ -172,7 +173,7 @@ def least_noise(run: Budget) -> Risk:
     high = 1
     while high < _MOST_STEPS and falls(high, 2 * high):
         high *= 2
-    low, high = high // 2, min(_MOST_STEPS, 2 * high)  # more than low is better than low
+    low, high = high // 2, min(_MOST_STEPS, 2 * high)  # the risk still falls at low
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if falls(middle, middle + 1) else (low, middle)

@@ -1,6 +1,6 @@
-"""From the risk on the data to the risk in the population: uniform stability with high probability, with constants.
+"""The gap between the risk in the population and that on the data: high-probability bounds by uniform stability.
 
-Losses lie in [0, B]. gamma_s bounds how much the loss at the output moves when a record is replaced. Everything is
+Losses lie in [0, B]. gamma_s bounds how much the loss at the output changes when a record is replaced. Every value is
 rounded up. Proofs are in docs/method.md.
 """
 
@@ -14,7 +14,7 @@ from dpcalc.numerics.floats import up
 def chaining(log_chance: float) -> float:
     """Return the least over p >= 2 of gamma^(-1/p) Q_p, Q_p = sqrt((p - 1)/2) (2 Gamma(p/2 + 1))^(1/p), rounded up.
 
-    Every p is valid, so that how well the least is found is only tightness.
+    Every p gives a bound, so an inexact minimum is only a little looser.
 
     >>> round(chaining(math.log(0.05)), 12)
     3.660459459916
@@ -47,7 +47,7 @@ def gap_published(*, stability: float, loss_range: float, records: int, log_chan
         stability: gamma_s.
         loss_range: B.
         records: n.
-        log_chance: ln of the chance that it fails.
+        log_chance: ln of the probability that the bound fails.
 
     >>> round(gap_published(stability=1e-4, loss_range=2.0, records=10000, log_chance=math.log(0.05)), 12)
     0.763535414414
@@ -64,7 +64,7 @@ def gap_uniform(*, stability: float, loss_range: float, records: int, log_share:
         stability: gamma_s.
         loss_range: B.
         records: n.
-        log_share: ln gamma; it fails with the chance 2 gamma.
+        log_share: ln gamma; the bound fails with probability at most 2 gamma.
 
     >>> round(gap_uniform(stability=1e-4, loss_range=2.0, records=10000, log_share=math.log(0.025)), 12)
     0.039431101163
@@ -78,15 +78,16 @@ def gap_by_index(
 ) -> float:
     """Return 2 G_1 + B sqrt(ln(1/gamma)/(2n)) + ceil(log2 n) min_p gamma^(-1/p) Q_p G_2, rounded up.
 
-    Each record has the stability G Delta*(K_j) of how often it was drawn: G_1 = G (b T/n + a sqrt(T) min(1, T/n)) and
-    G_2 = (2 G/sqrt(n)) (b sqrt(S) + a sqrt(T min(n, T))), S = T + 2 C, C = v + sqrt(v (1 - 1/n) (1/gamma - 1)),
-    v = T (T - 1)/(2 n): pairs of steps that drew the same record, by Cantelli.
+    The stability of record j is G Delta*(K_j), K_j the number of times that it was drawn:
+    G_1 = G (b T/n + a sqrt(T) min(1, T/n)) and G_2 = (2 G/sqrt(n)) (b sqrt(S) + a sqrt(T min(n, T))), S = T + 2 C,
+    C = v + sqrt(v (1 - 1/n) (1/gamma - 1)), v = T (T - 1)/(2 n). C bounds the number of pairs of steps that drew the
+    same record, by Cantelli's inequality.
 
     Args:
         gradient, use, drift: G, b = 2 eta G and a.
         loss_range: B.
         records, steps: n and T.
-        log_share: ln gamma; it fails with the chance 3 gamma.
+        log_share: ln gamma; the bound fails with probability at most 3 gamma.
 
     >>> round(gap_by_index(gradient=2.0, use=0.004, drift=0.0, loss_range=4.0, records=10000, steps=10000,
     ...                    log_share=math.log(0.01)), 6)

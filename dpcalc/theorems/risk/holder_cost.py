@@ -1,8 +1,9 @@
-"""What privacy costs with Hölder losses: excess population risk of DP-SGD with noise on the output or the gradients.
+"""The cost of privacy for Hölder losses: excess population risk of DP-SGD with noise on the output or the gradients.
 
-Records are independent draws from one law, the domain lies in a ball of radius R around 0 that holds a minimiser of the
-risk R(w) = E l(w; z), losses are >= 0, and the average of the iterates is what is used. The excess is of the average's
-risk over that minimiser's. The noise is the least that keeps the budget; the step size the best where none is given.
+Records are independent draws from one law, losses are >= 0, and the domain lies in a ball of radius R around 0 that
+holds a minimiser of the risk R(w) = E l(w; z). The run starts at w_1 = 0, and the model is the average of the iterates
+before each step, (w_1 + ... + w_T)/T. Its excess risk is over the risk of that minimiser. The noise is the least that
+keeps the budget, and the step size the best one where none is given.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def _within_ball(run: Run) -> Obstacle | None:
 
 def _no_l2(run: Run) -> Obstacle | None:
     if run.strong_convexity:
-        return Unmet("is for losses without an l2 term", "leave out --strong-convexity")
+        return Unmet("is for losses without an l2 term", "leave out --strong-convexity", ("strong_convexity",))
     return None
 
 
@@ -45,7 +46,7 @@ _ASSUMES = (
     "records are independent draws from one law",
     "every loss is >= 0 on the domain, convex, and its gradient Hölder continuous on all of R^d",
     "the domain is convex, holds 0 and the minimiser compared with, and lies in the ball of the radius given",
-    "steps from 0 with one step size; the average of the iterates is used",
+    "steps from w_1 = 0 with one step size; the average (w_1 + ... + w_T)/T of the iterates before each step is used",
 )
 _ONE = "every step draws one record, uniformly and with replacement"
 _ON_OUTPUT = (*_ASSUMES, _ONE, "noise on the average, which is not projected")
@@ -73,7 +74,7 @@ _SAMPLING = "min(2B, 4GR) sqrt(l/(2T)) + B sqrt(l/(2n)), l = ln({}/gamma)"
     uncertified="the noise that keeps the budget is not certified",
 )
 def gradient_expected(run: PrivateSgd) -> Risk:
-    """What is expected of SGD with as much noise in every step as the budget asks for.
+    """The expected excess risk of SGD with the least noise in every step that keeps the budget.
 
     >>> run = PrivateSgd(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0,
     ...                  holder_constant=0.25, gradient_at_zero=0.5, epsilon=2.0, log_delta=-9.210340371976182)
@@ -98,7 +99,7 @@ def gradient_expected(run: PrivateSgd) -> Risk:
     uncertified="the noise that keeps the budget is not certified",
 )
 def output_expected(run: PrivateSgd) -> Risk:
-    """What is expected of the average of SGD with as much noise on it as the budget asks for.
+    """The expected excess risk of the average iterate of SGD with the least noise on it that keeps the budget.
 
     >>> run = PrivateSgd(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0,
     ...                  holder_constant=0.25, gradient_at_zero=0.5, epsilon=2.0, log_delta=-9.210340371976182)
@@ -128,7 +129,7 @@ def output_expected(run: PrivateSgd) -> Risk:
     uncertified="no definition of it has been written",
 )
 def gradient_published(run: LikelyRisk) -> Risk:
-    """The gap with the constants that are published: more than the range of the losses but for very many records.
+    """The gap with the published constants: above the range of the losses unless there are very many records.
 
     >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0,
     ...                  holder_constant=0.25, gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1,
@@ -154,8 +155,8 @@ def gradient_published(run: LikelyRisk) -> Risk:
     uncertified="no definition of it has been written",
 )
 def gradient_uniform(run: LikelyRisk) -> Risk:
-    """The gap with the constants that the proof allows, and as many hits as no record exceeds but with a small
-    chance.
+    """The gap with the constants that the proof allows, and a number of hits that all records stay below with high
+    probability.
 
     >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0,
     ...                  holder_constant=0.25, gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1,
@@ -181,7 +182,7 @@ def gradient_uniform(run: LikelyRisk) -> Risk:
     uncertified="no definition of it has been written",
 )
 def gradient_likely(run: LikelyRisk) -> Risk:
-    """The gap where each record counts with its own number of hits, or that of `output_uniform` where it is less.
+    """The gap where each record counts with its own number of hits, or the uniform gap where that is less.
 
     >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0,
     ...                  holder_constant=0.25, gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1,
@@ -209,7 +210,7 @@ def gradient_likely(run: LikelyRisk) -> Risk:
     uncertified="no definition of it has been written",
 )
 def output_published(run: LikelyRisk) -> Risk:
-    """The gap with the constants that are published: more than the range of the losses but for very many records.
+    """The gap with the published constants: above the range of the losses unless there are very many records.
 
     >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0,
     ...                  holder_constant=0.25, gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1,
@@ -235,8 +236,8 @@ def output_published(run: LikelyRisk) -> Risk:
     uncertified="no definition of it has been written",
 )
 def output_uniform(run: LikelyRisk) -> Risk:
-    """The gap with the constants that the proof allows, and as many hits as no record exceeds but with a small
-    chance.
+    """The gap with the constants that the proof allows, and a number of hits that all records stay below with high
+    probability.
 
     >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0,
     ...                  holder_constant=0.25, gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1,
@@ -262,7 +263,7 @@ def output_uniform(run: LikelyRisk) -> Risk:
     uncertified="no definition of it has been written",
 )
 def output_likely(run: LikelyRisk) -> Risk:
-    """The gap where each record counts with its own number of hits, or that of `output_uniform` where it is less.
+    """The gap where each record counts with its own number of hits, or the uniform gap where that is less.
 
     >>> run = LikelyRisk(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0,
     ...                  holder_constant=0.25, gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1,

@@ -1,6 +1,6 @@
-"""How many steps and which step size Wang, Lei, Ying and Zhang (2022) take, up to constants: no bounds.
+"""The numbers of steps and the step sizes of Wang, Lei, Ying and Zhang (2022), up to constants: these are no bounds.
 
-Their rates are stated with unspecified constants. The excess risk that `holder_cost` computes has its own step size.
+Their constants are not specified. `holder_cost` chooses its own step size.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def steps_exponent(*, holder_exponent: float) -> float:
 
 
 def gradient_complexity(*, records: int, holder_exponent: float, bounded: bool = True) -> int:
-    """Return T = ceil(n^x), the steps taken and gradients evaluated, x as in the two rules above.
+    """Return T = ceil(n^x), the number of steps and of gradients evaluated, with x of the two functions above.
 
     >>> gradient_complexity(records=1000, holder_exponent=0.5)
     1000

@@ -1,6 +1,6 @@
 """SGD on Hölder losses with a budget: the least noise that keeps it, the best step size, and the risk at both.
 
-The terms of the risk are those of `sgd`. Everything is rounded up.
+The terms of the risk are those of `sgd`. Every value is rounded up.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class PrivateSgd(Setting):
         radius: R of a ball around 0 that holds the domain.
         holder_exponent, holder_constant: alpha and L.
         epsilon, log_delta: the budget.
-        lipschitz: bound on the gradient on the domain; the least of it and M + L R^alpha counts.
+        lipschitz: bound on the gradient on the domain; the lesser of it and M + L R^alpha is used.
         gradient_at_zero: M.
-        step_size: eta; the best where it is left out.
+        step_size: eta; None for the best one.
     """
 
     records: int
@@ -47,7 +47,7 @@ class PrivateSgd(Setting):
 
     @functools.cached_property
     def gradient(self) -> float:
-        """G, the least bound on the gradient that follows."""
+        """G, the least bound on the gradient that the other fields imply."""
         return holder.gradient_bound(
             lipschitz=self.lipschitz, radius=self.radius, holder_exponent=self.holder_exponent,
             holder_constant=self.holder_constant, gradient_at_zero=self.gradient_at_zero,
@@ -73,17 +73,17 @@ class PrivateSgd(Setting):
 
     @functools.cached_property
     def output_noise_per_step(self) -> float | None:
-        """sigma/eta for noise on the output where, as a and b, it is in proportion to the step size; else None."""
+        """sigma/eta for noise on the output where sigma is proportional to the step size, as a and b are; else None."""
         if self.holder_exponent not in (0.0, 1.0):
             return None
         step_size = min(1.0, self.sgd.largest_step)
         return self.solved_output_noise(step_size, 1 << 24) / step_size
 
     def solved_output_noise(self, step_size: float, ulps: int) -> float:
-        """Return a sigma that keeps the budget, at most so many units of roundoff above the least (`dp_sgd.output`).
+        """Return a sigma that keeps the budget by `dp_sgd.output`, within this many units of roundoff of the least.
 
         Raises:
-            NotApplicable: none below 1e150 does.
+            NotApplicable: no sigma below 1e150 keeps it.
         """
 
         def excess(sigma: float) -> float:
@@ -94,16 +94,16 @@ class PrivateSgd(Setting):
             )  # fmt: skip
             return min(100.0, max(-100.0, dp_sgd.output(run).profile(self.epsilon) - self.log_delta))
 
-        whole = gaussian.largest_mu(epsilon=self.epsilon, log_delta_target=self.log_delta)
-        good = max(2.0 * step_size * self.gradient, 1e-150) / whole
-        while excess(good) > 0.0:
-            good *= 2.0
-            if good > 1e150:
+        mu = gaussian.largest_mu(epsilon=self.epsilon, log_delta_target=self.log_delta)
+        sufficient = max(2.0 * step_size * self.gradient, 1e-150) / mu
+        while excess(sufficient) > 0.0:
+            sufficient *= 2.0
+            if sufficient > 1e150:
                 raise NotApplicable("no noise on the output keeps this budget", "allow a larger epsilon or delta")
-        bad = 0.5 * good
-        while bad > 1e-150 and excess(bad) <= 0.0:
-            good, bad = bad, 0.5 * bad
-        return least(excess, bad, good, ulps=ulps)
+        insufficient = 0.5 * sufficient
+        while insufficient > 1e-150 and excess(insufficient) <= 0.0:
+            sufficient, insufficient = insufficient, 0.5 * insufficient
+        return least(excess, insufficient, sufficient, ulps=ulps)
 
     def with_step_noise(self, risk: Callable[[float, float], float], failure: float | None = None) -> Risk:
         """Return the risk with noise in every step, for risk(step size, sigma)."""
@@ -113,13 +113,13 @@ class PrivateSgd(Setting):
 
     def with_output_noise(self, risk: Callable[[float, float], float], failure: float | None = None) -> Risk:
         """Return the risk with noise on the output, for risk(step size, sigma)."""
-        rough = 1 << 44
-        step_size = self.step_size or self.best_step(lambda eta: risk(eta, self.output_noise(eta, rough)), 0.0)
+        rough_ulps = 1 << 44
+        step_size = self.step_size or self.best_step(lambda eta: risk(eta, self.output_noise(eta, rough_ulps)), 0.0)
         sigma = self.output_noise(step_size)
         return Risk(_finite(risk(step_size, sigma)), sigma, step_size, self.steps, failure)
 
     def best_step(self, risk: Callable[[float], float], noise_std: float) -> float:
-        """Return a step size near the least of a risk that falls and then rises; any that is allowed is valid."""
+        """Return a step size near the minimum of a risk that falls and then rises; any allowed one gives a bound."""
         most, start = self.sgd.largest_step, self.sgd.best_step(noise_std)
 
         def at(log_step: float) -> float:
@@ -135,11 +135,11 @@ class PrivateSgd(Setting):
 
 
 class LikelyRisk(PrivateSgd):
-    """SGD on Hölder losses with a budget, of whose risk a bound holds with high probability.
+    """SGD on Hölder losses with a budget, and a bound on its risk that holds with high probability.
 
     Attributes:
-        loss_at_zero: M0, from which the range of the losses follows.
-        failure_probability: gamma, with which it may fail.
+        loss_at_zero: M0, which bounds the range of the losses.
+        failure_probability: gamma, the probability that the bound may fail.
     """
 
     loss_at_zero: float
@@ -166,13 +166,13 @@ class LikelyRisk(PrivateSgd):
         return math.log(self.failure_probability) * (1.0 + 4.0 * UNIT)
 
     def likely_with_step_noise(self, gap: Gap) -> Risk:
-        """Return the risk with noise in every step, but with the chance allowed."""
+        """Return the risk with noise in every step, exceeded with probability at most gamma."""
         return self.with_step_noise(
             lambda eta, sigma: likely_step_risk(self.sgd, gap, eta, sigma, self.log_chance), self.failure_probability
         )
 
     def likely_with_output_noise(self, gap: Gap) -> Risk:
-        """Return the risk with noise on the output, but with the chance allowed."""
+        """Return the risk with noise on the output, exceeded with probability at most gamma."""
         return self.with_output_noise(
             lambda eta, sigma: likely_output_risk(self.sgd, gap, eta, sigma, self.log_chance), self.failure_probability
         )
@@ -182,7 +182,7 @@ class LikelyRisk(PrivateSgd):
 
 
 Gap = Callable[[Sgd, float, float], float]
-"""A method of `Sgd` that bounds the generalisation gap, of (step size, ln of a share); it takes three shares."""
+"""A method of `Sgd`: (step size, ln share) -> bound on the generalisation gap; it takes three shares of the chance."""
 
 
 def expected_risk(sgd: Sgd, step_size: float, step_noise: float) -> float:
@@ -192,14 +192,14 @@ def expected_risk(sgd: Sgd, step_size: float, step_noise: float) -> float:
 
 
 def likely_step_risk(sgd: Sgd, gap: Gap, step_size: float, noise_std: float, log_chance: float) -> float:
-    """Return the excess risk with noise in every step, but with this chance: seven shares of it; rounded up."""
+    """Return the excess risk with noise in every step, exceeded with at most this chance (seven shares); rounded up."""
     share = holder.log_each(log_chance, 7)
     noise = sgd.step_noise_likely(step_size, noise_std, share)
     return up(gap(sgd, step_size, share) + sgd.regret(step_size) + noise + sgd.sampling(share), 8.0)
 
 
 def likely_output_risk(sgd: Sgd, gap: Gap, step_size: float, noise_std: float, log_chance: float) -> float:
-    """Return the excess risk with noise on the output, but with this chance: six shares of it; rounded up."""
+    """Return the excess risk with noise on the output, exceeded with at most this chance (six shares); rounded up."""
     share = holder.log_each(log_chance, 6)
     noise = sgd.output_noise_likely(noise_std, share)
     return up(gap(sgd, step_size, share) + sgd.regret(step_size) + noise + sgd.sampling(share), 8.0)
@@ -207,12 +207,12 @@ def likely_output_risk(sgd: Sgd, gap: Gap, step_size: float, noise_std: float, l
 
 @functools.lru_cache(maxsize=64)
 def step_noise_ratio(records: int, steps: int, epsilon: float, log_delta: float) -> float:
-    """Return s = sigma/(2 G) that keeps the budget with noise in every step, at most 1e-4 above the least.
+    """Return an s = sigma/(2 G) that keeps the budget with noise in every step, at most 1e-4 above the least.
 
-    By the law of the privacy loss, as `dp_sgd.gradient`; the point returned was evaluated.
+    By the law of the privacy loss, as in `dp_sgd.gradient`. The budget was checked at the value returned.
 
     Raises:
-        NotApplicable: no noise below 1e6 times that of one Gaussian mechanism is enough.
+        NotApplicable: 1e6 times the noise of T composed Gaussian mechanisms is not enough.
     """
 
     def excess(s: float) -> float:
@@ -220,21 +220,21 @@ def step_noise_ratio(records: int, steps: int, epsilon: float, log_delta: float)
         log_delta_at = Composition(noisy_sgd.composition(run).parts).log_delta(epsilon).value
         return min(50.0, max(-50.0, log_delta_at - log_delta))
 
-    whole = gaussian.largest_mu(epsilon=epsilon, log_delta_target=log_delta)
-    low, high = 1e-3, math.sqrt(steps) / whole
-    for _ in range(60):  # by the central limit theorem, for a start
+    mu = gaussian.largest_mu(epsilon=epsilon, log_delta_target=log_delta)
+    low, high = 1e-3, math.sqrt(steps) / mu
+    for _ in range(60):  # the central limit theorem gives a start
         middle = math.sqrt(low * high)
-        enough = noisy_sgd.clt_mu(mu=1.0 / middle, rate=1 / records, steps=steps) <= whole
+        enough = noisy_sgd.clt_mu(mu=1.0 / middle, rate=1 / records, steps=steps) <= mu
         low, high = (low, middle) if enough else (middle, high)
-    good = high
-    while excess(good) > 0.0:
-        good *= 1.25
-        if good > 1e6 * math.sqrt(steps) / whole:
+    sufficient = high
+    while excess(sufficient) > 0.0:
+        sufficient *= 1.25
+        if sufficient > 1e6 * math.sqrt(steps) / mu:
             raise NotApplicable("no noise on the gradients keeps this budget", "allow a larger epsilon or delta")
-    bad = good / 1.25
-    while bad > 1e-150 and excess(bad) <= 0.0:
-        good, bad = bad, bad / 1.25
-    return least(excess, bad, good, ulps=1 << 38)
+    insufficient = sufficient / 1.25
+    while insufficient > 1e-150 and excess(insufficient) <= 0.0:
+        sufficient, insufficient = insufficient, insufficient / 1.25
+    return least(excess, insufficient, sufficient, ulps=1 << 38)
 
 
 def _finite(risk: float) -> float:

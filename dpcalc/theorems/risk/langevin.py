@@ -1,14 +1,15 @@
-"""What privacy costs a strongly convex loss: excess risk of noisy gradient descent (Chourasia, Ye and Shokri 2021).
+"""The cost of privacy for a strongly convex loss: excess risk of noisy gradient descent (Chourasia, Ye and Shokri
+2021).
 
-Every step uses the mean gradient of n records, whose losses are L-Lipschitz, m-strongly convex and beta-smooth on a
-closed convex domain; the risk is that mean. Replacing a record moves a gradient by 2L at most. Since
+Every step uses the mean gradient of n records. Their losses are L-Lipschitz, m-strongly convex and beta-smooth on a
+closed convex domain, and the risk F is their mean. Replacing a record moves its gradient by at most 2L. Since
 m/2 |w - w*|^2 <= F(w) - F(w*) <= L |w - w*|, any start is within 2L/m of the minimiser w*, and
 
     E |w_K - w*|^2 <= S_K = c^(2K) (2L/m)^2 + eta^2 sigma^2 d (1 - c^(2K))/(1 - c^2)
 
-with c = max(|1 - eta m|, |1 - eta beta|). If w* is inside the domain the gradient vanishes there and the risk is
-beta/2 S_K at most. Anywhere, for eta <= 1/beta, it is (1 - eta m)/(2 eta) S_(K-1) + eta sigma^2 d at most. Any point of
-the domain has 2L^2/m at most. The paper's noise is sigma_C = sigma sqrt(eta/2).
+with c = max(|1 - eta m|, |1 - eta beta|). If w* is inside the domain, the gradient vanishes there and the excess risk
+is at most beta/2 S_K. For any w* and eta <= 1/beta it is at most (1 - eta m)/(2 eta) S_(K-1) + eta sigma^2 d. At any
+point of the domain it is at most 2L^2/m. The paper's noise is sigma_C = sigma sqrt(eta/2).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ ENOUGH_RECORDS = Condition("(records epsilon)^2 > 4 dimension ln(1/delta)", _eno
 
 
 class Sizes(Setting):
-    """What the least order depends on.
+    """The numbers that determine the order of the least risk.
 
     Attributes:
         records, dimension: n and d, >= 1.
@@ -90,7 +91,7 @@ class StronglyConvex(Setting):
 
     @property
     def reach(self) -> float:
-        """2L/m, how far from the minimiser the run may start, rounded up."""
+        """2L/m, the largest distance of a start from the minimiser, rounded up."""
         return up(2.0 * self.lipschitz / self.strong_convexity)
 
     def rate(self, step_size: float) -> float:
@@ -98,7 +99,7 @@ class StronglyConvex(Setting):
         return decay_rate(step_size, self.smoothness, self.strong_convexity)
 
     def noise(self, steps: int, step_size: float) -> float:
-        """Return the least sigma with which so many hidden steps keep the budget, rounded up."""
+        """Return the least sigma at which this number of hidden steps keeps the budget, rounded up."""
         return noisy_gd.contraction_noise_std(
             records=self.records, steps=steps, sensitivity=2.0 * self.lipschitz, step_size=step_size,
             smoothness=self.smoothness, strong_convexity=self.strong_convexity, epsilon=self.epsilon,
@@ -107,9 +108,9 @@ class StronglyConvex(Setting):
 
     @property
     def stated_variance(self) -> float:
-        """sigma_C^2 = 8 L^2 (eps + 2 ln(1/delta))/(m eps^2 n^2), rounded up: for any number of steps.
+        """sigma_C^2 = 8 L^2 (eps + 2 ln(1/delta))/(m eps^2 n^2), rounded up; enough for any number of steps.
 
-        At the order 1 + 2 ln(1/delta)/eps half of epsilon goes to the Renyi divergence, half to its conversion.
+        At the order 1 + 2 ln(1/delta)/eps, the Renyi divergence and its conversion each take half of epsilon.
         """
         n, m, epsilon = self.records, self.strong_convexity, self.epsilon
         return quotient_up(
@@ -127,7 +128,7 @@ class StronglyConvex(Setting):
 
     @property
     def stated_steps(self) -> int:
-        """A whole number of steps that is enough, whatever the rounding."""
+        """The real number of steps rounded up to a whole number, at least 1."""
         return max(1, math.ceil(self.real_steps * (1.0 + 2.0**-48)))
 
     def at_stated_noise(self, excess: Callable[[StronglyConvex], float]) -> Risk:
@@ -192,9 +193,9 @@ def _explicit_excess(run: StronglyConvex) -> float:
     erratum=_ERRATUM,
 )
 def iterated(run: StronglyConvex) -> Risk:
-    """The same run as in `explicit`, its distance to the minimiser followed step by step.
+    """The run of `explicit`, with its distance to the minimiser bounded step by step.
 
-    Its risk is never above that of `explicit`.
+    The bound is never above that of `explicit`.
 
     >>> run = StronglyConvex(records=1000, dimension=10, lipschitz=1.0, smoothness=2.0, strong_convexity=1.0,
     ...                      epsilon=1.0, log_delta=math.log(1e-5))
@@ -210,21 +211,21 @@ def _iterated_excess(run: StronglyConvex) -> float:
     x = 0.5 * (m / beta) ** 2
     left = math.exp(2.0 * steps * math.log1p(-x))
     start = quotient_up((2.0, beta, lip, lip, left), (m, m), 8.0 * steps * x)
-    # The noise is reported rounded up, and so this is of a little more than its exact variance.
+    # The reported noise is rounded up, so this is for a little more than the exact variance.
     return up(start + quotient_up((beta, run.dimension, run.stated_variance), (m, 2.0 - x), 48.0), 8.0)
 
 
 # --- the best number of steps -----------------------------------------------------------------------------------------
 
 
-class Walk(NamedTuple):
+class Descent(NamedTuple):
     """Steps of noisy gradient descent.
 
     Attributes:
         steps, step_size, noise_std: K, eta and sigma.
         rate: -ln c, c the contraction of a step.
         dimension: d.
-        reach: how far from the minimiser it starts.
+        reach: the largest distance of the start from the minimiser.
     """
 
     steps: int
@@ -260,10 +261,10 @@ class Walk(NamedTuple):
     assumes=(*_ASSUMED, _INTERIOR),
 )
 def shifted(run: StronglyConvex) -> Risk:
-    """With the exact noise of K hidden steps, less progress needs less of it; what balances both is the same for all
-    step sizes, and the fewest steps are taken.
+    """With the exact noise of K hidden steps, a run that gets nearer to the minimiser needs more noise. The best
+    balance of the two is the same for all step sizes, so the run takes as few steps as possible.
 
-    Any number of records will do.
+    It holds for any number of records.
 
     >>> run = StronglyConvex(records=1000, dimension=10, lipschitz=1.0, smoothness=2.0, strong_convexity=1.0,
     ...                      epsilon=1.0, log_delta=math.log(1e-5))
@@ -272,9 +273,9 @@ def shifted(run: StronglyConvex) -> Risk:
     (0.000556627027, 9)
     """
 
-    def excess(walk: Walk) -> float:
+    def excess(descent: Descent) -> float:
         """beta/2 S_K"""
-        return quotient_up((0.5, run.smoothness, walk.squared_distance(walk.steps)), (), 4.0)
+        return quotient_up((0.5, run.smoothness, descent.squared_distance(descent.steps)), (), 4.0)
 
     return _best(run, excess, down(2.0 / (run.smoothness + run.strong_convexity), 4.0))
 
@@ -288,14 +289,14 @@ def shifted(run: StronglyConvex) -> Risk:
     reference="dpcalc",
     locator="proximal step inequality, with the noise of shifted interpolation",
     formula="eta sigma^2 d + (1 - eta m)/(2 eta) S_(K-1) at eta = 1/beta, sigma of noisy_gd.contraction for K steps, "
-    "the best K found; or a smaller eta",
+    "at the best K tried, or at a smaller eta",
     conditions=(STRONGLY_CONVEX,),
     assumes=_ASSUMED,
     not_monotone_in=("smoothness", "strong_convexity"),
 )
 def boundary(run: StronglyConvex) -> Risk:
-    """Where the minimiser may lie on the boundary of the domain, one more step is spent on descent instead of
-    smoothness at the minimiser.
+    """The minimiser may lie on the boundary of the domain, where the gradient need not vanish. The descent of the last
+    step then takes the place of smoothness at the minimiser.
 
     >>> run = StronglyConvex(records=1000, dimension=10, lipschitz=1.0, smoothness=2.0, strong_convexity=1.0,
     ...                      epsilon=1.0, log_delta=math.log(1e-5))
@@ -304,36 +305,36 @@ def boundary(run: StronglyConvex) -> Risk:
     (0.001113256389, 13)
     """
 
-    def excess(walk: Walk) -> float:
+    def excess(descent: Descent) -> float:
         """eta sigma^2 d + (1 - eta m)/(2 eta) S_(K-1), for eta <= 1/beta"""
-        eta = walk.step_size
+        eta = descent.step_size
         kept = up(max(0.0, 1.0 - eta * run.strong_convexity), 4.0)
-        noise = quotient_up((eta, walk.noise_std, walk.noise_std, walk.dimension), (), 4.0)
-        return up(noise + quotient_up((kept, walk.squared_distance(walk.steps - 1)), (2.0, eta), 8.0), 4.0)
+        noise = quotient_up((eta, descent.noise_std, descent.noise_std, descent.dimension), (), 4.0)
+        return up(noise + quotient_up((kept, descent.squared_distance(descent.steps - 1)), (2.0, eta), 8.0), 4.0)
 
     return _best(run, excess, down(1.0 / run.smoothness, 4.0))
 
 
-def _best(run: StronglyConvex, excess: Callable[[Walk], float], longest: float) -> Risk:
-    """Return the risk at the number of steps with the least excess among those near the balance of its two parts.
+def _best(run: StronglyConvex, excess: Callable[[Descent], float], longest: float) -> Risk:
+    """Return the least risk over numbers of steps near the balance of its two parts.
 
     Args:
         run: the losses and the budget.
         excess: a bound on the excess risk of steps.
-        longest: the longest step size for which it holds.
+        longest: the largest step size at which that bound holds.
     """
 
     def at(steps: int, eta: float = longest) -> Risk:
         sigma = run.noise(steps, eta)
-        walk = Walk(steps, eta, sigma, run.rate(eta), run.dimension, run.reach)
-        return Risk(excess(walk), sigma, eta, steps, quantity=EMPIRICAL)
+        descent = Descent(steps, eta, sigma, run.rate(eta), run.dimension, run.reach)
+        return Risk(excess(descent), sigma, eta, steps, quantity=EMPIRICAL)
 
-    rate, endless = run.rate(longest), at(10**15)
-    if rate <= 0.0 or endless.noise_std is None or math.isinf(endless.noise_std):
-        return endless
-    start = excess(Walk(1, longest, 0.0, 0.0, run.dimension, 2.0 * run.lipschitz / run.strong_convexity))
-    # With q = c^K the risk is start q^2 + endless (1 - q)^2, whatever eta, if the minimiser is inside.
-    share = endless.excess_risk / (start + endless.excess_risk) if start > 0.0 else 0.5
+    rate, limit = run.rate(longest), at(10**15)
+    if rate <= 0.0 or limit.noise_std is None or math.isinf(limit.noise_std):
+        return limit
+    start = excess(Descent(1, longest, 0.0, 0.0, run.dimension, 2.0 * run.lipschitz / run.strong_convexity))
+    # With q = c^K the risk is start q^2 + limit (1 - q)^2 for every eta, if the minimiser is inside.
+    share = limit.excess_risk / (start + limit.excess_risk) if start > 0.0 else 0.5
     balance = min(1e14, max(1.0, -math.log(max(share, 1e-300)) / rate))
     near = {max(1, round(balance * factor) + more) for factor in (0.8, 0.9, 1.0, 1.1, 1.3) for more in (-1, 0, 1, 2)}
     risks = [at(steps) for steps in sorted(near)]
@@ -344,12 +345,12 @@ def _best(run: StronglyConvex, excess: Callable[[Walk], float], longest: float) 
     return min(risks, key=lambda risk: risk.excess_risk)
 
 
-# --- what nothing can beat --------------------------------------------------------------------------------------------
+# --- a lower bound on the order ---------------------------------------------------------------------------------------
 
 
 @theorem(
     "langevin.least_order",
-    title="What no private algorithm can beat, in order",
+    title="The order of the least risk of any private algorithm",
     setting=Sizes,
     gives=Risk,
     kind="asymptotic",

@@ -1,7 +1,8 @@
 """SGD on Hölder losses: the terms of the excess risk of its average iterate, each rounded up.
 
-T steps from 0 on single records drawn with replacement, projected onto a domain in the ball of radius R. Any two data
-sets that differ in one record lead to averages that the hits of that record take apart (`holder`).
+The run starts at w_1 = 0, takes T steps on single records drawn with replacement, and projects onto a domain in the
+ball of radius R. The average is (w_1 + ... + w_T)/T. On two data sets that differ in one record, the averages differ by
+a distance that depends on how often that record is drawn (`holder`).
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ _LN2 = 0.6931471805599453
 
 
 class Sgd(NamedTuple):
-    """The steps, and what is known of the losses.
+    """The steps, and the constants of the losses.
 
-    A ``log_chance`` is ln of the chance with which a bound may fail.
+    A ``log_chance`` is ln of the probability that a bound may fail.
 
     Attributes:
         records, steps, dimension: n, T and d.
@@ -50,8 +51,8 @@ class Sgd(NamedTuple):
     def best_step(self, noise_std: float) -> float:
         """Return R/sqrt(2 T kappa), kappa = (G^2 + d sigma^2)/2 + G^2 (T-1)/n [+ (2/3) G L sqrt(T) at alpha = 0].
 
-        The best for the expected risk with noise sigma in every step where alpha is 0 or 1, a start elsewhere; at most
-        2/L where alpha = 1.
+        It is the best step size for the expected risk with noise sigma in every step where alpha is 0 or 1, and a
+        starting point for a search elsewhere. It is at most 2/L where alpha = 1.
         """
         square = self.gradient**2
         kappa = 0.5 * (square + self.dimension * noise_std**2) + square * (self.steps - 1) / self.records
@@ -60,14 +61,14 @@ class Sgd(NamedTuple):
             kappa += 2.0 / 3.0 * self.gradient * most * math.sqrt(self.steps)
         return min(self.radius / math.sqrt(2.0 * self.steps * kappa), self.largest_step)
 
-    # --- what a step does ---
+    # --- one step ---
 
     def use(self, step_size: float) -> float:
-        """Return b = 2 eta G, by which a hit moves the iterate."""
+        """Return b = 2 eta G, how far a hit moves two runs apart at most."""
         return up(2.0 * step_size * self.gradient, 2.0)
 
     def drift(self, step_size: float) -> float:
-        """Return a, what a step that does not hit adds to the distance (in squares)."""
+        """Return a: a step that is no hit adds at most a^2 to the squared distance."""
         return holder.drift(
             holder_exponent=self.holder_exponent, holder_constant=self.holder_constant, step_size=step_size
         )
@@ -93,7 +94,7 @@ class Sgd(NamedTuple):
     # --- from the data to the population ---
 
     def expected_gap(self, step_size: float) -> float:
-        """Return G (eta G (T - 1)/n + (2/3) a sqrt(T)): E of population over empirical risk of the average."""
+        """Return G (eta G (T - 1)/n + (2/3) a sqrt(T)), the expected gap of population and empirical risk."""
         a = min(self.drift(step_size), self.use(step_size))
         hits = step_size * self.gradient * (self.steps - 1) / self.records
         return up(self.gradient * (hits + 2.0 / 3.0 * a * math.sqrt(self.steps)), 16.0)
@@ -132,7 +133,7 @@ class Sgd(NamedTuple):
     def least_gap(self, step_size: float, log_share: float) -> float:
         """Return the lesser of `gap_by_index` and `uniform_gap`.
 
-        Both fail with no more than the chance given, and which is less does not depend on the data.
+        Each fails with at most the chance given, and which one is less does not depend on the data.
         """
         return min(self.gap_by_index(step_size, log_share), self.uniform_gap(step_size, log_share))
 
@@ -152,7 +153,7 @@ class Sgd(NamedTuple):
     # --- noise on the output ---
 
     def output_noise_expected(self, noise_std: float) -> float:
-        """Return L (d sigma^2)^((1 + alpha)/2)/(1 + alpha): what noise of mean zero costs.
+        """Return L (d sigma^2)^((1 + alpha)/2)/(1 + alpha), what noise of mean zero adds to the expected risk.
 
         >>> run = Sgd(1, 1, 20, radius=1.0, gradient=1.0, holder_exponent=0.5, holder_constant=1.5)
         >>> round(run.output_noise_expected(0.1), 12)
@@ -163,7 +164,7 @@ class Sgd(NamedTuple):
     def output_noise_likely(self, noise_std: float, log_chance: float) -> float:
         """Return G sigma z + L (sigma^2 chi^2_d)^((1 + alpha)/2)/(1 + alpha), each quantile at half the chance.
 
-        The linear term of the noise is one normal variable, and not sqrt(d) of them.
+        The linear term of the noise is one normal variable: it does not grow with d.
 
         >>> run = Sgd(1, 1, 20, radius=1.0, gradient=1.0, holder_exponent=1.0, holder_constant=0.25)
         >>> round(run.output_noise_likely(0.1, math.log(0.05)), 12)

@@ -1,9 +1,9 @@
-"""What privacy costs a loss that is not smooth: it is convolved with a Gaussian first (Feldman et al. 2018).
+"""The cost of privacy for a loss that is not smooth: it is convolved with a Gaussian first (Feldman et al. 2018).
 
-For f convex and L-Lipschitz, extended to the whole space, F(w) = E f(w + lambda Z) with Z ~ N(0, I) is convex and
-L-Lipschitz, smooth with constant sqrt(2/pi) L/lambda, and 0 <= F - f <= lambda L E|Z|. Two Gaussians r apart overlap
-but for r/(lambda sqrt(2 pi)), on which gradients differ by 2L at most; the rest is Jensen's inequality. A risk of F is
-thus one of f, but for lambda L E|Z|. The run is to use exact gradients of F.
+Let f be convex and L-Lipschitz, extended to the whole space. Then F(w) = E f(w + lambda Z) with Z ~ N(0, I) is convex,
+L-Lipschitz and sqrt(2/pi) L/lambda-smooth, and 0 <= F - f <= lambda L E|Z|. The proof: two Gaussians r apart have a
+total variation of at most r/(lambda sqrt(2 pi)), where gradients differ by at most 2L; the rest is Jensen's inequality.
+So an excess risk of F, plus lambda L E|Z|, bounds that of f. The run must use exact gradients of F.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ def norm_mean(dimension: int) -> float:
 
 
 def width_for(lipschitz: float, smoothness: float) -> float:
-    """Return the lambda = sqrt(2/pi) L/beta that makes a loss beta-smooth, rounded up.
+    """Return lambda = sqrt(2/pi) L/beta, the width that makes a loss beta-smooth, rounded up.
 
-    With beta and lambda exchanged it is the smoothness that a width gives, which L|w| in one dimension attains.
+    With beta and lambda exchanged it is the smoothness at a width; L|w| in one dimension attains it.
     """
     return quotient_up((math.sqrt(2.0 / math.pi), lipschitz), (smoothness,), 8.0)
 
 
 def smoothing_error(lipschitz: float, width: float, dimension: int) -> float:
-    """Return lambda L E|Z|, rounded up: how far the smoothed loss may lie above the loss; never below it."""
+    """Return lambda L E|Z|, rounded up: how far the smoothed loss is above the loss at most; it is never below."""
     return quotient_up((lipschitz, width, norm_mean(dimension)), ())
 
 
@@ -71,7 +71,7 @@ class Kernel(Setting):
     Attributes:
         dimension: d >= 1.
         lipschitz: L > 0.
-        smoothness: beta > 0, the smoothness wanted.
+        smoothness: beta > 0, of the smoothed loss.
     """
 
     dimension: int
@@ -92,9 +92,9 @@ class Kernel(Setting):
     erratum="The paper has smoothness L/lambda and a two-sided error lambda L sqrt(d): true, and looser.",
 )
 def kernel(run: Kernel) -> Risk:
-    """Convolving with a Gaussian just wide enough for a smoothness costs at most this much risk.
+    """Convolving with the narrowest Gaussian that gives this smoothness adds at most this much risk.
 
-    The risk is added to that of the smoothed loss.
+    It is added to the risk of the smoothed loss.
 
     >>> round(kernel(Kernel(dimension=10, lipschitz=1.0, smoothness=10.0)).excess_risk, 12)
     0.24609375
@@ -109,7 +109,7 @@ def kernel(run: Kernel) -> Risk:
 
 
 class NonsmoothSkip(Budget):
-    """A random skip with a budget of every message, on losses that are smoothed for it."""
+    """A random skip over smoothed losses, where every message has a budget."""
 
     @property
     def printed_width(self) -> float:
@@ -118,12 +118,12 @@ class NonsmoothSkip(Budget):
 
     @property
     def kernel_error(self) -> float:
-        """What the printed kernel adds to the risk, L lambda sqrt(d), rounded up."""
+        """L lambda sqrt(d), which the printed kernel adds to the risk, rounded up."""
         return up(printed_error(self.lipschitz, self.printed_width, self.dimension), 4.0)
 
     @property
     def stated_error(self) -> float:
-        """What the paper prints for it: (4 sqrt(2) R L/sqrt(n)) eps sqrt(d)/(2 ln(1.25/delta)), rounded up."""
+        """The same term as printed: (4 sqrt(2) R L/sqrt(n)) eps sqrt(d)/(2 ln(1.25/delta)), rounded up."""
         factor = classic.factor(self.log_delta)  # its square is twice the logarithm
         return quotient_up(
             (4.0 * math.sqrt(2.0), self.radius, self.lipschitz, self.epsilon, math.sqrt(self.dimension)),
@@ -152,9 +152,10 @@ class NonsmoothSkip(Budget):
     assumes=_SKIPPED,
 )
 def skip(run: NonsmoothSkip) -> Risk:
-    """A random skip needs no smooth loss: a kernel that makes it 2/eta-smooth costs about as much as one more gradient.
+    """A random skip works for losses that are not smooth: a kernel that makes them 2/eta-smooth only adds
+    sqrt(2/pi) L^2 E|Z| to G^2.
 
-    The risk is that of the loss itself; the least lambda that makes it 2/eta-smooth is eta L/sqrt(2 pi).
+    The risk is that of the original loss. The narrowest kernel that makes it 2/eta-smooth is lambda = eta L/sqrt(2 pi).
 
     >>> run = NonsmoothSkip(records=10000, dimension=10, lipschitz=1.0, radius=1.0, epsilon=1.0,
     ...                     log_delta=math.log(1e-5))
@@ -188,7 +189,7 @@ def skip(run: NonsmoothSkip) -> Risk:
     erratum=CLASSIC,
 )
 def skip_classic(run: NonsmoothSkip) -> Risk:
-    """The paper's corollary with the error that its kernel has.
+    """The paper's corollary with the correct error of its kernel.
 
     >>> run = NonsmoothSkip(records=10000, dimension=10, lipschitz=1.0, radius=1.0, epsilon=1.0,
     ...                     log_delta=math.log(1e-5))

@@ -1,8 +1,8 @@
-"""What privacy costs several losses trained on the same records, each in a pass with a random stop.
+"""The cost of privacy for several losses on the same records, each trained in a pass with a random stop.
 
-Notation as in `utility`, of the same paper; k losses, each with a pass of its own and the same noise. The
-stop is hidden, so that a record's Renyi divergence in a pass is that of `iteration.stop_rdp`, of order ln(n)/n, and up
-to about n/ln n passes need no more noise than one.
+Notation as in `utility`, after the same paper. There are k losses, each with its own pass and the same noise. The stop
+is hidden, so a record's Renyi divergence in one pass is that of `iteration.stop_rdp`, of order ln(n)/n. Up to about
+n/ln n passes therefore need no more noise than one.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from dpcalc.numerics.sums import harmonic_up, log_sum_expm1_reciprocals_up
 from dpcalc.theorems.conditions import NO_CLIPPING
 from dpcalc.theorems.privacy import iteration, random_stop
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
-from dpcalc.theorems.risk.averaging import OnBall, averaged_risk, if_short, short_step
+from dpcalc.theorems.risk.averaging import OnBall, averaged_risk, require_short_step, short_step_condition
 from dpcalc.theorems.risk.utility import PAPER, STOPPED
 
 _ASSUMED = (
     *STOPPED, "every loss is smooth", "any start in the domain", NO_CLIPPING,
-    "of each pass only the last iterate is released",
-    "every loss has a pass of its own over all records, with independent noise; later losses may depend on what is "
-    "released",
+    "only the last iterate of each pass is released",
+    "every loss has its own pass over all records, with independent noise; later losses may depend on what is released",
 )  # fmt: skip
 _LOGARITHM = (
     "The paper's proof bounds 1 + 1/2 + ... + 1/n by ln n, which is smaller: the statement is false for n = 1, and "
@@ -76,7 +75,7 @@ class Tasks(OnBall):
 
     @functools.cached_property
     def least_noise(self) -> float:
-        """The sigma of `Passes`, for a sensitivity of 2L; rounded up."""
+        """The least sigma of `Passes`, for a sensitivity of 2L, rounded up."""
         unit = Passes(self.records, self.tasks, self.epsilon, self.log_delta).least_noise
         return quotient_up((2.0, self.lipschitz, unit), ())
 
@@ -129,7 +128,7 @@ def _at_printed_load(run: Tasks) -> Risk:
 
 
 class Passes(NamedTuple):
-    """k passes over n records with a random stop in each, which have a budget together.
+    """k passes over n records with a random stop in each, and one budget for all of them.
 
     Noise is in units of the sensitivity.
     """
@@ -141,26 +140,28 @@ class Passes(NamedTuple):
 
     @property
     def least_noise(self) -> float:
-        """A sigma for which k random stops, or k messages of every record, are (epsilon, delta) together.
+        """The least sigma, rounded up, at which k random stops, or k messages of every record, have the budget.
 
-        The lesser of two: the messages composed as Gaussian mechanisms; and for one task the exact privacy profile of
-        the stop, for more its Renyi divergences summed, at the order that needs the least noise.
+        It is the lesser of two values. One composes the messages as Gaussian mechanisms. The other uses the exact
+        privacy profile of the stop for one task, and the sum of its Renyi divergences at the best order for more.
         """
         message = gaussian.noise_std(sensitivity=1.0, epsilon=self.epsilon, log_delta_target=self.log_delta)
         if math.isinf(message):
             return message
         messages = up(message * math.sqrt(self.tasks), 4.0)
-        return min(messages, self.by_profile(messages) if self.tasks == 1 else self.by_renyi())
+        return min(messages, self.noise_by_profile(messages) if self.tasks == 1 else self.noise_by_renyi())
 
-    def one(self, sigma: float) -> iteration.SinglePass:
-        """Return one of the passes, for its first record, which is worst off."""
+    def single_pass(self, sigma: float) -> iteration.SinglePass:
+        """Return one of the passes, for its first record, which has the least privacy."""
         return iteration.SinglePass(records=self.records, index=1, sensitivity=1.0, noise_std=sigma)
 
-    def by_profile(self, message: float) -> float:
-        """Return the least sigma of one random stop, at most that of a ``message``."""
+    def noise_by_profile(self, message: float) -> float:
+        """Return the least sigma of one random stop, at most ``message``, the sigma of a message."""
 
         def excess(sigma: float) -> float:
-            return min(100.0, max(-100.0, random_stop.stop(self.one(sigma)).profile(self.epsilon) - self.log_delta))
+            return min(
+                100.0, max(-100.0, random_stop.stop(self.single_pass(sigma)).profile(self.epsilon) - self.log_delta)
+            )
 
         # The record's own step, which is the last with probability 1/n, must be as private at n delta.
         own_log_delta = self.log_delta + math.log(self.records)
@@ -169,11 +170,11 @@ class Passes(NamedTuple):
             low = 0.999 * gaussian.noise_std(sensitivity=1.0, epsilon=self.epsilon, log_delta_target=own_log_delta)
         return least(excess, low, message, ulps=1 << 20) if low < message and excess(message) <= 0.0 else message
 
-    def by_renyi(self) -> float:
-        """Return about the least sigma over Renyi orders; certified at the order chosen."""
+    def noise_by_renyi(self) -> float:
+        """Return about the least sigma over Renyi orders, checked at the order chosen."""
 
         def at(s: float) -> float:
-            return self.at_order(1.0 + math.exp(s))
+            return self.noise_at_order(1.0 + math.exp(s))
 
         # The best order is about 1 + ln(1/delta)/epsilon, or near 1 where delta is large.
         high = math.log(1.0 - self.log_delta) - math.log(max(self.epsilon, 1e-9)) + 3.0
@@ -181,22 +182,22 @@ class Passes(NamedTuple):
         grid = [-8.0 + (high + 8.0) * i / 31 for i in range(32)]
         k = min(range(32), key=lambda i: at(grid[i]))
         s = renyi.near_minimum(at, grid[max(k - 1, 0)], grid[min(k + 1, 31)], steps=20)
-        return self.certified(1.0 + math.exp(s), at(s))
+        return self.raised_until_private(1.0 + math.exp(s), at(s))
 
-    def certified(self, order: float, sigma: float) -> float:
-        """Return a sigma from this one up that keeps the budget at this order; inf where none near it does."""
+    def raised_until_private(self, order: float, sigma: float) -> float:
+        """Return the first sigma from this one upwards that keeps the budget at this order; inf if none near does."""
         for _ in range(60):
             if math.isinf(sigma):
                 break
-            rdp = up(self.tasks * random_stop.stop_rdp(self.one(sigma)).curve(order), 4.0)
+            rdp = up(self.tasks * random_stop.stop_rdp(self.single_pass(sigma)).curve(order), 4.0)
             conversions = (renyi.canonne, renyi.asoodeh)
             if min(convert(order=order, rdp=rdp, log_delta=self.log_delta) for convert in conversions) <= self.epsilon:
                 return sigma
             sigma *= 1.0 + 1e-9
         return math.inf
 
-    def at_order(self, order: float) -> float:
-        """Return about the sigma at which k random stops spend what the conversion at this order leaves of epsilon."""
+    def noise_at_order(self, order: float) -> float:
+        """Return about the sigma at which k random stops use up what the conversion at this order leaves of epsilon."""
         a1, epsilon, log_delta = order - 1.0, self.epsilon, self.log_delta
         canonne = epsilon - math.log1p(-1.0 / order) + (log_delta + math.log(order)) / a1
         asoodeh = log_exp1p(math.log(order) + log_delta + log_expm1(a1 * epsilon)) / a1 if epsilon else 0.0
@@ -229,22 +230,22 @@ class Passes(NamedTuple):
     locator="Theorem 32, with the exact Renyi divergence of Theorem 26 at the best order",
     formula="2 R G/sqrt(n), G^2 = L^2 + d sigma^2, the least sigma with k RDP_stop(a) + conversion(a) <= eps for some "
     "order a, or 2L sqrt(k)/mu(eps, delta); for k = 1 with delta_stop(eps) <= delta",
-    conditions=(short_step(Tasks, _at_least_noise),),
+    conditions=(short_step_condition(Tasks, _at_least_noise),),
     assumes=_ASSUMED,
     slow=True,
     uncertified="no definition of it has been written",
 )
 def stop(run: Tasks) -> Risk:
-    """Up to about n/ln n losses are trained on the same records at the cost of one.
+    """Up to about n/ln n losses are trained on the same records with the noise of one.
 
-    The risk is that of each loss.
+    The bound is on the risk of each loss.
 
     >>> run = Tasks(records=10000, tasks=100, dimension=10, lipschitz=1.0, smoothness=1.0, radius=1.0, epsilon=1.0,
     ...             log_delta=math.log(1e-5))
     >>> round(stop(run).excess_risk, 9)
     0.425038478
     """
-    return if_short(_at_least_noise(run), run.smoothness)
+    return require_short_step(_at_least_noise(run), run.smoothness)
 
 
 @theorem(
@@ -257,19 +258,19 @@ def stop(run: Tasks) -> Risk:
     locator="Theorem 32, corrected: ln n replaced by the harmonic number",
     formula="(4 R L/sqrt(n)) sqrt(1 + 16 d q ln(1/delta)/eps^2), q = max(2 k H_n/n, 2 ln(1/delta)), "
     "sigma = 4L sqrt(q ln(1/delta))/eps, eta = 4R/(G sqrt(n))",
-    conditions=(SMALL_BUDGET, short_step(Tasks, _at_load)),
+    conditions=(SMALL_BUDGET, short_step_condition(Tasks, _at_load)),
     assumes=_ASSUMED,
     erratum=_LOGARITHM,
 )
 def tasks_harmonic(run: Tasks) -> Risk:
-    """The paper's closed form, true of any number of records.
+    """The paper's closed form, corrected so that it holds for any number of records.
 
     >>> run = Tasks(records=10000, tasks=100, dimension=10, lipschitz=1.0, smoothness=1.0, radius=1.0, epsilon=0.5,
     ...             log_delta=math.log(1e-5))
     >>> round(tasks_harmonic(run).excess_risk, 9)
     16.47600629
     """
-    return if_short(_at_load(run), run.smoothness) if run.budget_is_small else NO_BOUND
+    return require_short_step(_at_load(run), run.smoothness) if run.budget_is_small else NO_BOUND
 
 
 @theorem(
@@ -282,7 +283,7 @@ def tasks_harmonic(run: Tasks) -> Risk:
     reference=PAPER,
     locator="Theorem 32",
     formula="as tasks.harmonic with q = max(2 k ln(n)/n, 2 ln(1/delta))",
-    conditions=(SMALL_BUDGET, short_step(Tasks, _at_printed_load)),
+    conditions=(SMALL_BUDGET, short_step_condition(Tasks, _at_printed_load)),
     assumes=_ASSUMED,
     erratum=_LOGARITHM,
 )
@@ -294,7 +295,7 @@ def published(run: Tasks) -> Risk:
     >>> round(published(run).excess_risk, 9)
     46.601062928
     """
-    return if_short(_at_printed_load(run), run.smoothness) if run.budget_is_small else NO_BOUND
+    return require_short_step(_at_printed_load(run), run.smoothness) if run.budget_is_small else NO_BOUND
 
 
 # --- Table 1 ----------------------------------------------------------------------------------------------------------

@@ -1,15 +1,16 @@
-"""What privacy costs one pass: excess risk of noisy projected SGD (Feldman, Mironov, Talwar and Thakurta 2018).
+"""The cost of privacy for one pass: excess risk of noisy projected SGD (Feldman, Mironov, Talwar and Thakurta 2018).
 
 Records are drawn independently from a law P, losses are convex and L-Lipschitz on a domain inside a ball of radius R,
-and the risk is F(w) = E_P f(w, x). By `averaging` the iterates of a pass have on average at most
+and the risk is F(w) = E_P f(w, x). By `averaging`, c consecutive iterates of a pass have on average an excess risk of
+at most
 
-    |w_first - w*|^2/(2 eta c) + eta G^2/2
+    |w_first - w*|^2/(2 eta c) + eta G^2/2,
 
-of it above the least, and a run that ends at a uniformly random one of them has that risk. The last gradient of the sum
-is never taken. From 0, all n + 1 iterates count and |w_0 - w*| <= R. Privacy is that of a replaced record, whose
-gradient moves by 2L at most.
+and a run that ends at a uniformly random one of them has that risk. The gradient at the last of them is never taken.
+From 0, all n + 1 iterates count and |w_0 - w*| <= R. Neighbours differ in one replaced record, which moves its gradient
+by at most 2L.
 
-Any point of the domain has an excess risk of at most 2RL: a number above it says nothing.
+Any point of the domain has an excess risk of at most 2RL, so a larger bound is vacuous.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PAPER = "feldman2018"
 SAMPLED = "records are independent draws from one law; excess risk is that of their mean loss under the law"
 BALL = "every loss is convex and Lipschitz on a closed convex domain inside a ball of the given radius about 0"
 CENTRE = "the domain holds 0, where the run starts"
-LOCAL = "(epsilon, delta) holds even for who sees the record's own noisy gradient"
+LOCAL = "(epsilon, delta) holds even against an observer of the record's own noisy gradient"
 CLASSIC = (
     "The paper uses the classic noise for every epsilon; it gives (epsilon, delta) up to an epsilon_max(delta) only, "
     "8.42 at delta = 1e-5. The constant 4 may be 2: w_1 is within 2R of the minimiser."
@@ -94,8 +95,8 @@ class GivenRun(OnBall):
     erratum="The paper prints w + eta G in the update; the sign is minus.",
 )
 def average(run: GivenRun) -> Risk:
-    """The expected risk of a uniformly random iterate exceeds the least risk by the start's distance over the time plus
-    the noise times the step.
+    """The expected excess risk of a uniformly random iterate has two parts: the distance of the start over the time,
+    and the noise times the step size.
 
     >>> run = GivenRun(radius=1.0, lipschitz=1.0, dimension=10, noise_std=1.0, step_size=0.01, steps=10000)
     >>> round(average(run).excess_risk, 12)
@@ -122,9 +123,9 @@ def average(run: GivenRun) -> Risk:
     erratum="True; the constant 2 is enough at the same step size, which utility.average gives.",
 )
 def average_published(run: GivenNoise) -> Risk:
-    """What the paper prints for the best step size.
+    """The paper's bound at its best step size.
 
-    It is twice what holds.
+    It is twice as large as needed.
 
     >>> run = GivenNoise(radius=1.0, lipschitz=1.0, dimension=1, noise_std=0.0, steps=100)
     >>> round(average_published(run).excess_risk, 12)
@@ -148,7 +149,7 @@ def average_published(run: GivenNoise) -> Risk:
     assumes=(*STOPPED, "any start in the domain", LOCAL),
 )
 def stop(run: Budget) -> Risk:
-    """One pass in which every record's message is private by itself costs sqrt(d)/(eps sqrt(n)): no smoothness needed.
+    """One pass in which every single message is private costs about sqrt(d)/(eps sqrt(n)), also without smoothness.
 
     >>> run = Budget(records=10000, dimension=10, lipschitz=1.0, radius=1.0, epsilon=1.0, log_delta=-11.512925464970229)
     >>> round(stop(run).excess_risk, 12)
@@ -194,7 +195,7 @@ def stop_from_centre(run: Budget) -> Risk:
     erratum=CLASSIC,
 )
 def stop_classic(run: Budget) -> Risk:
-    """What the paper states for a random stop, where it is true.
+    """The paper's bound for a random stop, in the range where it is true.
 
     >>> run = Budget(records=10000, dimension=10, lipschitz=1.0, radius=1.0, epsilon=1.0, log_delta=-11.512925464970229)
     >>> round(stop_classic(run).excess_risk, 12)

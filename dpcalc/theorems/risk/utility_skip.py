@@ -1,7 +1,7 @@
-"""What privacy costs one pass that skips a random prefix, whose early records are hidden by what follows them.
+"""The cost of privacy for one pass that skips a random prefix; the noise of later steps hides the early records.
 
-As `utility`, for smooth losses: the iterates of the second half of the pass count. Records that need no budget come
-last, and the noise of the others is less.
+As `utility`, but for smooth losses, and the average is over the iterates of the second half of the pass. Where some
+records need no budget, they come last, and the others need less noise.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dpcalc.numerics.quotients import quotient_up
 from dpcalc.theorems.conditions import GAUSSIAN, INDEX_IN_RANGE, NO_CLIPPING, ONE_RELEASE
 from dpcalc.theorems.privacy import random_skip
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
-from dpcalc.theorems.risk.averaging import CLASSIC_RANGE, Budget, if_short, short_step
+from dpcalc.theorems.risk.averaging import CLASSIC_RANGE, Budget, require_short_step, short_step_condition
 from dpcalc.theorems.risk.utility import BALL, CENTRE, CLASSIC, LOCAL, PAPER, SAMPLED
 
 SKIPPED = (
@@ -29,13 +29,13 @@ def _fewer_public(run: Run) -> Obstacle | None:
     n, m = run.records, run.public_records
     if n is None or m is None or m < n:
         return None
-    return Unmet(f"all {n} records are public, or more ({m})", f"use --public-records below {n}")
+    return Unmet(f"there are {m} public records of {n} in all", f"use --public-records below {n}")
 
 
 def _some_public(run: Run) -> Obstacle | None:
     if run.public_records:
         return None
-    return Unmet("no record is public, and its noise is divided by their number", "use --public-records 1 or more")
+    return Unmet("no record is public, and the noise is divided by their number", "use --public-records 1 or more")
 
 
 FEWER_PUBLIC = Condition("public_records < records", _fewer_public)
@@ -56,7 +56,7 @@ class SmoothBudget(Budget):
 
     @property
     def ends(self) -> int:
-        """h + 1: how many iterates the pass may end at."""
+        """h + 1, the number of iterates at which the pass may end."""
         return self.records // 2 + 1
 
     def second_half(self, noise_std: float) -> Risk:
@@ -68,12 +68,12 @@ class SmoothBudget(Budget):
         constant = up((self.records + 1) / self.ends, 2.0)
         return self.averaged(noise_std, self.records + 1, constant=constant, factor=1.0)
 
-    def printed(self, noise_std: float) -> Risk:
-        """Return 4 sqrt(2) R G/sqrt(n) at eta = sqrt(8) R/(G sqrt(n)); half of it holds."""
+    def printed_risk(self, noise_std: float) -> Risk:
+        """Return 4 sqrt(2) R G/sqrt(n) at eta = sqrt(8) R/(G sqrt(n)), as printed; half of it is a bound, too."""
         return self.averaged(noise_std, 0.5 * self.records, constant=4.0, factor=2.0)
 
     def noise_up_to(self, last: int) -> float:
-        """Return the least sigma with which a skip gives the budget to the records up to ``last``, rounded up."""
+        """Return the least sigma at which the records up to ``last`` have the budget after a skip, rounded up."""
         if last > self.records:
             return math.inf
         return random_skip.skip_noise_std(
@@ -83,7 +83,7 @@ class SmoothBudget(Budget):
 
 
 class OnePerson(SmoothBudget):
-    """A random skip with a budget of the first records alone.
+    """A random skip with a budget for the first records only.
 
     Attributes:
         index: t, the last record with the budget, 1 <= t <= n.
@@ -150,19 +150,19 @@ class PublicRecords(SmoothBudget):
     locator="Theorem 30, with the exact Gaussian noise and the constant of its proof",
     formula="2 R G/sqrt(floor(n/2) + 1), G^2 = L^2 + d sigma^2, sigma = 2L/mu(eps, delta), "
     "eta = 2R/(G sqrt(floor(n/2) + 1))",
-    conditions=(short_step(SmoothBudget, lambda run: run.second_half(run.exact_noise)),),
+    conditions=(short_step_condition(SmoothBudget, lambda run: run.second_half(run.exact_noise)),),
     assumes=(*SKIPPED, "any start in the domain", LOCAL),
 )
 def skip(run: SmoothBudget) -> Risk:
-    """At sqrt(2) times the cost of a random stop, the record at index t has iteration.skip's privacy, which is about
-    sqrt(n-t+1) times stronger, as well as its local privacy.
+    """At sqrt(2) times the cost of a random stop, the record at index t has the privacy of iteration.skip, which is
+    about sqrt(n-t+1) times stronger, beside its local privacy.
 
     >>> run = SmoothBudget(records=10000, dimension=10, lipschitz=1.0, smoothness=1.0, radius=1.0, epsilon=1.0,
     ...                    log_delta=math.log(1e-5))
     >>> round(skip(run).excess_risk, 12)
     0.667888000906
     """
-    return if_short(run.second_half(run.exact_noise), run.smoothness)
+    return require_short_step(run.second_half(run.exact_noise), run.smoothness)
 
 
 @theorem(
@@ -174,18 +174,18 @@ def skip(run: SmoothBudget) -> Risk:
     reference="dpcalc",
     locator="Theorem 30 of Feldman et al. 2018, all iterates of the pass counted",
     formula="R G sqrt(n+1)/(floor(n/2) + 1), G and sigma as in utility.skip, eta = R/(G sqrt(n+1))",
-    conditions=(short_step(SmoothBudget, lambda run: run.from_centre(run.exact_noise)),),
+    conditions=(short_step_condition(SmoothBudget, lambda run: run.from_centre(run.exact_noise)),),
     assumes=(*SKIPPED, CENTRE, LOCAL),
 )
 def skip_from_centre(run: SmoothBudget) -> Risk:
-    """Starting at the centre of the ball, the excesses of the whole pass bound those of its second half.
+    """From the centre of the ball, the sum of the excess risks over the whole pass bounds that over its second half.
 
     >>> run = SmoothBudget(records=10000, dimension=10, lipschitz=1.0, smoothness=1.0, radius=1.0, epsilon=1.0,
     ...                    log_delta=math.log(1e-5))
     >>> round(skip_from_centre(run).excess_risk, 12)
     0.472244525238
     """
-    return if_short(run.from_centre(run.exact_noise), run.smoothness)
+    return require_short_step(run.from_centre(run.exact_noise), run.smoothness)
 
 
 @theorem(
@@ -198,13 +198,13 @@ def skip_from_centre(run: SmoothBudget) -> Risk:
     locator="Theorem 30, inside the range of the classic noise",
     formula="(4 sqrt(2) R L/sqrt(n)) sqrt(1 + 8 d ln(1.25/delta)/eps^2) at eta = sqrt(8) R/(G sqrt(n)), "
     "sigma = 2L sqrt(2 ln(1.25/delta))/eps",
-    conditions=(CLASSIC_RANGE, short_step(SmoothBudget, lambda run: run.printed(run.classic_noise))),
+    conditions=(CLASSIC_RANGE, short_step_condition(SmoothBudget, lambda run: run.printed_risk(run.classic_noise))),
     assumes=(*SKIPPED, "any start in the domain", LOCAL, "(epsilon/sqrt(n-t+1), delta) holds at index t"),
     erratum=CLASSIC + " The privacy at an index does not follow from Theorem 23 by the conversion that the paper has: "
     "that covers epsilon/sqrt(n-t+1) <= 0.45 only; the mu-GDP form covers the range.",
 )
 def skip_classic(run: SmoothBudget) -> Risk:
-    """What the paper states for a random skip, where it is true.
+    """The paper's bound for a random skip, in the range where it is true.
 
     >>> run = SmoothBudget(records=10000, dimension=10, lipschitz=1.0, smoothness=1.0, radius=1.0, epsilon=1.0,
     ...                    log_delta=math.log(1e-5))
@@ -213,7 +213,7 @@ def skip_classic(run: SmoothBudget) -> Risk:
     """
     if not run.in_classic_range:
         return NO_BOUND
-    return if_short(run.printed(run.classic_noise), run.smoothness)
+    return require_short_step(run.printed_risk(run.classic_noise), run.smoothness)
 
 
 # --- a budget of some records -----------------------------------------------------------------------------------------
@@ -228,18 +228,19 @@ def skip_classic(run: SmoothBudget) -> Risk:
     reference="dpcalc",
     locator="Theorem 30 of Feldman et al. 2018 solved for the noise, with the exact mixture",
     formula="as utility.skip, sigma = 2L/(sqrt(n-t+1) mu(eps, delta/p_t)), p_t = min(t, h+1)/(h+1), h = floor(n/2)",
-    conditions=(INDEX_IN_RANGE, short_step(OnePerson, lambda run: run.second_half(run.least_noise))),
+    conditions=(INDEX_IN_RANGE, short_step_condition(OnePerson, lambda run: run.second_half(run.least_noise))),
     assumes=(*SKIPPED, "any start in the domain", "(epsilon, delta) holds for the records up to the index, no other"),
 )
 def person(run: OnePerson) -> Risk:
-    """Where only records up to an index need the budget, what follows them hides them, and less noise is enough.
+    """Where only the records up to an index need the budget, the later steps help to hide them, and less noise is
+    enough.
 
     >>> run = OnePerson(records=10000, index=5000, dimension=10, lipschitz=1.0, smoothness=1.0, radius=1.0, epsilon=1.0,
     ...                 log_delta=math.log(1e-5))
     >>> round(person(run).noise_std, 12)
     0.10550637607
     """
-    return if_short(run.second_half(run.least_noise), run.smoothness)
+    return require_short_step(run.second_half(run.least_noise), run.smoothness)
 
 
 @theorem(
@@ -251,18 +252,18 @@ def person(run: OnePerson) -> Risk:
     reference=PAPER,
     locator="Corollary 31, corrected and with the exact noise",
     formula="as utility.person at t = n - m: sigma = 2L/(sqrt(m+1) mu(eps, delta)) for m <= n/2, less beyond",
-    conditions=(FEWER_PUBLIC, short_step(PublicRecords, lambda run: run.second_half(run.least_noise))),
+    conditions=(FEWER_PUBLIC, short_step_condition(PublicRecords, lambda run: run.second_half(run.least_noise))),
     assumes=(*SKIPPED, "any start in the domain", "(epsilon, delta) holds for the private records, which come first"),
 )
 def public(run: PublicRecords) -> Risk:
-    """Of order d ln(1/delta)/eps^2 public records, used last, bring the risk to that of a run without privacy.
+    """About d ln(1/delta)/eps^2 public records, used last, bring the risk to the order of a run without privacy.
 
     >>> run = PublicRecords(records=10000, public_records=1000, dimension=10, lipschitz=1.0, smoothness=1.0, radius=1.0,
     ...                     epsilon=1.0, log_delta=math.log(1e-5))
     >>> round(public(run).excess_risk, 12)
     0.035279877324
     """
-    return if_short(run.second_half(run.least_noise), run.smoothness)
+    return require_short_step(run.second_half(run.least_noise), run.smoothness)
 
 
 @theorem(
@@ -278,7 +279,7 @@ def public(run: PublicRecords) -> Risk:
     conditions=(
         FEWER_PUBLIC,
         CLASSIC_RANGE,
-        short_step(PublicRecords, lambda run: run.printed(run.shared_classic_noise)),
+        short_step_condition(PublicRecords, lambda run: run.printed_risk(run.shared_classic_noise)),
     ),
     assumes=(*SKIPPED, "any start in the domain", "(epsilon, delta) holds for the private records, which come first"),
     erratum=CLASSIC,
@@ -293,7 +294,7 @@ def public_classic(run: PublicRecords) -> Risk:
     """
     if not run.in_classic_range:
         return NO_BOUND
-    return if_short(run.printed(run.shared_classic_noise), run.smoothness)
+    return require_short_step(run.printed_risk(run.shared_classic_noise), run.smoothness)
 
 
 @theorem(
@@ -307,13 +308,17 @@ def public_classic(run: PublicRecords) -> Risk:
     locator="Corollary 31",
     formula="(4 sqrt(2) R L/sqrt(n)) sqrt(1 + 8 d ln(1.25/delta)/(m eps^2)), sigma = 2L sqrt(ln(1.25/delta)/m)/eps, "
     "eta = sqrt(8) R/sqrt(n (L^2 + d sigma^2))",
-    conditions=(FEWER_PUBLIC, SOME_PUBLIC, short_step(PublicRecords, lambda run: run.printed(run.printed_noise))),
+    conditions=(
+        FEWER_PUBLIC,
+        SOME_PUBLIC,
+        short_step_condition(PublicRecords, lambda run: run.printed_risk(run.printed_noise)),
+    ),
     assumes=(*SKIPPED, "any start in the domain"),
     erratum="A factor sqrt(2) is missing in the noise. At (1, 1e-5) the private records have delta = 1.14e-5 by the "
-    "mu-GDP form for m = 6, and 3.73e-5 in a realised run for m = 10000; the stated risk is that of the right noise.",
+    "mu-GDP form for m = 6, and 3.73e-5 in a concrete run for m = 10000; the stated risk is that of the right noise.",
 )
 def public_published(run: PublicRecords) -> Risk:
-    """What the paper prints for public records, for comparison only: its noise does not give the budget.
+    """The paper's bound for public records, for comparison only: its noise does not keep the budget.
 
     >>> run = PublicRecords(records=10000, public_records=1000, dimension=10, lipschitz=1.0, smoothness=1.0, radius=1.0,
     ...                     epsilon=1.0, log_delta=math.log(1e-5))
@@ -321,5 +326,5 @@ def public_published(run: PublicRecords) -> Risk:
     0.216666278099
     """
     sigma = run.printed_noise
-    stated = run.printed(up(math.sqrt(2.0) * sigma, 4.0)).excess_risk  # that of the right noise
-    return if_short(run.printed(sigma)._replace(excess_risk=stated), run.smoothness)
+    stated = run.printed_risk(up(math.sqrt(2.0) * sigma, 4.0)).excess_risk  # that of the right noise
+    return require_short_step(run.printed_risk(sigma)._replace(excess_risk=stated), run.smoothness)
