@@ -17,6 +17,8 @@ from dpcalc.theorems.record import Theorem, all_bounds
 from tests import spending
 from tests.oracles import FULL
 
+for library in ("OPENBLAS", "OMP", "MKL"):  # every core has its own tests: threads of linear algebra would only wait
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")  # read where numpy is first imported
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 

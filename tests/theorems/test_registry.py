@@ -675,11 +675,41 @@ def test_extreme_runs_are_answered_or_refused(algorithm: str, lipschitz: float, 
             assert result.value >= 0.0
 
 
-@pytest.mark.parametrize("algorithm", ["pnsgd", "skip", "stop", "local"])
-@pytest.mark.parametrize("epsilon", [0.0, 1e-300, 1e-6, 1e4])
-@pytest.mark.parametrize("log_delta", [-0.01, -11.0, -744.0, -1e6])
-@pytest.mark.parametrize("records", [1, 10**15])
+BUDGETS = list(itertools.product((0.0, 1e-300, 1e-6, 1e4), (-0.01, -11.0, -744.0, -1e6)))
+SUMMED = ("skip", "stop")
+"""Algorithms whose bounds add up over the records: a small epsilon of many records takes seconds."""
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "epsilon", "log_delta", "records"),
+    [
+        (algorithm, epsilon, log_delta, records)
+        for algorithm in ("pnsgd", "skip", "stop", "local")
+        for epsilon, log_delta in BUDGETS
+        for records in (1, 10**15)
+        if algorithm not in SUMMED or records == 1 or epsilon == 1e4
+    ],
+)
 def test_extreme_budgets_are_solved_or_refused(algorithm: str, epsilon: float, log_delta: float, records: int) -> None:
+    check_budget(algorithm, epsilon, log_delta, records)
+
+
+@pytest.mark.parametrize("algorithm", SUMMED)
+@pytest.mark.parametrize("epsilon", [0.0, 1e-300, 1e-6])
+def test_small_budgets_of_thousands_of_records(algorithm: str, epsilon: float) -> None:
+    check_budget(algorithm, epsilon, -0.01, 10**4)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("algorithm", SUMMED)
+def test_small_budgets_of_many_records(algorithm: str) -> None:
+    few = [budget for budget in BUDGETS if budget[0] < 1.0]
+    random.Random(algorithm).shuffle(few)
+    for (epsilon, log_delta), _ in zip(few, draws(f"extreme budgets {algorithm}", len(few), 4000), strict=False):
+        check_budget(algorithm, epsilon, log_delta, 10**15)
+
+
+def check_budget(algorithm: str, epsilon: float, log_delta: float, records: int) -> None:
     given = {"records": records, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.5}
     delta = max(math.exp(log_delta), 5e-324)
     bounds = [
