@@ -68,9 +68,7 @@ def test_a_gate_does_not_count_on_an_order_that_may_be_public(ask: Any) -> None:
     ("command", "scale"),
     [
         (f"hockey-stick -n 100 -i 60 {SGD}", "noise_std"),
-        pytest.param(
-            f"hockey-stick -n 100 -i 60 {SGD} --noise laplace", "laplace_scale", marks=pytest.mark.campaign
-        ),
+        pytest.param(f"hockey-stick -n 100 -i 60 {SGD} --noise laplace", "laplace_scale", marks=pytest.mark.campaign),
         (f"hockey-stick --algorithm stop -n 100 {SGD}", "noise_std"),
         (f"shuffle -n 100 {SGD}", "noise_std"),
         (f"shuffle -n 100 {SGD} --noise laplace", "laplace_scale"),
@@ -98,9 +96,7 @@ def test_every_unknown_leads_back(ask_json: Any, command: str, scale: str) -> No
     ("line", "name", "step"),
     [
         (f"shuffle {SGD} --sigma 2 -e 1 -d 1e-6", "records", -1),
-        pytest.param(
-            f"hockey-stick -i 5 {SGD} --sigma 2 -e 0.5 -d 1e-9", "records", -1, marks=pytest.mark.campaign
-        ),
+        pytest.param(f"hockey-stick -i 5 {SGD} --sigma 2 -e 0.5 -d 1e-9", "records", -1, marks=pytest.mark.campaign),
         (f"hockey-stick -n 1000 {SGD} --sigma 2 -e 1 -d 1e-20", "index", 1),
         pytest.param(f"online -n 1e6 {STREAM} -e 1 -d 1e-6", "window", -1, marks=pytest.mark.campaign),
     ],

@@ -80,7 +80,7 @@ def _log2(q: Fraction) -> float:
     return float(q.numerator.bit_length() - q.denominator.bit_length())
 
 
-FULL, FEW = 20000, 4000
+FULL, FEW = 20000, 2000
 """DPCALC_TEST_CASES of the gate, with which a test runs all its random cases, and where it is not set."""
 
 
