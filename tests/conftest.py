@@ -15,15 +15,17 @@ from hypothesis import settings
 
 from dpcalc.theorems.record import Theorem, all_bounds
 from tests import spending
-from tests.oracles import FULL
+from tests.oracles import GATE, cases
 
-settings.register_profile("repeatable", derandomize=True, deadline=None)
-settings.load_profile("repeatable")
+for library in ("OPENBLAS", "OMP", "MKL"):  # every core has its own tests: threads of linear algebra would only wait
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")  # read where numpy is first imported
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.option.markexpr in ("", "campaign"):  # a campaign runs all random cases
-        os.environ.setdefault("DPCALC_TEST_CASES", str(FULL))
+    if config.option.markexpr in ("", "campaign"):  # a campaign runs more random cases
+        os.environ.setdefault("DPCALC_TEST_CASES", str(GATE))
+    settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=max(30, cases(100)))
+    settings.load_profile("repeatable")
     config.pluginmanager.register(_Spent(config))
 
 

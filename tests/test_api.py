@@ -27,8 +27,8 @@ from dpcalc.training.setup import Setup
 ROOT = Path(__file__).resolve().parents[1]
 FROZEN = Path(__file__).parent / "data" / "api.txt"
 QUERIES = [name for name in COMMANDS if hasattr(keywords, name.title().replace("-", ""))]
-RUN = {"records": 600, "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "noise_std": 2}
-FLAGS = "-n 600 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6"
+RUN = {"records": 60, "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "noise_std": 2}
+FLAGS = "-n 60 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6"
 
 
 def surface() -> str:
@@ -117,7 +117,7 @@ def alike(report: dict[str, Any]) -> dict[str, Any]:
          {**RUN, "algorithm": ("stop", "skip"), "index": 3, "delta": ["1e-6"]}),
         ("shuffle -n 1000,2000 -L 1 --smoothness 1 --eta 0.1 --sigma 1:3:1 -e 1", "shuffle",
          {**RUN, "records": (1000, 2000), "noise_std": numpy.linspace(1, 3, 3), "epsilon": 1}),
-        ("rdp -n 600 -L 1 --smoothness 1 --eta 0.1 --sigma 2 --order 2,4", "rdp", {**RUN, "order": [2, 4]}),
+        ("rdp -n 60 -L 1 --smoothness 1 --eta 0.1 --sigma 2 --order 2,4", "rdp", {**RUN, "order": [2, 4]}),
         ("rdp -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -e 1 -d 1e-5000 --solve index", "rdp",
          {**RUN, "records": 60000, "epsilon": 1, "delta": "1e-5000", "solve": "index"}),
         (f"compare --algorithm all {FLAGS}", "compare", {**RUN, "algorithm": "all", "delta": "1e-6"}),

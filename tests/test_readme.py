@@ -44,6 +44,9 @@ SLOW = (
     "-e 0:4:0.1 --plot -",
     "compare --algorithm pnsgd,",
     "--algorithm shuffled ",
+    "--solve epochs",
+    "--epochs 1:1000:log4",
+    "--noise laplace --epsilon",
 )
 """What the commands have in common that take several seconds."""
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-import jsonschema
 import pytest
 from flint import arb
 
@@ -20,7 +19,7 @@ from dpcalc.engine.ask import ask
 from dpcalc.engine.question import Question
 from dpcalc.errors import Disproved
 from dpcalc.model import loss_class as loss
-from dpcalc.references import read
+from tests.schema import conforms
 
 
 class Outcome(NamedTuple):
@@ -48,7 +47,7 @@ RUN = "-n 600 -L 1 --smoothness 1 --eta 0.1 --sigma 2"
 
 def proofs(outcome: Outcome) -> dict[str, dict[str, Any]]:
     report = json.loads(outcome.out)
-    jsonschema.validate(report, json.loads(read("report-1.schema.json")))
+    conforms(report)
     return {result["bound"]: result for result in report["cases"][0]["results"]}
 
 

@@ -230,13 +230,14 @@ def test_no_stream_is_less_private() -> None:
 # --- closed forms -----------------------------------------------------------------------------------------------------
 
 
+LAPLACE = {**SMOOTH, "noise_std": None, "laplace_scale": 1.0}
 CLOSED: list[tuple[str, dict[str, Any], Truth, float]] = [
     ("pnsgd", {**SMOOTH, "records": 5, "index": 1}, first_of_linear, 1e-9),
     ("pnsgd", {**SMOOTH, "records": 6, "index": 2, "batch_size": 3}, first_of_linear, 1e-9),
     ("pnsgd", {**SMOOTH, "smoothness": 2.0, "records": 5, "index": 3}, after_a_reset, 1e-9),
     ("pnsgd", {**SMOOTH, "smoothness": 2.0, "records": 5, "index": 3, "batch_size": 2}, after_a_reset, 1e-9),
     ("pnsgd", {**SMOOTH, "smoothness": 2.0, "records": 5, "batch_size": 2}, after_a_reset, 1e-9),
-    ("pnsgd", {**SMOOTH, "noise_std": None, "laplace_scale": 1.0, "records": 4, "index": 1}, of_laplace, math.inf),
+    ("pnsgd", {**LAPLACE, "records": 2, "index": 1}, of_laplace, math.inf),
     ("local", {"lipschitz": 0.75, "noise_std": 1.5}, one_message, 1e-9),
     ("cyclic", {**SMOOTH, "records": 5, "index": 1, "epochs": 7}, first_of_linear, 1e-9),
     ("cyclic", {**SMOOTH, "records": 6, "index": 2, "batch_size": 2, "epochs": 40}, first_of_linear, 1e-9),
@@ -249,7 +250,7 @@ CLOSED: list[tuple[str, dict[str, Any], Truth, float]] = [
     ("noisy-sgd-released", {**SMOOTH, "records": 4, "batch_size": 1, "steps": 6}, sampled_steps, math.inf),
     ("noisy-sgd-released", {**SMOOTH, "records": 4, "batch_size": 2, "steps": 1}, sampled_steps, 0.05),
     ("noisy-sgd-released", {**SMOOTH, "records": 5, "batch_size": 2, "steps": 12}, sampled_steps, math.inf),
-    ("noisy-sgd-released", {**SMOOTH, "records": 100, "batch_size": 1, "steps": 60}, sampled_steps, math.inf),
+    ("noisy-sgd-released", {**SMOOTH, "records": 100, "batch_size": 1, "steps": 7}, sampled_steps, math.inf),
     ("noisy-sgd-released", {**SMOOTH, "records": 2, "batch_size": 2, "steps": 4}, sampled_steps, 5e-3),
     ("noisy-sgd", {**SMOOTH, "records": 2, "batch_size": 2, "steps": 4}, every_full_batch, 2e-3),
     ("dp-sgd-gradient", {**SAMPLED, "records": 4, "batch_size": 1, "steps": 6}, sampled_steps, math.inf),
@@ -262,7 +263,16 @@ CLOSED: list[tuple[str, dict[str, Any], Truth, float]] = [
 ]
 
 
-@pytest.mark.parametrize(("algorithm", "told", "truth", "near"), CLOSED)
+LONGER: list[tuple[str, dict[str, Any], Truth, float]] = [
+    ("pnsgd", {**LAPLACE, "records": 4, "index": 1}, of_laplace, math.inf),
+    ("noisy-sgd-released", {**SMOOTH, "records": 100, "batch_size": 1, "steps": 60}, sampled_steps, math.inf),
+]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "told", "truth", "near"),
+    [*CLOSED, *(pytest.param(*run, marks=pytest.mark.campaign) for run in LONGER)],
+)
 def test_closed_forms(ask_json: Any, algorithm: str, told: dict[str, Any], truth: Truth, near: float) -> None:
     for epsilon in (0.0, 0.2, 1.0):
         value = truth(told, epsilon)
@@ -347,7 +357,14 @@ def test_what_is_solved_for_is_the_truth(
         assert all(truth({**told, name: i}, epsilon) <= delta for i in range(1, value + 1))
 
 
-@pytest.mark.parametrize("algorithm", [name for name in SMALL if name not in SLOW])
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        pytest.param(name, marks=pytest.mark.campaign if name == "cyclic-released" else ())
+        for name in SMALL
+        if name not in SLOW
+    ],
+)
 def test_solved_noise_hides_a_small_run(algorithm: str) -> None:
     solved = 0
     for r in draws(f"solved noise {algorithm}", 1 if algorithm == "cyclic-released" else 3, 4000):
@@ -385,14 +402,24 @@ BACK: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("shuffle-once", {**CURVED, "records": 3, "epochs": 2}, ("diameter", "epochs", "lipschitz", "records")),
     ("shuffled-epochs", {**CURVED, "records": 3, "epochs": 2}, ("diameter", "epochs", "lipschitz")),
     ("noisy-gd", {**BOUNDED, "records": 3, "steps": 12}, ("diameter", "step_size", "steps", "records")),
+    ("noisy-sgd", {**BOUNDED, "noise_std": 2.0, "records": 3, "steps": 2}, ("diameter", "steps")),
     ("noisy-sgd", {**BOUNDED, "noise_std": 2.0, "records": 3, "steps": 12}, ("diameter", "steps")),
     ("cyclic-released", {**CURVED, "records": 3, "index": 1, "epochs": 2}, ("diameter", "lipschitz", "index")),
     ("shuffle-once-released", {**CURVED, "records": 3, "epochs": 2}, ("lipschitz",)),
 ]
 
 
+def is_long(algorithm: str, told: dict[str, Any]) -> bool:
+    return algorithm == "noisy-sgd" and told["steps"] > 2
+
+
 @pytest.mark.parametrize(
-    ("algorithm", "told", "name"), [(algorithm, told, name) for algorithm, told, names in BACK for name in names]
+    ("algorithm", "told", "name"),
+    [
+        pytest.param(algorithm, told, name, marks=pytest.mark.campaign if is_long(algorithm, told) else ())
+        for algorithm, told, names in BACK
+        for name in names
+    ],
 )
 def test_what_is_solved_for_hides_a_small_run(algorithm: str, told: dict[str, Any], name: str) -> None:
     """What the delta of a run allows is at least the run's own, and no run in which a record pulls hard is above it."""

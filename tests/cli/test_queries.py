@@ -23,7 +23,8 @@ import pytest
 
 from dpcalc.cli.main import main
 from dpcalc.render import FORMATS
-from tests.cli.conftest import SCHEMA, best
+from tests.cli.conftest import best
+from tests.schema import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[2]
 PASS = "rdp -n 1000 -i 500 -L 1 --smoothness 1 --eta 0.1"

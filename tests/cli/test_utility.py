@@ -60,9 +60,8 @@ def test_the_answer_in_words(ask: Any) -> None:
     assert re.search(r"^excess risk <= 0\.0873\d+ in expectation: stop/local with noise_std = 6\.17\d+", text, re.M)
     assert "exceeds that of the best model in the domain" in text
     assert "lipschitz L = 0.731059 (of the loss)" in text
-    assert re.search(
-        r"utility.public +needs public_records +give --public-records", ask(f"utility {LOGISTIC} -e 1 -d .1")
-    )
+    said = ask(f"utility {LOGISTIC.replace('1e5', '1000')} -e 1 -d .1")
+    assert re.search(r"utility.public +needs public_records +give --public-records", said)
 
 
 @pytest.mark.campaign
@@ -141,8 +140,8 @@ def test_a_regulariser_adds_convexity_and_nothing_to_the_sensitivity(ask_json: A
 
 
 def test_a_ball_is_a_domain(ask_json: Any) -> None:
-    [ball] = ask_json("shuffle -n 1000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6 -R 2")
-    [interval] = ask_json("shuffle -n 1000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6 -D 4")
+    [ball] = ask_json("shuffle -n 100 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6 -R 2")
+    [interval] = ask_json("shuffle -n 100 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6 -D 4")
     assert [r["value"] for r in ball["results"]] == [r["value"] for r in interval["results"]]
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dpcalc.errors import SpecError
 from dpcalc.model.numbers import MAX_SWEEP, parse_integer, parse_log, parse_number, parse_sweep
+from tests.oracles import cases
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_quotients_are_correctly_rounded(a: int, b: int) -> None:
 
 
 @given(st.text(max_size=30) | st.text("0123456789eE+-_./^*%,: infalog", max_size=30))
-@settings(max_examples=1000)
+@settings(max_examples=cases(1000))
 def test_any_text_is_a_number_or_refused(text: str) -> None:
     for parse in (parse_number, parse_log, parse_integer):
         with contextlib.suppress(SpecError):

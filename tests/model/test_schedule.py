@@ -18,6 +18,7 @@ from dpcalc.errors import SpecError
 from dpcalc.files import csv_lines, limits
 from dpcalc.model import schedule_file
 from dpcalc.model.schedule_file import read_schedule
+from tests.oracles import cases
 
 COLUMNS = ("step_size", "noise_std", "contraction", "shift", "spend", "laplace_scale", "batch_size")
 
@@ -233,7 +234,7 @@ def test_an_archive_of_very_many_members_is_refused_unread(tmp_path: Path) -> No
 
 
 @given(st.integers(0, 400), st.integers(0, 255), st.sampled_from(["a.npy", "a.npz", "b.npz"]))
-@settings(max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(500), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_numpy_files_are_read_or_refused(tmp_path: Path, place: int, byte: int, name: str) -> None:
     if name == "a.npy":
         np.save(tmp_path / name, np.ones(3, dtype=[("shift", float)]))
@@ -384,7 +385,7 @@ CELLS = st.text("0123456789.eE+-_ /%^#nainf\u0661\u00a0\t\x0b'", max_size=8)
 
 
 @given(st.lists(CELLS, min_size=1, max_size=3))
-@settings(max_examples=1000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(1000), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_fast_parser_accepts_what_the_slow_one_does(tmp_path: Path, cells: list[str]) -> None:
     def outcome() -> object:
         try:
@@ -412,7 +413,7 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     st.binary(max_size=200) | st.text("shift,:-[]{}&*!#'\"\n 1e.", max_size=60).map(str.encode),
     st.sampled_from([".csv", ".npy", ".npz", ".yaml"]),
 )
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=cases(300), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_any_bytes_are_a_schedule_or_refused(tmp_path: Path, data: bytes, ending: str) -> None:
     path = _write(tmp_path, data, "fuzz" + ending)
     try:

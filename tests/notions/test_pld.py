@@ -141,6 +141,7 @@ def gaussian_tail(x: Any) -> Any:
     return (x / ball(2).sqrt()).erfc() / 2
 
 
+@pytest.mark.campaign
 def test_two_subsampled_gaussians() -> None:
     for mu, rate, e in ((1.0, 0.1, 0.3), (0.5, 0.5, 1.5), (2.0, 0.01, 4.0), (0.3, 0.2, 3.0), (1.0, 0.3, 20.0)):
         value = float(oracle.mpmath.log(oracle.subsampled_twice(mu, rate, e, digits=20)))
@@ -195,6 +196,7 @@ def ask(parts: Any, truth: Any, wanted: float, what: str) -> None:
     check(pld.log_delta(parts, epsilon=found.value), value, what)
 
 
+@pytest.mark.campaign
 def test_different_profiles_for_the_two_orders() -> None:
     """The Gaussian on a Poisson sample, which is not symmetric."""
     mu, rate, n = 1.0, 0.2, 400
@@ -217,6 +219,7 @@ def test_different_profiles_for_the_two_orders() -> None:
             check(found._replace(value=wanted), value, f"{wanted}", accuracy=1e-8)
 
 
+@pytest.mark.campaign
 def test_the_oracles_agree() -> None:
     for n, mu, e in ((10, 0.3, 2.0), (1000, 0.1, 30.0), (10**6, 1e-3, 1.0)):
         value = gaussian.log_delta(mu=mu * math.sqrt(n), epsilon=e)

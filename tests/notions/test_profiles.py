@@ -65,9 +65,10 @@ def test_gaussian_tables() -> None:
             not_below(float(table(np.array([e]))[0]), value, f"{mu!r} at {e!r}")
 
 
-def test_tables_of_mixtures() -> None:
-    for r in draws("mixture tables", 6, 1100):
-        n, mu = whole(r, 1, 10**6), log_uniform(r, 1e-3, 10.0)
+@pytest.mark.parametrize("most", [30, pytest.param(10**6, marks=pytest.mark.campaign)])
+def test_tables_of_mixtures(most: int) -> None:
+    for r in draws(f"mixture tables {most}", 6, 1100):
+        n, mu = whole(r, 1, most), log_uniform(r, 1e-3, 10.0)
         curve = shuffle_curves.shuffled_mixture(layout(n, r.choice((1, 3)), "own"), scale=1.0, sensitivity=mu)
         top = deep(mu)
         check(curve, profiles.tabulate(curve, top), dense(r, top), (n, mu), 8e-3 if mu < 3.0 else 0.1)
@@ -179,23 +180,28 @@ def test_kullback_and_leibler() -> None:
         assert 0.5 * ratio**2 <= found <= 0.5 * ratio**2 * (1 + 1e-10)
 
 
-def test_renyi_of_products() -> None:
+@pytest.mark.parametrize(
+    ("noise", "own", "following", "n", "order"),
+    [
+        pytest.param("gaussian", 1.0, 1.5, 10, 8.0, marks=pytest.mark.campaign),
+        ("gaussian", 0.5, 3.0, 3, 2.0),
+        ("laplace", 2.0, 1.0, 4, 3.0),
+        pytest.param("laplace", 1.0, 2.0, 4, 16.0, marks=pytest.mark.campaign),
+    ],
+)
+def test_renyi_of_products(noise: str, own: float, following: float, n: int, order: float) -> None:
     """A curve that is no closed form's: the quadrature in multiple precision."""
-    for noise, own, following, n, order in (
-        ("gaussian", 1.0, 1.5, 10, 8.0), ("gaussian", 0.5, 3.0, 3, 2.0), ("laplace", 2.0, 1.0, 4, 3.0),
-        ("laplace", 1.0, 2.0, 4, 16.0),
-    ):  # fmt: skip
-        curve = shuffle_curves.shuffled_product(
-            layout(n, 1, "own"), noise=noise, scale=1.0, sensitivity=own, step_size=1.0, displacement=1.0,
-            diameter=following,
-        )  # fmt: skip
-        breaks = [own, following] if noise == "laplace" else []
-        found = profiles.renyi(
-            curve, order=order, scale=own, own=shuffle_curves.own_step(noise, own), breaks=breaks
-        )  # fmt: skip
-        top = own if noise == "laplace" else own * own * order + 14 * own
-        value = float(sampled.renyi(sampled.shuffled_product(noise, own, following, n), order, top, breaks))
-        assert value * (1 - 1e-13) <= found <= value * (1 + 1e-9), (noise, own, following, n, order)
+    curve = shuffle_curves.shuffled_product(
+        layout(n, 1, "own"), noise=noise, scale=1.0, sensitivity=own, step_size=1.0, displacement=1.0,
+        diameter=following,
+    )  # fmt: skip
+    breaks = [own, following] if noise == "laplace" else []
+    found = profiles.renyi(
+        curve, order=order, scale=own, own=shuffle_curves.own_step(noise, own), breaks=breaks
+    )  # fmt: skip
+    top = own if noise == "laplace" else own * own * order + 14 * own
+    value = float(sampled.renyi(sampled.shuffled_product(noise, own, following, n), order, top, breaks))
+    assert value * (1 - 1e-13) <= found <= value * (1 + 1e-9)
 
 
 def test_renyi_of_a_table() -> None:

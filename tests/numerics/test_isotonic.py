@@ -198,7 +198,7 @@ def test_random_runs(seed: int) -> None:
     assert_just_above(allocate(s, v, c, start=start).cost, pooled(s, v, c, start))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, *(pytest.param(s, marks=pytest.mark.campaign) for s in (4, 5, 6, 7))])
 def test_random_runs_with_cap(seed: int) -> None:
     rng = np.random.default_rng(seed)
     size = 150
@@ -210,9 +210,9 @@ def test_random_runs_with_cap(seed: int) -> None:
         assert_just_above(allocation.cost, pooled_with_cap(s, v, c, 2.0, cap))
 
 
+@pytest.mark.parametrize("size", [100, pytest.param(300, marks=pytest.mark.campaign)])
 @pytest.mark.parametrize("shape", ["rising", "falling"])
-def test_cap_on_a_hull_of_many_blocks(shape: str) -> None:
-    size = 300
+def test_cap_on_a_hull_of_many_blocks(shape: str, size: int) -> None:
     rate = np.sqrt(np.arange(1.0, size + 1))
     s = 1 / rate if shape == "rising" else rate
     v, c = s * s, np.ones(size)
@@ -321,9 +321,9 @@ def test_spends_are_feasible(cap: float | None, density: float) -> None:
     assert_consistent(allocate(s, v, c, start=1.0, cap=cap), s, v, c)
 
 
-def test_long_blocks_span_the_pieces() -> None:
+@pytest.mark.parametrize("size", [80_000, pytest.param(150_000, marks=pytest.mark.campaign)])
+def test_long_blocks_span_the_pieces(size: int) -> None:
     """Blocks longer than one tree, with carry factors that grow and shrink by turns."""
-    size = 150_000
     s, v = np.zeros(size), np.ones(size)
     s[[0, 40_000, 70_000]] = 1.0, 2.0, 0.01
     c = np.where(np.arange(size) % 7, 1.0001, 0.9994)
@@ -413,7 +413,9 @@ def test_any_feasible_spending_costs_at_least_as_much(run: list[tuple[float, ...
 # --- long runs ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lost", [2.0**-10, 2.0**-20, 2.0**-24])
+@pytest.mark.parametrize(
+    "lost", [pytest.param(2.0**-k, marks=pytest.mark.campaign if k != 20 else ()) for k in (10, 20, 24)]
+)
 def test_a_million_equal_steps(lost: float) -> None:
     """Constant steps: cost = s^2 / v tanh(T h / 2) / tanh(h / 2), h = -ln c."""
     size = 1_000_000
@@ -422,6 +424,7 @@ def test_a_million_equal_steps(lost: float) -> None:
     assert_just_above(allocate(s, v, c).cost, mpmath.mpf("4.5") * mpmath.tanh(size * h / 2) / mpmath.tanh(h / 2))
 
 
+@pytest.mark.campaign
 def test_a_million_random_steps() -> None:
     rng = np.random.default_rng(1)
     size = 1_000_000

@@ -80,8 +80,8 @@ def _log2(q: Fraction) -> float:
     return float(q.numerator.bit_length() - q.denominator.bit_length())
 
 
-FULL, FEW = 20000, 4000
-"""DPCALC_TEST_CASES of the gate, with which a test runs all its random cases, and where it is not set."""
+FULL, GATE, FEW = 20000, 8000, 2000
+"""DPCALC_TEST_CASES with which a test runs all its random cases, of the gate and a campaign, and where it is not set."""
 
 
 def cases(default: int, cost: int = 1) -> int:

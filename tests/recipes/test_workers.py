@@ -175,10 +175,10 @@ EXPECTED = [
     ("more", "head", "options"),
     [
         ("", "", {"timeout": 2}),
-        ("", "", {"timeout": 2, "jobs": 2}),
+        pytest.param("", "", {"timeout": 2, "jobs": 2}, marks=pytest.mark.campaign),
         (", timeout: 8/4", "", {}),
-        ("", "timeout: 2", {"memory_limit": 2}),
-        (", timeout: 2", "timeout: 50", {"timeout": 40}),
+        pytest.param("", "timeout: 2", {"memory_limit": 2}, marks=pytest.mark.campaign),
+        pytest.param(", timeout: 2", "timeout: 50", {"timeout": 40}, marks=pytest.mark.campaign),
         (", timeout: 50", "", {"timeout": 2}),  # who runs the check has the last word
     ],
 )

@@ -7,17 +7,15 @@ import math
 import re
 from typing import Any
 
-import jsonschema
 import pytest
 
 import dpcalc
 from dpcalc import notes
-from dpcalc.references import read
 from dpcalc.render import render
 from dpcalc.render.notes import report
 from dpcalc.report import Case, Result
+from tests.schema import SCHEMA, conforms
 
-SCHEMA = json.loads(read("report-1.schema.json"))
 FIELDS = SCHEMA["$defs"]["case"]["properties"]["note_data"]["items"]["properties"]
 BEST = Result("iteration.pnsgd", "Pass", "epsilon", 1.0, "upper", epsilon=1.0, delta=1e-6, best=True)
 ANSWER: dict[str, Any] = {"quantity": "epsilon", "value": 0.123456789, "bound": "iteration.pnsgd"}
@@ -97,7 +95,7 @@ def test_a_note_in_words_and_as_data(note: notes.Note, sentence: str) -> None:
     [said] = found.cases[0].notes
     assert sentence in said
     [case] = json.loads(render(found, "json"))["cases"]
-    jsonschema.validate(json.loads(render(found, "json")), SCHEMA)
+    conforms(json.loads(render(found, "json")))
     [data] = case["note_data"]
     assert data["kind"] == note.kind
     assert set(data) <= set(FIELDS)

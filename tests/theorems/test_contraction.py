@@ -533,7 +533,9 @@ def test_recursion_of_many_steps(kind: str, hybrid: bool) -> None:
             assert within(found, fewer, 3e-3), f"{what} = {found!r} is above {fewer!r}, a thousandth fewer steps"
 
 
-@pytest.mark.parametrize(("kind", "hybrid"), LONG)
+@pytest.mark.parametrize(
+    ("kind", "hybrid"), [pytest.param(*walk, marks=pytest.mark.campaign if walk[1] else ()) for walk in LONG]
+)
 def test_sums_of_many_steps(kind: str, hybrid: bool) -> None:
     function = contraction.stop_hybrid if hybrid else contraction.stop_nonlinear
     for r in draws(f"long sum {kind} {hybrid}", 6, 800):

@@ -36,10 +36,18 @@ BOUNDS = {
     name: bound for name, bound in all_bounds().items() if not name.startswith("shifted.") and bound.notion != "cost"
 }
 EVERY = pytest.mark.parametrize("bound", BOUNDS.values(), ids=BOUNDS.keys())
+SEARCHED = (
+    "contraction.laplace_mixture", "contraction.laplace_shift", "dp_sgd.gradient_lemma", "shuffle.laplace_mixture",
+    "shuffled_epochs.fresh", "shuffled_epochs.once",
+)  # fmt: skip
 EVERY_BUT_SLOW = pytest.mark.parametrize(
-    "bound", [pytest.param(b, marks=pytest.mark.campaign if b.slow else (), id=name) for name, b in BOUNDS.items()]
+    "bound",
+    [
+        pytest.param(b, marks=pytest.mark.campaign if b.slow or name in SEARCHED else (), id=name)
+        for name, b in BOUNDS.items()
+    ],
 )
-"""Slow bounds are left to the campaign."""
+"""Slow bounds, and those in which a search takes seconds, are left to the campaign."""
 SIGNS = {
     "noise_std": -1,
     "laplace_scale": -1,
@@ -675,11 +683,41 @@ def test_extreme_runs_are_answered_or_refused(algorithm: str, lipschitz: float, 
             assert result.value >= 0.0
 
 
-@pytest.mark.parametrize("algorithm", ["pnsgd", "skip", "stop", "local"])
-@pytest.mark.parametrize("epsilon", [0.0, 1e-300, 1e-6, 1e4])
-@pytest.mark.parametrize("log_delta", [-0.01, -11.0, -744.0, -1e6])
-@pytest.mark.parametrize("records", [1, 10**15])
+BUDGETS = list(itertools.product((0.0, 1e-300, 1e-6, 1e4), (-0.01, -11.0, -744.0, -1e6)))
+SUMMED = ("skip", "stop")
+"""Algorithms whose bounds add up over the records: a small epsilon of many records takes seconds."""
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "epsilon", "log_delta", "records"),
+    [
+        (algorithm, epsilon, log_delta, records)
+        for algorithm in ("pnsgd", "skip", "stop", "local")
+        for epsilon, log_delta in BUDGETS
+        for records in (1, 10**15)
+        if algorithm not in SUMMED or records == 1 or (epsilon == 1e4 and log_delta == -0.01)
+    ],
+)
 def test_extreme_budgets_are_solved_or_refused(algorithm: str, epsilon: float, log_delta: float, records: int) -> None:
+    check_budget(algorithm, epsilon, log_delta, records)
+
+
+@pytest.mark.parametrize("algorithm", SUMMED)
+@pytest.mark.parametrize("epsilon", [0.0, 1e-300, 1e-6])
+def test_small_budgets_of_thousands_of_records(algorithm: str, epsilon: float) -> None:
+    check_budget(algorithm, epsilon, -0.01, 10**4)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("algorithm", SUMMED)
+def test_small_budgets_of_many_records(algorithm: str) -> None:
+    budgets = BUDGETS.copy()
+    random.Random(algorithm).shuffle(budgets)
+    for (epsilon, log_delta), _ in zip(budgets, draws(f"extreme budgets {algorithm}", 16, 4000), strict=False):
+        check_budget(algorithm, epsilon, log_delta, 10**15)
+
+
+def check_budget(algorithm: str, epsilon: float, log_delta: float, records: int) -> None:
     given = {"records": records, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.5}
     delta = max(math.exp(log_delta), 5e-324)
     bounds = [

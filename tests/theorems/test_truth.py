@@ -463,8 +463,8 @@ def test_secret_orders_of_many_alike() -> None:
         (2, (0.5, 2.0), (0.0, 1.0)),
         (10, (0.5, 2.0, 8.0), (0.0, 0.1, 1.0, 4.0)),
         (100, (0.5, 2.0, 8.0), (0.1, 1.0)),
-        (1000, (0.5, 2.0, 8.0), (0.5, 4.0)),
-        (100_000, (0.5, 2.0), (0.1, 1.0)),
+        pytest.param(1000, (0.5, 2.0, 8.0), (0.5, 4.0), marks=pytest.mark.campaign),
+        pytest.param(100_000, (0.5, 2.0), (0.1, 1.0), marks=pytest.mark.campaign),
     ],
 )
 def test_secret_order_of_contractions(records: int, sigmas: Sequence[float], epsilons: Sequence[float]) -> None:

@@ -128,6 +128,10 @@ CASES = [
 ]  # fmt: skip
 
 
+ALTERNATELY: tuple[tuple[Any, Any], ...] = (((), pytest.mark.campaign), (pytest.mark.campaign, ()))
+"""Every case has one of two losses in every run of the tests, and the other in a campaign."""
+
+
 def given_for(algorithm: str, batch: int, last: str, count: int) -> dict[str, Any]:
     given: dict[str, Any] = {"step_size": ETA, "noise_std": SIGMA}
     if batch > 1 and algorithm != "noisy-gd":
@@ -177,8 +181,14 @@ def check(ends: np.ndarray, law: Law) -> None:
         assert stats.kstest(ends @ direction, law.cdf(direction)).pvalue > LEAST
 
 
-@pytest.mark.parametrize("loss", [QUADRATIC, LINEAR], ids=["quadratic", "linear"])
-@pytest.mark.parametrize(("algorithm", "n", "batch", "last", "count"), CASES)
+@pytest.mark.parametrize(
+    ("algorithm", "n", "batch", "last", "count", "loss"),
+    [
+        pytest.param(*case, loss, id=f"{'-'.join(map(str, case))}-{loss.name}", marks=left)
+        for at, case in enumerate(CASES)
+        for loss, left in zip((QUADRATIC, LINEAR), ALTERNATELY[at % 2], strict=True)
+    ],
+)
 def test_the_law_is_the_closed_form(algorithm: str, n: int, batch: int, last: str, count: int, loss: Loss) -> None:
     problem = data_for(loss, n)
     run = run_of(algorithm, loss, n, **given_for(algorithm, batch, last, count))
