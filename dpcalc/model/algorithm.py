@@ -226,37 +226,37 @@ ALGORITHMS: dict[str, Algorithm] = {
         Algorithm(
             "cyclic",
             "several passes in one fixed order; the last iterate is released",
-            Order.FIXED, Length.PASSES, Release.LAST, _PASSES, ("multi_epoch", "linear"),
+            Order.FIXED, Length.PASSES, Release.LAST, _PASSES, ("multi_epoch", "expanding", "linear"),
             defaults=_CURVED, synonyms=("incremental", "multi-epoch"),
         ),
         Algorithm(
             "shuffle-once",
             "several passes in one uniformly random order; the last iterate is released",
-            Order.SHUFFLE_ONCE, Length.PASSES, Release.LAST, _PASSES, ("shuffled_epochs", "linear"),
+            Order.SHUFFLE_ONCE, Length.PASSES, Release.LAST, _PASSES, ("shuffled_epochs", "expanding", "linear"),
             defaults=_SHUFFLED, indexed=False, synonyms=("single-shuffle",),
         ),
         Algorithm(
             "rotation-epochs",
             "several passes in cyclic order, all from one uniformly random record on; the last iterate is released",
-            Order.ROTATION, Length.PASSES, Release.LAST, _PASSES, ("shuffled_epochs", "linear"),
+            Order.ROTATION, Length.PASSES, Release.LAST, _PASSES, ("shuffled_epochs", "expanding", "linear"),
             defaults=_SHUFFLED, indexed=False, synonyms=("random-cyclic-shift", "cyclic-random-start"),
         ),
         Algorithm(
             "shuffled-epochs",
             "several passes, each in a fresh uniformly random order; the last iterate is released",
-            Order.SHUFFLE, Length.PASSES, Release.LAST, _PASSES, ("shuffled_epochs", "linear"),
+            Order.SHUFFLE, Length.PASSES, Release.LAST, _PASSES, ("shuffled_epochs", "expanding", "linear"),
             defaults=_SHUFFLED, indexed=False, synonyms=("random-reshuffling", "reshuffle"),
         ),
         Algorithm(
             "noisy-sgd",
             "steps on fresh uniform batches drawn without replacement; the last iterate is released",
-            Order.SAMPLE, Length.STEPS, Release.LAST, _PASSES, ("noisy_sgd", "linear"),
+            Order.SAMPLE, Length.STEPS, Release.LAST, _PASSES, ("noisy_sgd", "expanding", "linear"),
             defaults=_CURVED, indexed=False, synonyms=("dp-sgd", "dpsgd", "subsampled", "subsampled-gaussian"),
         ),
         Algorithm(
             "noisy-gd",
             "steps on the mean gradient of all records; the last iterate is released",
-            Order.FULL, Length.STEPS, Release.LAST, _PASSES, ("noisy_gd", "linear"),
+            Order.FULL, Length.STEPS, Release.LAST, _PASSES, ("noisy_gd", "expanding", "linear"),
             defaults=_CURVED, indexed=False, synonyms=("gd", "dp-gd", "full-batch", "langevin", "lmc"),
         ),
         Algorithm(
