@@ -67,7 +67,7 @@ _LARGEST = 1e90  # a ratio beyond this one hides nothing
 
 
 def _expands(run: Run) -> Obstacle | None:
-    if run.loss_class is None or run.loss_class is LossClass.CONVEX_SMOOTH:
+    if run.loss_class is None or run.loss_class == LossClass.CONVEX_SMOOTH:
         if run.smoothness is None or run.step_size is None:
             return lacking(run, "step_size", "smoothness")
         if expands_nothing(LossClass.CONVEX_SMOOTH, run.step_size, run.smoothness):
@@ -341,7 +341,7 @@ def composition(run: RandomOrders) -> Gdp:
     formula="least of r sqrt(uses), of min_m D/(eta sigma sqrt(m)) + (2 L/sigma) sqrt(m), and of min_m sqrt(A_m) + "
     "r sqrt(uses in m steps); A_m = (D/(eta sigma))^2/(c^-2 + ... + c^(-2m)) for smooth losses, "
     "(D/(eta sigma))^2/m + (2 L/sigma)^2 (1 + 1/2 + ... + 1/m) for convex ones",
-    conditions=(BATCH_WITHIN, GAUSSIAN_NOISE, EXPANDS, _MILD, _LENGTH),
+    conditions=(GAUSSIAN_NOISE, EXPANDS, _MILD, _LENGTH),
     assumes=(_CLASS, DOMAIN, GAUSSIAN, "order and batches may be public, and are drawn without looking at the data",
              ONE_RELEASE),
 )  # fmt: skip
@@ -613,9 +613,9 @@ class SampledSteps(Setting):
 
 
 def _hides_sampled(run: Run) -> Obstacle | None:
-    if run.loss_class is LossClass.LIPSCHITZ:
+    if run.loss_class == LossClass.LIPSCHITZ:
         return NotNeeded("is for smooth or convex losses", "of merely Lipschitz ones expanding.domain speaks")
-    return lacking(run, "smoothness") if run.loss_class is LossClass.SMOOTH and run.smoothness is None else None
+    return lacking(run, "smoothness") if run.loss_class == LossClass.SMOOTH and run.smoothness is None else None
 
 
 @theorem(
