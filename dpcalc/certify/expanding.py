@@ -75,7 +75,7 @@ def _domain(v: Inputs) -> arb:
 
 
 def _uses(v: Inputs) -> tuple[int, int, int]:
-    """Return the divisor of the smallest batch, the steps from one use to the next, and how often the record is used."""
+    """Return the divisor of the smallest batch, the steps from one use to the next, and the number of uses."""
     if v.steps is not None:
         return min(v.batch_size or v.records, v.records), 1, v.steps
     if v.batch_size is None:

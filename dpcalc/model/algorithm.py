@@ -262,38 +262,38 @@ ALGORITHMS: dict[str, Algorithm] = {
         Algorithm(
             "cyclic-released",
             "several passes in one fixed order; the iterate after every pass is released",
-            Order.FIXED, Length.PASSES, Release.PASS, _PASSES, ("released", "linear"),
+            Order.FIXED, Length.PASSES, Release.PASS, _PASSES, ("released", "expanding", "linear"),
             defaults=_CURVED,
         ),
         Algorithm(
             "shuffle-once-released",
             "several passes in one uniformly random order; the iterate after every pass is released",
-            Order.SHUFFLE_ONCE, Length.PASSES, Release.PASS, _PASSES, ("released", "linear"),
+            Order.SHUFFLE_ONCE, Length.PASSES, Release.PASS, _PASSES, ("released", "expanding", "linear"),
             defaults=_SHUFFLED, indexed=False,
         ),
         Algorithm(
             "rotation-epochs-released",
             "several passes in cyclic order, all from one uniformly random record on; the iterate after every pass is "
             "released",
-            Order.ROTATION, Length.PASSES, Release.PASS, _PASSES, ("released", "linear"),
+            Order.ROTATION, Length.PASSES, Release.PASS, _PASSES, ("released", "expanding", "linear"),
             defaults=_SHUFFLED, indexed=False,
         ),
         Algorithm(
             "shuffled-epochs-released",
             "several passes, each in a fresh uniformly random order; the iterate after every pass is released",
-            Order.SHUFFLE, Length.PASSES, Release.PASS, _PASSES, ("released", "linear"),
+            Order.SHUFFLE, Length.PASSES, Release.PASS, _PASSES, ("released", "expanding", "linear"),
             defaults=_SHUFFLED, indexed=False,
         ),
         Algorithm(
             "noisy-sgd-released",
             "steps on fresh uniform batches drawn without replacement; every iterate is released",
-            Order.SAMPLE, Length.STEPS, Release.STEP, _PASSES, ("noisy_sgd", "linear"),
+            Order.SAMPLE, Length.STEPS, Release.STEP, _PASSES, ("noisy_sgd", "expanding", "linear"),
             defaults=_CURVED, indexed=False,
         ),
         Algorithm(
             "noisy-gd-released",
             "steps on the mean gradient of all records; every iterate is released",
-            Order.FULL, Length.STEPS, Release.STEP, _PASSES, ("noisy_gd", "linear"),
+            Order.FULL, Length.STEPS, Release.STEP, _PASSES, ("noisy_gd", "expanding", "linear"),
             defaults=_CURVED, indexed=False,
         ),
         Algorithm(

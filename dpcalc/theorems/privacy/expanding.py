@@ -1,4 +1,4 @@
-"""Several passes of maps that may drive two runs apart: smooth losses that need not be convex, or merely Lipschitz ones.
+"""Several passes of maps that may drive two runs apart: smooth losses that need not be convex, and Lipschitz ones.
 
 The shifted-divergence theorem asks no more of a step than how far it leaves two points z apart: at most F(z), and the
 shift may be spent as z_t = F(z_(t-1)) - a_t. With s = eta Delta/b for a use of the record, F(z) is
@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from dpcalc.errors import NotApplicable
 from dpcalc.model import loss_class as loss
 from dpcalc.model.algorithm import Release, in_one_random_order
 from dpcalc.model.choices import LastBatch, LossClass, Noise
@@ -72,7 +73,8 @@ def _expands(run: Run) -> Obstacle | None:
             return lacking(run, "step_size", "smoothness")
         if expands_nothing(LossClass.CONVEX_SMOOTH, run.step_size, run.smoothness):
             return NotNeeded(
-                "is for steps that may drive two runs apart, and these do not", "see the bounds for convex smooth losses"
+                "is for steps that may drive two runs apart, and these do not",
+                "see the bounds for convex smooth losses",
             )
     return None
 
@@ -226,8 +228,8 @@ class ExpandingPasses(Setting):
             for j in (0, *_grid()):
                 steps = (j + 1) * period - 1
                 if steps:
-                    entry = _carried(self.reach, self.growth, steps)
-                    least = min(least, (entry + one * math.sqrt(j)) ** 2)
+                    mu = _carried(self.reach, self.growth, steps) + one * math.sqrt(j)
+                    least = min(least, mu * mu)
         return up(least, 32.0)
 
 
@@ -299,7 +301,7 @@ def _carried_convex(reach: float, push: float, steps: int) -> float:
 
 
 def _carried_anyhow(reach: float, push: float) -> float:
-    """Return the least over m of D'/sqrt(m) + push sqrt(m), the diameter and what m steps of any map add; rounded up."""
+    """Return the least over m of D'/sqrt(m) + push sqrt(m): the diameter, and what m steps add; rounded up."""
     best = min(reach / push if push else math.inf, 1e15)
     tried = {max(1, math.floor(best)), max(1, math.ceil(best))}
     return min(up(reach / math.sqrt(m) + push * math.sqrt(m), 16.0) for m in tried)
@@ -318,7 +320,12 @@ def _carried_anyhow(reach: float, push: float) -> float:
     locator="composition of Gaussian mechanisms, one a pass",
     formula="mu = (Delta/(b sigma)) sqrt(E), b the smallest batch",
     conditions=(EXPANDS,),
-    assumes=("order and iterates may all be public", _USED_ONCE, GAUSSIAN, "no convexity, no smoothness, any step size"),
+    assumes=(
+        "order and iterates may all be public",
+        _USED_ONCE,
+        GAUSSIAN,
+        "no convexity, no smoothness, any step size",
+    ),
 )
 def composition(run: RandomOrders) -> Gdp:
     """Whatever the losses and the order, the noise of its own steps hides a record, and that composes.
@@ -410,8 +417,8 @@ def cyclic(run: FixedPasses) -> Gdp:
     locator="expanding.cyclic for each position, averaged",
     formula="delta(eps) = (1/l) sum_{k=1}^{l} delta_G(eps; mu_k), mu_k^2 = B + r^2/G_k as in expanding.cyclic",
     conditions=(GAUSSIAN_NOISE, LIPSCHITZ, EXPANDS),
-    assumes=("one order for all epochs, all orders (or rotations) equally likely and drawn without looking at the data; "
-             "it may be published", _MAPS, GAUSSIAN, ONE_RELEASE),
+    assumes=("one order for all epochs, all orders (or rotations) equally likely and drawn without looking at the "
+             "data; it may be published", _MAPS, GAUSSIAN, ONE_RELEASE),
     slack="below 0.3 % of delta",
 )  # fmt: skip
 def once(run: ShuffledPasses) -> Profile:
@@ -520,7 +527,7 @@ def _hides_within_a_pass(run: Run) -> Obstacle | None:
     uncertified="composed by the law of the privacy loss on a lattice",
 )  # fmt: skip
 def fresh(run: FreshPasses) -> Composition:
-    """A use is hidden by what is left of its own pass, and every pass has its own order: the curve of one is composed."""
+    """A use is hidden by what is left of its own pass. Every pass has its own order: the curve of one is composed."""
     return Composition([(_pass_pair(run.changed(epochs=1)), run.epochs)])
 
 
@@ -670,3 +677,87 @@ def best_split(run: SampledSteps) -> noisy_sgd.Plan | None:
             if cost < least:
                 least, best = cost, noisy_sgd.Plan(steps, steps, fraction)
     return best
+
+
+# --- Laplace noise ----------------------------------------------------------------------------------------------------
+
+
+class LaplaceSteps(Setting):
+    """Passes or steps with Laplace noise, of losses of which nothing is known but their gradients.
+
+    Attributes:
+        records: n >= 1.
+        sensitivity, lipschitz: Delta >= 0, and L of every record's gradient, in the 1-norm in several dimensions.
+            Batches with the record and without differ in a real one, by 2 L.
+        laplace_scale: v > 0.
+        batch_size: b; all records where unknown.
+        last_batch: what a short last batch is divided by, or whether it is left out.
+        epochs: E, of passes that use each record once.
+        steps: T, of steps on all records or on a fresh uniform batch; it counts where both are known.
+    """
+
+    records: int
+    sensitivity: float
+    lipschitz: float
+    laplace_scale: float
+    batch_size: int | None = None
+    last_batch: LastBatch = LastBatch.OWN
+    epochs: int | None = None
+    steps: int | None = None
+
+
+@theorem(
+    "expanding.laplace",
+    title="Laplace noise, composed",
+    setting=LaplaceSteps,
+    gives=Composition,
+    algorithms=tuple(name + suffix for suffix in ("", "-released") for name in _ALL),
+    reference="dong2022",
+    locator="composition and subsampling without replacement, by the law of the privacy loss",
+    formula="Lap(Delta/(b v)) composed once for every use, b the smallest batch; for batches drawn afresh "
+    "C_{b/n}(Lap(2 L/(b v))) composed T times",
+    conditions=(_LENGTH,),
+    assumes=(
+        "order and iterates may all be public",
+        "fresh Laplace noise in every step, w - step_size (gradient + Z); in several dimensions lipschitz is in the "
+        "1-norm",
+        "orders and batches are drawn without looking at the data; no convexity, no smoothness, any step size",
+    ),
+    slack="the lattice of losses, some 1e-4 in ln delta",
+    slow=True,
+    uncertified="composed by the law of the privacy loss on a lattice",
+)  # fmt: skip
+def laplace(run: LaplaceSteps) -> Composition:
+    """Each use of the record is a Laplace mechanism, whatever the losses and the order; all iterates may be seen."""
+    from dpcalc.notions import pld
+
+    size = run.records if run.batch_size is None else run.batch_size
+    if run.steps is not None:
+        times, divisor, rate = run.steps, min(size, run.records), min(1.0, size / run.records)
+    else:
+        plan = layout(run.records, size, run.last_batch)
+        times, divisor, rate = run.epochs or 1, plan.divisor or plan.size, 1.0
+    if rate == 1.0:
+        ratio = quotient_up((run.sensitivity,), (float(divisor), run.laplace_scale))
+        if ratio > 1e15:
+            raise NotApplicable("gives no finite epsilon here", "more noise")
+        return Composition([(pld.laplace(ratio=max(ratio, 1e-30)), times)])
+    ratio = quotient_up((2.0, run.lipschitz), (float(divisor), run.laplace_scale))
+    return Composition([(pld.from_curve(_sampled_laplace(ratio, up(rate))), times)])
+
+
+def _sampled_laplace(ratio: float, rate: float) -> Callable[[Array], Array]:
+    """Return the curve p h(ln(1 + (e^eps - 1)/p), r) of a step that uses the record with probability p."""
+    import numpy as np
+
+    from dpcalc.theorems.privacy.recursion import log_one_steps
+
+    def curve(e: Array) -> Array:
+        with np.errstate(over="ignore"):
+            inner = np.where(e < 1.0, np.log1p(np.expm1(np.minimum(e, 1.0)) / rate), e - math.log(rate))
+            inner = np.where(e < 1.0, inner, inner + np.log1p(-(1.0 - rate) * np.exp(-np.maximum(e, 1.0))))
+        shifted = np.maximum(0.0, inner - UNIT * (16.0 * np.abs(inner) + 16.0 * -math.log(rate) + 16.0))
+        value: Array = log_one_steps(Noise.LAPLACE, shifted, ratio) + (math.log(rate) + 4.0 * UNIT)
+        return np.minimum(0.0, value)
+
+    return curve
