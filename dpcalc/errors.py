@@ -51,6 +51,10 @@ class MissingParameter(NotApplicable):
     exit_code = 2
 
 
+class Superseded(NotApplicable):
+    """A theorem is for other runs, and sharper ones speak of this one."""
+
+
 class Infeasible(DpcalcError):
     """No value of the unknown reaches the target (exit 3).
 

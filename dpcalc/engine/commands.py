@@ -98,7 +98,7 @@ COMMANDS: dict[str, Command] = {
             "multi-epoch",
             "Many passes: hidden iterates, or one released after every epoch; ordered, shuffled, sampled, full batch.",
             _takers_of("release"),
-            ("multi_epoch", "noisy_gd", "shuffled_epochs", "noisy_sgd", "released"),
+            ("multi_epoch", "noisy_gd", "shuffled_epochs", "noisy_sgd", "expanding", "released"),
         ),
         _command(
             "online",

@@ -13,6 +13,7 @@ from dpcalc.errors import (
     MissingParameter,
     NotApplicable,
     SpecError,
+    Superseded,
     isolate_failure,
 )
 from dpcalc.model.quantities import Quantity
@@ -49,8 +50,12 @@ def rows_of(
 
 
 def obstacles_of(refused: Sequence[Refused]) -> tuple[Obstacle, ...]:
-    """Return why bounds gave nothing, for the report."""
-    return tuple(Obstacle(bound.id, error.message, error.hint or "", error.parameters) for bound, error in refused)
+    """Return why bounds gave nothing, for the report; those of which others speak better are passed over."""
+    return tuple(
+        Obstacle(bound.id, error.message, error.hint or "", error.parameters)
+        for bound, error in refused
+        if not isinstance(error, Superseded)
+    )
 
 
 def failure_warnings(refused: Sequence[Refused]) -> tuple[str, ...]:
@@ -74,7 +79,7 @@ def first_failure(refused: Sequence[Refused]) -> DpcalcError:
     ]
     if not refused:
         return NotApplicable("no bound speaks of this run")
-    rank = {BoundFailed: -1, Infeasible: 0, NotApplicable: 1, MissingParameter: 2}
+    rank = {BoundFailed: -1, Infeasible: 0, NotApplicable: 1, MissingParameter: 2, Superseded: 3}
 
     def order(row: Refused) -> tuple[int, float]:
         nearest = getattr(row[1], "epsilon", None)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from dpcalc.errors import MissingParameter, NotApplicable, SpecError
+from dpcalc.errors import MissingParameter, NotApplicable, SpecError, Superseded
 from dpcalc.model.frozen import Frozen
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
@@ -35,6 +35,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "noisy_sgd": ("privacy.noisy_sgd",),
     "released": ("privacy.released", "privacy.released_repeated", "privacy.released_fresh_orders"),
     "shuffled_epochs": ("privacy.shuffled_epochs",),
+    "expanding": ("privacy.expanding",),
     "linear": ("lower.linear_losses", "lower.random_linear_losses", "lower.common_losses"),
     "dp_sgd": ("privacy.dp_sgd",),
     "utility": ("risk.utility", "risk.utility_skip"),
@@ -102,7 +103,19 @@ class Unmet(NamedTuple):
         return NotApplicable
 
 
-Obstacle = Missing | Unmet
+class NotNeeded(NamedTuple):
+    """Sharper theorems speak of the run, and this one was made for others: no more is said of it beside an answer."""
+
+    because: str
+    cure: str
+
+    @property
+    def error(self) -> type[NotApplicable]:
+        """The error that says so."""
+        return Superseded
+
+
+Obstacle = Missing | Unmet | NotNeeded
 
 
 def needs(*names: str) -> Missing:

@@ -234,7 +234,7 @@ def _best(chain: Chain, mu: float, rate: float) -> Plan | None:
     """Return the plan that is best by a central limit approximation of the uses; None for the plain composition."""
     if chain.steps < 2 or (chain.factor >= 1.0 and math.isinf(chain.diameter) and mu == 0.0):
         return None
-    single = _cost(mu, rate)
+    single = use_cost(mu, rate)
     least, best = chain.steps * single, None
     for composed in _log_grid(chain.steps - 1):
         for split in _log_grid(composed):
@@ -245,7 +245,7 @@ def _best(chain: Chain, mu: float, rate: float) -> Plan | None:
                 if not 1e-12 < fraction < 1.0 - 1e-12:
                     continue
                 cost = whole * whole / fraction + (composed - split) * single
-                cost += split * _cost(mu / math.sqrt(1.0 - fraction), rate)
+                cost += split * use_cost(mu / math.sqrt(1.0 - fraction), rate)
                 if cost < least:
                     least, best = cost, Plan(composed, split, fraction)
     return best
@@ -257,7 +257,7 @@ def _log_grid(most: int) -> list[int]:
     return sorted({*(round(most ** (j / count)) for j in range(count)), most}) if count else [1]
 
 
-def _cost(mu: float, rate: float) -> float:
+def use_cost(mu: float, rate: float) -> float:
     """Return what a use costs in the choice of a plan: the variance of its loss, where that means anything."""
     return min(_variance(mu, rate), mu * mu)
 

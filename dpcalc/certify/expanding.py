@@ -1,0 +1,134 @@
+"""Definitions of `expanding`: several passes of maps that may drive two runs apart."""
+
+from __future__ import annotations
+
+from flint import arb, fmpq
+
+from dpcalc.certify.balls import Inputs, OutOfReach, least, log, square
+from dpcalc.certify.gaussian import log_delta
+from dpcalc.certify.guarantee import Gdp, Profile
+from dpcalc.certify.steps import batch
+from dpcalc.certify.table import defines
+from dpcalc.model.choices import LastBatch, LossClass
+
+MOST_POSITIONS = 1500
+
+
+def _counts() -> list[int]:
+    """Return the whole numbers of at most three binary digits, up to 7 2^57."""
+    return [1, 2, 3, *(j * 2**power for power in range(58) for j in (4, 5, 6, 7))]
+
+
+def _factor(v: Inputs) -> arb | None:
+    """Return the Lipschitz factor c >= 1 of a step's map; None where it has none."""
+    if v.loss_class not in (LossClass.SMOOTH, LossClass.CONVEX_SMOOTH) or v.smoothness is None:
+        return None
+    turned = v.exact("step_size") * v.exact("smoothness")
+    return arb(1 + turned if v.loss_class == LossClass.SMOOTH else max(turned - 1, fmpq(1)))
+
+
+def _room(c: arb, steps: int) -> arb:
+    """Return 1 + c^-2 + ... + c^(-2 (steps-1))."""
+    if c == 1:
+        return arb(steps)
+    shrink = 2 * c.log()
+    return (-shrink * steps).expm1() / (-shrink).expm1()
+
+
+def _reach(v: Inputs) -> arb:
+    return v.quotient(["diameter"], ["step_size", "noise_std"])
+
+
+def _sizes(v: Inputs) -> tuple[int, int, int]:
+    """Return the divisor of a full batch and of the smallest one, and the steps of a pass."""
+    n, b = v.records, v.batch_size
+    if b >= n:
+        whole = b if v.last_batch == LastBatch.NOMINAL else n
+        return whole, whole, 1
+    short = n % b
+    if not short or v.last_batch == LastBatch.DROP:
+        return b, b, n // b
+    return b, (b if v.last_batch == LastBatch.NOMINAL else short), n // b + 1
+
+
+@defines("expanding.composition", Gdp)
+def _composition(v: Inputs) -> arb:
+    return v.quotient(["sensitivity"], [_sizes(v)[1], "noise_std"]) * arb(v.epochs).sqrt()
+
+
+@defines("expanding.domain", Gdp, slack=1e-11, weight=40.0)
+def _domain(v: Inputs) -> arb:
+    size, period, times = _uses(v)
+    one, push, reach = v.quotient(["sensitivity"], [size, "noise_std"]), 2 * v.lipschitz / v.noise_std, _reach(v)
+    c, convex = _factor(v), v.loss_class in (LossClass.CONVEX, LossClass.CONVEX_SMOOTH)
+    found = one * arb(times).sqrt()
+    for m in _near(reach / push) if push > 0 else [10**15]:
+        found = found.min(reach / arb(m).sqrt() + push * arb(m).sqrt())
+    for base in _counts():
+        for m in {base, base * period}:
+            own = one * arb(-(-m // period)).sqrt()
+            if c is not None:
+                found = found.min(c * reach / _room(c, m).sqrt() + own)
+            if convex:
+                found = found.min((square(reach) / m + square(push) * _harmonic(m)).sqrt() + own)
+    return found
+
+
+def _uses(v: Inputs) -> tuple[int, int, int]:
+    """Return the divisor of the smallest batch, the steps from one use to the next, and the number of uses."""
+    if v.steps is not None:
+        return min(v.batch_size or v.records, v.records), 1, v.steps
+    if v.batch_size is None:
+        return v.records, 1, v.epochs
+    _, size, period = _sizes(v)
+    return size, period, v.epochs
+
+
+def _near(x: arb) -> list[int]:
+    """Return whole numbers about a ball, from 1 to 1e15."""
+    floor = int(float(x.mid())) if x < 1e15 else 10**15
+    return [m for m in range(floor - 1, floor + 3) if 1 <= m <= 10**15] or [1]
+
+
+def _harmonic(m: int) -> arb:
+    return arb(m + 1).digamma() + arb.const_euler()
+
+
+def _earlier(v: Inputs, c: arb, one: arb, period: int) -> arb:
+    """Return what all uses but the last cost."""
+    each = one / _room(c, period).sqrt()
+    costs = [(v.epochs - 1) * square(each)]
+    if v.diameter is not None and v.epochs > 1:
+        for j in (0, *_counts()):
+            if m := (j + 1) * period - 1:
+                costs.append(square(c * _reach(v) / _room(c, m).sqrt() + each * arb(j).sqrt()))
+    return least(*costs)
+
+
+@defines("expanding.cyclic", Gdp, slack=1e-11, weight=20.0)
+def _cyclic(v: Inputs) -> arb:
+    (size, tail), c = batch(v), _factor(v)
+    assert c is not None
+    one = v.quotient(["sensitivity"], [size, "noise_std"])
+    mu = (_earlier(v, c, one, -(-v.records // v.batch_size)) + square(one) / _room(c, tail)).sqrt()
+    return mu if v.diameter is None or tail == 1 else mu.min(c * _reach(v) / _room(c, tail - 1).sqrt())
+
+
+@defines("expanding.once", Profile, slack=5e-3, weight=40.0, limit=f"{MOST_POSITIONS} steps a pass")
+def _once(v: Inputs) -> arb:
+    c, (size, smallest, period) = _factor(v), _sizes(v)
+    assert c is not None
+    if period > MOST_POSITIONS:
+        raise OutOfReach(f"more than {MOST_POSITIONS} steps in a pass")
+    held, full = min(v.batch_size, v.records), max(1, v.records // v.batch_size)
+    total = arb(0)
+    for divisor, records, places in (
+        (size, held, range(1 + period - full, period + 1)),
+        (smallest, v.records - full * held if period > full else 0, range(1, 2)),
+    ):
+        one = v.quotient(["sensitivity"], [divisor, "noise_std"])
+        base = _earlier(v, c, one, period) if records else arb(0)
+        for k in places if records else ():
+            delta = log_delta(v.epsilon, (base + square(one) / _room(c, k)).sqrt()).exp()
+            total += delta * records / v.records
+    return log(total)

@@ -1,0 +1,332 @@
+"""Maps that may drive two runs apart: brute-force runs of every order, exact allocations, limits and known values."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpcalc.engine.evaluate import guarantee_of
+from dpcalc.model.run import describe
+from dpcalc.theorems.privacy import expanding, multi_epoch
+from dpcalc.theorems.record import for_algorithm
+from tests.formulas import evaluated
+from tests.oracles import draws, log_uniform
+from tests.oracles.chains import Array, Case, Gradient, Grid, constant, hockey_stick, last_law, random_case
+from tests.oracles.passes import isotonic, shifts
+from tests.oracles.sampled import Maker
+
+RANDOM = ("shuffle-once", "rotation-epochs", "shuffled-epochs")
+PASSES = ("cyclic", *RANDOM)
+CLASSES = ("smooth", "convex", "lipschitz")
+
+
+# --- the truth --------------------------------------------------------------------------------------------------------
+
+
+def law_of(algorithm: str, case: Case, grid: Grid, record: Any, size: int, last: str, count: int) -> Array:
+    """The law of the last iterate after so many passes or steps; the differing record is the last of all."""
+    maker, n = Maker(case, grid, record), case.records
+    if algorithm in ("noisy-gd", "noisy-sgd"):
+        return last_law(grid.start, [maker.fresh(size)] * count)
+    if algorithm == "cyclic":
+        others = list(range(n - 1))
+        order = [*others[: case.index - 1], n - 1, *others[case.index - 1 :]]
+        return last_law(grid.start, maker.order(order, size, last) * count)
+    orders = [list(order) for order in itertools.permutations(range(n))]
+    if algorithm == "rotation-epochs":
+        orders = [[*range(j, n), *range(j)] for j in range(n)]
+    if algorithm != "shuffled-epochs":
+        return np.mean([last_law(grid.start, maker.order(order, size, last) * count) for order in orders], axis=0)
+    start = grid.start
+    made = [maker.order(order, size, last) for order in orders]
+    for _ in range(count - 1):
+        after = []
+        for steps in made:
+            law = start
+            for one in steps:
+                law = law @ one.inner
+            after.append(law)
+        start = np.mean(after, axis=0)
+    return np.mean([last_law(start, steps) for steps in made], axis=0)
+
+
+def offered(algorithm: str, told: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The bounds of this family that may be promised for this run, each with its guarantee."""
+    run = describe(algorithm, told)
+    for bound in for_algorithm(algorithm):
+        if bound.family == "expanding" and bound.obstacle(run) is None:
+            yield bound.id, guarantee_of(bound, run)
+
+
+def small_case(r: random.Random, loss_class: str, algorithm: str) -> Case:
+    """A run on an interval of a fifth to sixty standard deviations, with losses as bad as their class allows."""
+    most = 2 if algorithm == "shuffled-epochs" else 3
+    case = random_case(r, "gaussian", loss_class, records=r.randint(1, most))
+    if loss_class == "smooth" and r.random() < 0.5:
+        case = repelled(r, case)
+    if r.random() < 0.3:
+        case = replace(case, scale=case.scale * r.choice((3, 10)))
+    return case
+
+
+def repelled(r: random.Random, case: Case) -> Case:
+    """Losses -beta (w - c)^2/2: every step drives two runs apart by 1 + eta beta, up to the walls."""
+    low, high = case.low, case.high
+    beta = case.lipschitz / case.diameter
+
+    def record(centre: float) -> Gradient:
+        return Gradient("concave", (low, high), (beta * (centre - low), beta * (centre - high)), case.lipschitz)
+
+    return replace(
+        case, smoothness=beta, others=tuple(record(r.uniform(low, high)) for _ in case.others), x=record(low),
+        x_prime=record(high), start=(low + high) / 2,
+    )  # fmt: skip
+
+
+def told_of(algorithm: str, case: Case, size: int, last: str, count: int, adjacency: str) -> dict[str, Any]:
+    """What is said of the run."""
+    told = case.told(adjacency=adjacency)
+    if algorithm != "noisy-gd":
+        told["batch_size"] = size
+    told["steps" if algorithm.startswith("noisy") else "epochs"] = count
+    if algorithm == "cyclic":
+        told["index"] = case.index
+    if algorithm in RANDOM:
+        told["last_batch"] = last
+    return told
+
+
+def check(algorithm: str, case: Case, size: int, last: str, count: int, adjacency: str) -> dict[str, float]:
+    """Compare every bound on offer with the truth; return the largest truth over bound of each."""
+    grid = case.nodes(400)
+    p, q = (law_of(algorithm, case, grid, record, size, last, count) for record in (case.x, case.x_prime))
+    assert p.sum() == pytest.approx(1.0, abs=1e-9)
+    told = told_of(algorithm, case, size, last, count, adjacency)
+    worst: dict[str, float] = {}
+    for less in ({}, {"diameter": None}):
+        for id, guarantee in offered(algorithm, {**told, **less}):
+            for epsilon in case.epsilons:
+                truth, found = hockey_stick(p, q, epsilon, 1e-9), guarantee.log_delta(epsilon).value
+                what = f"{id} of {algorithm} {told!r} at {epsilon!r}: {case!r}"
+                assert truth <= math.exp(min(0.0, found)) * (1 + 1e-8) + 1e-13, what
+                if truth > 1e-9:
+                    worst[id] = max(worst.get(id, 0.0), truth / math.exp(found))
+    return worst
+
+
+def brute_force(algorithm: str, number: int) -> dict[str, float]:
+    worst: dict[str, float] = {}
+    for r in draws(f"expanding {algorithm}", number, 300):
+        case = small_case(r, r.choice(CLASSES), algorithm)
+        adjacency = "replace-one"
+        if r.random() < 0.25:
+            case, adjacency = replace(case, x_prime=constant(0.0, case.low, case.high)), "null-record"
+        size = case.records if algorithm == "noisy-gd" else r.randint(1, case.records)
+        last = r.choice(("own", "nominal", "drop")) if algorithm in RANDOM else "own"
+        count = r.choice((1, 2, 3, 5, 12, 40))
+        if algorithm == "shuffled-epochs":
+            count = min(count, 5)
+        for id, share in check(algorithm, case, size, last, count, adjacency).items():
+            worst[id] = max(worst.get(id, 0.0), share)
+    return worst
+
+
+GAUSSIAN = {
+    "cyclic": "domain cyclic",
+    "shuffle-once": "composition domain once",
+    "rotation-epochs": "composition domain once",
+    "shuffled-epochs": "composition domain fresh",
+    "noisy-sgd": "domain sampled",
+    "noisy-gd": "domain",
+}
+"""The bounds of each algorithm that speak of Gaussian noise."""
+
+
+@pytest.mark.parametrize("algorithm", [*PASSES, "noisy-sgd", "noisy-gd"])
+def test_few_runs_are_no_less_private(algorithm: str) -> None:
+    assert brute_force(algorithm, 1 if algorithm == "shuffled-epochs" else 4)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("algorithm", [*PASSES, "noisy-sgd", "noisy-gd"])
+def test_no_run_is_less_private(algorithm: str) -> None:
+    worst = brute_force(algorithm, 20 if algorithm == "shuffled-epochs" else 60)
+    assert set(worst) == {f"expanding.{name}" for name in GAUSSIAN[algorithm].split()}
+    assert max(worst.values()) > 0.3
+
+
+@pytest.mark.parametrize("algorithm", [*PASSES, "noisy-sgd", "noisy-gd"])
+def test_laplace_noise(algorithm: str) -> None:
+    """The rounded chain will do: nothing is asked of the maps."""
+    for r in draws(f"expanding laplace {algorithm}", 6, 300):
+        case = random_case(r, "laplace", r.choice(CLASSES), records=r.randint(1, 3))
+        adjacency = "replace-one"
+        if r.random() < 0.4:
+            case, adjacency = replace(case, x_prime=constant(0.0, case.low, case.high)), "null-record"
+        size = case.records if algorithm == "noisy-gd" else r.randint(1, case.records)
+        last = r.choice(("own", "nominal", "drop")) if algorithm in RANDOM else "own"
+        count, grid = r.choice((1, 2, 3)), case.cells(60)
+        p, q = (law_of(algorithm, case, grid, record, size, last, count) for record in (case.x, case.x_prime))
+        told = told_of(algorithm, case, size, last, count, adjacency)
+        found = dict(offered(algorithm, told))
+        assert set(found) == {"expanding.laplace"}
+        for epsilon in case.epsilons:
+            truth = hockey_stick(p, q, epsilon, 1e-9)
+            assert truth <= math.exp(found["expanding.laplace"].log_delta(epsilon).value) * (1 + 1e-8) + 1e-13, told
+
+
+# --- the costs --------------------------------------------------------------------------------------------------------
+
+
+def growing(growth: Fraction, **given: Any) -> dict[str, Any]:
+    """A run whose maps expand by 1 + growth, one record a step, with a shift and a noise of 1."""
+    return {
+        "batch_size": 1, "sensitivity": 1.0, "noise_std": 1.0, "step_size": 1.0, "loss_class": "smooth",
+        "smoothness": float(growth), **given,
+    }  # fmt: skip
+
+
+def test_without_a_domain_the_allocation_is_the_best() -> None:
+    """Each use is spent in its own pass: the exact optimum for maps that expand."""
+    for r in draws("expanding allocations", 40, 20):
+        period, epochs, growth = r.randint(1, 6), r.randint(1, 4), Fraction(r.randint(1, 40), 16)
+        index = r.randint(1, period)
+        flow = [Fraction(s) for s in shifts(period, period + 1 - index, epochs)]
+        wanted = float(isotonic(flow, 1 + growth))
+        found = evaluated(expanding.cyclic, **growing(growth, records=period, index=index, epochs=epochs)) ** 2
+        assert wanted * (1 - 1e-15) <= found <= wanted * (1 + 1e-12), (period, index, epochs, growth)
+
+
+def test_a_domain_is_never_below_the_best_allocation() -> None:
+    nearest = math.inf
+    for r in draws("expanding restarts", 60, 40):
+        period, epochs, growth = r.randint(1, 4), r.randint(2, 6), Fraction(r.randint(1, 8), 32)
+        index, reach = r.randint(1, period), Fraction(r.randint(1, 40), 16)
+        flow = [Fraction(s) for s in shifts(period, period + 1 - index, epochs)]
+        restarts = [isotonic(flow[t:], 1 + growth, reach) for t in range(1, len(flow))]
+        wanted = float(min([isotonic(flow, 1 + growth), *restarts]))
+        run = growing(growth, records=period, index=index, epochs=epochs, diameter=float(reach), lipschitz=1e9)
+        for function in (expanding.cyclic, expanding.domain):
+            found = evaluated(function, **run) ** 2
+            assert wanted * (1 - 1e-15) <= found, (function, run)
+            nearest = min(nearest, found / wanted) if min(restarts) == wanted < isotonic(flow, 1 + growth) else nearest
+    assert nearest < 1.2
+
+
+def test_what_convex_losses_carry_is_spent_to_the_end() -> None:
+    """The allocation behind D'^2/m + push^2 H_m leaves nothing, at this cost, and none of the same length is better."""
+    for r in draws("convex recursion", 40, 20):
+        steps, reach, push = r.randint(1, 30), log_uniform(r, 0.1, 50), log_uniform(r, 0.1, 5)
+
+        def cost(shares: Sequence[float], reach: float = reach, push: float = push) -> float:
+            z, total = reach, 0.0
+            for share in shares:
+                total += (share * math.hypot(z, push)) ** 2
+                z = (1.0 - share) * math.hypot(z, push)
+            assert z == 0.0
+            return total
+
+        shares = [1.0 / left for left in range(steps, 0, -1)]
+        least = cost(shares)
+        found = expanding._carried_convex(reach, push, steps) ** 2
+        assert least * (1 - 1e-12) <= found <= least * (1 + 1e-12)
+        for _ in range(20):
+            tried = [min(1.0, share * math.exp(r.gauss(0.0, 0.2))) for share in shares[:-1]] + [1.0]
+            assert cost(tried) >= least * (1 - 1e-12)
+
+
+def test_harmonic_numbers() -> None:
+    total = Fraction(0)
+    for terms in range(1, 400):
+        total += Fraction(1, terms)
+        assert float(total) <= expanding._harmonic(terms) <= float(total) * (1 + 1e-4)
+
+
+# --- limits -----------------------------------------------------------------------------------------------------------
+
+
+def test_maps_that_hardly_expand_are_as_good_as_convex_ones() -> None:
+    run = {
+        "records": 60, "index": 41, "batch_size": 3, "epochs": 7, "sensitivity": 2.0, "noise_std": 1.5,
+        "step_size": 0.25, "loss_class": "smooth", "smoothness": 1e-12,
+    }  # fmt: skip
+    near, convex = evaluated(expanding.cyclic, **run), evaluated(multi_epoch.cyclic, **run)
+    assert convex <= near <= convex * (1 + 1e-9)
+
+
+def test_bounded_however_many_steps() -> None:
+    """Flat from some number of passes on, and never above composition."""
+    base = {
+        "records": 4, "batch_size": 1, "last_batch": "own", "sensitivity": 2.0, "lipschitz": 1.0, "noise_std": 1.0,
+        "step_size": 0.5, "diameter": 2.0, "smoothness": 0.5,
+    }  # fmt: skip
+    for loss_class in CLASSES:
+        values = [
+            evaluated(expanding.domain, **base, loss_class=loss_class, epochs=epochs)
+            for epochs in (1, 2, 4, 16, 256, 10**5, 10**9, 10**15)
+        ]
+        assert values == sorted(values)
+        assert values[-1] == values[-3] < 6.0
+        assert values[0] == pytest.approx(2.0)
+
+
+def test_known_values() -> None:
+    """Lipschitz: 2 sqrt(2 D L/eta)/sigma at m = D/(2 eta L); convex, many records: sqrt(D'^2/m + 4 H_m)."""
+    base: dict[str, Any] = {"records": 1, "sensitivity": 2.0, "lipschitz": 1.0, "noise_std": 1.0, "steps": 10**12}
+    base.update(step_size=0.125, diameter=4.0)
+    assert evaluated(expanding.domain, **base, loss_class="lipschitz") == pytest.approx(16.0)
+    many = {**base, "records": 10**3, "sensitivity": 2e-3, "steps": 10**15}
+    found = evaluated(expanding.domain, **many, loss_class="convex")
+    wanted = math.sqrt(32.0**2 / 256 + 4 * math.fsum(1 / j for j in range(1, 257)))
+    assert found == pytest.approx(wanted, rel=1e-4)
+
+
+def test_monotone() -> None:
+    """In everything that a run may be solved for."""
+    for r in draws("expanding monotone", 30, 40):
+        run = {
+            "records": r.choice((1, 5, 60)), "batch_size": r.choice((1, 2, 7)), "last_batch": "own",
+            "epochs": r.choice((1, 3, 100, 10**6)), "sensitivity": 2.0, "lipschitz": log_uniform(r, 0.1, 10),
+            "noise_std": log_uniform(r, 0.1, 10), "step_size": log_uniform(r, 0.01, 1), "smoothness": 0.5,
+            "diameter": log_uniform(r, 0.1, 100), "loss_class": r.choice(CLASSES), "epsilon": 0.5,
+        }  # fmt: skip
+        for function in (expanding.domain, expanding.once, expanding.composition):
+            if function is expanding.once and run["loss_class"] != "smooth":
+                continue
+            value = evaluated(function, **run)
+            for name, factor in (("noise_std", 0.8), ("diameter", 1.3), ("epochs", 2), ("smoothness", 1.2)):
+                worse = evaluated(function, **{**run, name: run[name] * factor})
+                assert worse >= value - 1e-9 * abs(value), (function, name, run)
+
+
+def test_nothing_is_said_of_steps_that_do_not_expand() -> None:
+    told = {"records": 10, "lipschitz": 1.0, "step_size": 1.0, "noise_std": 1.0, "epochs": 2, "diameter": 1.0}
+    assert not dict(offered("cyclic", {**told, "smoothness": 2.0}))
+    assert set(dict(offered("cyclic", {**told, "smoothness": 2.1}))) == {"expanding.cyclic", "expanding.domain"}
+    strong = {**told, "loss_class": "convex", "regularisation": 1.5}
+    assert not dict(offered("cyclic", strong))
+    assert dict(offered("cyclic", {**strong, "regularisation": 0.5}))
+
+
+def test_extremes() -> None:
+    for scale in (1e-150, 1e-9, 1e9, 1e150):
+        for loss_class in CLASSES:
+            run = {
+                "records": 3, "index": 3, "batch_size": 1, "last_batch": "own", "epochs": 10**15, "sensitivity": 2.0,
+                "lipschitz": 1.0, "noise_std": 1.0, "step_size": 1.0, "smoothness": scale, "diameter": scale,
+                "loss_class": loss_class, "epsilon": 1.0,
+            }  # fmt: skip
+            value = evaluated(expanding.domain, **run)
+            assert 0.0 < value <= 2.0 * math.sqrt(1e15) * (1 + 1e-12)
+            if loss_class == "smooth":
+                assert value * (1 - 1e-9) <= 1e9
+                assert evaluated(expanding.cyclic, **run) <= 2.0 * math.sqrt(1e15) * (1 + 1e-12)
+                assert evaluated(expanding.once, **run) <= 0.0
