@@ -13,20 +13,20 @@ class Positions(NamedTuple):
 
     Attributes:
         first: the position of the last of these steps.
-        count: how many they are; they stand at ``first`` .. ``first + count - 1``.
+        steps: how many they are; they stand at ``first`` .. ``first + steps - 1``.
         size: records in each of their batches.
         divisor: what the sum of a batch's gradients is divided by.
     """
 
     first: int
-    count: int
+    steps: int
     size: int
     divisor: int
 
     @property
     def records(self) -> int:
         """How many records all these batches hold."""
-        return self.count * self.size
+        return self.steps * self.size
 
 
 class Layout(NamedTuple):
@@ -66,6 +66,15 @@ class Layout(NamedTuple):
     def dropped(self) -> int:
         """The number of records that the pass leaves out."""
         return self.records - sum(alike.records for alike in self.positions)
+
+    def weight(self, alike: Positions) -> float:
+        """Return what a record moves a step of these batches, relative to one divided by ``size``; rounded up."""
+        return 1.0 if alike.divisor == self.size else up(self.size / alike.divisor, 1.0)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weights of all batches, the largest first."""
+        return tuple(sorted({self.weight(alike) for alike in self.positions}, reverse=True))
 
     @property
     def heavy(self) -> float:

@@ -80,6 +80,11 @@ class Pace(NamedTuple):
         return all(rate == 0.0 for _, rate in self.pieces)
 
     @property
+    def slowest(self) -> float:
+        """The rate at which every step contracts at least."""
+        return min(rate for _, rate in self.pieces)
+
+    @property
     def whole(self) -> float:
         """-ln of the factor of a whole pass."""
         return float(self.exponent(self.steps, 0))

@@ -74,8 +74,8 @@ class SamePlaces(NamedTuple):
         if math.isfinite(self.reach):
             found.append(cost(self.pace.entry(self.reach, (k - 1.0, 0.0))))
             found.extend(cost(*self._one(k, size, left)) for left in _kept(self, False))
-        squared = np.minimum.reduce(found)
-        return squared
+        least: Array = np.minimum.reduce(found)
+        return least
 
     def pair_cost(self, b: Any, early: Any, a: Any, late: Any) -> Array:
         """Return the cost of uses at b and at a < b."""
@@ -94,8 +94,8 @@ class SamePlaces(NamedTuple):
                 found.append(cost(*self._two_after_early(b, early, a, late, left)))
                 if left < self.epochs - 1:
                     found.append(cost(*self._two_after_late(b, early, a, late, left)))
-        squared: Array = np.minimum.reduce(found)
-        return squared
+        least: Array = np.minimum.reduce(found)
+        return least
 
     def _bare_pair(self, b: Any, early: Any, a: Any, late: Any) -> Array:
         import numpy as np
@@ -147,7 +147,8 @@ def _kept(places: SamePlaces, two: bool) -> tuple[int, ...]:
     """Return the restarts that are best somewhere: how many passes follow, 1 to E-1."""
     import numpy as np
 
-    length, kept = places.pace.steps, set()
+    length = places.pace.steps
+    kept: set[int] = set()
     at = np.unique(np.rint(np.geomspace(1.0, length, _SAMPLES)))
     if two and length == 1:
         return ()
@@ -157,5 +158,6 @@ def _kept(places: SamePlaces, two: bool) -> tuple[int, ...]:
             found = [cost(*places._two_after_early(at[1:], 1.0, np.ones(1), size, left)) for left in tried]
         else:
             found = [cost(*places._one(at, size, left)) for left in tried]
-        kept.update(tried[i] for i in np.argmin(found, axis=0)) if tried else None
+        if tried:
+            kept.update(tried[i] for i in np.argmin(found, axis=0))
     return tuple(sorted(kept))
