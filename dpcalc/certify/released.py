@@ -148,12 +148,20 @@ def _hidden(v: Inputs) -> arb:
     n = v.records // v.batch_size
     if v.records % v.batch_size or n > MOST_POSITIONS:
         raise OutOfReach(f"a short last batch, or more than {MOST_POSITIONS} steps")
-    ratio = v.sensitivity / (v.batch_size * v.scale)
-    z = _level([float((ratio / arb(k).sqrt()).mid()) for k in range(1, n + 1)], float(v.epsilon.mid()))
+    ratio, c = v.sensitivity / (v.batch_size * v.scale), contraction(v)
+    costs = [arb(1) / k for k in range(1, n + 1)]
+    if c != 1 or v.diameter is not None:
+        reach = None if v.diameter is None else v.diameter * v.batch_size / (v.step_size * v.sensitivity)
+        costs = [
+            cost.min(passes_cost(n, k, 1, c) if reach is None else restarts_cost(n, k, 1, c, reach))
+            for k, cost in enumerate(costs, 1)
+        ]
+    mu = [ratio * cost.sqrt() for cost in costs]
+    z = _level([float(one.mid()) for one in mu], float(v.epsilon.mid()))
     if z is None:
         raise OutOfReach("a level beyond all numbers")
     level = arb(rational(z, False))
-    total = sum((upper_tail(level - ratio / arb(k).sqrt()) for k in range(1, n + 1)), arb(0)) / n
+    total = sum((upper_tail(level - one) for one in mu), arb(0)) / n
     delta = total - v.epsilon.exp() * upper_tail(level)
     if delta <= 0:
         return ZERO
@@ -170,7 +178,7 @@ def _level(mu: list[float], epsilon: float) -> float | None:
         peak = max(logs)
         return peak + math.log(sum(math.exp(x - peak) for x in logs) / len(mu))
 
-    low, high = -100.0 - 10 * mu[0], 1.0
+    low, high = -100.0 - 10 * max(mu), 1.0
     while at(high) < epsilon:
         high = 2 * high + 1
         if high > 1e12:

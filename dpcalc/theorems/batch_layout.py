@@ -8,6 +8,27 @@ from dpcalc.model.choices import LastBatch
 from dpcalc.numerics.floats import up
 
 
+class Positions(NamedTuple):
+    """Steps of a pass in a row whose batches are alike; positions are counted from the end of the pass, 1 the last.
+
+    Attributes:
+        first: the position of the last of these steps.
+        steps: how many they are; they stand at ``first`` .. ``first + steps - 1``.
+        size: records in each of their batches.
+        divisor: what the sum of a batch's gradients is divided by.
+    """
+
+    first: int
+    steps: int
+    size: int
+    divisor: int
+
+    @property
+    def records(self) -> int:
+        """How many records all these batches hold."""
+        return self.steps * self.size
+
+
 class Layout(NamedTuple):
     """A pass over ``records``: ``full`` batches of ``size``, then a short one of ``short`` records (0: there is none).
 
@@ -34,6 +55,26 @@ class Layout(NamedTuple):
     def steps(self) -> int:
         """The number of steps of the pass."""
         return self.full + self.after
+
+    @property
+    def positions(self) -> tuple[Positions, ...]:
+        """The steps of the pass in classes of like batches, from the end of the pass on."""
+        full = Positions(1 + self.after, self.full, self.held, self.size)
+        return (Positions(1, 1, self.short, self.divisor), full) if self.short else (full,)
+
+    @property
+    def dropped(self) -> int:
+        """The number of records that the pass leaves out."""
+        return self.records - sum(alike.records for alike in self.positions)
+
+    def weight(self, alike: Positions) -> float:
+        """Return what a record moves a step of these batches, relative to one divided by ``size``; rounded up."""
+        return 1.0 if alike.divisor == self.size else up(self.size / alike.divisor, 1.0)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weights of all batches, the largest first."""
+        return tuple(sorted({self.weight(alike) for alike in self.positions}, reverse=True))
 
     @property
     def heavy(self) -> float:

@@ -8,7 +8,7 @@ of one step and of one shift are those of `dpcalc.certify`, which is checked aga
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -806,26 +806,36 @@ class Steps(NamedTuple):
 # ---- hidden positions ------------------------------------------------------------------------------------------------
 
 
-def hidden_floor(steps: int, after: int, ratio: Fraction, epsilon: Fraction) -> arb:
-    """ln of a lower bound on every certificate of Theorem H: its dual at one level for all positions.
+class Positions(NamedTuple):
+    """Where a record may be: ``count`` positions from ``first`` on, its chance to be among them, Delta/(d sigma)."""
 
-    (1/n) sum_k Phi(mu_k - z) - e^eps Phi(-z), mu_k = ratio/sqrt k; any z will do. Beyond `DIRECT` positions they are
+    first: int
+    count: int
+    chance: Fraction
+    ratio: Fraction
+
+
+def hidden_floor(places: Sequence[Positions], epsilon: Fraction) -> arb:
+    """ln of a lower bound on every certificate of Theorem HW for one pass: its dual at one level for all positions.
+
+    sum_k w_k Phi(mu_k - z) - e^eps Phi(-z), mu_k = ratio_k/sqrt k; any z will do. Beyond 1000 positions they are
     grouped, each group at its far end, where mu is least. Where nothing is left of the bound this is -inf.
     """
-    groups: list[tuple[int, int]] = []
-    k, top = after + 1, after + steps
-    while k <= top:
-        size = 1 if k < 1000 else min(top - k + 1, k // 500)
-        groups.append((k + size - 1, size))
-        k += size
-    mu = [float(ratio) / math.sqrt(k) for k, _ in groups]
+    groups: list[tuple[int, Fraction, Fraction]] = []
+    for first, count, chance, ratio in places:
+        k, top = first, first + count - 1
+        while k <= top:
+            size = 1 if k < 1000 else min(top - k + 1, k // 500)
+            groups.append((k + size - 1, chance * size / count, ratio))
+            k += size
+    mu = [float(ratio) / math.sqrt(k) for k, _, ratio in groups]
 
     def level(z: float) -> float:
-        logs = [m * z - m * m / 2 + math.log(size / steps) for m, (_, size) in zip(mu, groups, strict=True)]
+        logs = [m * z - m * m / 2 + math.log(weight) for m, (_, weight, _) in zip(mu, groups, strict=True)]
         peak = max(logs)
         return peak + math.log(sum(math.exp(x - peak) for x in logs))
 
-    low, high = -100.0 - 10 * mu[0], 1.0
+    low, high = -100.0 - 10 * max(mu), 1.0
     while level(high) < float(epsilon):
         high = 2 * high + 1
         if high > 1e12:
@@ -837,9 +847,9 @@ def hidden_floor(steps: int, after: int, ratio: Fraction, epsilon: Fraction) -> 
 
     def value() -> arb:
         total = arb(0)
-        for k, size in groups:
-            total += size * upper_tail(ball(z) - ball(ratio) / arb(k).sqrt())
-        total = total / steps - ball(epsilon).exp() * upper_tail(ball(z))
+        for k, weight, ratio in groups:
+            total += ball(weight) * upper_tail(ball(z) - ball(ratio) / arb(k).sqrt())
+        total -= ball(epsilon).exp() * upper_tail(ball(z))
         if total <= 0:
             return ZERO
         if not total > 0:

@@ -460,7 +460,8 @@ _COMPOSITION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
         **_one_order(i), strong_convexity=1.0 - i("c"), epsilon=i("eps")
     )),
     "cgd_shuffle_once_rdp": lambda i: shuffled_epochs.once_rdp(
-        steps=i.whole("l"), epochs=i.whole("E"), ratio=i("r"), order=i("alpha")
+        steps=i.whole("l"), epochs=i.whole("E"), ratio=i("r"), order=i("alpha"),
+        contraction=i("c"),
     ),
     "chourasia_sigma2": lambda i: langevin.StronglyConvex(**_risk(i)).stated_variance,
     "chourasia_Kstar": lambda i: langevin.StronglyConvex(**_risk(i)).real_steps,

@@ -292,7 +292,9 @@ def test_no_run_is_less_private(same_order: bool) -> None:
             what = f"{case!r} {given!r} {epsilon!r}"
             assert known <= math.exp(run(public, **given, epsilon=epsilon)) * (1 + 1e-8), what
             assert known <= math.exp(run(public, **given, **sharp, epsilon=epsilon)) * (1 + 1e-8), what
-            assert hidden <= math.exp(run(secret, **given, adjacency=adjacency, epsilon=epsilon)) * (1 + 1e-8), what
+            secretly = {**given, "adjacency": adjacency, "epsilon": epsilon}
+            assert hidden <= math.exp(run(secret, **secretly)) * (1 + 1e-8), what
+            assert hidden <= math.exp(run(secret, **secretly, **sharp)) * (1 + 1e-8), what
 
 
 # --- identities, monotone, limits

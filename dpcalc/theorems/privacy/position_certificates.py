@@ -1,18 +1,21 @@
 """Upper bounds on delta for a record whose position stays secret, each with a certificate that is easy to check.
 
-Let P_k be the law of the output given that the record sits at position k *counted from the end*, Q_m the law with its
-replacement at m, and let P_k and Q_m be no further apart than two Gaussians at mu_km (`Distances`). For every pair of
-non-negative matrices a, M with row sums sum_m a_km = 1 and column sums sum_k M_km <= e^eps,
+The steps of a pass fall into positions, counted *from the end*; a record is at position k with probability w_k, its
+share of the records, and perhaps left out, which counts as a position too. Let P_k be the law of the output given that
+the record is at k, Q_m the law with its replacement at m, and let P_k and Q_m be no further apart than two Gaussians at
+mu_km (`Distances`). For every pair of non-negative matrices a, M with row sums sum_m a_km = 1 and column sums
+sum_k w_k M_km <= e^eps w_m,
 
-    delta(eps) <= (1/n) sum_km a_km delta_G(ln(M_km/a_km); mu_km).
+    delta(eps) <= sum_km w_k a_km delta_G(ln(M_km/a_km); mu_km).
 
-*Proof.* e^eps Q >= (1/n) sum_km M_km Q_m, so E(P||Q) <= (1/n) sum_k int (P_k - sum_m M_km Q_m)_+, and the positive part
+*Proof.* e^eps Q >= sum_km w_k M_km Q_m, so E(P||Q) <= sum_k w_k int (P_k - sum_m M_km Q_m)_+, and the positive part
 of sum_m (a_km P_k - M_km Q_m) is at most the sum of the positive parts.
 
-Any (a, M) is a certificate. The one used here gives all rows one likelihood level: ln gamma_k = mu_k z - mu_k^2/2. Late
-rows (k up to a cut) need more than e^eps and receive gamma_k - e^eps from early rows, which need less; the largest k
-draws first, from the farthest donor. Rows are grouped in blocks that count at their lower end, where mu is largest.
-Amounts are matched in whole numbers, needs rounded up and supplies down, so that the constraints hold exactly.
+Any (a, M) is a certificate. The one used here gives all rows one likelihood level: ln gamma_k = mu_k z - mu_k^2/2. Rows
+of large mu (up to a cut) need more than e^eps and receive gamma_k - e^eps from rows of small mu, which need less; the
+smallest receiving mu draws first, from the smallest mu of all. Rows are grouped in blocks that count at their lower
+end, where mu is largest. Amounts are matched in whole numbers, needs rounded up and supplies down, so that the
+constraints hold exactly.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.numerics.roots import greatest
+from dpcalc.theorems.batch_layout import Layout
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,75 +48,129 @@ _LEVEL_ULPS = 1 << 20  # the common level is found to 2e-10; a little too low is
 class Distances(Protocol):
     """How far apart the laws of two positions are, as GDP parameters rounded up; hashable.
 
-    Positions are whole numbers from the end; both methods take arrays of them and do not increase in any.
+    Positions are whole numbers from the end, sizes those of a use there; all come as arrays. Distances do not increase
+    in any position, nor decrease in any size.
     """
 
     def __hash__(self) -> int: ...
 
-    def own(self, k: Array) -> Array:
+    def own(self, k: Array, size: Array) -> Array:
         """Return mu of the two data sets with the record at position k in both."""
 
-    def pair(self, a: Array, b: Array) -> Array:
-        """Return mu for the record at one of the positions a < b in the one and at the other in the other."""
+    def pair(self, b: Array, early: Array, a: Array, late: Array) -> Array:
+        """Return mu for uses at b and a < b of these sizes: the record at the one or at the other."""
+
+    def unused(self) -> float:
+        """Return mu for a record that is left out in both."""
+
+
+class Places(NamedTuple):
+    """Where a record may be: (first position, count, records, size of a use) of like positions, and how many are out.
+
+    Attributes:
+        classes: positions from the end; sizes in the unit of the distances.
+        out: records that are left out.
+        swaps: what a use counts in a pair, as (factor where the record is, factor where its replacement is); the larger
+            bound of all of these is taken. (1, 1) where both are real; (2, 1) and (1, 2) where one of them is null.
+    """
+
+    classes: tuple[tuple[int, int, int, float], ...]
+    out: int = 0
+    swaps: tuple[tuple[float, float], ...] = ((1.0, 1.0),)
+
+    @property
+    def steps(self) -> int:
+        """How many positions there are."""
+        return sum(count for _, count, _, _ in self.classes)
+
+    @property
+    def records(self) -> int:
+        """How many records there are, those left out included."""
+        return self.out + sum(records for _, _, records, _ in self.classes)
+
+
+def places_of(plan: Layout, swaps: tuple[tuple[float, float], ...] = ((1.0, 1.0),)) -> Places:
+    """Return where a record may be in a pass; sizes are relative to a use in a full batch."""
+    classes = tuple((alike.first, alike.steps, alike.records, plan.weight(alike)) for alike in plan.positions)
+    return Places(classes, plan.dropped, swaps)
 
 
 class _Rows(NamedTuple):
-    """The rows of the certificate in blocks: lowest position from the end, how many, mu there; shape (blocks,)."""
+    """The rows of the certificate in blocks, mu falling: lowest position from the end (0: left out), records, size of a
+    use, mu; shape (blocks,).
+    """
 
     low: Array
+    weight: Array
     size: Array
     mu: Array
-    distances: Distances
 
 
-@functools.lru_cache(maxsize=64)
-def _rows(steps: int, after: int, distances: Distances, fewer: int) -> _Rows:
-    """Return the rows in blocks of their own up to a point, then of equal ratio; ``fewer`` times fewer of both."""
+@functools.lru_cache(maxsize=512)
+def _rows(places: Places, distances: Distances, fewer: int) -> _Rows:
+    """Return the rows in blocks, ``fewer`` times fewer of them."""
     import numpy as np
 
-    top, alone = after + steps, _SINGLE // fewer
-    starts = [np.arange(after + 1, min(top, alone) + 1, dtype=np.int64)]
+    low, weight, size = (np.concatenate(part) for part in zip(*blocks(places, fewer), strict=True))
+    mu = distances.own(low, size)
+    if places.out:
+        low, weight, size = (np.append(part, last) for part, last in ((low, 0.0), (weight, places.out), (size, 0.0)))
+        mu = np.append(mu, distances.unused())
+    order = np.argsort(-mu, kind="stable")
+    return _Rows(low[order], weight[order], size[order], mu[order])
+
+
+def blocks(places: Places, fewer: int) -> list[tuple[Array, Array, Array]]:
+    """Return (lowest position, records, size) of blocks: single positions up to a point, then of equal ratio."""
+    import numpy as np
+
+    top, alone = max(first + count - 1 for first, count, _, _ in places.classes), _SINGLE // fewer
+    growth = max(0.002 * fewer, math.log(max(top, alone) / alone) * fewer / _BLOCKS)
+    grid = np.arange(1, min(top, alone) + 1, dtype=np.int64)
     if top > alone:
-        growth = max(0.002 * fewer, math.log(top / alone) * fewer / _BLOCKS)
         ends = np.exp(np.arange(0, math.log((top + 1.0) / (alone + 1.0)) + growth, growth)) * (alone + 1.0)
-        grid = np.unique(np.rint(ends).astype(np.int64))
-        starts.append(grid[grid <= top])
-    low = np.concatenate(starts)
-    count = np.diff(np.append(low, top + 1))
-    at = low.astype(float)
-    return _Rows(at, count.astype(float), distances.own(at), distances)
+        grid = np.unique(np.append(grid, np.rint(ends).astype(np.int64)))
+    found = []
+    for first, count, records, size in places.classes:
+        low = np.append(first, grid[(grid > first) & (grid < first + count)])
+        counts = np.diff(np.append(low, first + count)).astype(float)
+        found.append((low.astype(float), counts * (records // count), np.full(len(low), size)))
+    return found
 
 
 class Cell(NamedTuple):
-    """A part of a mixture: ln of its weight, the distances in it, and ln delta there without a certificate."""
+    """A part of a mixture: ln of its weight, and the distances in it."""
 
     log_weight: float
     distances: Distances
-    ceiling: float
 
 
-def least_certificates(steps: int, after: int, cells: Sequence[Cell], epsilon: float) -> float:
-    """Return ln of the weighted sum of the least certificates found, for a position uniform on after+1 .. after+steps.
+def least_certificates(places: Places, cells: Sequence[Cell], epsilon: float) -> float:
+    """Return ln of the weighted sum of the least certificates found.
 
     Cuts of all sizes are tried for the first cell over a coarse grid of rows, then few over the fine one; for every
     other cell few cuts near the best of the first.
 
     Args:
-        steps: number of positions, 1 to 1e15.
-        after: steps behind the last of them.
-        cells: each at most its ceiling, which is all that is used where mu is out of range.
+        places: where a record may be.
+        cells: the likeliest first.
         epsilon: >= 0.
     """
+    return max(_of_swap(places, swap, cells, epsilon) for swap in places.swaps)
+
+
+def _of_swap(places: Places, swap: tuple[float, float], cells: Sequence[Cell], epsilon: float) -> float:
     total, near = -math.inf, 0
     for number, cell in enumerate(cells):
-        value = min(0.0, cell.ceiling)
-        likely = cell.log_weight + cell.ceiling >= total - _NEGLIGIBLE
-        if likely and steps > 1 and 1e-90 < _farthest(cell, after) < 1e90 and epsilon < 1e90:
-            coarse = _Cuts(_rows(steps, after, cell.distances, 10), steps, epsilon)
+        rows = _rows(places, cell.distances, 10)
+        value = _known(rows, epsilon)
+        likely = cell.log_weight + value >= total - _NEGLIGIBLE
+        if likely and len(rows.mu) > 1 and 1e-90 < rows.mu[0] < 1e90 and epsilon < 1e90:
+            coarse = _Cuts(rows, cell.distances, swap, epsilon)
             if number == 0:
                 coarse.scan()
                 near = coarse.best
-                fine = _Cuts(_rows(steps, after, cell.distances, 1), steps, epsilon)
+                fine = _Cuts(_rows(places, cell.distances, 1), cell.distances, swap, epsilon)
                 fine.refine(coarse)
                 value = min(value, fine.least)
             else:
@@ -122,11 +180,22 @@ def least_certificates(steps: int, after: int, cells: Sequence[Cell], epsilon: f
     return total
 
 
-def _farthest(cell: Cell, after: int) -> float:
-    """Return mu at the last position, the largest of the cell."""
+def _known(rows: _Rows, epsilon: float) -> float:
+    """Return ln delta for an observer who knows the position, at most 0."""
     import numpy as np
 
-    return float(cell.distances.own(np.array([after + 1.0]))[0])
+    from dpcalc.numerics.normal_arrays import log_hockey_stick_up
+
+    return _log_mean(np.log(rows.weight) + log_hockey_stick_up(min(epsilon, 1e90), rows.mu), rows, 0.0)
+
+
+def _log_mean(terms: Array, rows: _Rows, level: float) -> float:
+    """Return ln of the sum of exp(terms) over the records, rounded up and at most 0."""
+    import numpy as np
+
+    peak = float(terms.max())
+    value = peak + math.log(float(np.exp(terms - peak).sum())) - math.log(float(rows.weight.sum()))
+    return min(0.0, value + 1e-12 + 1e-14 * (abs(value) + level))
 
 
 class _Cuts:
@@ -138,10 +207,10 @@ class _Cuts:
         tried: cut -> ln of its certificate.
     """
 
-    def __init__(self, rows: _Rows, steps: int, epsilon: float) -> None:
+    def __init__(self, rows: _Rows, distances: Distances, swap: tuple[float, float], epsilon: float) -> None:
         self.rows, self.last = rows, len(rows.low) - 2
         self.tried: dict[int, float] = {}
-        self._steps, self._epsilon = steps, epsilon
+        self._distances, self._swap, self._epsilon = distances, swap, epsilon
 
     @property
     def best(self) -> int:
@@ -157,7 +226,7 @@ class _Cuts:
         """Work out the certificates of those of these cuts that are new."""
         for cut in cuts:
             if 0 <= cut <= self.last and cut not in self.tried:
-                self.tried[cut] = _certificate(self.rows, self._epsilon, self._steps, cut)
+                self.tried[cut] = _certificate(self.rows, self._distances, self._swap, self._epsilon, cut)
 
     def scan(self) -> None:
         """Try cuts over the whole grid, and ever closer ones around the best."""
@@ -180,7 +249,7 @@ class _Cuts:
 
     def refine(self, coarse: _Cuts) -> None:
         """Try a few cuts around the best one of a coarser grid."""
-        near = int(self.rows.low.searchsorted(coarse.rows.low[coarse.best + 1])) - 1
+        near = int((-self.rows.mu).searchsorted(-coarse.rows.mu[coarse.best + 1])) - 1
         step = max(1, len(self.rows.low) // len(coarse.rows.low))
         self.attempt(near - step, near, near + step)
         for _ in range(6):
@@ -192,7 +261,9 @@ class _Cuts:
             self.attempt(best - step, best + step)
 
 
-def _certificate(rows: _Rows, epsilon: float, steps: int, cut: int) -> float:
+def _certificate(
+    rows: _Rows, distances: Distances, swap: tuple[float, float], epsilon: float, cut: int
+) -> float:  # fmt: skip
     """Return ln of the certificate whose receivers are among the blocks 0..cut; 0 where there is none."""
     import numpy as np
 
@@ -209,14 +280,29 @@ def _certificate(rows: _Rows, epsilon: float, steps: int, cut: int) -> float:
 
     # Rows with their own column: receivers keep e^eps/gamma of themselves, donors spend gamma, the others e^eps.
     spent = np.where(receives | donates, level, epsilon)
-    own = np.log(rows.size) + np.where(receives, epsilon - level, 0.0) + log_hockey_stick_up(spent, rows.mu)
+    own = np.log(rows.weight) + np.where(receives, epsilon - level, 0.0) + log_hockey_stick_up(spent, rows.mu)
     amount, taker, giver = passed
-    mu = rows.distances.pair(rows.low[taker], rows.low[giver])
+    mu = _between(rows, distances, swap, taker, giver)
     given = np.log(amount) + (epsilon - level[taker]) + log_hockey_stick_up(level[taker], mu)
-    terms = np.concatenate((own, given))
-    peak = float(terms.max())
-    value = peak + math.log(float(np.exp(terms - peak).sum())) - math.log(steps)
-    return min(0.0, value + 1e-12 + 1e-14 * (abs(value) + float(np.abs(level).max())))
+    return _log_mean(np.concatenate((own, given)), rows, float(np.abs(level).max()))
+
+
+def _between(
+    rows: _Rows, distances: Distances, swap: tuple[float, float], taker: Blocks, giver: Blocks
+) -> Array:  # fmt: skip
+    """Return mu for the record in the blocks ``taker`` and its replacement in the blocks ``giver``."""
+    import numpy as np
+
+    k, m = rows.low[taker], rows.low[giver]
+    here, there = rows.size[taker] * swap[0], rows.size[giver] * swap[1]
+    mu = np.empty(len(k))
+    both = (k > 0.0) & (m > 0.0)
+    first = k > m
+    early, late = np.where(first, here, there), np.where(first, there, here)
+    mu[both] = distances.pair(np.maximum(k, m)[both], early[both], np.minimum(k, m)[both], late[both])
+    # The swap with a record that is left out changes one step.
+    mu[~both] = distances.own(np.maximum(k, m)[~both], np.where(k > 0.0, here, there)[~both])
+    return mu
 
 
 def _level(rows: _Rows, epsilon: float, cut: int) -> Array | None:
@@ -224,16 +310,17 @@ def _level(rows: _Rows, epsilon: float, cut: int) -> Array | None:
     import numpy as np
 
     half = 0.5 * rows.mu
-    equal = epsilon / rows.mu + half  # the level at which ln gamma = eps
+    with np.errstate(divide="ignore", invalid="ignore"):
+        equal = np.where(rows.mu > 0.0, epsilon / rows.mu, math.inf) + half  # the level at which ln gamma = eps
     low, high = float(equal[: cut + 1].min()), float(equal[cut + 1 :].max())
     if not low < high:
         return None
 
     def balance(z: float) -> float:
-        excess = np.expm1(np.minimum(rows.mu * (z - half) - epsilon, 600.0)) * rows.size
+        excess = np.expm1(np.minimum(rows.mu * (z - half) - epsilon, 600.0)) * rows.weight
         return float(np.maximum(excess[: cut + 1], 0.0).sum() + np.minimum(excess[cut + 1 :], 0.0).sum())
 
-    high = min(high, low + (epsilon + 710.0 + math.log(float(rows.size.sum()))) / float(rows.mu[0]) + float(half[0]))
+    high = min(high, low + (epsilon + 710.0 + math.log(float(rows.weight.sum()))) / float(rows.mu[0]) + float(half[0]))
     if balance(low) > 0.0:
         return None
     highest = greatest(balance, low, high, ulps=_LEVEL_ULPS)
@@ -251,8 +338,8 @@ def _matched(
     givers = np.flatnonzero(donates)[::-1]
     if not len(takers) or not len(givers):
         return None
-    need = rows.size[takers] * np.expm1(level[takers] - epsilon)
-    supply = rows.size[givers] * -np.expm1(level[givers] - epsilon)
+    need = rows.weight[takers] * np.expm1(level[takers] - epsilon)
+    supply = rows.weight[givers] * -np.expm1(level[givers] - epsilon)
     scale = _UNITS / float(supply.sum())
     wanted = np.cumsum(np.ceil(need * (scale * (1.0 + 1e-14))).astype(np.int64))
     offered = np.cumsum(np.floor(supply * (scale * (1.0 - 1e-14))).astype(np.int64))

@@ -15,7 +15,7 @@ from dpcalc.model.choices import Adjacency, LossClass, Noise
 from dpcalc.notions import gaussian, optimal_composition
 from dpcalc.notions.guarantee import Composition, Profile, Rdp
 from dpcalc.numerics.floats import product_up
-from dpcalc.theorems.conditions import DOMAIN, GAUSSIAN_NOISE, STEP_WITHIN
+from dpcalc.theorems.conditions import CONVEXITY_WITHIN, DOMAIN, GAUSSIAN_NOISE, STEP_WITHIN
 from dpcalc.theorems.privacy import hidden_position, shuffle
 from dpcalc.theorems.privacy.contraction import FRESH, LIPSCHITZ_STEPS, expands_nothing, later_ratio
 from dpcalc.theorems.privacy.hidden_position import SecretPass
@@ -36,9 +36,13 @@ class SecretOrders(SmoothOrders):
 
     Attributes:
         adjacency: ``replace-one`` or ``null-record``.
+        strong_convexity: m <= beta; 0 where there is none.
+        diameter: of the domain; inf where there is none.
     """
 
     adjacency: Adjacency
+    strong_convexity: float = 0.0
+    diameter: float = math.inf
 
 
 class FreshOrders(RandomOrder):
@@ -244,7 +248,7 @@ def _renyi(order: float, run: FreshOrders) -> float:
     reference="dpcalc",
     locator="hidden position for every pass; optimal composition of its best point",
     formula="as released.shuffled_epochs_point, with delta(eps_0) of hidden_position.shuffled",
-    conditions=(GAUSSIAN_NOISE, STEP_WITHIN, hidden_position.SECRET),
+    conditions=(GAUSSIAN_NOISE, STEP_WITHIN, CONVEXITY_WITHIN, hidden_position.SECRET),
     assumes=(
         "every pass in a fresh random order, all orders equally likely and drawn without looking at the data",
         "the orders, the seed that made them and logs of single steps stay secret for ever",

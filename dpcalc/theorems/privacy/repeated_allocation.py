@@ -3,10 +3,14 @@
 Times are counted in steps, costs in squares of mu_1 = Delta/(b sigma), sizes in units of one use of a full batch. A
 `Stretch` is the run of steps from one use to the next, described at its own end: what it carries, the variance it
 offers, and the product of its contractions. `cost` pools neighbours as in `dpcalc.numerics.isotonic`, from the right.
+
+A `Pace` says how the steps of a pass contract. Its positions are counted from the end: the step at position p is
+followed by those at p-1, ..., 1. A stretch "from p to q" has the steps p, p-1, ..., q+1.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.numerics.floats import UNIT
@@ -57,6 +61,123 @@ def periods(count: Any, steps: float, rate: float = 0.0) -> Stretch:
     whole = stretch(1.0, count * steps, rate)
     carried = np.exp(-rate * (steps - 1.0)) * np.expm1(-rate * steps * count) / np.expm1(-rate * steps)
     return Stretch(carried, whole.room, whole.factor)
+
+
+class Pace(NamedTuple):
+    """How the steps of every pass contract.
+
+    Attributes:
+        steps: l, the steps of a pass.
+        pieces: (highest position, rate) from the end of a pass on: steps up to that position contract by exp(-rate).
+    """
+
+    steps: int
+    pieces: tuple[tuple[float, float], ...]
+
+    @property
+    def still(self) -> bool:
+        """Whether no step is known to contract."""
+        return all(rate == 0.0 for _, rate in self.pieces)
+
+    @property
+    def slowest(self) -> float:
+        """The rate at which every step contracts at least."""
+        return min(rate for _, rate in self.pieces)
+
+    @property
+    def whole(self) -> float:
+        """-ln of the factor of a whole pass."""
+        return float(self.exponent(self.steps, 0))
+
+    def exponent(self, start: Any, stop: Any) -> Any:
+        """Return -ln of the product of the factors from position ``start`` to ``stop``."""
+        import numpy as np
+
+        total, low = 0.0, 0.0
+        for top, rate in self.pieces:
+            total = total + rate * np.maximum(np.minimum(start, top) - np.maximum(stop, low), 0.0)
+            low = top
+        return total
+
+    def quiet(self, start: Any, stop: Any) -> Stretch:
+        """Return the steps from ``start`` to ``stop`` with nothing to carry; none where the two are the same."""
+        import numpy as np
+
+        if len(self.pieces) == 1:
+            only = stretch(0.0, np.subtract(start, stop), self.pieces[0][1])
+            return only._replace(carried=0.0)
+        joined, low = Stretch(0.0, 0.0, 1.0), 0.0
+        for top, rate in self.pieces:  # from the end: each piece stands before what is joined already
+            steps = np.maximum(np.minimum(start, top) - np.maximum(stop, low), 0.0)
+            joined, low = join(stretch(0.0, steps, rate)._replace(carried=0.0), joined), top
+        return joined
+
+    def used(self, size: Any, start: Any, stop: Any) -> Stretch:
+        """Return a use of this size at ``start``, and the steps from there to ``stop``, at least its own."""
+        import numpy as np
+
+        fading = np.exp(-np.minimum(self.exponent(np.subtract(start, 1.0), stop), 745.0))
+        return self.quiet(start, stop)._replace(carried=size * fading)
+
+    def turn(self, size: Any, start: Any, stop: Any) -> Stretch:
+        """Return a use at ``start``, and the steps from there to ``stop`` in the next pass."""
+        return join(self.used(size, start, 0.0), self.quiet(float(self.steps), stop))
+
+    def entry(self, reach: Any, *ways: tuple[Any, Any]) -> Stretch:
+        """Return the distance ``reach`` and the steps, from one position to another, that come next; there may be none.
+
+        Two runs that are known to be no further apart need not remember what made them differ.
+        """
+        return join(Stretch(reach, 0.0, 1.0), *(self.quiet(start, stop) for start, stop in ways))
+
+
+def join(*stretches: Stretch) -> Stretch:
+    """Return stretches one after another as a single one."""
+    carried, room, factor = stretches[0]
+    for after in stretches[1:]:
+        carried = after.factor * carried + after.carried
+        room = after.factor * after.factor * room + after.room
+        factor = factor * after.factor
+    return Stretch(carried, room, factor)
+
+
+def repeat(period: Stretch, count: Any, exponent: float) -> Stretch:
+    """Return ``count`` >= 0 like periods one after another; ``exponent`` is -ln of a period's factor, a number.
+
+    At the end of the run the points before the periods lie on a concave curve, so that the lower hull has no corner
+    between the first and the last of them.
+    """
+    import numpy as np
+
+    count = np.asarray(count, float)
+    if exponent == 0.0:
+        return Stretch(period.carried * count, period.room * count, 1.0)
+    all_of_them = np.minimum(exponent * count, 745.0)
+    carried = period.carried * (np.expm1(-all_of_them) / np.expm1(-exponent))
+    room = period.room * (np.expm1(-2.0 * all_of_them) / np.expm1(-2.0 * exponent))
+    return Stretch(carried, room, np.exp(-all_of_them))
+
+
+def gdp(ratio: float, squared: Array) -> Array:
+    """Return ratio sqrt(squared), rounded up, at most 1e100."""
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        mu: Array = np.minimum(ratio * np.sqrt(squared) * (1.0 + 16.0 * UNIT), 1e100)
+    return mu
+
+
+def restarts(reach: float, size: float, exponent: float, most: int) -> list[int]:
+    """Return some numbers of periods, 1 to ``most``, that may follow the point from which only ``reach`` is known.
+
+    Every number gives a bound. With a shift of ``size`` in each period the best is near ``reach/size``, or where
+    contraction has taken as much as comes in.
+    """
+    removed = reach * -math.expm1(-exponent) / size if exponent else 0.0
+    far = reach / size if exponent == 0.0 else (-math.log1p(-removed) / exponent if removed < 1.0 else math.inf)
+    near = int(min(far, 1e15))
+    tried = {1, 2, 3, near // 2, *range(near - 2, near + 3), most}
+    return sorted(j for j in tried if 1 <= j <= most)
 
 
 def cost(*stretches: Stretch) -> Array:

@@ -2,43 +2,35 @@
 
 The public forms average over where the record falls and hold for published orders; see `epochs`. The
 secret forms hide the position among all of a pass (`hidden_position`). In one order for all epochs the
-swap of two records changes two steps of every epoch: with their distances g and l - g, each of the E-1 whole periods
-between costs 4/l. In fresh orders the orders of the earlier epochs are given away, and only the last one is secret.
+swap of two records changes two steps of every epoch (`same_places`). In fresh orders the orders of the earlier epochs
+are given away, and only the last one is secret (`fresh_places`).
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from dpcalc.model.algorithm import Release, in_one_random_order
 from dpcalc.model.choices import Adjacency, LastBatch
+from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Gdp, Profile
 from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
-from dpcalc.numerics.floats import UNIT, ratio_up, up
+from dpcalc.numerics.floats import UNIT, down, ratio_up, up
 from dpcalc.numerics.sums import log_sum_expm1_reciprocals_up
 from dpcalc.theorems.batch_layout import Layout, layout
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, ONE_RELEASE, STEP_WITHIN
 from dpcalc.theorems.privacy.contraction import own_ratio
-from dpcalc.theorems.privacy.epochs import (
-    Passes,
-    contraction_of,
-    convex_up_to,
-    fresh_mean,
-    fresh_overall,
-    gdp,
-    heavy_groups,
-    law,
-    once_mean,
-    once_overall,
-    reach_of,
-)
-from dpcalc.theorems.privacy.hidden_position import SECRET, hidden_pass, swap_of
+from dpcalc.theorems.privacy.epochs import fresh_log_delta, once_log_delta
+from dpcalc.theorems.privacy.fresh_places import cases_of
+from dpcalc.theorems.privacy.hidden_position import SECRET, hidden_pass, swaps_of
+from dpcalc.theorems.privacy.passes import Passes, pace_of, reach_of
 from dpcalc.theorems.privacy.periodic_allocation import Uses, bounded_mu, contracting_mu
-from dpcalc.theorems.privacy.position_certificates import Cell, Distances, least_certificates
-from dpcalc.theorems.privacy.repeated_allocation import cost, periods, stretch
+from dpcalc.theorems.privacy.position_certificates import Cell, least_certificates, places_of
+from dpcalc.theorems.privacy.repeated_allocation import Pace, rate_in_range
+from dpcalc.theorems.privacy.same_places import SamePlaces
 from dpcalc.theorems.privacy.shuffle import shifted_pass
 from dpcalc.theorems.record import Setting, theorem
 
@@ -48,8 +40,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_SECRET_PARTS = 12  # pieces of the law of the last position but one
-_LARGEST = 1e90  # a ratio beyond this one hides nothing, an epsilon beyond it counts as this one
+_SECRET_PARTS, _FEWER = 12, 3  # pieces of the law of the last position but one: in the likeliest case, and otherwise
+_LARGEST = 1e90  # a ratio beyond this one hides nothing
 
 _STEPS = "every loss is convex and smooth, step_size <= 2/smoothness"
 _ONCE = (
@@ -68,7 +60,7 @@ _SECRET_DATA = "the sensitivity holds between all records that may occur, not on
 
 
 class RandomOrders(Setting):
-    """Several passes in random order with Gaussian noise and steps that are 1-Lipschitz maps.
+    """Several passes in random order with Gaussian noise and steps that are Lipschitz maps.
 
     Attributes:
         records, batch_size, epochs: n, b and E, each up to 1e15.
@@ -77,6 +69,8 @@ class RandomOrders(Setting):
         sensitivity: gradient sensitivity Delta >= 0.
         noise_std: sigma > 0.
         step_size, smoothness: eta > 0 and beta of convex losses, with eta <= 2/beta.
+        strong_convexity: m <= beta; 0 where there is none.
+        diameter: of the domain; inf where there is none.
     """
 
     records: int
@@ -87,6 +81,8 @@ class RandomOrders(Setting):
     noise_std: float
     step_size: float
     smoothness: float
+    strong_convexity: float = 0.0
+    diameter: float = math.inf
 
     @functools.cached_property
     def layout(self) -> Layout:
@@ -96,31 +92,29 @@ class RandomOrders(Setting):
     @functools.cached_property
     def passes(self) -> Passes:
         """The passes, of which no more than 1-Lipschitz maps is used."""
-        return Passes(self.layout, self.epochs, ratio_up(self.sensitivity, self.layout.size * self.noise_std))
-
-
-class PublicOrders(RandomOrders):
-    """Passes whose orders may be published.
-
-    Attributes:
-        strong_convexity: m <= beta; 0 where there is none.
-        diameter: of the domain; inf where there is none.
-    """
-
-    strong_convexity: float = 0.0
-    diameter: float = math.inf
+        ratio = ratio_up(self.sensitivity, self.layout.size * self.noise_std)
+        return Passes(self.layout, self.epochs, ratio, pace_of(self.layout, self.step_size, self.smoothness, 0.0))
 
     @functools.cached_property
     def sharper(self) -> Passes:
         """The passes with what strong convexity and the domain give."""
         return self.passes._replace(
-            rate=contraction_of(self.layout, self.step_size, self.smoothness, self.strong_convexity),
+            pace=pace_of(self.layout, self.step_size, self.smoothness, self.strong_convexity),
             reach=reach_of(self.layout, self.diameter, self.step_size, self.sensitivity),
         )
 
-    def one_pass(self, epsilon: float) -> float:
-        """Return ln delta of one pass alone."""
-        return shifted_pass(self.layout, own_ratio(self.sensitivity, self.noise_std, self.layout.size), epsilon)
+    @functools.cached_property
+    def worst(self) -> float:
+        """mu of a record that stands in the last place of every pass, in the smallest batch."""
+        plan, rate = self.layout, self.sharper.pace.slowest
+        uses = Uses(self.sensitivity, plan.divisor or plan.size, self.noise_std, plan.steps, 1, self.epochs)
+        if math.isinf(self.diameter):
+            return contracting_mu(uses, rate)
+        return bounded_mu(uses, rate, self.step_size, self.diameter)
+
+
+class PublicOrders(RandomOrders):
+    """Passes whose orders may be published."""
 
 
 class SecretOrders(RandomOrders):
@@ -131,15 +125,6 @@ class SecretOrders(RandomOrders):
     """
 
     adjacency: Adjacency
-
-    @property
-    def swap(self) -> float:
-        """How far a swap of two records moves a step, in units of Delta."""
-        return swap_of(self.adjacency)
-
-    def one_pass(self, epsilon: float) -> float:
-        """Return ln delta of one pass alone."""
-        return hidden_pass(self.layout, self.sensitivity, self.noise_std, self.swap, epsilon)
 
 
 # --- public orders ----------------------------------------------------------------------------------------------------
@@ -169,7 +154,7 @@ def once(run: PublicOrders) -> Profile:
     >>> round(once(run).profile(1.0), 2)
     -8.51
     """
-    return Profile(lambda e: _public(run, e, lambda passes: once_overall(passes, e, once_mean(passes, e))))
+    return Profile(lambda epsilon: _public(run, epsilon, once_log_delta))
 
 
 @theorem(
@@ -196,30 +181,52 @@ def worst_position(run: PublicOrders) -> Gdp:
     >>> round(worst_position(run).mu, 12)
     2.088061301782
     """
-    plan, rate = run.layout, run.sharper.rate
-    uses = Uses(run.sensitivity, plan.divisor or plan.size, run.noise_std, plan.steps, 1, run.epochs)
-    if math.isinf(run.diameter):
-        return Gdp(contracting_mu(uses, rate))
-    return Gdp(bounded_mu(uses, rate, run.step_size, run.diameter))
+    return Gdp(run.worst)
 
 
-def once_rdp(*, steps: int, epochs: int, ratio: float, order: float) -> float:
+def once_rdp(
+    *, steps: int, epochs: int, ratio: float, order: float, contraction: float = 1.0, reach: float = math.inf
+) -> float:
     """Return the Renyi divergence of one order for all epochs, batches of one size: the log-mean-exp over positions.
 
-    ln((1/l) sum_k exp((a-1) a r^2 ((E-1)/l + 1/k)/2))/(a-1); `once` is sharper in every (epsilon, delta).
+    ln((1/l) sum_k exp((a-1) a mu_k^2/2))/(a-1), mu_k^2 = r^2 ((E-1)/l + 1/k) or what the optimal allocation makes of
+    it; `once` is sharper in every (epsilon, delta).
 
     Args:
         steps, epochs: l and E, 1 to 1e15.
         ratio: r = Delta/(b sigma) > 0.
         order: a > 1.
+        contraction: c, 0 to 1, by which every step contracts at least.
+        reach: the diameter of the domain in units of one use's shift, D b/(eta Delta); inf for none.
 
     Returns:
         RDP at the order, rounded up.
     """
     x = 0.5 * (order - 1.0) * order * ratio * ratio
+    rate = down(-math.log(contraction), 4.0) if contraction > 0.0 else math.inf
+    places = SamePlaces(Pace(steps, ((float(steps), rate_in_range(rate)),)), epochs, ratio, reach)
     spread = log_sum_expm1_reciprocals_up(x, steps) - math.log(steps)
     mean = spread + math.log1p(math.exp(-spread)) if spread > 0.0 else math.log1p(math.exp(spread))
-    return up((x * (epochs - 1) / steps + mean) / (order - 1.0), 64.0)
+    plain = up((x * (epochs - 1) / steps + mean) / (order - 1.0), 64.0)
+    return plain if places.bare else min(plain, _once_rdp(places, x, order))
+
+
+def _once_rdp(places: SamePlaces, x: float, order: float) -> float:
+    """Return the Renyi divergence with contraction or a domain; x cost is its exponent at a position."""
+    length = places.pace.steps
+    least = x * float(places.own_cost(float(length), 1.0))
+
+    def terms(k: Array) -> TermBounds:
+        import numpy as np
+
+        # Relative to the smallest term, so that a small divergence is not lost beside 1.
+        gap = np.maximum(x * places.own_cost(k, 1.0) * (1.0 + 4.0 * UNIT) - least, 1e-300)
+        logs = gap + np.log(-np.expm1(-gap))
+        return TermBounds(logs[None], logs[None], np.zeros(k.shape, bool)[None])
+
+    spread = log_sum_decreasing_up(terms, 1, length) - math.log(length)
+    mean = spread + math.log1p(math.exp(-spread)) if spread > 0.0 else math.log1p(math.exp(spread))
+    return up((least + mean) / (order - 1.0), 64.0)
 
 
 @theorem(
@@ -249,117 +256,21 @@ def fresh(run: PublicOrders) -> Profile:
     >>> round(fresh(run).profile(1.0), 2)
     -8.51
     """
-    return Profile(lambda e: _public(run, e, lambda passes: fresh_overall(passes, e, fresh_mean(passes, e))))
+    return Profile(lambda epsilon: _public(run, epsilon, fresh_log_delta))
 
 
-def _public(run: PublicOrders, epsilon: float, log_delta: Callable[[Passes], float]) -> float:
-    """Return the least of ln delta without the contraction and the domain, and with them."""
+def _public(run: RandomOrders, epsilon: float, log_delta: Callable[[Passes, float], float]) -> float:
+    """Return the least of ln delta without the contraction and the domain, with them, and at the worst position."""
     if run.passes.ratio > _LARGEST:
         return 0.0
-    bare = run.one_pass(epsilon) if run.epochs == 1 else log_delta(run.passes)
-    return bare if run.sharper.bare else min(bare, log_delta(run.sharper))
+    if run.epochs == 1:
+        bare = shifted_pass(run.layout, own_ratio(run.sensitivity, run.noise_std, run.layout.size), epsilon)
+    else:
+        bare = min(log_delta(run.passes, epsilon), gaussian.log_delta(mu=run.worst, epsilon=epsilon))
+    return bare if run.sharper.bare else min(bare, log_delta(run.sharper, epsilon))
 
 
 # --- secret orders -------------------------------------------------------------------------------------------------
-
-
-class _Once(NamedTuple):
-    """The distances of positions that are the same in every epoch; ``swap`` is as of `hidden_position.swap_of`."""
-
-    ratio: float
-    steps: int
-    epochs: int
-    swap: float
-
-    def own(self, k: Array) -> Array:
-        """Return mu_1 times the root of (E-1)/l + 1/k."""
-        return gdp(self.ratio, cost(periods(self.epochs - 1, self.steps), stretch(1.0, k)))
-
-    def pair(self, a: Array, b: Array) -> Array:
-        """Return mu_1 times the root of 4(E-1)/l + 1/a + 1/(b-a), or of 4(E-1)/l + 4/b."""
-        last = cost(stretch(1.0, b - a), stretch(1.0, a))
-        return gdp(self.ratio * self.swap, (last + 4.0 * (self.epochs - 1) / self.steps) * (1.0 + 4.0 * UNIT))
-
-
-class _Fresh(NamedTuple):
-    """The distances of positions in the last epoch, given the earlier ones.
-
-    There are one or two ways: what the earliest uses cost, and (size, position from the end) of those that share a
-    stretch with the last epoch's. The larger cost counts.
-    """
-
-    ratio: float
-    ways: tuple[tuple[float, tuple[tuple[float, float], ...]], ...]
-    swap: float
-
-    def own(self, k: Array) -> Array:
-        """Return mu for the last use at k."""
-        return self._largest((1.0, k))
-
-    def pair(self, a: Array, b: Array) -> Array:
-        """Return mu for two last uses, at b and at a."""
-        return self._largest((self.swap, b), (self.swap, a))
-
-    def _largest(self, *last: tuple[float, Array]) -> Array:
-        """Return mu of the costlier way, with these uses (size, position) in the last epoch."""
-        import numpy as np
-
-        costs = []
-        for before, earlier in self.ways:
-            uses: list[tuple[float, Any]] = [*earlier, *last]
-            ends = [place for _, place in uses[1:]] + [0.0]
-            costs.append(before + cost(*(stretch(s, at - end) for (s, at), end in zip(uses, ends, strict=True))))
-        return gdp(self.ratio, np.maximum.reduce(costs))
-
-
-def _mean(passes: Passes, distances: Distances, epsilon: float) -> float:
-    """Return ln of the mean of delta_G over the positions in full batches."""
-    from dpcalc.numerics.normal_arrays import log_hockey_stick_up
-
-    epsilon = min(epsilon, _LARGEST)
-
-    def terms(k: Array) -> TermBounds:
-        mu = distances.own(k)
-        log_delta = log_hockey_stick_up(epsilon, mu)[None]
-        return TermBounds(log_delta, log_delta, convex_up_to(mu, epsilon)[None])
-
-    return log_sum_decreasing_up(terms, *passes.positions) - math.log(passes.plan.full)
-
-
-def _certified(passes: Passes, cases: Sequence[tuple[float, Distances]], epsilon: float) -> float:
-    """Return ln of the weighted sum over the cases of the least that hiding the position proves."""
-    cells = [Cell(log_weight, distances, _mean(passes, distances, epsilon)) for log_weight, distances in cases]
-    return least_certificates(passes.plan.full, passes.plan.after, cells, epsilon)
-
-
-def _fresh_cases(passes: Passes, swap: float) -> list[tuple[float, _Fresh]]:
-    """Return (ln weight, distances) of the cases of the earlier epochs, the worst of the likely ones first."""
-    length, size = float(passes.plan.steps), passes.plan.heavy
-    more, earliest = passes.epochs - 2, max(passes.epochs - 3, 0) / length
-    cases = []
-    for heavy, log_weight in heavy_groups(passes):
-        if heavy:
-            ways = []
-            for last_but_one, others in ((size, min(heavy - 1, more)), (1.0, min(heavy, more))):
-                before = (more - others + others * size**2) / length * (1.0 + 32.0 * UNIT)
-                ways.append((before, ((last_but_one, length + 1.0),)))
-            cases.append((log_weight, _Fresh(passes.ratio, tuple(ways), swap)))
-            continue
-        for u, weight in _last_but_one(passes):
-            earlier: tuple[tuple[float, float], ...] = ((1.0, length + u),)
-            if passes.epochs > 2:
-                earlier = ((1.0, 2.0 * length + 1.0), *earlier)
-            cases.append((log_weight + math.log(weight), _Fresh(passes.ratio, ((earliest, earlier),), swap)))
-    return cases
-
-
-def _last_but_one(passes: Passes) -> list[tuple[float, float]]:
-    """Return (position, weight) for the last use but one, not in a short batch with its own size; positions down."""
-    plan = passes.plan
-    inside = law(plan.full, _SECRET_PARTS)
-    short = plan.short / plan.records if plan.heavy == 1.0 else 0.0
-    nodes = [(u + plan.after, weight * (1.0 - short)) for u, weight in zip(inside.at, inside.flat, strict=True)]
-    return [(1.0, short), *nodes] if short else nodes
 
 
 _SECRET_ASSUMES = (
@@ -381,7 +292,7 @@ _SECRET_ASSUMES = (
     locator="hidden position, with the swap of two records carried through all epochs",
     formula="delta(eps) = (1/l) sum_km a_km delta_G(ln(M_km/a_km); mu_km), mu_kk^2 = mu_1^2 ((E-1)/l + 1/k), "
     "mu_km^2 = mu_1^2 (4(E-1)/l + 1/a + 1/(b-a))",
-    conditions=(STEP_WITHIN,),
+    conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
     promises=(SECRET,),
     assumes=("one order for all epochs, all orders equally likely and drawn without looking at the data (no rotation)",
              *_SECRET_ASSUMES),
@@ -394,13 +305,11 @@ def once_secret(run: SecretOrders) -> Profile:
     """Nobody who sees the last iterate knows where in the secret order the record stood; telling two places apart costs
     twice the earlier uses, which is why many epochs take the gain away.
     """
-    passes = run.passes
-    distances = _Once(passes.ratio, passes.plan.steps, run.epochs, run.swap)
+    return _secret(run, once_log_delta, _same)
 
-    def log_delta(epsilon: float) -> float:
-        return once_overall(passes, epsilon, _certified(passes, [(0.0, distances)], epsilon))
 
-    return _secret(run, log_delta)
+def _same(run: SecretOrders, epsilon: float) -> float:
+    return hidden_pass(run.sharper, run.adjacency, epsilon)
 
 
 @theorem(
@@ -413,7 +322,7 @@ def once_secret(run: SecretOrders) -> Profile:
     locator="hidden position in the last epoch, given the orders of the others",
     formula="delta(eps) = E_u (1/l) sum_km a_km delta_G(ln(M_km/a_km); mu_km(u)), mu(u) the optimal allocation for the "
     "uses before the last epoch and those at k, or at k and m",
-    conditions=(STEP_WITHIN,),
+    conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
     promises=(SECRET,),
     assumes=("a fresh order for every epoch, all orders equally likely, independent, and drawn without looking at the "
              "data (no rotation)", *_SECRET_ASSUMES),
@@ -424,18 +333,27 @@ def once_secret(run: SecretOrders) -> Profile:
 )  # fmt: skip
 def fresh_secret(run: SecretOrders) -> Profile:
     """The orders of all epochs but the last may be given away; where the record falls in the last one stays hidden."""
-    passes = run.passes
-
-    def log_delta(epsilon: float) -> float:
-        public = fresh_overall(passes, epsilon, fresh_mean(passes, epsilon))
-        secret = fresh_overall(passes, epsilon, _certified(passes, _fresh_cases(passes, run.swap), epsilon))
-        return min(public, secret)
-
-    return _secret(run, log_delta)
+    return _secret(run, fresh_log_delta, _fresh)
 
 
-def _secret(run: SecretOrders, log_delta: Callable[[float], float]) -> Profile:
-    """Return the profile of two passes or more, and of one pass alone where there are no more."""
+def _fresh(run: SecretOrders, epsilon: float) -> float:
     if run.epochs == 1:
-        return Profile(run.one_pass)
-    return Profile(log_delta if run.passes.ratio <= _LARGEST else lambda epsilon: 0.0)
+        return _same(run, epsilon)
+    cases = cases_of(run.sharper, _SECRET_PARTS, _FEWER)
+    weights = cases.weight.ravel()
+    cells = [Cell(math.log(weights[i]), cases.single(i)) for i in (-weights).argsort(kind="stable")]
+    return least_certificates(places_of(run.layout, swaps_of(run.adjacency)), cells, epsilon)
+
+
+def _secret(
+    run: SecretOrders,
+    log_delta: Callable[[Passes, float], float],
+    hidden: Callable[[SecretOrders, float], float],
+) -> Profile:
+    """Return the least of what a published and a secret order give."""
+
+    def profile(epsilon: float) -> float:
+        public = _public(run, epsilon, log_delta)
+        return min(public, hidden(run, epsilon)) if run.passes.ratio <= _LARGEST else public
+
+    return Profile(profile)
