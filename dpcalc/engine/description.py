@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dpcalc.engine.commands import Command, columns_of, taken_by
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, algorithm_meant_by, released
-from dpcalc.model.choices import LastBatch, Releases
+from dpcalc.model.choices import Releases
 from dpcalc.model.parameter import check
 from dpcalc.model.run import Description, Run, describe
 from dpcalc.model.source import Source
@@ -90,8 +90,6 @@ def _fit_to(algorithm: str, description: Description) -> tuple[Note, ...]:
     taken = own | {"schedule"}
     if description.get("epochs") == 1:
         taken.add("epochs")  # one pass is what the algorithms without epochs do
-    if description.get("last_batch", LastBatch.OWN) != LastBatch.OWN and ALGORITHMS[algorithm].fixed_order:
-        taken.add("last_batch")  # `describe` says whether it matters
     strange = [name for name in description if name not in taken and name not in _IMMATERIAL]
     if strange:
         flags = ", ".join("--" + name.replace("_", "-") for name in strange)

@@ -10,11 +10,22 @@ from dpcalc.engine.question import Question
 from dpcalc.errors import NotApplicable
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
-from dpcalc.notions.guarantee import Answer, Gdp, Guarantee, LowerBound, Point, Profile, Rdp, gaussian_lower_bound
+from dpcalc.notions.guarantee import (
+    Answer,
+    Gdp,
+    Guarantee,
+    LowerBound,
+    Point,
+    Profile,
+    Rdp,
+    gaussian_lower_bound,
+    worst,
+)
 from dpcalc.numerics.floats import UNIT, is_short
 from dpcalc.numerics.logspace import exp_down, exp_up
 from dpcalc.references import SHORT
 from dpcalc.report import Result
+from dpcalc.theorems.batch_layout import worst_cases
 from dpcalc.theorems.record import Theorem
 
 # How near to the solution a search ends, in representable numbers:
@@ -27,9 +38,17 @@ ROUGH = 1 << 44  # 4e-3: what a promise that is not made would give
 def guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...] = ()) -> Guarantee:
     """Return what the theorem proves of the run, as an object that answers questions.
 
+    Where it is of the record that is worst off, and that may be one of several, it is their worst.
+
     Raises:
         NotApplicable: a condition does not hold.
     """
+    cases = worst_cases(run) if "index" in bound.setting.fields else (run,)
+    return worst([_guarantee_of(bound, case, orders) for case in cases])
+
+
+def _guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...]) -> Guarantee:
+    """Return what the theorem proves of one record."""
     proved: Guarantee = bound.prove(run)
     if is_lower(bound):
         return _floor_of(bound, proved)

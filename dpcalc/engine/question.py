@@ -6,7 +6,7 @@ import math
 
 from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import SpecError
-from dpcalc.model.choices import LossClass, Noise
+from dpcalc.model.choices import LastBatch, LossClass, Noise
 from dpcalc.model.run import NOISE_SCALES, Run
 from dpcalc.model.source import Source
 from dpcalc.named_tuple import NamedTuple
@@ -145,8 +145,9 @@ def _records_not_monotone(run: Run) -> str:
         return "the noise is tuned to them, and delta is not monotone in them"
     if algorithm.one_pass_by_default and not run.typed("steps"):
         return "the number of steps moves with them (give --steps)"
-    if (run.batch_size or 1) != 1 and not (one_pass and placed):
-        return "a short last batch breaks the order" + (" (give --index)" if one_pass else "")
+    own = run.last_batch in (None, LastBatch.OWN)
+    if (run.batch_size or 1) != 1 and not (one_pass and placed and own):
+        return "a short batch breaks the order" + (" (give --index)" if one_pass and own else "")
     if algorithm.grows and not placed:
         return "the record spoken of moves with them (give --index)"
     return ""
@@ -163,4 +164,6 @@ def _step_size_not_monotone(run: Run) -> str:
 def _index_not_monotone(run: Run) -> str:
     if run.algorithm.first_is_worst:
         return "with a random stop the first record is the worst off, and later ones ever better"
+    if run.last_batch in (LastBatch.BALANCED, LastBatch.FRONT) and (run.records or 1) % (run.batch_size or 1):
+        return "records of a smaller batch weigh more, and it comes first"
     return ""

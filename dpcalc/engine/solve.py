@@ -25,7 +25,7 @@ from dpcalc.model.numbers import shown_apart
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
 from dpcalc.named_tuple import NamedTuple
-from dpcalc.notions.guarantee import Answer, Composition, Gdp, Guarantee, LowerBound, Profile, Rdp
+from dpcalc.notions.guarantee import Answer, Composition, Gdp, Guarantee, LowerBound, Profile, Rdp, Worst
 from dpcalc.notions.renyi import optimise
 from dpcalc.numerics.floats import UNIT, from_ordinal, ordinal
 from dpcalc.report import Result
@@ -280,6 +280,8 @@ def _longest(problem: _Problem) -> float:
 
 def excess_of(guarantee: Guarantee, epsilon: float, log_delta: float) -> float:
     """Return a number that is <= 0 exactly when the guarantee implies (epsilon, delta)."""
+    if isinstance(guarantee, Worst):
+        return max(excess_of(member, epsilon, log_delta) for member in guarantee.members)
     if isinstance(guarantee, (Gdp, Profile, Composition, LowerBound)):
         return min(_STEEP, max(-_STEEP, guarantee.log_delta(epsilon).value - log_delta))
     if isinstance(guarantee, Rdp) and not guarantee.orders:

@@ -92,7 +92,7 @@ class Algorithm(NamedTuple):
 
     @property
     def fixed_order(self) -> bool:
-        """Whether passes of batches come in one order, in which a short last one is divided by its own size."""
+        """Whether passes of batches come in one order, the same in every pass."""
         whole = not (self.stops or self.skips or self.single or self.release is Release.STEP)
         return whole and self.order is Order.FIXED
 
@@ -145,10 +145,10 @@ HOLDER = ("holder_exponent", "holder_constant", "gradient_at_zero", "loss_at_zer
 _LOSS = ("lipschitz", "loss_class", "smoothness", "strong_convexity", "displacement", "diameter", *CATALOGUE)
 _NOISE = ("noise_std", "laplace_scale", "noise", "dimension")
 _MESSAGE = (
-    "records", "index", "batch_size", "lipschitz", "smoothness", "strong_convexity", "step_size", "noise_std",
-    "diameter", "adjacency", *CATALOGUE,
+    "records", "index", "batch_size", "last_batch", "lipschitz", "smoothness", "strong_convexity", "step_size",
+    "noise_std", "diameter", "adjacency", *CATALOGUE,
 )  # fmt: skip
-_ONE_PASS = ("records", "index", "batch_size", *_LOSS, "step_size", *_NOISE, "adjacency")
+_ONE_PASS = ("records", "index", "batch_size", "last_batch", *_LOSS, "step_size", *_NOISE, "adjacency")
 _RANDOM_PASS = (
     "records", "batch_size", "last_batch", "permutation", *_LOSS, "step_size", *_NOISE, "c1", "c2", "adjacency",
 )  # fmt: skip

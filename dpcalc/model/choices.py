@@ -31,11 +31,13 @@ class Permutation(PlainEnum):
 
 
 class LastBatch(PlainEnum):
-    """What becomes of a last batch that is shorter than the others."""
+    """What becomes of the records that are left over where the batch size does not divide their number."""
 
-    OWN = "own"  # its sum is divided by its own size
-    NOMINAL = "nominal"  # by the size of the others
+    OWN = "own"  # a short last batch, its sum divided by its own size
+    NOMINAL = "nominal"  # a short last batch, its sum divided by the size of the others
     DROP = "drop"
+    BALANCED = "balanced"  # as many batches, of sizes that differ by at most one, the larger ones last
+    FRONT = "front"  # a short first batch, its sum divided by its own size
 
 
 class LossClass(PlainEnum):

@@ -184,8 +184,6 @@ def _fill_in(record: Algorithm, draft: Description) -> None:
     _refuse_contradictions(draft)
     if record.local and "records" not in draft:
         draft.put("records", 1, Source.DEFAULT)  # a message depends on no other record
-    if record.fixed_order:
-        _refuse_last_batch(draft)
     if record.indexed:
         _fill_index(record, draft)
     if record.length is Length.STEPS:
@@ -317,26 +315,6 @@ def _fill_steps(algorithm: Algorithm, draft: Description) -> None:
         draft.put("steps", draft["epochs"] * each, Source.DERIVED)
 
 
-def _refuse_last_batch(draft: Description) -> None:
-    """Raise SpecError where a short last batch is not divided by its own size: a dropped one leaves a step less of
-    noise, and one divided by the nominal size contracts less, than the bounds for a fixed order take for granted.
-    """
-    records, size, last = draft.get("records"), draft["batch_size"], draft.get("last_batch", LastBatch.OWN)
-    if records is None or last is LastBatch.OWN or not records % size:
-        return
-    if last is LastBatch.DROP and records > size:
-        whole = records - records % size
-        raise SpecError(
-            f"the {records % size} records of a short last batch are dropped in every pass of a fixed order",
-            f"they tell nothing: describe the others, with --records {whole}",
-        )
-    if last is LastBatch.NOMINAL:
-        raise SpecError(
-            "in a fixed order a short last batch is divided by its own size",
-            "leave out --last-batch: no bound for it is known here",
-        )
-
-
 def _fill_index(algorithm: Algorithm, draft: Description) -> None:
     records = draft.get("records")
     if records is None:
@@ -345,12 +323,25 @@ def _fill_index(algorithm: Algorithm, draft: Description) -> None:
         _index_of_window(draft)
     if "schedule" in draft and "index" not in draft:
         return  # which is worst depends on the steps and on the question
+    used = records - _dropped(draft)
     if "index" not in draft:
-        draft.put("index", algorithm.worst_index(records), Source.WORST_CASE)
+        draft.put("index", algorithm.worst_index(used), Source.WORST_CASE)
+    elif used < draft["index"] <= records:
+        raise SpecError(
+            f"the record at position {draft['index']} is dropped in every pass, and tells nothing",
+            f"use --index between 1 and {used}",
+        )
     elif draft["index"] > records:
         raise SpecError(
             f"index {draft['index']} is past the last record {records}", f"use --index between 1 and {records}"
         )
+
+
+def _dropped(draft: Description) -> int:
+    """Return how many records at the end no pass in a fixed order uses."""
+    records, size = draft["records"], draft.get("batch_size", 1)
+    drops = draft.get("last_batch") is LastBatch.DROP and records > size
+    return int(records % size) if drops else 0
 
 
 def _index_of_window(draft: Description) -> None:

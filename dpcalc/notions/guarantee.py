@@ -231,7 +231,36 @@ def gaussian_lower_bound(mu: float) -> LowerBound:
     )
 
 
-Guarantee = Gdp | Rdp | Profile | Composition | Point | LowerBound
+class Worst(NamedTuple):
+    """What holds of each of several records, as a guarantee for whichever is worst off: the largest of their answers.
+
+    Of lower bounds it is one for that record.
+    """
+
+    members: Sequence[Gdp | Rdp | Profile | Composition | Point | LowerBound]
+
+    def epsilon(self, log_delta: float) -> Answer:
+        """Return the largest epsilon at ln delta."""
+        return max((member.epsilon(log_delta) for member in self.members), key=lambda answer: answer.value)
+
+    def log_delta(self, epsilon: float) -> Answer:
+        """Return the largest ln delta at epsilon."""
+        return max((member.log_delta(epsilon) for member in self.members), key=lambda answer: answer.value)
+
+    def rdp(self, order: float) -> float:
+        """Return the largest Renyi divergence at this order."""
+        return max(member.rdp(order) for member in self.members)
+
+
+Guarantee = Gdp | Rdp | Profile | Composition | Point | LowerBound | Worst
+
+
+def worst(members: Sequence[Guarantee]) -> Guarantee:
+    """Return the guarantee for whichever of several records is worst off."""
+    of_mu = [(member.mu, member) for member in members if isinstance(member, (Gdp, LowerBound)) and member.mu is not None]
+    if len(of_mu) == len(members):
+        return max(of_mu, key=lambda pair: pair[0])[1]
+    return members[0] if len(members) == 1 else Worst([m for m in members if not isinstance(m, Worst)])
 
 
 def compose(parts: Sequence[tuple[Guarantee, int]]) -> Guarantee:
@@ -247,7 +276,7 @@ def compose(parts: Sequence[tuple[Guarantee, int]]) -> Guarantee:
     if all(isinstance(part, Gdp) for part, _ in parts):
         total = math.fsum(count * part.mu**2 for part, count in parts if isinstance(part, Gdp))
         return Gdp(up(math.sqrt(up(total, 4.0)), 2.0))
-    if any(isinstance(part, (Profile, Composition, Point, LowerBound)) for part, _ in parts):
+    if any(isinstance(part, (Profile, Composition, Point, LowerBound, Worst)) for part, _ in parts):
         raise Infeasible("a delta(epsilon) profile cannot be composed without a Renyi or Gaussian form")
 
     def curve(order: float) -> float:

@@ -76,7 +76,7 @@ def _expm1_ends(x: float, k: float) -> float:
 
 
 def log_sum_hockey_sticks_up(e: float, r: float, terms: int, start: int = 1) -> float:
-    """Return an upper bound on ln sum_{k=start}^{terms} H(e, r/sqrt(k)), for e >= 0, r > 0 and start of 1 or 2.
+    """Return an upper bound on ln sum_{k=start}^{terms} H(e, r/sqrt(k)), for e >= 0, r > 0, 1 <= start <= terms.
 
     H is that of `dpcalc.numerics.normal`. As a function of a real k, f(k) = H(e, r/sqrt(k)) is the tail of an
     inverse Gaussian measure,
@@ -90,6 +90,8 @@ def log_sum_hockey_sticks_up(e: float, r: float, terms: int, start: int = 1) -> 
     """
     peak = log_hockey_stick(e, r / math.sqrt(start))
     first, cut = _direct_range(e, r, terms)
+    if start > 2:  # as many terms are added one by one from there on
+        cut = max(cut, min(terms, start + math.ceil(_CUT * math.sqrt(1.0 + min(e, _SHARP)))))
     first = max(first, start)
     total = (first - start) * math.exp(-peak) if first > start else 0.0
     for k in range(first, cut + 1):
@@ -165,12 +167,17 @@ def _hockey_stick_tail(e: float, r: float, cut: int, terms: int, peak: float) ->
 
 
 def _panel_edges(e: float, r: float, a: float, b: float) -> list[float]:
-    """Return the panel ends over [a, b] in ln k: at most ln 4 wide, and 3 sqrt(2/e) within 12 of these of the bend."""
+    """Return the panel ends over [a, b] in ln k: at most ln 4 wide, 3 sqrt(2/e) within 12 of these of the bend, and where
+    f falls fast from a on as wide as it falls by e^-8.
+    """
     count = max(1, math.ceil((b - a) / math.log(4.0)))
     edges = {a + (b - a) * i / count for i in range(count + 1)} | {a, b}
     if e > 8.0:
         bend, width = 2.0 * math.log(r) - math.log(2.0 * e), 3.0 * math.sqrt(2.0 / e)
         edges |= {s for s in (bend + j * width for j in range(-4, 5)) if a < s < b}
+    decay = 0.5 * min(e / r, 1e100) ** 2  # past the bend f falls as exp(-decay k)
+    if decay * math.exp(a) > 1.0:
+        edges |= {s for s in (math.log(math.exp(a) + 8.0 * j / decay) for j in range(1, 9)) if a < s < b}
     return sorted(edges)
 
 

@@ -1,10 +1,16 @@
-"""How the records of a pass fall into steps: full batches, and perhaps a short one at the end."""
+"""How the records of a pass fall into steps: batches of one size, or of two, in the order of their steps.
+
+Positions are counted from the end of a pass, as bounds do: what counts is how many steps follow.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from dpcalc.errors import NotApplicable
 from dpcalc.model.choices import LastBatch
+from dpcalc.model.run import Run
+from dpcalc.model.source import Source
 from dpcalc.numerics.floats import up
 
 
@@ -29,52 +35,120 @@ class Positions(NamedTuple):
         return self.steps * self.size
 
 
-class Layout(NamedTuple):
-    """A pass over ``records``: ``full`` batches of ``size``, then a short one of ``short`` records (0: there is none).
+class Place(NamedTuple):
+    """A record's step: what its gradient sum is divided by, and the number of steps from it to the end of the pass."""
 
-    The gradient sum of a full batch is divided by ``size``, that of the short one by ``divisor``.
+    divisor: int
+    tail: int
+
+
+class Layout(NamedTuple):
+    """A pass over ``records``; ``positions`` are one or two classes of steps with like batches, the last steps first.
+
+    A theorem about any split reads ``positions``, ``steps``, ``dropped`` and `place`. The names ``size``, ``full``,
+    ``short`` and ``divisor`` speak of full batches with perhaps a short one behind them: that is every split but
+    ``balanced`` and ``front``, for which they raise `NotApplicable` unless all batches are alike.
     """
 
     records: int
-    size: int
-    full: int
-    short: int
-    divisor: int
-
-    @property
-    def held(self) -> int:
-        """The number of records in a full batch: the smaller of ``size`` and ``records``."""
-        return min(self.size, self.records)
-
-    @property
-    def after(self) -> int:
-        """The number of steps after the last full batch: 1 if there is a short batch, else 0."""
-        return int(self.short > 0)
+    positions: tuple[Positions, ...]
 
     @property
     def steps(self) -> int:
         """The number of steps of the pass."""
-        return self.full + self.after
-
-    @property
-    def positions(self) -> tuple[Positions, ...]:
-        """The steps of the pass in classes of like batches, from the end of the pass on."""
-        full = Positions(1 + self.after, self.full, self.held, self.size)
-        return (Positions(1, 1, self.short, self.divisor), full) if self.short else (full,)
+        return sum(alike.steps for alike in self.positions)
 
     @property
     def dropped(self) -> int:
         """The number of records that the pass leaves out."""
         return self.records - sum(alike.records for alike in self.positions)
 
+    @property
+    def unit(self) -> int:
+        """The largest number that a batch's gradient sum is divided by."""
+        return max(alike.divisor for alike in self.positions)
+
     def weight(self, alike: Positions) -> float:
-        """Return what a record moves a step of these batches, relative to one divided by ``size``; rounded up."""
-        return 1.0 if alike.divisor == self.size else up(self.size / alike.divisor, 1.0)
+        """Return what a record moves a step of these batches, relative to one divided by ``unit``; rounded up."""
+        return 1.0 if alike.divisor == self.unit else up(self.unit / alike.divisor, 1.0)
 
     @property
     def weights(self) -> tuple[float, ...]:
         """The weights of all batches, the largest first."""
         return tuple(sorted({self.weight(alike) for alike in self.positions}, reverse=True))
+
+    @property
+    def short_is_last(self) -> bool:
+        """Whether all batches are alike, or the last one alone is shorter than the others."""
+        last, *earlier = self.positions
+        return not earlier or (last.steps == 1 and last.size < earlier[0].size)
+
+    def place(self, index: int) -> Place:
+        """Return the place of the record at the 1-based ``index`` where the order is fixed.
+
+        Raises:
+            NotApplicable: the record is dropped.
+        """
+        behind = self.records - self.dropped - index
+        if behind < 0:
+            raise NotApplicable(
+                f"the record at position {index} is dropped in every pass, and tells nothing",
+                f"use --index between 1 and {self.records - self.dropped}",
+            )
+        for alike in self.positions:
+            if behind < alike.records:
+                return Place(alike.divisor, alike.first + behind // alike.size)
+            behind -= alike.records
+        raise ValueError(f"index is {index}; it must be at least 1")
+
+    def latest(self) -> tuple[int, ...]:
+        """Return the 1-based index of the last record of every class: no record of the class has fewer steps behind."""
+        ends, end = [], self.records - self.dropped
+        for alike in self.positions:
+            ends.append(end)
+            end -= alike.records
+        return tuple(ends)
+
+    # --- full batches, and perhaps a short one at the end ---
+
+    @property
+    def _full(self) -> Positions:
+        if not self.short_is_last:
+            raise NotApplicable(
+                "is proved for full batches with perhaps a short last one, which --last-batch own, nominal and drop are",
+                f"use one of them, or a --batch-size that divides {self.records}",
+            )
+        return self.positions[-1]
+
+    @property
+    def size(self) -> int:
+        """What the gradient sum of a full batch is divided by."""
+        return self._full.divisor
+
+    @property
+    def full(self) -> int:
+        """The number of full batches."""
+        return self._full.steps
+
+    @property
+    def held(self) -> int:
+        """The number of records in a full batch: the smaller of ``size`` and ``records``."""
+        return self._full.size
+
+    @property
+    def after(self) -> int:
+        """The number of steps after the last full batch: 1 if there is a short batch, else 0."""
+        return self.steps - self.full
+
+    @property
+    def short(self) -> int:
+        """The number of records in the short batch; 0 if there is none."""
+        return self.positions[0].size if self.after else 0
+
+    @property
+    def divisor(self) -> int:
+        """What the gradient sum of the short batch is divided by; 0 if there is none."""
+        return self.positions[0].divisor if self.after else 0
 
     @property
     def heavy(self) -> float:
@@ -83,15 +157,30 @@ class Layout(NamedTuple):
 
 
 def layout(records: int, batch_size: int, last_batch: LastBatch) -> Layout:
-    """Return the layout of a pass; ``last_batch`` is own (divided by its own size), nominal or drop."""
-    if batch_size >= records:
-        nominal = last_batch == LastBatch.NOMINAL and batch_size > records
-        return Layout(records, batch_size if nominal else records, 1, 0, 0)
-    full, short = divmod(records, batch_size)
-    return Layout(
-        records,
-        batch_size,
-        full,
-        0 if last_batch == LastBatch.DROP else short,
-        short if last_batch == LastBatch.OWN else batch_size,
-    )
+    """Return how ``records`` fall into batches of ``batch_size``, by what becomes of those left over."""
+    n, b = records, batch_size
+    if b >= n:
+        return Layout(n, (Positions(1, 1, n, b if last_batch == LastBatch.NOMINAL else n),))
+    full, short = divmod(n, b)
+    if not short or last_batch == LastBatch.DROP:
+        return Layout(n, (Positions(1, full, b, b),))
+    if last_batch == LastBatch.FRONT:
+        return Layout(n, (Positions(1, full, b, b), Positions(full + 1, 1, short, short)))
+    if last_batch == LastBatch.BALANCED:
+        size, larger = divmod(n, full + 1)
+        smaller = Positions(1 + larger, full + 1 - larger, size, size)
+        return Layout(n, (Positions(1, larger, size + 1, size + 1), smaller) if larger else (smaller,))
+    return Layout(n, (Positions(1, 1, short, short if last_batch == LastBatch.OWN else b), Positions(2, full, b, b)))
+
+
+def worst_cases(run: Run) -> tuple[Run, ...]:
+    """Return the run for each record that may be the worst off, where its order is fixed and no record is named.
+
+    In batches of one size the latest record is. Where an earlier batch is smaller than the last, whose records are
+    worse off depends on the theorem: those of the smaller batch move their step further, and more steps follow it.
+    """
+    n, b, last = run.records, run.batch_size, run.last_batch
+    if run.source("index") is not Source.WORST_CASE or n is None or b is None or last is None or run.algorithm.single:
+        return (run,)
+    plan = layout(n, b, last)
+    return (run,) if plan.short_is_last else tuple(run.changed(index=index) for index in plan.latest())

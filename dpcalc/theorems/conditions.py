@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
-from dpcalc.model.choices import LossClass, Noise
+from dpcalc.model.choices import LastBatch, LossClass, Noise
 from dpcalc.model.loss_class import LIPSCHITZ_MAPS, exceeds_two, two_over
 from dpcalc.model.numbers import plain, shown_below
 from dpcalc.model.run import Run
 from dpcalc.numerics.floats import down, up
+from dpcalc.theorems.batch_layout import Layout, layout
 from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, lacking
 
 ONE_RELEASE = "only the last iterate is released, once"
@@ -19,35 +21,40 @@ DOMAIN = "iterates are projected onto a set of the given diameter"
 NO_CLIPPING = "the gradient is that of the loss (per-example clipping breaks this unless the model is linear)"
 
 
-def batch_of(records: int, index: int, batch_size: int) -> tuple[int, int]:
-    """Return (size of the batch that holds record ``index``, number of steps from it to the end, itself included)."""
-    position = (index - 1) // batch_size
-    size = min(batch_size, records - position * batch_size)
-    return size, -(-records // batch_size) - position
-
-
 class Place(Setting):
     """The place of a record among the batches of a fixed order.
 
     Attributes:
         records: n >= 1.
         index: the record's position, 1 <= index <= records.
-        batch_size: records per step, >= 1; a short last batch counts at its own size.
+        batch_size: records per step, >= 1.
+        last_batch: what becomes of the records left over; see `batch_layout`.
     """
 
     records: int
     index: int
     batch_size: int
+    last_batch: LastBatch = LastBatch.OWN
+
+    @functools.cached_property
+    def layout(self) -> Layout:
+        """How the records of a pass fall into steps."""
+        return layout(self.records, self.batch_size, self.last_batch)
 
     @property
     def own_batch(self) -> int:
-        """b, the size of the record's own batch."""
-        return batch_of(self.records, self.index, self.batch_size)[0]
+        """b, what the gradient sum of the record's own step is divided by: the size of its batch, but for `nominal`."""
+        return self.layout.place(self.index).divisor
 
     @property
     def steps_to_end(self) -> int:
         """k, the number of steps from the record's own to the last, itself included."""
-        return batch_of(self.records, self.index, self.batch_size)[1]
+        return self.layout.place(self.index).tail
+
+    @property
+    def period(self) -> int:
+        """l, the number of steps in a pass."""
+        return self.layout.steps
 
 
 def decay_rate(step_size: float, smoothness: float, strong_convexity: float) -> float:
@@ -137,6 +144,17 @@ def _batches_of_one(run: Run) -> Obstacle | None:
     return Unmet(f"batch size is {run.batch_size}; this theorem is for single records", "use --batch-size 1")
 
 
+def _equal_maps(run: Run) -> Obstacle | None:
+    n, b = run.records, run.batch_size
+    if run.last_batch != LastBatch.NOMINAL or n is None or b is None or not n % b:
+        return None
+    return Unmet(
+        "takes every step to contract alike, and a batch of fewer records that is divided by the nominal size "
+        "contracts less (own, drop, balanced and front are covered)",
+        "use --last-batch balanced",
+    )
+
+
 def _noise_is(kind: Noise, flag: str) -> Condition:
     def check(run: Run) -> Obstacle | None:
         if run.noise in (None, kind):
@@ -180,6 +198,7 @@ BALANCED = Condition("step_size <= 2/(smoothness + strong_convexity)", _balanced
 UNBOUNDED = Condition("no bounded domain", _unbounded)
 BATCH_WITHIN = Condition("batch_size <= records", _batch_within)
 BATCHES_OF_ONE = Condition("batch_size = 1", _batches_of_one)
+EQUAL_MAPS = Condition("no batch is divided by more than its own size", _equal_maps)
 GAUSSIAN_NOISE = _noise_is(Noise.GAUSSIAN, "--noise-std")
 LAPLACE_NOISE = _noise_is(Noise.LAPLACE, "--laplace-scale")
 LIPSCHITZ = Condition("loss_class is convex-smooth or smooth", _lipschitz_maps)

@@ -10,6 +10,8 @@ import math
 
 from dpcalc.engine.question import Question
 from dpcalc.errors import MissingParameter
+from dpcalc.model.algorithm import Order
+from dpcalc.model.choices import LastBatch
 from dpcalc.model.loss import SIGNED, Loss
 from dpcalc.training.accounting import noise_scale
 from dpcalc.training.draft import Draft
@@ -38,6 +40,18 @@ def fill_loss(draft: Draft, setup: Setup) -> None:
     draft.default("feature_bound", 1.0)
     if draft["loss"] not in SIGNED:
         draft.default("label_bound", 1.0)
+
+
+def fill_split(draft: Draft) -> None:
+    """Fill in batches of sizes that differ by at most one, where passes go through all records.
+
+    A short last batch would hide its few records least, and dropping them would waste them. Where the batch size
+    divides the number of records, every split is the same.
+    """
+    algorithm = draft.algorithm
+    in_passes = algorithm.order in (Order.FIXED, Order.SHUFFLE, Order.SHUFFLE_ONCE, Order.ROTATION)
+    if in_passes and not algorithm.single and draft.get("batch_size", 1) > 1:
+        draft.default("last_batch", LastBatch.BALANCED)
 
 
 def fill_steps(draft: Draft, question: Question, dimension: int) -> None:

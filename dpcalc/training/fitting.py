@@ -18,7 +18,7 @@ from dpcalc.model.source import Source
 from dpcalc.notes import NotTrained, SeveralModels
 from dpcalc.report import Assertion, Case
 from dpcalc.training.accounting import account, accounted_run, least_risk, takes_dimension
-from dpcalc.training.defaults import fill_loss, fill_steps
+from dpcalc.training.defaults import fill_loss, fill_split, fill_steps
 from dpcalc.training.draft import Draft
 from dpcalc.training.setup import Setup
 
@@ -69,6 +69,7 @@ def fit(
     records = read_records(draft, setup)
     rows, columns = records.shape
     draft.take_shape(rows, columns, with_dimension=draft.laplace and takes_dimension(draft.algorithm))
+    fill_split(draft)
     fill_steps(draft, question, columns)
     case = account(draft, question, gates)
     case = case._replace(inputs=draft.with_sources(case.inputs))

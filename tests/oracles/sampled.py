@@ -53,9 +53,16 @@ def split(law: Array, grid: Grid) -> Array:
 
 def cut(order: Sequence[int], batch_size: int, last_batch: str) -> list[tuple[tuple[int, ...], int]]:
     """The batches of a pass, each with what it divides by."""
-    batches = [tuple(order[at : at + batch_size]) for at in range(0, len(order), batch_size)]
-    if last_batch == "drop" and len(batches) > 1 and len(batches[-1]) < batch_size:
-        batches.pop()
+    count, left = -(-len(order) // batch_size), len(order) % batch_size
+    sizes = [batch_size] * (len(order) // batch_size) + [left] * (left > 0)
+    if last_batch == "drop" and len(sizes) > 1 and left:
+        sizes.pop()
+    if last_batch == "front":
+        sizes.reverse()
+    if last_batch == "balanced":
+        sizes = [(len(order) + i) // count for i in range(count)]
+    ends = [*itertools.accumulate(sizes)]
+    batches = [tuple(order[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
     return [(b, batch_size if last_batch == "nominal" else len(b)) for b in batches]
 
 

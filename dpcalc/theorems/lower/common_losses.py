@@ -23,6 +23,7 @@ from dpcalc.theorems.conditions import (
     BALANCED,
     BATCHES_OF_ONE,
     CONVEXITY_WITHIN,
+    EQUAL_MAPS,
     GAUSSIAN,
     INDEX_IN_RANGE,
     ONE_RELEASE,
@@ -56,7 +57,7 @@ def _published(run: Run) -> Obstacle | None:
 
 
 PUBLISHED = Condition("permutation = public", _published)
-_QUADRATIC = (INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED)
+_QUADRATIC = (INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED, EQUAL_MAPS)
 
 
 class CurvedPass(Pass):
@@ -218,7 +219,7 @@ def _worst_mu(run: CurvedPass | CurvedPasses, uses: int) -> float:
     """Return the largest mu over the common curvatures that are allowed."""
 
     def at(curvature: float) -> float:
-        uses_of_record = Uses(run.sensitivity, run.size, run.noise_std, run.period, run.tail, uses)
+        uses_of_record = Uses(run.sensitivity, run.own_batch, run.noise_std, run.period, run.steps_to_end, uses)
         return quadratic_mu(uses_of_record, run.step_size * curvature)
 
     return _largest_over_curvatures(at, run.step_size, run.smoothness, run.strong_convexity)

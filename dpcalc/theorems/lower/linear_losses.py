@@ -9,15 +9,13 @@ Notation: r = Delta/(b sigma), n records, l steps a pass, E passes. Every value 
 
 from __future__ import annotations
 
-import functools
 import math
 
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Gdp
 from dpcalc.numerics.quotients import quotient_down
-from dpcalc.theorems.conditions import GAUSSIAN, INDEX_IN_RANGE, ONE_RELEASE, UNBOUNDED
+from dpcalc.theorems.conditions import GAUSSIAN, INDEX_IN_RANGE, ONE_RELEASE, UNBOUNDED, Place
 from dpcalc.theorems.lower.quadratic import NO_GUARANTEE
-from dpcalc.theorems.privacy.periodic_allocation import places
 from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, theorem
 
 LINEAR = "a lower bound: linear losses on the whole space, of the given Lipschitz constant"
@@ -37,39 +35,7 @@ FLAT = Condition("strong_convexity = 0", _flat)
 WHOLE_SPACE = (FLAT, UNBOUNDED)
 
 
-class Position(Setting):
-    """A record in one fixed order.
-
-    Attributes:
-        records, index, batch_size: n >= 1, the record's 1-based position, and records per step. A short last batch
-            counts at its own size.
-    """
-
-    records: int
-    index: int
-    batch_size: int
-
-    @functools.cached_property
-    def _places(self) -> tuple[int, int, int]:
-        return places(self.records, self.index, self.batch_size)
-
-    @property
-    def size(self) -> int:
-        """b, the size of the record's batch."""
-        return self._places[0]
-
-    @property
-    def tail(self) -> int:
-        """k, the number of steps from the record's own to the end of the pass, its own included."""
-        return self._places[1]
-
-    @property
-    def period(self) -> int:
-        """l, the number of steps in a pass."""
-        return self._places[2]
-
-
-class Pass(Position):
+class Pass(Place):
     """One pass in a fixed order.
 
     Attributes:
@@ -81,7 +47,7 @@ class Pass(Position):
     noise_std: float
 
 
-class Passes(Position):
+class Passes(Place):
     """Passes in the same fixed order.
 
     Attributes:
@@ -132,7 +98,7 @@ def single_pass(run: Pass) -> Gdp:
     >>> round(single_pass(Pass(records=100, index=100, batch_size=1, sensitivity=2.0, noise_std=1.0)).mu, 12)
     0.2
     """
-    return Gdp(quotient_down((run.sensitivity,), (run.size, run.noise_std, math.sqrt(run.period)), 8.0))
+    return Gdp(quotient_down((run.sensitivity,), (run.own_batch, run.noise_std, math.sqrt(run.period)), 8.0))
 
 
 @theorem(
@@ -161,7 +127,7 @@ def passes(run: Passes) -> Gdp:
     1.0
     """
     moved = (run.sensitivity, math.sqrt(run.epochs))
-    return Gdp(quotient_down(moved, (run.size, run.noise_std, math.sqrt(run.period)), 12.0))
+    return Gdp(quotient_down(moved, (run.own_batch, run.noise_std, math.sqrt(run.period)), 12.0))
 
 
 @theorem(
@@ -209,4 +175,4 @@ def local(run: Pass) -> Gdp:
     >>> round(local(Pass(records=5, index=5, batch_size=2, sensitivity=2.0, noise_std=4.0)).mu, 12)
     0.5
     """
-    return Gdp(quotient_down((run.sensitivity,), (run.size, run.noise_std), 4.0))
+    return Gdp(quotient_down((run.sensitivity,), (run.own_batch, run.noise_std), 4.0))

@@ -16,6 +16,7 @@ from dpcalc.numerics.quotients import quotient_down
 from dpcalc.theorems.conditions import (
     BALANCED,
     CONVEXITY_WITHIN,
+    EQUAL_MAPS,
     GAUSSIAN,
     INDEX_IN_RANGE,
     ONE_RELEASE,
@@ -43,7 +44,7 @@ NO_GUARANTEE = "A lower bound: the exact privacy of certain losses. No guarantee
     reference="dpcalc",
     locator="Gaussian output: its mean and variance",
     formula="mu^2 = r^2 q^(2k-2) (1-q^2) (1-q^(lE))/((1-q^l)^2 (1+q^(lE))), q = 1 - eta m; r^2 E/l for m = 0",
-    conditions=(INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED),
+    conditions=(INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED, EQUAL_MAPS),
     assumes=(ORDER, QUADRATIC, GAUSSIAN, ONE_RELEASE),
     erratum=NO_GUARANTEE,
     not_monotone_in=("strong_convexity",),

@@ -38,8 +38,7 @@ class RandomOrder(Setting):
 
     Attributes:
         records, batch_size: n >= 1, and records per step.
-        last_batch: what the gradient sum of a short last batch is divided by: ``own`` (its own size), ``nominal`` (the
-            batch size), or ``drop`` where it is left out.
+        last_batch: what becomes of the records left over; see `batch_layout`.
     """
 
     records: int
@@ -52,14 +51,9 @@ class RandomOrder(Setting):
         return layout(self.records, self.batch_size, self.last_batch)
 
     @property
-    def held(self) -> int:
-        """The number of records in all full batches together."""
-        return self.plan.full * min(self.plan.size, self.records)
-
-    @property
     def period(self) -> int:
         """l, the number of steps in a pass."""
-        return self.plan.full + (1 if self.plan.short else 0)
+        return self.plan.steps
 
 
 class Shuffle(RandomOrder):
@@ -124,8 +118,8 @@ class SampledSteps(Setting):
     slow=True,
 )
 def shuffled(run: Shuffle) -> Profile:
-    """The sum of the gradients does not depend on the order, except through a short last batch: there the record may
-    count more, or not at all, with the probability of falling there. Any event gives a lower bound.
+    """A sum does not depend on the order, but for what a batch of another size is divided by: with its share of the
+    records the record counts more there, or less, or not at all. Any event then gives a lower bound.
 
     >>> run = Shuffle(records=100, batch_size=1, last_batch="own", sensitivity=2.0, noise_std=1.0,
     ...               adjacency="replace-one")
@@ -219,15 +213,16 @@ def sampled(run: SampledSteps) -> Profile:
 def _in_random_order(run: Shuffle | ShuffledPasses, orders: int, passes_each: int) -> Profile:
     """Return epsilon -> ln delta after ``orders`` random orders, each used for ``passes_each`` passes."""
     plan, moved = run.plan, math.sqrt(orders * passes_each)
-    ratio = quotient_down((run.sensitivity, moved), (plan.size, run.noise_std, math.sqrt(run.period)), 12.0)
-    if run.held == run.records:
+    *others, most = plan.positions
+    ratio = quotient_down((run.sensitivity, moved), (most.divisor, run.noise_std, math.sqrt(run.period)), 12.0)
+    if most.records == run.records:
         return Profile(lambda epsilon: gaussian_log_delta(ratio, epsilon))
     from fractions import Fraction
 
-    in_short_batch = Fraction(plan.size, plan.divisor) if plan.short else Fraction(0)
+    elsewhere = Fraction(most.divisor, others[0].divisor) if others else Fraction(0)
     uses = _Count(
-        base=Fraction(1), step=(in_short_batch - 1) / orders, trials=orders,
-        chance=Fraction(run.records - run.held, run.records),
+        base=Fraction(1), step=(elsewhere - 1) / orders, trials=orders,
+        chance=Fraction(run.records - most.records, run.records),
     )  # fmt: skip
     return Profile(_count_profile(uses, ratio, run.adjacency))
 

@@ -24,6 +24,7 @@ from dpcalc.numerics.sums import log_sum_hockey_sticks_up
 from dpcalc.theorems.conditions import (
     BATCHES_OF_ONE,
     DOMAIN,
+    EQUAL_MAPS,
     FIXED_ORDER,
     GAUSSIAN_NOISE,
     INDEX_IN_RANGE,
@@ -32,7 +33,7 @@ from dpcalc.theorems.conditions import (
     ONE_DIMENSION,
     ONE_RELEASE,
     STEP_WITHIN,
-    batch_of,
+    Place,
 )
 from dpcalc.theorems.privacy import laplace, recursion
 from dpcalc.theorems.privacy.recursion import SLACK, Trace
@@ -80,20 +81,17 @@ def expands_nothing(loss_class: LossClass, step_size: float, smoothness: float |
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
-class Pass(Setting):
+class Pass(Place):
     """One pass in a fixed order, each record used in one step, noise in every step.
 
     Attributes:
-        records, index, batch_size: n, the record's 1-based position, records per step (a short last batch counts at
-            its own size).
+        records, index, batch_size: n, the record's 1-based position, records per step.
+        last_batch: what becomes of the records left over; see `batch_layout`.
         sensitivity: gradient sensitivity Delta >= 0.
         noise, scale: ``gaussian`` and its standard deviation, or ``laplace`` and its scale > 0.
         step_size: eta > 0.
     """
 
-    records: int
-    index: int
-    batch_size: int
     sensitivity: float
     noise: Noise
     scale: float
@@ -102,14 +100,12 @@ class Pass(Setting):
     @functools.cached_property
     def own(self) -> float:
         """r_A, the distance of the record's own step."""
-        size, _ = batch_of(self.records, self.index, self.batch_size)
-        return own_ratio(self.sensitivity, self.scale, size)
+        return own_ratio(self.sensitivity, self.scale, self.own_batch)
 
     @functools.cached_property
     def later(self) -> int:
         """k, the number of steps after the record's own."""
-        _, steps = batch_of(self.records, self.index, self.batch_size)
-        return steps - 1
+        return self.steps_to_end - 1
 
     @property
     def following(self) -> float:
@@ -250,7 +246,7 @@ def _reach(run: ShiftedPass | AnyPass) -> float:
     reference=PAPER,
     locator="Theorem 1, with the displacement factor corrected",
     formula="delta(eps) = A B^k",
-    conditions=(INDEX_IN_RANGE,),
+    conditions=(INDEX_IN_RANGE, EQUAL_MAPS),
     assumes=_LINEAR,
     erratum="The paper's factor M = sqrt(1 - 2 eta beta rho/(beta + rho)) is used for every step size. It is false "
     "past eta = 2/(beta + rho): for beta = 1, rho = 0.5, eta = 1.45 on [0, 1] with sigma = 0.1 it gives delta(0) = "
@@ -291,7 +287,11 @@ def _within_published(run: Run) -> Obstacle | None:
     reference=PAPER,
     locator="Theorem 1, where its factor M holds",
     formula="delta(eps) = A B^k, c = M = sqrt(1 - 2 eta beta rho/(beta + rho)), eta <= 2/(beta + rho)",
-    conditions=(INDEX_IN_RANGE, Condition("step_size <= 2/(smoothness + strong_convexity)", _within_published)),
+    conditions=(
+        INDEX_IN_RANGE,
+        Condition("step_size <= 2/(smoothness + strong_convexity)", _within_published),
+        EQUAL_MAPS,
+    ),
     assumes=_LINEAR,
 )
 def paper_product(run: PublishedPass) -> Profile:
@@ -308,7 +308,7 @@ def paper_product(run: PublishedPass) -> Profile:
     reference="dpcalc",
     locator="non-linear data processing for the hockey-stick divergence",
     formula="e_0 = A, e_k = e_(k-1) h(ln(1 + (e^eps - 1)/e_(k-1)), r_B)",
-    conditions=(INDEX_IN_RANGE,),
+    conditions=(INDEX_IN_RANGE, EQUAL_MAPS),
     assumes=_LINEAR,
     slack=SLACK,
     slow=True,
@@ -335,7 +335,7 @@ def nonlinear(run: BoundedPass) -> Profile:
     reference="bok2024",
     locator="shifted interpolation for one use, from the record's step or from the diameter behind it",
     formula="mu^2 = min(r_A^2/(1 + S), (D/(eta sigma))^2/S), S = c^-2 + ... + c^(-2k)",
-    conditions=(INDEX_IN_RANGE, GAUSSIAN_NOISE, LIPSCHITZ),
+    conditions=(INDEX_IN_RANGE, GAUSSIAN_NOISE, LIPSCHITZ, EQUAL_MAPS),
     assumes=(FIXED_ORDER, LIPSCHITZ_STEPS, "fresh Gaussian noise in every step", ONE_RELEASE),
 )
 def shift(run: ShiftedPass) -> Gdp:
@@ -404,7 +404,7 @@ def laplace_mixture(run: LaplacePass) -> Profile:
     reference="dpcalc",
     locator="the non-linear recursion, restarted wherever the shift bound is smaller",
     formula="e_k = min(e_(k-1) h(ln(1 + (e^eps - 1)/e_(k-1)), r_B), shift bound at k)",
-    conditions=(INDEX_IN_RANGE,),
+    conditions=(INDEX_IN_RANGE, EQUAL_MAPS),
     assumes=(*_LINEAR[:2], "where used: " + DOMAIN, "where used: " + LIPSCHITZ_STEPS, ONE_RELEASE),
     slack=SLACK,
     slow=True,

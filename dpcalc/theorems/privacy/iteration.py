@@ -17,6 +17,7 @@ from dpcalc.theorems.conditions import (
     CONVEX_SMOOTH,
     CONVEXITY_WITHIN,
     DOMAIN,
+    EQUAL_MAPS,
     FIXED_ORDER,
     GAUSSIAN,
     INDEX_IN_RANGE,
@@ -184,7 +185,7 @@ def pnsgd_rdp(run: Pass) -> Rdp:
     reference="bok2024",
     locator="optimal shift allocation for one use (shifted interpolation)",
     formula="mu = Delta/(b sigma) c^(k-1) sqrt((1-c^2)/(1-c^(2k))), c = max(|1 - eta m|, |1 - eta beta|)",
-    conditions=(INDEX_IN_RANGE, STEP_WITHIN, STRONGLY_CONVEX),
+    conditions=(INDEX_IN_RANGE, STEP_WITHIN, STRONGLY_CONVEX, EQUAL_MAPS),
     assumes=(FIXED_ORDER, "every loss is strongly convex and smooth", GAUSSIAN, ONE_RELEASE, NO_CLIPPING),
 )
 def pnsgd_contraction(run: ContractingPass) -> Gdp:
@@ -211,7 +212,7 @@ def pnsgd_contraction(run: ContractingPass) -> Gdp:
     reference="bok2024",
     locator="restart after the record's step, one use",
     formula="mu = D/(eta sigma) c^(k-1) sqrt((1-c^2)/(1-c^(2(k-1)))), or D/(eta sigma sqrt(k-1)) at c = 1",
-    conditions=(INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN),
+    conditions=(INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, EQUAL_MAPS),
     assumes=(*PASS, DOMAIN),
 )
 def pnsgd_domain(run: BoundedPass) -> Gdp:

@@ -4,8 +4,9 @@ Notation of the formulas: r = Delta/(b sigma) for a record in a batch of b, l st
 own to the last of its pass, E passes, c the factor by which a step contracts.
 `periodic_allocation` has the optimal allocation.
 
-A batch is the mean over its own records. A short last batch matters only to the records in it, as a smaller b: of the
-other steps nothing but their contraction enters, and the mean of any number of losses contracts alike.
+A batch is the mean over its own records. A shorter batch matters only to the records in it, as a smaller b: of the
+other steps nothing but their contraction enters, and the mean of any number of losses contracts alike. Divided by the
+nominal size a short batch contracts less, and bounds that use how much are not for it.
 
 Every guarantee rounds up.
 """
@@ -22,42 +23,25 @@ from dpcalc.theorems.conditions import (
     CONVEX_SMOOTH,
     CONVEXITY_WITHIN,
     DOMAIN,
+    EQUAL_MAPS,
     GAUSSIAN,
     INDEX_IN_RANGE,
     NO_CLIPPING,
     ONE_RELEASE,
     STEP_WITHIN,
     STRONGLY_CONVEX,
+    Place,
     decay_rate,
 )
-from dpcalc.theorems.privacy.periodic_allocation import Uses, bounded_mu, contracting_mu, places, unrestarted
-from dpcalc.theorems.record import Setting, theorem
+from dpcalc.theorems.privacy.periodic_allocation import Uses, bounded_mu, contracting_mu, unrestarted
+from dpcalc.theorems.record import theorem
 
 ORDER = "the same fixed order in every pass"
 PASSES = (ORDER, CONVEX_SMOOTH, GAUSSIAN, ONE_RELEASE, NO_CLIPPING)
 CONTRACTING = (ORDER, "every loss is strongly convex and smooth", GAUSSIAN, ONE_RELEASE, NO_CLIPPING)
 
 
-class Position(Setting):
-    """A record's place in every pass.
-
-    Attributes:
-        records: n >= 1.
-        index: 1-based position of the record, 1 <= index <= records.
-        batch_size: records per step; the record's step counts at its own size (a short last batch).
-    """
-
-    records: int
-    index: int
-    batch_size: int
-
-    @property
-    def places(self) -> tuple[int, int, int]:
-        """Size b of the record's batch, steps k from it to the end of the pass, steps l of a pass."""
-        return places(self.records, self.index, self.batch_size)
-
-
-class Passes(Position):
+class Passes(Place):
     """Passes in one order, of maps that are 1-Lipschitz.
 
     Attributes:
@@ -73,8 +57,7 @@ class Passes(Position):
     @functools.cached_property
     def uses(self) -> Uses:
         """The record's uses, one a pass."""
-        size, tail, period = self.places
-        return Uses(self.sensitivity, size, self.noise_std, period, tail, self.epochs)
+        return Uses(self.sensitivity, self.own_batch, self.noise_std, self.period, self.steps_to_end, self.epochs)
 
 
 class ContractingPasses(Passes):
@@ -162,7 +145,7 @@ def cyclic_rdp(run: Passes) -> Rdp:
     locator="optimal shift allocation for every position (NoisyCGD states the last)",
     formula="mu^2 = r^2 (A^2/V + c^(2k-2)/G_k), or r^2 (c^k A + c^(k-1))^2/G_(l(E-1)+k) if that is allowed; "
     "A = c^(l-1) (1-c^(l(E-1)))/(1-c^l), V = G_(l(E-1)), G_j = (1-c^(2j))/(1-c^2)",
-    conditions=(INDEX_IN_RANGE, STEP_WITHIN, STRONGLY_CONVEX),
+    conditions=(INDEX_IN_RANGE, STEP_WITHIN, STRONGLY_CONVEX, EQUAL_MAPS),
     assumes=CONTRACTING,
 )
 def cyclic_contraction(run: ContractingPasses) -> Gdp:
@@ -188,7 +171,7 @@ def cyclic_contraction(run: ContractingPasses) -> Gdp:
     locator="restart from the diameter after the best use, with the optimal shifts from there",
     formula="least over j of the cost of D + j uses one pass apart, then the last use; and of no restart "
     "(c = 1: (D/eta + j r')^2/(((j+1)l - 1) sigma^2) + r'^2/(k sigma^2), r' = Delta/b, or both pooled)",
-    conditions=(INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN),
+    conditions=(INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, EQUAL_MAPS),
     assumes=(*PASSES, DOMAIN),
 )
 def cyclic_domain(run: BoundedPasses) -> Gdp:
@@ -230,7 +213,8 @@ def cyclic_noise_std(
     *, records: int, index: int, batch_size: int, epochs: int, sensitivity: float, epsilon: float, log_delta: float
 ) -> float:
     """Return the least sigma for which `cyclic` gives (epsilon, delta), rounded up."""
-    size, tail, period = places(records, index, batch_size)
+    place = Place(records=records, index=index, batch_size=batch_size)
+    size, tail, period = place.own_batch, place.steps_to_end, place.period
     single = gaussian.noise_std(sensitivity=sensitivity, epsilon=epsilon, log_delta_target=log_delta)
     share = unrestarted(Uses(sensitivity, size, 1.0, period, tail, epochs), 0.0)
     return quotient_up((single, share), (size,), 32.0)

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.quotients import quotient_up
-from dpcalc.theorems.conditions import batch_of
 from dpcalc.theorems.contraction_powers import factors, half_tanh, in_range, kept, lost, total, variance
 
 
@@ -44,12 +43,6 @@ class Uses(NamedTuple):
         """Return a r^2 times the product of the shares, divided by that of ``over``, rounded up."""
         moved, noise = self.sensitivity, self.noise_std
         return quotient_up((order, moved, moved, *shares), (self.size, self.size, noise, noise, *over), slack)
-
-
-def places(records: int, index: int, batch_size: int) -> tuple[int, int, int]:
-    """Return (size b of the record's batch, steps k from it to the end of the pass, steps l of a pass)."""
-    size, tail = batch_of(records, index, batch_size)
-    return size, tail, -(-records // batch_size)
 
 
 def contracting_mu(uses: Uses, rate: float = 0.0) -> float:

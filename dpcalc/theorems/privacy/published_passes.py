@@ -14,21 +14,23 @@ from dpcalc.numerics.quotients import quotient_up
 from dpcalc.theorems.conditions import (
     CONVEX_SMOOTH,
     DOMAIN,
+    EQUAL_MAPS,
     GAUSSIAN,
     INDEX_IN_RANGE,
     NO_CLIPPING,
     ONE_RELEASE,
     STEP_WITHIN,
     STRONGLY_CONVEX,
+    Place,
 )
 from dpcalc.theorems.contraction_powers import in_range, kept, lost, total, variance
-from dpcalc.theorems.privacy.multi_epoch import CONTRACTING, PASSES, ContractingPasses, Position
+from dpcalc.theorems.privacy.multi_epoch import CONTRACTING, PASSES, ContractingPasses
 from dpcalc.theorems.privacy.noisy_gd import EXPONENT, FULL, STRONG, ContractingDescent, saturation
 from dpcalc.theorems.privacy.periodic_allocation import apart
 from dpcalc.theorems.record import Setting, theorem
 
 
-class EndlessPasses(Position):
+class EndlessPasses(Place):
     """Any number of passes in one order on a bounded set; of the index only the size of its batch matters.
 
     Attributes:
@@ -75,7 +77,7 @@ class EndlessDescent(Setting):
     reference="bok2024",
     locator="NoisyCGD, strongly convex",
     formula="mu^2 = r^2 (1 + c^(2l-2) (1-c^2)/(1-c^l)^2 (1-c^(l(E-1)))/(1+c^(l(E-1))))",
-    conditions=(INDEX_IN_RANGE, STEP_WITHIN, STRONGLY_CONVEX),
+    conditions=(INDEX_IN_RANGE, STEP_WITHIN, STRONGLY_CONVEX, EQUAL_MAPS),
     assumes=CONTRACTING,
     erratum="True, and the best for the last position in a pass of at least two steps. Earlier positions are better "
     "off, and so is everyone in a pass of one step, where two blocks should be one.",
@@ -104,7 +106,7 @@ def passes_contraction(run: ContractingPasses) -> Gdp:
     reference="bok2024",
     locator="NoisyCGD, bounded domain",
     formula="mu^2 = (1/sigma^2) (3 Delta D/(eta b l) + (Delta/b)^2 + (Delta/b)^2 ceil(D b/(eta Delta))/l)",
-    conditions=(INDEX_IN_RANGE, STEP_WITHIN),
+    conditions=(INDEX_IN_RANGE, STEP_WITHIN, EQUAL_MAPS),
     assumes=(*PASSES, DOMAIN),
     erratum="True, and never below multi_epoch.cyclic_domain: it restarts at the start of a pass and rounds up the "
     "number of passes.",
@@ -117,8 +119,8 @@ def passes_domain(run: EndlessPasses) -> Gdp:
     >>> round(passes_domain(run).mu, 12)
     0.533593686453
     """
-    size, _, period = run.places
-    share = 1.0 + _restart(run, size) / period
+    size = run.own_batch
+    share = 1.0 + _restart(run, size) / run.period
     return Gdp(quotient_up((run.sensitivity, math.sqrt(share)), (size, run.noise_std), 16.0))
 
 
@@ -133,7 +135,7 @@ def passes_domain(run: EndlessPasses) -> Gdp:
     locator="the code published with the paper, for a known position",
     formula="RDP(a) = (a r^2/2) (c^(2k-2)/G_k + c^(2j-2)/G_j (1-c^(2(E-1)(l-j)))/(1-c^(2(l-j)))), j = floor(l/2), "
     "G_j = (1-c^(2j))/(1-c^2)",
-    conditions=(INDEX_IN_RANGE, STEP_WITHIN, STRONGLY_CONVEX),
+    conditions=(INDEX_IN_RANGE, STEP_WITHIN, STRONGLY_CONVEX, EQUAL_MAPS),
     assumes=CONTRACTING,
     erratum="Each earlier use may fade over half a pass only; multi_epoch.cyclic_contraction gives it the whole pass.",
 )

@@ -297,6 +297,16 @@ def last(trace: Trace, later: int) -> float:
     return min(0.0, final + 2.0 * UNIT * abs(final))
 
 
+def walked_on(trace: Trace, steps: int) -> Trace:
+    """Return the trace from so many later steps on: its e_0 is e_steps of the trace given."""
+    if not steps:
+        return trace
+    shift = trace.shift
+    moved = None if shift is None else lambda later: shift(later + steps)
+    spreads = tuple((mu, offset + steps) for mu, offset in trace.spreads)
+    return trace._replace(start=last(trace, steps), shift=moved, spreads=spreads)
+
+
 def total(trace: Trace, terms: int, *, falling: bool = False, weight: Callable[[float], float] | None = None) -> float:
     """Return an upper bound on ln of e_0 + ... + e_{terms-1}.
 

@@ -23,7 +23,8 @@ from dpcalc.theorems.conditions import (
     INDEX_IN_RANGE,
     LIPSCHITZ,
     STEP_WITHIN,
-    batch_of,
+    EQUAL_MAPS,
+    Place,
 )
 from dpcalc.theorems.privacy import contraction, shuffle
 from dpcalc.theorems.privacy.contraction import FRESH, LIPSCHITZ_STEPS, later_ratio, own_ratio
@@ -40,7 +41,8 @@ class AnyOrder(Setting):
     """Passes in any order, with Gaussian noise.
 
     Attributes:
-        records, batch_size: n >= 1, and records per step. A short last batch is divided by its own size.
+        records, batch_size: n >= 1, and records per step.
+        last_batch: what becomes of the records left over; see `batch_layout`.
         epochs: E >= 1.
         sensitivity: Delta >= 0, by which the gradients of two records differ.
         noise, scale: ``gaussian`` and its standard deviation sigma > 0.
@@ -48,6 +50,7 @@ class AnyOrder(Setting):
 
     records: int
     batch_size: int
+    last_batch: LastBatch = LastBatch.OWN
     epochs: int
     sensitivity: float
     noise: Noise
@@ -55,27 +58,22 @@ class AnyOrder(Setting):
 
     @property
     def smallest_batch(self) -> int:
-        """The size of the smallest batch, in which a record counts most."""
-        if self.batch_size >= self.records:
-            return self.records
-        return self.records % self.batch_size or self.batch_size
+        """What the gradient sum is divided by where a record counts most."""
+        return min(alike.divisor for alike in layout(self.records, self.batch_size, self.last_batch).positions)
 
 
-class FixedOrder(Setting):
+class FixedOrder(Place):
     """Passes in the same fixed order.
 
     Attributes:
-        records, index, batch_size: n >= 1, the record's 1-based position, and records per step. A short last batch is
-            divided by its own size.
+        records, index, batch_size: n >= 1, the record's 1-based position, and records per step.
+        last_batch: what becomes of the records left over; see `batch_layout`.
         epochs: E >= 1.
         sensitivity: Delta >= 0, by which the gradients of two records differ.
         noise, scale: ``gaussian`` and its standard deviation, or ``laplace`` and its scale > 0.
         step_size: eta > 0.
     """
 
-    records: int
-    index: int
-    batch_size: int
     epochs: int
     sensitivity: float
     noise: Noise
@@ -140,7 +138,7 @@ class RandomOrder(Setting):
     @functools.cached_property
     def own(self) -> float:
         """r_A, the largest distance of a record's own step in units of its noise, over the batches it may be in."""
-        return own_ratio(self.sensitivity, self.scale, self.plan.divisor if self.plan.short else self.plan.size)
+        return own_ratio(self.sensitivity, self.scale, min(alike.divisor for alike in self.plan.positions))
 
 
 class SmoothOrders(RandomOrder):
@@ -186,7 +184,7 @@ def composed(mu: float, epochs: int) -> float:
     reference="bok2024",
     locator="shifted interpolation for each pass, composed",
     formula="mu = sqrt(E) mu_i, mu_i of one pass for position i (as contraction.shift)",
-    conditions=(INDEX_IN_RANGE, GAUSSIAN_NOISE, LIPSCHITZ),
+    conditions=(INDEX_IN_RANGE, GAUSSIAN_NOISE, LIPSCHITZ, EQUAL_MAPS),
     assumes=(FIXED_ORDER, _SAME, LIPSCHITZ_STEPS, FRESH, EACH),
 )
 def cyclic(run: ShiftedPasses) -> Gdp:
@@ -203,7 +201,7 @@ def cyclic(run: ShiftedPasses) -> Gdp:
     reference="dpcalc",
     locator="the curve of one pass for a position, composed by the law of the privacy loss",
     formula="E-fold composition of delta(eps) = A B^(n-i)",
-    conditions=(INDEX_IN_RANGE,),
+    conditions=(INDEX_IN_RANGE, EQUAL_MAPS),
     assumes=(FIXED_ORDER, _SAME, FRESH, DOMAIN, contraction.DISPLACED, EACH),
     slack="the lattice of losses, some 1e-4 in ln delta",
     slow=True,
@@ -214,10 +212,9 @@ def cyclic_curve(run: BoundedPasses) -> Composition:
     from dpcalc.notions import pld
     from dpcalc.theorems.privacy import shuffle_curves
 
-    size, steps = batch_of(run.records, run.index, run.batch_size)
-    own = own_ratio(run.sensitivity, run.scale, size)
+    own = own_ratio(run.sensitivity, run.scale, run.own_batch)
     following = later_ratio(run.displacement, run.diameter, run.step_size, run.scale)
-    return Composition([(pld.from_curve(shuffle_curves.fixed(run.noise, own, following, steps - 1)), run.epochs)])
+    return Composition([(pld.from_curve(shuffle_curves.fixed(run.noise, own, following, run.steps_to_end - 1)), run.epochs)])
 
 
 @theorem(

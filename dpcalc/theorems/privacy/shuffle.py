@@ -61,8 +61,7 @@ class ShuffledPass(Setting):
 
     Attributes:
         records, batch_size: n, and b records per step.
-        last_batch: what a short last batch is divided by: ``own`` (its own size) or ``nominal`` (b). ``drop``: it is
-            left out.
+        last_batch: what becomes of the records left over; see `batch_layout`.
         sensitivity: gradient sensitivity Delta >= 0.
         noise, scale: ``gaussian`` and its standard deviation, or ``laplace`` and its scale > 0.
         step_size: eta > 0.
@@ -81,10 +80,13 @@ class ShuffledPass(Setting):
         """How the records fall into steps."""
         return layout(self.records, self.batch_size, self.last_batch)
 
-    @functools.cached_property
-    def own(self) -> float:
-        """r_A, the distance of the record's own step in a full batch, in units of the noise."""
-        return own_ratio(self.sensitivity, self.scale, self.layout.size)
+    def own(self, divisor: int) -> float:
+        """Return r_A, the distance of the record's own step over ``divisor``, in units of the noise."""
+        return own_ratio(self.sensitivity, self.scale, divisor)
+
+    def trace(self, epsilon: float, divisor: int) -> Trace:
+        """Return what a record leaves at epsilon whose gradient sum is divided by ``divisor``."""
+        return Trace(self.noise, epsilon, self.own(divisor), 0.0)
 
 
 class BoundedShuffle(ShuffledPass):
@@ -108,9 +110,9 @@ class BoundedShuffle(ShuffledPass):
         """D/(eta scale), the diameter in units of the noise."""
         return decimal_quotient_up((self.diameter,), (self.step_size, self.scale))
 
-    def trace(self, epsilon: float) -> Trace:
-        """Return what a record in a full batch leaves at epsilon."""
-        return Trace(self.noise, epsilon, self.own, self.following)
+    def trace(self, epsilon: float, divisor: int) -> Trace:
+        """Return what a record leaves at epsilon whose gradient sum is divided by ``divisor``."""
+        return Trace(self.noise, epsilon, self.own(divisor), self.following)
 
 
 class SmoothShuffle(ShuffledPass):
@@ -149,9 +151,11 @@ class AnyShuffle(ShuffledPass):
             else math.inf
         )
 
-    def trace(self, epsilon: float) -> Trace:
-        """Return what a record in a full batch leaves at epsilon, with the Gaussian shift bound where that holds."""
-        return _shift_trace(self, epsilon)
+    def trace(self, epsilon: float, divisor: int) -> Trace:
+        """Return what a record leaves at epsilon whose gradient sum is divided by ``divisor``, with the Gaussian shift
+        bound where that holds.
+        """
+        return _shift_trace(self, epsilon, self.own(divisor))
 
 
 class ShuffledStop(Setting):
@@ -210,7 +214,7 @@ class AnyShuffledStop(ShuffledStop):
 
     def trace(self, epsilon: float) -> Trace:
         """Return what a record leaves at epsilon, with the Gaussian shift bound where that holds."""
-        return _shift_trace(self, epsilon)
+        return _shift_trace(self, epsilon, self.own)
 
 
 class TunedNoise(Setting):
@@ -231,12 +235,12 @@ class TunedNoise(Setting):
         return math.log(2.0) if self.noise == Noise.GAUSSIAN else 0.0
 
 
-def _shift_trace(run: AnyShuffle | AnyShuffledStop, epsilon: float) -> Trace:
+def _shift_trace(run: AnyShuffle | AnyShuffledStop, epsilon: float, own: float) -> Trace:
     """Return the trace by the distance of later steps, the Gaussian shift bound, or both, as far as each applies."""
     return recursion.shift_trace(
         noise=run.noise,
         epsilon=epsilon,
-        first=run.own,
+        first=own,
         following=later_ratio(run.displacement, run.diameter, run.step_size, run.scale),
         reach=ratio_up(run.diameter, run.step_size * run.scale) if math.isfinite(run.diameter) else math.inf,
         rate=loss.rate(
@@ -250,25 +254,48 @@ def _shift_trace(run: AnyShuffle | AnyShuffledStop, epsilon: float) -> Trace:
 
 # --- the mean over where the record falls -----------------------------------------------------------------------------
 
-Remainders = Callable[[Trace, int, float | None], float]
-"""(trace, l, behind) -> ln(e_0 + ... + e_(l-1)), what is left of a record in each of l full batches.
+class Behind(NamedTuple):
+    """The steps behind the last of a class of batches.
 
-Where a short batch follows them, each e is taken after one more step, which leaves two points at most ``behind`` apart
-(in units of the noise); None: no step follows.
-"""
+    Attributes:
+        steps: how many.
+        reach: how far each leaves two points at most, in units of the noise, where that is not what every step does:
+            the one step of a short last batch.
+    """
+
+    steps: int
+    reach: float | None = None
 
 
-def _mean(plan: Layout, trace: Trace, remainders: Remainders, reach: float = 0.0) -> float:
+Remainders = Callable[[Trace, int, Behind], float]
+"""(trace, l, behind) -> ln of what is left of a record, summed over the l batches that it may be in."""
+
+_BEHIND_NOTHING = Behind(0)
+
+
+def _mean(run: ShuffledPass, epsilon: float, remainders: Remainders, reach: float = 0.0) -> float:
     """Return ln delta of a pass, rounded up: the mean over the place of the record; ``reach`` is the diameter."""
-    if not plan.short:
-        return _shares((remainders(trace, plan.full, None), plan.held, plan.records))
-    own = trace.first * plan.size / plan.divisor * (1.0 + 4.0 * UNIT)
-    last = recursion.log_one_step(trace.noise, trace.epsilon, own)
-    # Divided by the nominal size, the short batch takes a smaller step: (1 - s) identity + s times a full step's map.
-    share = plan.short / plan.divisor
-    behind = trace.following if share == 1.0 else up((1.0 - share) * reach + share * trace.following, 4.0)
-    earlier = remainders(trace, plan.full, behind)
-    return _shares((last, plan.short, plan.records), (earlier, plan.held, plan.records))
+    return _mean_of(run.layout, lambda divisor: run.trace(epsilon, divisor), remainders, reach)
+
+
+def _mean_of(plan: Layout, trace: Callable[[int], Trace], remainders: Remainders, reach: float = 0.0) -> float:
+    """Return ln delta of a pass; ``trace`` says what a record leaves whose gradient sum is divided by its argument."""
+    shares, behind = [], _BEHIND_NOTHING
+    for alike in plan.positions:
+        left = trace(alike.divisor)
+        shares.append((remainders(left, alike.steps, behind), alike.size, plan.records))
+        behind = _behind(plan, left, reach) if plan.short_is_last else Behind(behind.steps + alike.steps)
+    return _shares(*shares)
+
+
+def _behind(plan: Layout, trace: Trace, reach: float) -> Behind:
+    """Return the step of a short last batch.
+
+    Divided by the nominal size, it is smaller than the others: (1 - s) identity + s times a full step's map.
+    """
+    last = plan.positions[0]
+    share = last.size / last.divisor
+    return Behind(1, trace.following if share == 1.0 else up((1.0 - share) * reach + share * trace.following, 4.0))
 
 
 def _shares(*parts: tuple[float, int, int]) -> float:
@@ -281,33 +308,49 @@ def _shares(*parts: tuple[float, int, int]) -> float:
     return min(0.0, total + UNIT * (4.0 * abs(total) + 8.0 * math.log(parts[0][2] + 1) + 8.0))
 
 
-def _products(trace: Trace, terms: int, behind: float | None) -> float:
+def _products(trace: Trace, terms: int, behind: Behind) -> float:
     """Return the remainders by the product of contraction coefficients."""
     value = recursion.product_sum(trace, terms)
-    return value if behind is None else value + recursion.log_one_step(trace.noise, trace.epsilon, behind)
+    if not behind.steps:
+        return value
+    factor = trace.log_factor if behind.reach is None else _log_one(trace, behind.reach)
+    return up(value + behind.steps * factor, 4.0) if value > -math.inf and factor > -math.inf else -math.inf
 
 
-def _walked(trace: Trace, terms: int, behind: float | None) -> float:
+def _log_one(trace: Trace, reach: float) -> float:
+    return recursion.log_one_step(trace.noise, trace.epsilon, reach)
+
+
+def _walked(trace: Trace, terms: int, behind: Behind) -> float:
     """Return the remainders by the trace's recursion, walked step by step."""
-    if behind is None:
-        return recursion.total(trace, terms)
-    gap = log_expm1(trace.epsilon)
+    if behind.reach is None:
+        return recursion.total(recursion.walked_on(trace, behind.steps), terms)
+    gap, reach = log_expm1(trace.epsilon), behind.reach
 
     def after(log_e: float) -> float:
-        return recursion.log_one_step(trace.noise, recursion.shrunk_epsilon(gap, log_e), behind)
+        return recursion.log_one_step(trace.noise, recursion.shrunk_epsilon(gap, log_e), reach)
 
     return recursion.total(trace, terms, weight=after)
 
 
-def _shifted(trace: Trace, terms: int, behind: float | None) -> float:
+def _shifted(trace: Trace, terms: int, behind: Behind) -> float:
     """Return the remainders by the Gaussian shift bound with 1-Lipschitz maps."""
-    mean = mean_of_shifts(steps=terms, after=0 if behind is None else 1, ratio=trace.first, epsilon=trace.epsilon)
+    mean = mean_of_shifts(steps=terms, after=behind.steps, ratio=trace.first, epsilon=trace.epsilon)
     return mean + math.log(terms) * (1.0 + 2.0 * UNIT)
 
 
-def _laplace_shifted(trace: Trace, terms: int, behind: float | None) -> float:
-    """Return the remainders by the Laplace shift bounds; the step of a short batch is ignored."""
-    return laplace.mixture_sum(ratio=trace.first, terms=terms, epsilon=trace.epsilon)
+def _laplace_shifted(trace: Trace, terms: int, behind: Behind) -> float:
+    """Return the remainders by the Laplace shift bounds.
+
+    The step of a short last batch is ignored. Behind more steps the batches of a class leave no more than their share
+    of all that would stand there in their place, and none more than the last of them.
+    """
+    if behind.steps <= 1:
+        return laplace.mixture_sum(ratio=trace.first, terms=terms, epsilon=trace.epsilon)
+    together = behind.steps + terms
+    of_all = laplace.mixture_sum(ratio=trace.first, terms=together, epsilon=trace.epsilon) - math.log(together)
+    of_last = laplace.mixture(ratio=trace.first, later=behind.steps, epsilon=trace.epsilon)
+    return min(of_all, of_last) + math.log(terms) + 4.0 * UNIT * math.log(together)
 
 
 def mean_of_shifts(*, steps: int, after: int, ratio: float, epsilon: float) -> float:
@@ -345,7 +388,7 @@ def product(run: BoundedShuffle) -> Profile:
     >>> round(product(run).profile(0.5), 10)
     -4.6855692513
     """
-    return Profile(lambda epsilon: _mean(run.layout, run.trace(epsilon), _products, run.reach))
+    return Profile(lambda epsilon: _mean(run, epsilon, _products, run.reach))
 
 
 def loss_atom(*, noise: Noise, own: float, following: float, terms: int) -> float:
@@ -392,7 +435,7 @@ def nonlinear(run: BoundedShuffle) -> Profile:
     >>> round(nonlinear(run).profile(0.5), 10)
     -5.1775927972
     """
-    return Profile(lambda epsilon: _mean(run.layout, run.trace(epsilon), _walked, run.reach))
+    return Profile(lambda epsilon: _mean(run, epsilon, _walked, run.reach))
 
 
 @theorem(
@@ -415,12 +458,17 @@ def mixture(run: SmoothShuffle) -> Profile:
     >>> round(mixture(run).profile(0.5), 10)
     -4.831092856
     """
-    return Profile(lambda epsilon: shifted_pass(run.layout, run.own, epsilon))
+    return Profile(lambda epsilon: _mean(run, epsilon, _shifted))
 
 
 def shifted_pass(plan: Layout, own: float, epsilon: float) -> float:
-    """Return ln delta of `mixture` from the layout of the pass and r_A."""
-    return _mean(plan, Trace(Noise.GAUSSIAN, epsilon, own, 0.0), _shifted)
+    """Return ln delta of `mixture` from the layout of the pass and r_A of its largest batch."""
+    return _mean_of(plan, lambda divisor: Trace(Noise.GAUSSIAN, epsilon, _scaled(own, plan.unit, divisor), 0.0), _shifted)
+
+
+def _scaled(own: float, size: int, divisor: int) -> float:
+    """Return r_A of a batch divided by ``divisor`` from that of one divided by ``size``, rounded up."""
+    return own if size == divisor else own * size / divisor * (1.0 + 4.0 * UNIT)
 
 
 @theorem(
@@ -438,7 +486,7 @@ def shifted_pass(plan: Layout, own: float, epsilon: float) -> float:
 )
 def laplace_mixture(run: SmoothShuffle) -> Profile:
     """The position mixture with each step's Laplace noise drawn as a Gaussian of exponential variance."""
-    return Profile(lambda epsilon: _mean(run.layout, Trace(Noise.LAPLACE, epsilon, run.own, 0.0), _laplace_shifted))
+    return Profile(lambda epsilon: _mean(run, epsilon, _laplace_shifted))
 
 
 @theorem(
@@ -457,7 +505,7 @@ def laplace_mixture(run: SmoothShuffle) -> Profile:
 def hybrid(run: AnyShuffle) -> Profile:
     """The average over positions of what the sharpest recursion leaves of the record."""
     remainders = _sharpest(run)
-    return Profile(lambda epsilon: _mean(run.layout, run.trace(epsilon), remainders, run.reach))
+    return Profile(lambda epsilon: _mean(run, epsilon, remainders, run.reach))
 
 
 def _sharpest(run: AnyShuffle) -> Remainders:
@@ -467,7 +515,7 @@ def _sharpest(run: AnyShuffle) -> Remainders:
         return _walked
     shifted = _shifted if gaussian else _laplace_shifted
 
-    def least(trace: Trace, terms: int, behind: float | None) -> float:
+    def least(trace: Trace, terms: int, behind: Behind) -> float:
         return min(_walked(trace, terms, behind), shifted(trace, terms, behind))
 
     return least

@@ -67,38 +67,40 @@ def shuffled_product(
     """Return the curve of `shuffle.product`."""
     import numpy as np
 
-    first = own_step(noise, own_ratio(sensitivity, scale, plan.size))
     following = later_ratio(displacement, diameter, step_size, scale)
     factor = own_step(noise, following)
-
-    def full(e: Array) -> Array:
-        return first(e) + _log_geometric(factor(e), plan.full)
-
-    if not plan.short:
-        return lambda e: _shares((full(e), min(plan.size, plan.records), plan.records))
-    reach = decimal_quotient_up((diameter,), (step_size, scale))
-    share = plan.short / plan.divisor
-    last = own_step(noise, own_ratio(sensitivity, scale, plan.divisor))
-    behind = own_step(noise, following if share == 1.0 else up((1.0 - share) * reach + share * following, 4.0))
+    firsts = [own_step(noise, own_ratio(sensitivity, scale, alike.divisor)) for alike in plan.positions]
+    behind = factor if plan.short_is_last else None
+    if plan.short_is_last and plan.short != plan.divisor:  # the step of a short batch is smaller than the others
+        reach = decimal_quotient_up((diameter,), (step_size, scale))
+        share = plan.short / plan.divisor
+        behind = own_step(noise, up((1.0 - share) * reach + share * following, 4.0))
 
     def curve(e: Array) -> Array:
-        with np.errstate(invalid="ignore"):
-            rest = full(e) + behind(e)
-        return _shares((last(e), plan.short, plan.records), (rest, plan.size, plan.records))
+        step, shares, later = factor(e), [], np.zeros_like(e)
+        for first, alike in zip(firsts, plan.positions, strict=True):
+            with np.errstate(invalid="ignore", over="ignore"):
+                left = first(e) + _log_geometric(step, alike.steps) + later
+                later = later + (behind(e) if behind else alike.steps * np.maximum(step, -1e290) * (1.0 - 4.0 * UNIT))
+            shares.append((left, alike.size, plan.records))
+        return _shares(*shares)
 
     return curve
 
 
 def shuffled_mixture(plan: Layout, *, scale: float, sensitivity: float) -> Curve:
     """Return the curve of `shuffle.mixture`: Gaussian noise, 1-Lipschitz maps."""
-    ratio = own_ratio(sensitivity, scale, plan.size)
-    if not plan.short:
-        return lambda e: _shares((log_positions(e, ratio, plan.full, 0), min(plan.size, plan.records), plan.records))
-    last = own_step(Noise.GAUSSIAN, own_ratio(sensitivity, scale, plan.divisor))
-    return lambda e: _shares(
-        (last(e), plan.short, plan.records),
-        (log_positions(e, ratio, plan.full, 1), plan.size, plan.records),
-    )
+
+    def curve(e: Array) -> Array:
+        return _shares(
+            *(
+                (log_positions(e, ratio, alike.steps, alike.first - 1), alike.size, plan.records)
+                for ratio, alike in zip(ratios, plan.positions, strict=True)
+            )
+        )
+
+    ratios = [own_ratio(sensitivity, scale, alike.divisor) for alike in plan.positions]
+    return curve
 
 
 def log_positions(e: Array, ratio: float, terms: int, after: int) -> Array:
@@ -113,7 +115,7 @@ def log_positions(e: Array, ratio: float, terms: int, after: int) -> Array:
     from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
     top = after + terms
-    ends = [*range(after + 1, min(top, _SINGLE) + 1)]
+    ends = [*range(after + 1, min(top, max(_SINGLE, after + 1)) + 1)]
     start = ends[-1] + 1
     while start <= top:
         ends.append(start)

@@ -20,7 +20,7 @@ from dpcalc.notions.guarantee import Gdp, Profile
 from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
 from dpcalc.numerics.floats import UNIT, down, ratio_up, up
 from dpcalc.numerics.sums import log_sum_expm1_reciprocals_up
-from dpcalc.theorems.batch_layout import Layout, layout
+from dpcalc.theorems.batch_layout import Layout, Positions, layout
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, ONE_RELEASE, STEP_WITHIN
 from dpcalc.theorems.privacy.contraction import own_ratio
 from dpcalc.theorems.privacy.epochs import fresh_log_delta, once_log_delta
@@ -92,7 +92,7 @@ class RandomOrders(Setting):
     @functools.cached_property
     def passes(self) -> Passes:
         """The passes, of which no more than 1-Lipschitz maps is used."""
-        ratio = ratio_up(self.sensitivity, self.layout.size * self.noise_std)
+        ratio = ratio_up(self.sensitivity, self.layout.unit * self.noise_std)
         return Passes(self.layout, self.epochs, ratio, pace_of(self.layout, self.step_size, self.smoothness, 0.0))
 
     @functools.cached_property
@@ -105,9 +105,12 @@ class RandomOrders(Setting):
 
     @functools.cached_property
     def worst(self) -> float:
-        """mu of a record that stands in the last place of every pass, in the smallest batch."""
+        """mu of a record that stands in the same place of every pass, wherever it is least private."""
+        return max(self._mu_in_last_of(alike) for alike in self.layout.positions)
+
+    def _mu_in_last_of(self, alike: Positions) -> float:
         plan, rate = self.layout, self.sharper.pace.slowest
-        uses = Uses(self.sensitivity, plan.divisor or plan.size, self.noise_std, plan.steps, 1, self.epochs)
+        uses = Uses(self.sensitivity, alike.divisor, self.noise_std, plan.steps, alike.first, self.epochs)
         if math.isinf(self.diameter):
             return contracting_mu(uses, rate)
         return bounded_mu(uses, rate, self.step_size, self.diameter)
@@ -264,7 +267,7 @@ def _public(run: RandomOrders, epsilon: float, log_delta: Callable[[Passes, floa
     if run.passes.ratio > _LARGEST:
         return 0.0
     if run.epochs == 1:
-        bare = shifted_pass(run.layout, own_ratio(run.sensitivity, run.noise_std, run.layout.size), epsilon)
+        bare = shifted_pass(run.layout, own_ratio(run.sensitivity, run.noise_std, run.layout.unit), epsilon)
     else:
         bare = min(log_delta(run.passes, epsilon), gaussian.log_delta(mu=run.worst, epsilon=epsilon))
     return bare if run.sharper.bare else min(bare, log_delta(run.sharper, epsilon))
