@@ -68,6 +68,11 @@ class Layout(NamedTuple):
         """The largest number that a batch's gradient sum is divided by."""
         return max(alike.divisor for alike in self.positions)
 
+    @property
+    def least_divisor(self) -> int:
+        """The smallest number that a batch's gradient sum is divided by."""
+        return min(alike.divisor for alike in self.positions)
+
     def weight(self, alike: Positions) -> float:
         """Return what a record moves a step of these batches, relative to one divided by ``unit``; rounded up."""
         return 1.0 if alike.divisor == self.unit else up(self.unit / alike.divisor, 1.0)
@@ -115,7 +120,7 @@ class Layout(NamedTuple):
     def _full(self) -> Positions:
         if not self.short_is_last:
             raise NotApplicable(
-                "is proved for full batches with perhaps a short last one, which --last-batch own, nominal and drop are",
+                "is proved for full batches with perhaps a short last one: --last-batch own, nominal or drop",
                 f"use one of them, or a --batch-size that divides {self.records}",
             )
         return self.positions[-1]

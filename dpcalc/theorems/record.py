@@ -108,6 +108,7 @@ class NotNeeded(NamedTuple):
 
     because: str
     cure: str
+    parameters: tuple[str, ...] = ()
 
     @property
     def error(self) -> type[NotApplicable]:

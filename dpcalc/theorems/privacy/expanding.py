@@ -41,7 +41,6 @@ from dpcalc.theorems.conditions import (
     INDEX_IN_RANGE,
     LIPSCHITZ,
     ONE_RELEASE,
-    batch_of,
 )
 from dpcalc.theorems.contraction_powers import variance
 from dpcalc.theorems.privacy import noisy_sgd
@@ -163,7 +162,7 @@ class BoundedSteps(Setting):
         if self.steps is not None:
             return self.steps, min(size, self.records), 1
         plan = layout(self.records, size, self.last_batch)
-        return self.epochs or 1, plan.divisor or plan.size, plan.steps
+        return self.epochs or 1, plan.least_divisor, plan.steps
 
     @functools.cached_property
     def reach(self) -> float:
@@ -180,7 +179,7 @@ class ExpandingPasses(Setting):
     """Passes whose steps are Lipschitz maps with a factor above 1.
 
     Attributes:
-        records, batch_size: n and b >= 1; a short last batch counts at its own size.
+        records, batch_size: n and b >= 1.
         epochs: E >= 1.
         sensitivity: gradient sensitivity Delta >= 0.
         noise_std, step_size: sigma > 0 and eta > 0.
@@ -238,9 +237,16 @@ class FixedPasses(ExpandingPasses):
 
     Attributes:
         index: 1-based position of the record, 1 <= index <= records.
+        last_batch: what becomes of the records left over.
     """
 
     index: int
+    last_batch: LastBatch = LastBatch.OWN
+
+    @functools.cached_property
+    def plan(self) -> Layout:
+        """How the records of a pass fall into steps."""
+        return layout(self.records, self.batch_size, self.last_batch)
 
 
 class ShuffledPasses(ExpandingPasses):
@@ -334,7 +340,7 @@ def composition(run: RandomOrders) -> Gdp:
     >>> round(composition(run).mu, 12)
     0.3
     """
-    return Gdp(up(run.ratio(run.plan.divisor or run.plan.size) * math.sqrt(run.epochs), 4.0))
+    return Gdp(up(run.ratio(run.plan.least_divisor) * math.sqrt(run.epochs), 4.0))
 
 
 @theorem(
@@ -399,8 +405,8 @@ def cyclic(run: FixedPasses) -> Gdp:
     >>> round(cyclic(run).mu, 4)
     0.6708
     """
-    size, tail = batch_of(run.records, run.index, run.batch_size)
-    one, period = run.ratio(size), -(-run.records // run.batch_size)
+    place, period = run.plan.place(run.index), run.plan.steps
+    one, tail = run.ratio(place.divisor), place.tail
     mu = math.hypot(math.sqrt(run.earlier(one, period)), one / math.sqrt(_room(run.growth, tail)))
     if tail > 1:
         mu = min(mu, _carried(run.reach, run.growth, tail - 1))
@@ -436,7 +442,7 @@ def _positions(run: ShuffledPasses, epsilon: float) -> float:
     """Return ln of the mean of delta_G over all places of a record."""
     plan = run.plan
     ratio = run.ratio(plan.size)
-    if max(ratio, run.ratio(plan.divisor or plan.size)) > _LARGEST:
+    if max(ratio, run.ratio(plan.least_divisor)) > _LARGEST:
         return 0.0
     earlier = run.earlier(ratio, plan.steps)
 
@@ -538,7 +544,7 @@ def _pass_pair(run: FreshPasses) -> Pair:
     from dpcalc.theorems.privacy import shuffle_curves
 
     plan = run.plan
-    own = run.ratio(plan.divisor or plan.size)
+    own = run.ratio(plan.least_divisor)
     curves = [shuffle_curves.own_step(Noise.GAUSSIAN, own)]
     if run.displacement is not None and run.diameter < math.inf:
         curves.append(
@@ -736,7 +742,7 @@ def laplace(run: LaplaceSteps) -> Composition:
         times, divisor, rate = run.steps, min(size, run.records), min(1.0, size / run.records)
     else:
         plan = layout(run.records, size, run.last_batch)
-        times, divisor, rate = run.epochs or 1, plan.divisor or plan.size, 1.0
+        times, divisor, rate = run.epochs or 1, plan.least_divisor, 1.0
     if rate == 1.0:
         ratio = quotient_up((run.sensitivity,), (float(divisor), run.laplace_scale))
         if ratio > 1e15:
