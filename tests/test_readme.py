@@ -47,6 +47,7 @@ SLOW = (
     "--solve epochs",
     "--epochs 1:1000:log4",
     "--noise laplace --epsilon",
+    "shuffle -n 100000",
 )
 """What the commands have in common that take several seconds."""
 

@@ -17,20 +17,21 @@ from tests.cli.conftest import best
 CONVEX = "-L 1 --smoothness 1 --eta 0.1"
 PASS = f"-n 1000 {CONVEX} --sigma 2"
 MANY = f"-n 1000 --epochs 5 --batch-size 10 {CONVEX} --sigma 0.5"
+SHORT = PASS.replace("1000", "100")
 STREAM = "-n 1000 -i 10 -L 10 --smoothness 1 --eta 0.01 -D 1 --c1 100 --c2 100 --decay-exponent 1.5"
 SAMPLED = "-n 1000 --loss logistic --feature-bound 1 -R 1 --sigma 2"
 DESCRIBED = {
     "pnsgd": PASS,
-    "skip": PASS,
-    "stop": PASS,
+    "skip": SHORT,
+    "stop": SHORT,
     "local": PASS,
-    "shuffled": PASS.replace("1000", "100"),
-    "rotation": PASS,
-    "shuffled-stop": PASS,
+    "shuffled": SHORT,
+    "rotation": SHORT,
+    "shuffled-stop": SHORT,
     "cyclic": MANY,
     "shuffle-once": MANY,
     "rotation-epochs": MANY,
-    "shuffled-epochs": MANY,
+    "shuffled-epochs": MANY.replace("1000 --epochs 5", "100 --epochs 2"),
     "noisy-sgd": MANY,
     "noisy-gd": f"-n 1000 --steps 50 {CONVEX} --sigma 0.01",
     "repeated": "--epochs 5 --epoch-epsilon 0.1 --epoch-delta 1e-8",
@@ -216,7 +217,7 @@ def test_explained_with_numbers(ask: Any) -> None:
     assert re.search(r"epsilon <= ([0-9.]+)", value)[0] in text  # type: ignore[index]
     for part in ("index i = 500", "sensitivity = 2 (2 lipschitz)", "[x] 1 <= index <= records", "@inproceedings"):
         assert part in text
-    assert ask(f"explain --algorithm shuffled {PASS} -d 1e-6").startswith("shuffle.mixture")
+    assert ask(f"explain --algorithm shuffled {SHORT} -d 1e-6").startswith("shuffle.mixture")
 
 
 def test_a_bound_that_does_not_apply_is_not_explained_with_numbers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -230,7 +231,7 @@ def test_a_bound_that_does_not_apply_is_not_explained_with_numbers(capsys: pytes
 
 
 def test_the_statement_and_the_citation_of_a_run(ask: Any) -> None:
-    line = f"--algorithm shuffled {DESCRIBED['shuffled']} -d 1e-6"
+    line = f"--algorithm shuffled {SHORT} -d 1e-6"
     statement = ask(f"statement {line}")
     budget = "1e-06)-differentially private"
     for part in (budget, "replace-one adjacency", "the last iterate is released", "The guarantee assumes: one pass"):

@@ -238,7 +238,7 @@ CLOSED: list[tuple[str, dict[str, Any], Truth, float]] = [
     ("pnsgd", {**SMOOTH, "smoothness": 2.0, "records": 5, "index": 3}, after_a_reset, 1e-9),
     ("pnsgd", {**SMOOTH, "smoothness": 2.0, "records": 5, "index": 3, "batch_size": 2}, after_a_reset, 1e-9),
     ("pnsgd", {**SMOOTH, "smoothness": 2.0, "records": 5, "batch_size": 2}, after_a_reset, 1e-9),
-    ("pnsgd", {**LAPLACE, "records": 2, "index": 1}, of_laplace, math.inf),
+    ("pnsgd", {**LAPLACE, "records": 1, "index": 1}, of_laplace, math.inf),
     ("local", {"lipschitz": 0.75, "noise_std": 1.5}, one_message, 1e-9),
     ("cyclic", {**SMOOTH, "records": 5, "index": 1, "epochs": 7}, first_of_linear, 1e-9),
     ("cyclic", {**SMOOTH, "records": 6, "index": 2, "batch_size": 2, "epochs": 40}, first_of_linear, 1e-9),
@@ -410,14 +410,14 @@ BACK: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
 ]
 
 
-def is_long(algorithm: str, told: dict[str, Any]) -> bool:
-    return algorithm == "noisy-sgd" and told["steps"] > 2
+def is_long(algorithm: str, told: dict[str, Any], name: str) -> bool:
+    return (algorithm == "noisy-sgd" and told["steps"] > 2) or (algorithm, name) == ("cyclic-released", "diameter")
 
 
 @pytest.mark.parametrize(
     ("algorithm", "told", "name"),
     [
-        pytest.param(algorithm, told, name, marks=pytest.mark.campaign if is_long(algorithm, told) else ())
+        pytest.param(algorithm, told, name, marks=pytest.mark.campaign if is_long(algorithm, told, name) else ())
         for algorithm, told, names in BACK
         for name in names
     ],

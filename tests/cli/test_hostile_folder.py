@@ -81,13 +81,13 @@ MODULE = ("-m", "dpcalc")
     [
         (MODULE, "check r.yaml", 1),
         (MODULE, "check r.yaml -j 2", 1),
-        (INSTALLED, "check r.yaml -j 2", 1),
+        pytest.param(INSTALLED, "check r.yaml -j 2", 1, marks=pytest.mark.campaign),
         (MODULE, "check r.yaml -j 2 --run ^t --certify --json", 0),
-        (MODULE, "check r.yaml --timeout 0 --memory-limit 0", 1),
+        pytest.param(MODULE, "check r.yaml --timeout 0 --memory-limit 0", 1, marks=pytest.mark.campaign),
         (INSTALLED, "check r.yaml -j 2 --run s --report plot=s.svg --report junit=s.xml", 1),
         (MODULE, TRAIN, 0),
-        (INSTALLED, TRAIN, 0),
-        (MODULE, f"{SWEEP} --plot s.png", 0),
+        pytest.param(INSTALLED, TRAIN, 0, marks=pytest.mark.campaign),
+        pytest.param(MODULE, f"{SWEEP} --plot s.png", 0, marks=pytest.mark.campaign),
         (MODULE, f"{SWEEP} --plot -", 0),
     ],
 )

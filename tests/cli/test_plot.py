@@ -18,6 +18,7 @@ FIGURES = ROOT / "docs" / "figures.md"
 RUN = "rdp -n 1000 -i 1 -L 1 --smoothness 1 --eta 0.1 --sigma 0.5"
 SWEEP = f"{RUN} -e 0.1:2:0.1"
 TEXT = FIGURES.read_text(encoding="utf-8") if FIGURES.exists() else ""
+SLOW = ("figure-4.svg", "figure-5.svg", "epochs.svg")
 COMMANDS = re.findall(r"^\$ dpcalc (.*) --plot (\S+)$", TEXT, re.MULTILINE)
 
 
@@ -98,7 +99,10 @@ def test_matplotlib_is_imported_for_a_file_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not COMMANDS, reason="the documentation is not part of this distribution")
-@pytest.mark.parametrize(("command", "name"), COMMANDS, ids=[name for _, name in COMMANDS])
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [pytest.param(*one, id=one[1], marks=pytest.mark.campaign if one[1] in SLOW else ()) for one in COMMANDS],
+)
 def test_the_figures_of_the_documentation(command: str, name: str, ask: Any, tmp_path: Path) -> None:
     """Each as printed, but with two points along x."""
     coarse = re.sub(r":log\d+", ":log2", command).replace("0:4:0.1", "0:4:4")

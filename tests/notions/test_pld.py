@@ -177,6 +177,7 @@ def test_many_subsampled_gaussians() -> None:
         ask(parts, [(oracle.subsampled(mu, rate), n)], target(r), f"{n} of mu={mu!r}, rate={rate!r}")
 
 
+@pytest.mark.campaign
 def test_mixtures() -> None:
     for r in draws("mixtures", 4, cost=60):
         mu, ratio, e0 = log_uniform(r, 0.1, 1.0), log_uniform(r, 0.05, 1.0), log_uniform(r, 0.05, 1.0)

@@ -198,7 +198,7 @@ def test_random_runs(seed: int) -> None:
     assert_just_above(allocate(s, v, c, start=start).cost, pooled(s, v, c, start))
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 3, *(pytest.param(s, marks=pytest.mark.campaign) for s in (4, 5, 6, 7))])
+@pytest.mark.parametrize("seed", [2, 3, *(pytest.param(s, marks=pytest.mark.campaign) for s in (0, 1, 4, 5, 6, 7))])
 def test_random_runs_with_cap(seed: int) -> None:
     rng = np.random.default_rng(seed)
     size = 150

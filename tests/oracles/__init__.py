@@ -81,7 +81,7 @@ def _log2(q: Fraction) -> float:
 
 
 FULL, GATE, FEW = 20000, 8000, 2000
-"""DPCALC_TEST_CASES with which a test runs all its random cases, that of the gate and a campaign, and the default."""
+"""DPCALC_TEST_CASES with which a test runs all its random cases; of the gate and of a campaign; and of all else."""
 
 
 def cases(default: int, cost: int = 1) -> int:

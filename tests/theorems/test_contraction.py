@@ -1057,7 +1057,13 @@ WAYS: list[tuple[Any, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("function", "more"), WAYS, ids=lambda x: getattr(x, "__name__", None))
+@pytest.mark.parametrize(
+    ("function", "more"),
+    [
+        pytest.param(*way, id=way[0].__name__, marks=pytest.mark.campaign if way[0] is contraction.hybrid else ())
+        for way in WAYS
+    ],
+)
 def test_directions(function: Any, more: dict[str, Any]) -> None:
     """More noise, epsilon or records: less delta; a larger sensitivity, domain or displacement: more."""
     for r in draws(f"directions {function.__module__}.{function.__name__}", 25, 60):

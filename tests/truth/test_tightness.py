@@ -22,7 +22,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "tightness.md"
 
 
 PARTS = {part.partition("\n")[0]: f"## {part}" for part in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]}
-SLOW = ("shuffled-epochs-released", "online")
+SLOW = ("shuffled-epochs-released", "online", "pnsgd", "shuffled", "noisy-sgd")
 
 
 def of(*algorithms: str) -> list[Row]:
@@ -117,14 +117,18 @@ def test_a_wide_interval_is_like_none() -> None:
         assert a == pytest.approx(b, rel=1e-3)
 
 
-def test_the_front_door_knows_the_lower_values() -> None:
+@pytest.mark.parametrize(
+    "algorithm",
+    ["local", "noisy-gd", pytest.param("pnsgd", marks=pytest.mark.campaign)],
+)
+def test_the_front_door_knows_the_lower_values(algorithm: str) -> None:
     """Where `compare` itself prints a lower value of linear losses, the proven one is as high."""
     seen = 0
-    for row in of("pnsgd", "cyclic", "noisy-gd", "local"):
+    for row in of(algorithm):
         if "schedule" not in row.run.told:
             case = front(row.run.algorithm, row.run.told, epsilon=row.epsilon)
             for result in case.results:
                 if result.kind == "lower" and result.bound in ("linear.pass", "linear.descent", "linear.local"):
                     assert row.truth >= result.value * (1.0 - 1e-8)
                     seen += 1
-    assert seen > 10
+    assert seen > 1
