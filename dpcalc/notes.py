@@ -123,6 +123,22 @@ class BetterThanPublished(Note):
     log_delta: float | None = None
 
 
+class HidingPays(Note):
+    """Composition, which lets every iterate be seen, is the best bound, and another one will be in a longer run.
+
+    Attributes:
+        parameter, value: the number of passes or steps from which hidden iterates help.
+        bound: the one that is then below composition.
+        about: whether the number is by an approximation, and no bound.
+    """
+
+    kind: str = "hiding_pays"
+    parameter: str
+    value: int
+    bound: str
+    about: bool
+
+
 class TunedNoise(Note):
     """The noise that the tuned schedule gives at this number of records, and how the bound nears its limit.
 

@@ -27,8 +27,10 @@ def _factor(v: Inputs) -> arb | None:
     return arb(1 + turned if v.loss_class == LossClass.SMOOTH else max(turned - 1, fmpq(1)))
 
 
-def _room(c: arb, steps: int) -> arb:
-    """Return 1 + c^-2 + ... + c^(-2 (steps-1))."""
+def _room(c: arb | None, steps: int) -> arb:
+    """Return 1 + c^-2 + ... + c^(-2 (steps-1)); 1 where there is no factor."""
+    if c is None:
+        return arb(1)
     if c == 1:
         return arb(steps)
     shrink = 2 * c.log()
@@ -94,11 +96,11 @@ def _harmonic(m: int) -> arb:
     return arb(m + 1).digamma() + arb.const_euler()
 
 
-def _earlier(v: Inputs, c: arb, one: arb, period: int) -> arb:
+def _earlier(v: Inputs, c: arb | None, one: arb, period: int) -> arb:
     """Return what all uses but the last cost."""
     each = one / _room(c, period).sqrt()
     costs = [(v.epochs - 1) * square(each)]
-    if v.diameter is not None and v.epochs > 1:
+    if c is not None and v.diameter is not None and v.epochs > 1:
         for j in (0, *_counts()):
             if m := (j + 1) * period - 1:
                 costs.append(square(c * _reach(v) / _room(c, m).sqrt() + each * arb(j).sqrt()))
@@ -117,7 +119,6 @@ def _cyclic(v: Inputs) -> arb:
 @defines("expanding.once", Profile, slack=5e-3, weight=40.0, limit=f"{MOST_POSITIONS} steps a pass")
 def _once(v: Inputs) -> arb:
     c, (size, smallest, period) = _factor(v), _sizes(v)
-    assert c is not None
     if period > MOST_POSITIONS:
         raise OutOfReach(f"more than {MOST_POSITIONS} steps in a pass")
     held, full = min(v.batch_size, v.records), max(1, v.records // v.batch_size)

@@ -73,13 +73,23 @@ def ask(
         return _certify(case, None, question) if certified else case
     record, run, run_notes = run_of(record, description)
     bounds = _bounds_of(record, run, question, best_only=best_only, notes=notes)
-    case = _with_notes(record, run, question, answer(run, question, bounds), bounds, notes=notes)
+    case = _with_notes(record, run, question, _answer(record, run, question, bounds), bounds, notes=notes)
     case = case._replace(note_data=(*case.note_data, *run_notes))
     if run.algorithm.chained:
         case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
     if certified:
         case = _certify(case, run, question)
     return case._replace(assertions=(*_implied_gate(question, case), *_judged(gates, case)))
+
+
+def _answer(record: Command, run: Run, question: Question, bounds: Sequence[Theorem]) -> Case:
+    """Return the case; where no bound speaks of the run, the error names the nearest one of which one does."""
+    try:
+        return answer(run, question, bounds)
+    except NotApplicable as error:
+        from dpcalc.engine.nearest import with_nearest
+
+        raise with_nearest(error, run, question, record) from None
 
 
 def _bounds_of(record: Command, run: Run, question: Question, *, best_only: bool, notes: bool) -> list[Theorem]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dpcalc.engine.answer import answer
+from dpcalc.engine.hiding import hiding
 from dpcalc.engine.question import Question
 from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import DpcalcError
@@ -34,9 +35,8 @@ def compared(run: Run, question: Question, case: Case, bounds: Sequence[Theorem]
     best = case.best
     if not hints or best is None:
         return case
-    return case._replace(
-        note_data=(*case.note_data, *_promises(case, best), *_improvements(run, question, best, bounds))
-    )
+    notes = (*_promises(case, best), *_improvements(run, question, best, bounds), *hiding(run, best, bounds))
+    return case._replace(note_data=(*case.note_data, *notes))
 
 
 def _tightness(case: Case) -> Tightness | None:

@@ -11,6 +11,7 @@ from dpcalc.model.quantities import Quantity
 from dpcalc.notes import (
     Alternative,
     BetterThanPublished,
+    HidingPays,
     Improvement,
     LabelReading,
     LeftOut,
@@ -176,6 +177,13 @@ def _better_than_published(note: BetterThanPublished) -> str:
     return _WHY_BETTER.get(note.bound, "")
 
 
+def _hiding_pays(note: HidingPays) -> str:
+    return (
+        f"that iterates stay hidden does not help yet: {note.bound} is below composition from about {note.value:.2g} "
+        f"{note.parameter} on"
+    )
+
+
 def _tuned_noise(note: TunedNoise) -> str:
     return f"{note.parameter} at this n is {note.value:.12g}; its product bound nears the limit delta* {_rate(note)}"
 
@@ -258,6 +266,7 @@ _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
     ShortLastBatch: _short_last_batch,
     NewestRecord: _newest_record,
     BetterThanPublished: _better_than_published,
+    HidingPays: _hiding_pays,
     TunedNoise: _tuned_noise,
     Vacuous: _vacuous,
     OwnChoice: _own_choice,

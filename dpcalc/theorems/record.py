@@ -261,6 +261,9 @@ class Theorem(NamedTuple):
                 "leave out --schedule if all steps are alike",
                 ("schedule",),
             )
+        unneeded = (found for condition in self.conditions if isinstance(found := condition.check(run), NotNeeded))
+        if found := next(unneeded, None):
+            return found
         needed = [name for name in self.setting.fields if name not in self.optional]
         missing = [_GIVEN_AS.get(name, name) for name in needed if run.value(name) is None]
         if len(missing) > 1:

@@ -179,6 +179,16 @@ QUESTIONS = (
         "linear.passes linear.curved_passes",
     ),
     Question(
+        "cyclic",
+        "multi-epoch -n 30 --epochs 3 -L 1 --smoothness 1 --loss-class smooth --eta 0.1 --sigma 4 -D 2 -d 1e-5",
+        "expanding.cyclic expanding.domain multi_epoch.composition",
+    ),
+    Question(
+        "cyclic",
+        "multi-epoch -n 30 --epochs 3 -L 1 --eta 0.1 --laplace-scale 4 -D 2 -d 1e-5",
+        "expanding.laplace",
+    ),
+    Question(
         "cyclic-released",
         "multi-epoch --release epoch -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -D 0.5 -d 1e-5",
         "released.own_noise released.cyclic released.cyclic_curve",
@@ -192,6 +202,12 @@ QUESTIONS = (
         "shuffle-once",
         "compare --algorithm shuffle-once -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
         "shuffled_epochs.once shuffled_epochs.once_secret linear.once",
+    ),
+    Question(
+        "shuffle-once",
+        "multi-epoch --algorithm shuffle-once -n 30 --epochs 3 -L 1 --smoothness 1 --loss-class smooth --eta 0.1 "
+        "--sigma 4 -D 2 -d 1e-5",
+        "expanding.once expanding.composition expanding.domain",
     ),
     Question(
         "rotation-epochs",
@@ -216,6 +232,12 @@ QUESTIONS = (
         "shuffled_epochs.fresh shuffled_epochs.fresh_secret linear.epochs",
     ),
     Question(
+        "shuffled-epochs",
+        "multi-epoch --algorithm shuffled-epochs -n 8 --epochs 2 -L 1 --smoothness 1 --loss-class smooth --eta 0.1 "
+        "--sigma 4 -d 1e-5",
+        "expanding.fresh expanding.composition",
+    ),
+    Question(
         "shuffled-epochs-released",
         "compare --algorithm shuffled-epochs --release epoch -n 4 --epochs 2 -L 1 --smoothness 1 --eta 0.5 "
         "--sigma 4 -D 1 -d 1e-5 --permutation secret",
@@ -226,6 +248,11 @@ QUESTIONS = (
         "noisy-sgd",
         "compare --algorithm noisy-sgd -n 20 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
         "noisy_sgd.composition noisy_sgd.hidden linear.sampled",
+    ),
+    Question(
+        "noisy-sgd",
+        "multi-epoch --algorithm noisy-sgd -n 20 --epochs 3 -L 1 --loss-class convex --eta 0.5 --sigma 4 -D 1 -d 1e-5",
+        "noisy_sgd.composition expanding.sampled expanding.domain",
     ),
     Question(
         "noisy-sgd-released",

@@ -55,6 +55,7 @@ SPENT: Told = {
     "spend": (0.0, 0.25, 0.25, 0.375),
 }
 LINE: Told = {"lipschitz": 0.75, "smoothness": 1.0, "diameter": 2.0}
+NOT_CONVEX: Told = {"loss_class": "smooth"}
 NULL: Told = {"adjacency": "null-record"}
 SAMPLED: Told = {"lipschitz": 0.75, "noise_std": 1.5}
 WIDE: Told = {"step_size": 0.5, "radius": 100.0, "holder_exponent": 1.0, "holder_constant": 1.0}
@@ -132,10 +133,13 @@ RUNS: tuple[Run, ...] = (
     _run("cyclic", CURVED, affine, records=4, index=2, epochs=3, batch_size=2),
     _run("cyclic", DOMAIN, interval(), records=3, index=2, epochs=3),
     _run("cyclic", ROUND, interval(), records=4, index=1, epochs=4),
+    _run("cyclic", {**DOMAIN, **NOT_CONVEX}, interval(), records=3, index=2, epochs=3),
+    _run("cyclic", LAPLACE, interval(count=60), records=2, index=1, epochs=2),
     _run("shuffle-once", BASE, affine, records=4, epochs=3),
     _run("shuffle-once", BASE, affine, records=5, epochs=2, batch_size=2, last_batch="nominal"),
     _run("shuffle-once", DOMAIN, interval(), records=3, epochs=3),
     _run("shuffle-once", ROUND, interval(False), records=3, epochs=2, permutation="secret"),
+    _run("shuffle-once", {**DOMAIN, **NOT_CONVEX}, interval(), records=3, epochs=3),
     _run("rotation-epochs", BASE, affine, records=4, epochs=3),
     _run("rotation-epochs", BASE, affine, records=5, epochs=2, batch_size=2, last_batch="nominal"),
     _run("rotation-epochs", ROUND, interval(), records=4, epochs=3),
@@ -143,14 +147,17 @@ RUNS: tuple[Run, ...] = (
     _run("shuffled-epochs", BASE, affine, records=5, epochs=2, batch_size=2, last_batch="drop"),
     _run("shuffled-epochs", DOMAIN, interval(), records=3, epochs=2),
     _run("shuffled-epochs", ROUND, interval(False), records=3, epochs=2, permutation="secret"),
+    _run("shuffled-epochs", {**DOMAIN, **NOT_CONVEX}, interval(), records=3, epochs=2),
     _run("noisy-sgd", BASE, drawn, records=4, batch_size=1, steps=6),
     _run("noisy-sgd", {**BASE, "noise_std": 3.0}, drawn, records=8, batch_size=2, steps=24),
     _run("noisy-sgd", DOMAIN, interval(), records=4, batch_size=2, steps=6),
     _run("noisy-sgd", DOMAIN, interval(), records=3, batch_size=1, steps=12),
+    _run("noisy-sgd", {**DOMAIN, **NOT_CONVEX}, interval(), records=3, batch_size=1, steps=12),
     _run("noisy-gd", BASE, affine, records=3, steps=8),
     _run("noisy-gd", CURVED, affine, records=3, steps=20),
     _run("noisy-gd", DOMAIN, interval(), records=2, steps=12),
     _run("noisy-gd", ROUND, interval(), records=2, steps=12),
+    _run("noisy-gd", {**DOMAIN, **NOT_CONVEX}, interval(), records=2, steps=12),
     _run("cyclic-released", BASE, affine, records=4, index=1, epochs=3),
     _run("cyclic-released", BASE, affine, records=4, index=4, epochs=3),
     _run("cyclic-released", DOMAIN, interval(), records=3, index=1, epochs=2),

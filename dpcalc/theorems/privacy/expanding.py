@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from dpcalc.errors import NotApplicable
 from dpcalc.model import loss_class as loss
-from dpcalc.model.algorithm import Release, in_one_random_order
+from dpcalc.model.algorithm import Order, Release, in_one_random_order
 from dpcalc.model.choices import LastBatch, LossClass, Noise
 from dpcalc.model.run import Run
 from dpcalc.notions import gaussian
@@ -44,7 +44,7 @@ from dpcalc.theorems.conditions import (
 )
 from dpcalc.theorems.contraction_powers import variance
 from dpcalc.theorems.privacy import noisy_sgd
-from dpcalc.theorems.privacy.contraction import expands_nothing
+from dpcalc.theorems.privacy.contraction import expands_nothing, later_ratio
 from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, Setting, Unmet, lacking, needs, theorem
 
 if TYPE_CHECKING:
@@ -85,12 +85,32 @@ def _mild_regulariser(run: Run) -> Obstacle | None:
     return Unmet("step_size times regularisation exceeds 1", f"use --step-size <= {0.999 / weight:.6g}")
 
 
+def _hides_by_place(run: Run) -> Obstacle | None:
+    """Return an obstacle where a record is as badly off at every place of a pass."""
+    bounded = run.algorithm.order is Order.SHUFFLE and run.diameter is not None and run.displacement is not None
+    if bounded or (run.loss_class in loss.LIPSCHITZ_MAPS and run.smoothness is not None):
+        return None
+    if run.records and run.batch_size and run.records % run.batch_size:
+        return None
+    if run.algorithm.order is not Order.SHUFFLE:
+        return NotNeeded("is for smooth losses, or a short last batch", "give --smoothness")
+    return NotNeeded("is for smooth losses, a bounded domain, or a short last batch", "give --smoothness or --diameter")
+
+
 def _length_known(run: Run) -> Obstacle | None:
     return None if run.epochs is not None or run.steps is not None else needs("epochs")
 
 
+def _laplace_noise(run: Run) -> Obstacle | None:
+    if run.noise in (None, Noise.LAPLACE):
+        return None
+    return NotNeeded("is for Laplace noise, and the noise is Gaussian", "give --laplace-scale, if it is Laplace")
+
+
 EXPANDS = Condition("loss_class is smooth, convex or lipschitz, or step_size > 2/smoothness", _expands)
 _MILD = Condition("step_size regularisation <= 1", _mild_regulariser)
+_LAPLACE = Condition("noise = laplace", _laplace_noise)
+_PLACED = Condition("the losses are smooth, or the last batch is short", _hides_by_place)
 _LENGTH = Condition("epochs or steps is known", _length_known)
 
 
@@ -176,15 +196,15 @@ class BoundedSteps(Setting):
 
 
 class ExpandingPasses(Setting):
-    """Passes whose steps are Lipschitz maps with a factor above 1.
+    """Passes whose steps may drive two runs apart.
 
     Attributes:
         records, batch_size: n and b >= 1.
         epochs: E >= 1.
         sensitivity: gradient sensitivity Delta >= 0.
         noise_std, step_size: sigma > 0 and eta > 0.
-        loss_class: ``smooth``, or ``convex-smooth`` with step_size > 2/smoothness.
-        smoothness, strong_convexity: beta >= m >= 0.
+        loss_class: see `dpcalc.model.loss_class`.
+        smoothness, strong_convexity: beta >= m >= 0, where the losses are smooth.
         diameter: D > 0, if the domain is bounded.
     """
 
@@ -195,16 +215,15 @@ class ExpandingPasses(Setting):
     noise_std: float
     step_size: float
     loss_class: LossClass
-    smoothness: float
+    smoothness: float | None = None
     strong_convexity: float = 0.0
     diameter: float = math.inf
 
     @functools.cached_property
     def growth(self) -> float:
-        """The growth ln c >= 0 of a step's Lipschitz factor, rounded up."""
+        """The growth ln c >= 0 of a step's Lipschitz factor, rounded up; inf where it has none: nothing is hidden."""
         found = _growth(self.loss_class, self.step_size, self.smoothness, self.strong_convexity)
-        assert found is not None  # the condition LIPSCHITZ says so
-        return found
+        return math.inf if found is None else found
 
     @functools.cached_property
     def reach(self) -> float:
@@ -288,7 +307,9 @@ def _room(growth: float, steps: int) -> float:
 
 def _carried(reach: float, growth: float, steps: int) -> float:
     """Return mu of the diameter hidden by so many steps whose maps are c-Lipschitz, c >= 1, rounded up."""
-    return up(reach * math.exp(min(growth, 700.0)) / math.sqrt(_room(growth, steps)), 16.0 + 2.0 * min(growth, 700.0))
+    if growth > 700.0:
+        return math.inf
+    return up(reach * math.exp(growth) / math.sqrt(_room(growth, steps)), 16.0 + 2.0 * growth)
 
 
 def _harmonic(terms: int) -> float:
@@ -421,10 +442,11 @@ def cyclic(run: FixedPasses) -> Gdp:
     algorithms=in_one_random_order(Release.LAST),
     reference="dpcalc",
     locator="expanding.cyclic for each position, averaged",
-    formula="delta(eps) = (1/l) sum_{k=1}^{l} delta_G(eps; mu_k), mu_k^2 = B + r^2/G_k as in expanding.cyclic",
-    conditions=(GAUSSIAN_NOISE, LIPSCHITZ, EXPANDS),
+    formula="delta(eps) = (1/l) sum_{k=1}^{l} delta_G(eps; mu_k), mu_k^2 = B + r^2/G_k as in expanding.cyclic; G_k = 1 "
+    "for losses that are not smooth",
+    conditions=(GAUSSIAN_NOISE, EXPANDS, _PLACED),
     assumes=("one order for all epochs, all orders (or rotations) equally likely and drawn without looking at the "
-             "data; it may be published", _MAPS, GAUSSIAN, ONE_RELEASE),
+             "data; it may be published", "where used: " + _MAPS, GAUSSIAN, ONE_RELEASE),
     slack="below 0.3 % of delta",
 )  # fmt: skip
 def once(run: ShuffledPasses) -> Profile:
@@ -502,13 +524,6 @@ class FreshPasses(RandomOrders):
         return _growth(self.loss_class, self.step_size, self.smoothness, self.strong_convexity)
 
 
-def _hides_within_a_pass(run: Run) -> Obstacle | None:
-    smooth = run.loss_class in loss.LIPSCHITZ_MAPS and run.smoothness is not None
-    if smooth or (run.diameter is not None and run.displacement is not None):
-        return None
-    return Unmet("nothing is known that hides a use behind later steps", "give --diameter, or --smoothness")
-
-
 @theorem(
     "expanding.fresh",
     title="Fresh random orders, pass by pass, maps that expand",
@@ -522,7 +537,7 @@ def _hides_within_a_pass(run: Run) -> Obstacle | None:
     conditions=(
         GAUSSIAN_NOISE,
         EXPANDS,
-        Condition("the losses are smooth, or the domain is bounded", _hides_within_a_pass),
+        Condition("the losses are smooth, the domain is bounded, or the last batch is short", _hides_by_place),
     ),
     assumes=(
         "every pass in a fresh uniformly random order, drawn without looking at the data; the orders may be published",
@@ -546,19 +561,24 @@ def _pass_pair(run: FreshPasses) -> Pair:
     plan = run.plan
     own = run.ratio(plan.least_divisor)
     curves = [shuffle_curves.own_step(Noise.GAUSSIAN, own)]
-    if run.displacement is not None and run.diameter < math.inf:
+    reach = later_ratio(run.displacement, run.diameter, run.step_size, run.noise_std)
+    if reach < _FARTHEST:
+        assert run.displacement is not None  # else the reach is infinite
         curves.append(
             shuffle_curves.shuffled_product(
                 plan, noise=Noise.GAUSSIAN, scale=run.noise_std, sensitivity=run.sensitivity, step_size=run.step_size,
                 displacement=run.displacement, diameter=run.diameter,
             )
         )  # fmt: skip
-    if run.growth is not None:
-        curves.append(_pass_curve(plan, run.ratio(plan.size), own, run.growth))
+    if run.growth is not None or plan.short:
+        curves.append(_pass_curve(plan, run.ratio(plan.size), own, math.inf if run.growth is None else run.growth))
+    if len(curves) == 1:
+        raise NotApplicable("a later step hides nothing of what an earlier one left", "a smaller --diameter")
     top = gaussian.epsilon(mu=min(own, 1e6), log_delta_target=-1e5)
     return pld.from_curve(profiles.tabulate(shuffle_curves.least(*curves), max(top, 1e-100)))
 
 
+_FARTHEST = 25.0  # a step that leaves points further apart, in units of its noise, hides less than 1e-33
 _SINGLE, _WIDER, _SETTLED = 48, 1.1, 40.0  # positions in blocks of their own; growth of blocks; where G_k is constant
 
 
@@ -666,6 +686,13 @@ def sampled(run: SampledSteps) -> Composition:
     return Composition([(pld.gaussian(mu=max(hidden, 1e-30)), 1), (step, plan.composed)])
 
 
+def steps_to_hide(run: SampledSteps) -> float:
+    """Return about the number of steps from which hiding the early ones beats composition; no bound. inf for never."""
+    composed = run.part(noisy_sgd.SampledSteps)
+    single = noisy_sgd.use_cost(composed.ratio, run.batch_size / run.records)
+    return noisy_sgd.steps_to_reach(composed, min(run.carried(m) + math.sqrt(m * single) for m in _grid()))
+
+
 def best_split(run: SampledSteps) -> noisy_sgd.Plan | None:
     """Return the plan that is best by a central limit approximation of the uses; None for the plain composition."""
     mu, rate = noisy_sgd.step_ratio(run.lipschitz, run.noise_std, run.batch_size), run.batch_size / run.records
@@ -695,7 +722,7 @@ class LaplaceSteps(Setting):
         records: n >= 1.
         sensitivity, lipschitz: Delta >= 0, and L of every record's gradient, in the 1-norm in several dimensions.
             Batches with the record and without differ in a real one, by 2 L.
-        laplace_scale: v > 0.
+        noise, scale: ``laplace`` and its scale v > 0.
         batch_size: b; all records where unknown.
         last_batch: what a short last batch is divided by, or whether it is left out.
         epochs: E, of passes that use each record once.
@@ -705,7 +732,8 @@ class LaplaceSteps(Setting):
     records: int
     sensitivity: float
     lipschitz: float
-    laplace_scale: float
+    noise: Noise
+    scale: float
     batch_size: int | None = None
     last_batch: LastBatch = LastBatch.OWN
     epochs: int | None = None
@@ -722,7 +750,7 @@ class LaplaceSteps(Setting):
     locator="composition and subsampling without replacement, by the law of the privacy loss",
     formula="Lap(Delta/(b v)) composed once for every use, b the smallest batch; for batches drawn afresh "
     "C_{b/n}(Lap(2 L/(b v))) composed T times",
-    conditions=(_LENGTH,),
+    conditions=(_LAPLACE, _LENGTH),
     assumes=(
         "order and iterates may all be public",
         "fresh Laplace noise in every step, w - step_size (gradient + Z); in several dimensions lipschitz is in the "
@@ -744,11 +772,11 @@ def laplace(run: LaplaceSteps) -> Composition:
         plan = layout(run.records, size, run.last_batch)
         times, divisor, rate = run.epochs or 1, plan.least_divisor, 1.0
     if rate == 1.0:
-        ratio = quotient_up((run.sensitivity,), (float(divisor), run.laplace_scale))
+        ratio = quotient_up((run.sensitivity,), (float(divisor), run.scale))
         if ratio > 1e15:
             raise NotApplicable("gives no finite epsilon here", "more noise")
         return Composition([(pld.laplace(ratio=max(ratio, 1e-30)), times)])
-    ratio = quotient_up((2.0, run.lipschitz), (float(divisor), run.laplace_scale))
+    ratio = quotient_up((2.0, run.lipschitz), (float(divisor), run.scale))
     return Composition([(pld.from_curve(_sampled_laplace(ratio, up(rate))), times)])
 
 

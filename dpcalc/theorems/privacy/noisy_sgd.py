@@ -310,6 +310,21 @@ def clt_mu(*, mu: float, rate: float, steps: int) -> float:
     return math.sqrt(steps * _variance(mu, rate))
 
 
+def steps_to_reach(run: SampledSteps, mu: float) -> float:
+    """Return about the number of steps whose composition is as bad as this GDP parameter; no bound."""
+    single = use_cost(run.ratio, run.batch_size / run.records)
+    return mu * mu / single if single > 0.0 else math.inf
+
+
+def steps_to_hide(run: HiddenSteps) -> float:
+    """Return about the number of steps from which hiding the early ones beats composition; no bound. inf for never."""
+    chain, single = run.chain._replace(steps=10**15), use_cost(run.ratio, run.batch_size / run.records)
+    if single <= 0.0:
+        return math.inf
+    costs = (shift_mu(chain, Plan(m, m, 1.0)) + math.sqrt(m * single) for m in _log_grid(chain.steps - 1))
+    return steps_to_reach(run, min(costs))
+
+
 def likely_noise_std(
     *, records: int, batch_size: int, steps: int, lipschitz: float, epsilon: float, log_delta: float
 ) -> float:

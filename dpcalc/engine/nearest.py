@@ -1,0 +1,77 @@
+"""Where no bound speaks of a run: the nearest run that one speaks of, with what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dpcalc.engine.answer import answer
+from dpcalc.engine.commands import Command
+from dpcalc.engine.question import Question
+from dpcalc.errors import DpcalcError, NotApplicable
+from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length, Release, released
+from dpcalc.model.choices import Releases
+from dpcalc.model.run import Run, describe
+from dpcalc.model.source import Source
+from dpcalc.report import Result
+from dpcalc.theorems.record import for_algorithm
+
+_UNIT_DIAMETER = 1.0
+"""A domain to speak of where none is given."""
+
+
+def with_nearest(error: NotApplicable, run: Run, question: Question, command: Command) -> NotApplicable:
+    """Return the error with the nearest run that the command covers in its hint; the same one where none is found."""
+    for name, changes in _candidates(run.algorithm):
+        if ALGORITHMS[name].base not in command.algorithms:
+            continue
+        best = _best(run, name, changes, question, command)
+        if best is not None:
+            flags = " ".join(f"--{key.replace('_', '-')} {_plain(value)}" for key, value in changes.items())
+            found = f"the nearest run that a bound covers has {flags}, with {best.quantity} {_shown(best)}"
+            return type(error)(error.message, f"{error.hint}; {found}" if error.hint else found)
+    return error
+
+
+def _candidates(algorithm: Algorithm) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the algorithm and the changes of other runs, the nearest first."""
+    if algorithm.length is Length.PASSES and algorithm.release is Release.LAST and algorithm.executed:
+        yield released(algorithm.name), {"release": str(Releases.EPOCH)}
+    if "diameter" in algorithm.parameters:
+        yield algorithm.name, {"diameter": _UNIT_DIAMETER}
+    if algorithm.skips or algorithm.stops:
+        yield "pnsgd", {"algorithm": "pnsgd"}
+    if algorithm.one_pass and not algorithm.local:
+        yield "local", {"algorithm": "local"}
+    if algorithm.noisy_output:
+        yield "dp-sgd-gradient", {"algorithm": "dp-sgd-gradient"}
+
+
+def _best(run: Run, name: str, changes: Mapping[str, Any], question: Question, command: Command) -> Result | None:
+    """Return the best answer for the changed run, by the bounds that are quick if they give one; None without any."""
+    kept = {key: value for key, value in run.values.items() if run.typed(key) or run.source(key) is Source.LOSS}
+    values = {**kept, **changes}
+    taken = {key: value for key, value in values.items() if key in ALGORITHMS[name].parameters and key != "release"}
+    if changes.items() <= kept.items():
+        return None
+    try:
+        other = describe(name, taken)
+    except DpcalcError:
+        return None
+    families = command.families or other.algorithm.families
+    bounds = [b for b in for_algorithm(name, families) if b.guarantee and not b.unpromised(other)]
+    for several in ([b for b in bounds if not b.slow], bounds):
+        try:
+            return answer(other, question, several).best
+        except DpcalcError:
+            continue
+    return None
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _shown(result: Result) -> str:
+    """Return the value of an answer with four digits, on its safe side for what grows with the loss of privacy."""
+    return f"{result.value * (1.0 + 5e-4):.4g}"
