@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _SINGLE = 1000  # rows that are blocks of their own
 _BLOCKS = 5000  # at most so many more
 _UNITS = 2.0**60  # so many make up all that the donors have
-_NEGLIGIBLE = 12.0  # cells below exp(-12) of the others count at their ceiling
+_NEGLIGIBLE = 7.0  # cells below exp(-7) of the others count as if the position were known
 _LEVEL_ULPS = 1 << 20  # the common level is found to 2e-10; a little too low is on the safe side
 
 
@@ -239,7 +239,7 @@ class _Cuts:
 
     def descend(self, near: int) -> None:
         """Walk from a good cut to one that is better than both its neighbours."""
-        step = 4
+        step = 2
         self.attempt(near - step, near, near + step)
         while step:
             best, before = self.best, len(self.tried)
