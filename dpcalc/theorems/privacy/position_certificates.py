@@ -3,15 +3,15 @@
 The steps of a pass fall into positions, counted *from the end*; a record is at position k with probability w_k, its
 share of the records, and perhaps left out, which counts as a position too. Let P_k be the law of the output given that
 the record is at k, Q_m the law with its replacement at m, and let P_k and Q_m be no further apart than two Gaussians at
-mu_km (`Distances`). For every pair of non-negative matrices a, M with row sums sum_m a_km = 1 and column sums
+mu_km (`Distances`). For every pair of non-negative matrices R, M with row sums sum_m R_km = 1 and column sums
 sum_k w_k M_km <= e^eps w_m,
 
-    delta(eps) <= sum_km w_k a_km delta_G(ln(M_km/a_km); mu_km).
+    delta(eps) <= sum_km w_k R_km delta_G(ln(M_km/R_km); mu_km).
 
 *Proof.* e^eps Q >= sum_km w_k M_km Q_m, so E(P||Q) <= sum_k w_k int (P_k - sum_m M_km Q_m)_+, and the positive part
-of sum_m (a_km P_k - M_km Q_m) is at most the sum of the positive parts.
+of sum_m (R_km P_k - M_km Q_m) is at most the sum of the positive parts.
 
-Any (a, M) is a certificate. The one used here gives all rows one likelihood level: ln gamma_k = mu_k z - mu_k^2/2. Rows
+Any (R, M) is a certificate. The one used here gives all rows one likelihood level: ln gamma_k = mu_k z - mu_k^2/2. Rows
 of large mu (up to a cut) need more than e^eps and receive gamma_k - e^eps from rows of small mu, which need less; the
 smallest receiving mu draws first, from the smallest mu of all. Rows are grouped in blocks that count at their lower
 end, where mu is largest. Amounts are matched in whole numbers, needs rounded up and supplies down, so that the

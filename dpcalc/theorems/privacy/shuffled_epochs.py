@@ -242,7 +242,7 @@ def _once_rdp(places: SamePlaces, x: float, order: float) -> float:
     conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
     assumes=(_FRESH, _STEPS, _NOISE, ONE_RELEASE),
     slack="up to 5 % of delta against the mean over all positions; more with few steps in an epoch, and with strong "
-    "convexity, a domain or a short batch at deltas far below 1e-9",
+    "convexity, a domain or a short batch at very small deltas",
     uncertified="a mean over blocks of positions, whose ends are not recorded",
 )
 def fresh(run: PublicOrders) -> Profile:
@@ -290,8 +290,8 @@ _SECRET_ASSUMES = (
     algorithms=("shuffle-once",),
     reference="dpcalc",
     locator="hidden position, with the swap of two records carried through all epochs",
-    formula="delta(eps) = (1/l) sum_km a_km delta_G(ln(M_km/a_km); mu_km), mu_kk^2 = mu_1^2 ((E-1)/l + 1/k), "
-    "mu_km^2 = mu_1^2 (4(E-1)/l + 1/a + 1/(b-a))",
+    formula="delta(eps) = sum_km w_k R_km delta_G(ln(M_km/R_km); mu_km), mu_km the optimal allocation for uses at k "
+    "and m in every epoch; equal batches, c = 1: mu_kk^2 = mu_1^2 ((E-1)/l + 1/k)",
     conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
     promises=(SECRET,),
     assumes=("one order for all epochs, all orders equally likely and drawn without looking at the data (no rotation)",
@@ -320,7 +320,7 @@ def _same(run: SecretOrders, epsilon: float) -> float:
     algorithms=("shuffled-epochs",),
     reference="dpcalc",
     locator="hidden position in the last epoch, given the orders of the others",
-    formula="delta(eps) = E_u (1/l) sum_km a_km delta_G(ln(M_km/a_km); mu_km(u)), mu(u) the optimal allocation for the "
+    formula="delta(eps) = E_u sum_km w_k R_km delta_G(ln(M_km/R_km); mu_km(u)), mu(u) the optimal allocation for the "
     "uses before the last epoch and those at k, or at k and m",
     conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
     promises=(SECRET,),
