@@ -16,7 +16,7 @@ import pytest
 
 from dpcalc.notions import gaussian
 from dpcalc.theorems.batch_layout import layout
-from dpcalc.theorems.privacy import fresh_places, hidden_position, shuffled_epochs
+from dpcalc.theorems.privacy import fresh_places, hidden_position, released_secret_order, shuffled_epochs
 from dpcalc.theorems.privacy.passes import Passes
 from dpcalc.theorems.privacy.repeated_allocation import Pace
 from dpcalc.theorems.privacy.same_places import SamePlaces
@@ -29,6 +29,7 @@ from tests.theorems.test_shuffled_epochs import Runs
 
 LOG_MILLIONTH = math.log(1e-6)
 LAST_BATCHES = ("own", "nominal", "drop")
+SIXTY = {"records": 60000, "batch_size": 256}
 
 
 def pass_bound(epsilon: float, **given: Any) -> float:
@@ -219,6 +220,49 @@ def test_no_secret_run_of_more_records_is_less_private() -> None:
               same_order)  # fmt: skip
 
 
+def released_together(runs: Runs) -> Any:
+    """The joint law of the iterates after two passes in one order: nodes of the first by cells of the second."""
+    orders = [runs.batches(order) for order in itertools.permutations(range(len(runs.everyone)))]
+    total = 0.0
+    for order in orders:
+        first, second = runs.grid.start, np.eye(len(runs.grid.points))
+        for one in order:
+            first = first @ one.inner
+        for one in order[:-1]:
+            second = second @ one.inner
+        total = total + first[:, None] * (second @ order[-1].last)
+    return (total / len(orders)).ravel()
+
+
+def test_no_released_run_is_less_private() -> None:
+    for r in draws("released in one secret order", 10, 200):
+        case = random_case(r, "gaussian", "convex-smooth", records=r.choice((2, 3)))
+        adjacency, x_prime = "replace-one", case.x_prime
+        if r.random() < 0.4:
+            adjacency, x_prime = "null-record", constant(0.0, case.low, case.high)
+        size, last, grid = r.randint(1, 3), r.choice(LAST_BATCHES), case.nodes(160)
+        p, q = (released_together(Runs(case, grid, record, size, last)) for record in (case.x, x_prime))
+        given = {
+            "records": case.records, "batch_size": size, "last_batch": last, "epochs": 2, "adjacency": adjacency,
+            "sensitivity": case.lipschitz * (2.0 if adjacency == "replace-one" else 1.0), "noise": "gaussian",
+            "scale": case.scale, "step_size": case.step_size, "smoothness": case.smoothness,
+        }  # fmt: skip
+        sharp = {"strong_convexity": case.strong_convexity, "diameter": case.diameter}
+        for epsilon, more in itertools.product(case.epsilons, ({}, sharp)):
+            truth = max(hockey_stick(p, q, epsilon, 1e-9), hockey_stick(q, p, epsilon, 1e-9))
+            bound = evaluated(released_secret_order.shuffle_once_secret, **given, **more, epsilon=epsilon)
+            assert truth <= math.exp(bound) * (1 + 1e-6), f"{case!r} {given!r} {more!r} {epsilon!r}"
+
+
+@pytest.mark.parametrize(("last_batch", "epsilon"), [("own", 1.31049), ("nominal", 0.386094), ("drop", 0.4120)])
+def test_released_passes_in_one_secret_order(last_batch: str, epsilon: float) -> None:
+    given = {
+        **SIXTY, "last_batch": last_batch, "epochs": 20, "sensitivity": 2.0, "noise": "gaussian", "scale": 0.05,
+        "step_size": 0.1, "smoothness": 1.0, "adjacency": "replace-one",
+    }  # fmt: skip
+    reaches(lambda e: evaluated(released_secret_order.shuffle_once_secret, **given, epsilon=e), epsilon, 0.01)
+
+
 # --- known values
 
 
@@ -251,9 +295,6 @@ def test_one_secret_pass(records: int, batch_size: int, sigma: float, last_batch
 def test_one_secret_pass_of_strongly_convex_losses(convexity: float, epsilon: float) -> None:
     given = {"records": 60000, "batch_size": 256, "strong_convexity": convexity}
     reaches(lambda e: pass_bound(e, **given), epsilon, 0.01)
-
-
-SIXTY = {"records": 60000, "batch_size": 256}
 
 
 @pytest.mark.parametrize(
