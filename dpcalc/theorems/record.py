@@ -33,7 +33,12 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "stepwise": ("privacy.stepwise",),
     "noisy_gd": ("privacy.noisy_gd", "lower.quadratic", "privacy.published_passes"),
     "noisy_sgd": ("privacy.noisy_sgd",),
-    "released": ("privacy.released", "privacy.released_repeated", "privacy.released_fresh_orders"),
+    "released": (
+        "privacy.released",
+        "privacy.released_repeated",
+        "privacy.released_fresh_orders",
+        "privacy.released_secret_order",
+    ),
     "shuffled_epochs": ("privacy.shuffled_epochs",),
     "expanding": ("privacy.expanding",),
     "linear": ("lower.linear_losses", "lower.random_linear_losses", "lower.common_losses"),

@@ -21,7 +21,7 @@ from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.theorems.batch_layout import Layout
 from dpcalc.theorems.privacy.passes import Passes
-from dpcalc.theorems.privacy.repeated_allocation import Pace, Stretch, cost, gdp, repeat, restarts
+from dpcalc.theorems.privacy.repeated_allocation import Pace, Stretch, cost, gdp, pooled, repeat, restarts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,14 +101,14 @@ class Cases(NamedTuple):
     def single(self, number: int) -> FreshPlaces:
         """Return the distances of one case, as numbers."""
 
-        def one(value: Any) -> float:
-            import numpy as np
+        import numpy as np
 
+        def one(value: Any) -> float:
             array = np.asarray(value, float)
             return float(array) if array.ndim == 0 else float(array[number, 0] if len(array) > 1 else array[0, 0])
 
-        heads = tuple(tuple(Stretch(*map(one, part)) for part in head) for head in self.places.heads)
-        return self.places._replace(heads=heads, at=one(self.places.at), size=one(self.places.size))
+        heads = {pooled(tuple(Stretch(*map(one, part)) for part in head)) for head in self.places.heads}
+        return self.places._replace(heads=tuple(sorted(heads)), at=one(self.places.at), size=one(self.places.size))
 
 
 def nodes(plan: Layout, parts: int) -> list[tuple[float, float, float]]:

@@ -88,7 +88,7 @@ def hidden_pass(passes: Passes, adjacency: Adjacency, epsilon: float) -> float:
     algorithms=("shuffled",),
     reference="dpcalc",
     locator="hidden position: swaps of two records, and a common likelihood level for all positions",
-    formula="delta(eps) = sum_km w_k a_km delta_G(ln(M_km/a_km); mu_km), sum_m a_km = 1, "
+    formula="delta(eps) = sum_km w_k R_km delta_G(ln(M_km/R_km); mu_km), sum_m R_km = 1, "
     "sum_k w_k M_km <= e^eps w_m, w_k the share of the records at k",
     conditions=(GAUSSIAN_NOISE, STEP_WITHIN, CONVEXITY_WITHIN),
     promises=(SECRET,),

@@ -3,15 +3,15 @@
 The steps of a pass fall into positions, counted *from the end*; a record is at position k with probability w_k, its
 share of the records, and perhaps left out, which counts as a position too. Let P_k be the law of the output given that
 the record is at k, Q_m the law with its replacement at m, and let P_k and Q_m be no further apart than two Gaussians at
-mu_km (`Distances`). For every pair of non-negative matrices a, M with row sums sum_m a_km = 1 and column sums
+mu_km (`Distances`). For every pair of non-negative matrices R, M with row sums sum_m R_km = 1 and column sums
 sum_k w_k M_km <= e^eps w_m,
 
-    delta(eps) <= sum_km w_k a_km delta_G(ln(M_km/a_km); mu_km).
+    delta(eps) <= sum_km w_k R_km delta_G(ln(M_km/R_km); mu_km).
 
 *Proof.* e^eps Q >= sum_km w_k M_km Q_m, so E(P||Q) <= sum_k w_k int (P_k - sum_m M_km Q_m)_+, and the positive part
-of sum_m (a_km P_k - M_km Q_m) is at most the sum of the positive parts.
+of sum_m (R_km P_k - M_km Q_m) is at most the sum of the positive parts.
 
-Any (a, M) is a certificate. The one used here gives all rows one likelihood level: ln gamma_k = mu_k z - mu_k^2/2. Rows
+Any (R, M) is a certificate. The one used here gives all rows one likelihood level: ln gamma_k = mu_k z - mu_k^2/2. Rows
 of large mu (up to a cut) need more than e^eps and receive gamma_k - e^eps from rows of small mu, which need less; the
 smallest receiving mu draws first, from the smallest mu of all. Rows are grouped in blocks that count at their lower
 end, where mu is largest. Amounts are matched in whole numbers, needs rounded up and supplies down, so that the
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _SINGLE = 1000  # rows that are blocks of their own
 _BLOCKS = 5000  # at most so many more
 _UNITS = 2.0**60  # so many make up all that the donors have
-_NEGLIGIBLE = 12.0  # cells below exp(-12) of the others count at their ceiling
+_NEGLIGIBLE = 7.0  # cells below exp(-7) of the others count as if the position were known
 _LEVEL_ULPS = 1 << 20  # the common level is found to 2e-10; a little too low is on the safe side
 
 
@@ -239,7 +239,7 @@ class _Cuts:
 
     def descend(self, near: int) -> None:
         """Walk from a good cut to one that is better than both its neighbours."""
-        step = 4
+        step = 2
         self.attempt(near - step, near, near + step)
         while step:
             best, before = self.best, len(self.tried)

@@ -158,6 +158,16 @@ def repeat(period: Stretch, count: Any, exponent: float) -> Stretch:
     return Stretch(carried, room, np.exp(-all_of_them))
 
 
+def pooled(stretches: tuple[Stretch, ...]) -> tuple[Stretch, ...]:
+    """Return stretches of numbers with those joined that are joined whatever comes after them."""
+    blocks: list[Stretch] = []
+    for piece in stretches:
+        while blocks and blocks[-1].carried * piece.room >= piece.factor * piece.carried * blocks[-1].room:
+            piece = join(blocks.pop(), piece)
+        blocks.append(piece)
+    return tuple(blocks)
+
+
 def gdp(ratio: float, squared: Array) -> Array:
     """Return ratio sqrt(squared), rounded up, at most 1e100."""
     import numpy as np
@@ -193,15 +203,21 @@ def cost(*stretches: Stretch) -> Array:
     alive = [np.ones(first[0].shape, bool) for _ in stretches]
     for i in range(len(blocks) - 2, -1, -1):
         carried, room, factor = blocks[i]
-        going = np.ones(first[0].shape, bool)
+        going: Any = True
         for j in range(i + 1, len(blocks)):
             right, wide, shrink = blocks[j]
             joined = going & alive[j] & (carried * wide >= shrink * right * room)
-            going &= joined | ~alive[j]
-            alive[j] &= ~joined
-            carried = np.where(joined, shrink * carried + right, carried)
-            room = np.where(joined, shrink * shrink * room + wide, room)
-            factor = np.where(joined, factor * shrink, factor)
+            going = going & (joined | ~alive[j])
+            if joined.all():
+                alive[j][...] = False
+                carried, room, factor = shrink * carried + right, shrink * shrink * room + wide, factor * shrink
+            elif joined.any():
+                alive[j] &= ~joined
+                carried = np.where(joined, shrink * carried + right, carried)
+                room = np.where(joined, shrink * shrink * room + wide, room)
+                factor = np.where(joined, factor * shrink, factor)
+            if not going.any():
+                break
         blocks[i] = [carried, room, factor]
     total = np.zeros(first[0].shape)
     with np.errstate(divide="ignore", over="ignore"):

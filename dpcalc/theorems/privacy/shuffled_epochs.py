@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_SECRET_PARTS, _FEWER = 12, 3  # pieces of the law of the last position but one: in the likeliest case, and otherwise
+_SECRET_PARTS_OF_TWO, _SECRET_PARTS, _FEWER = 12, 6, 2  # pieces of the law of the last position but one
 _LARGEST = 1e90  # a ratio beyond this one hides nothing
 
 _STEPS = "every loss is convex and smooth, step_size <= 2/smoothness"
@@ -245,7 +245,7 @@ def _once_rdp(places: SamePlaces, x: float, order: float) -> float:
     conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
     assumes=(_FRESH, _STEPS, _NOISE, ONE_RELEASE),
     slack="up to 5 % of delta against the mean over all positions; more with few steps in an epoch, and with strong "
-    "convexity, a domain or a short batch at deltas far below 1e-9",
+    "convexity, a domain or a short batch at very small deltas",
     uncertified="a mean over blocks of positions, whose ends are not recorded",
 )
 def fresh(run: PublicOrders) -> Profile:
@@ -293,8 +293,8 @@ _SECRET_ASSUMES = (
     algorithms=("shuffle-once",),
     reference="dpcalc",
     locator="hidden position, with the swap of two records carried through all epochs",
-    formula="delta(eps) = (1/l) sum_km a_km delta_G(ln(M_km/a_km); mu_km), mu_kk^2 = mu_1^2 ((E-1)/l + 1/k), "
-    "mu_km^2 = mu_1^2 (4(E-1)/l + 1/a + 1/(b-a))",
+    formula="delta(eps) = sum_km w_k R_km delta_G(ln(M_km/R_km); mu_km), mu_km the optimal allocation for uses at k "
+    "and m in every epoch; equal batches, c = 1: mu_kk^2 = mu_1^2 ((E-1)/l + 1/k)",
     conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
     promises=(SECRET,),
     assumes=("one order for all epochs, all orders equally likely and drawn without looking at the data (no rotation)",
@@ -323,7 +323,7 @@ def _same(run: SecretOrders, epsilon: float) -> float:
     algorithms=("shuffled-epochs",),
     reference="dpcalc",
     locator="hidden position in the last epoch, given the orders of the others",
-    formula="delta(eps) = E_u (1/l) sum_km a_km delta_G(ln(M_km/a_km); mu_km(u)), mu(u) the optimal allocation for the "
+    formula="delta(eps) = E_u sum_km w_k R_km delta_G(ln(M_km/R_km); mu_km(u)), mu(u) the optimal allocation for the "
     "uses before the last epoch and those at k, or at k and m",
     conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
     promises=(SECRET,),
@@ -342,7 +342,7 @@ def fresh_secret(run: SecretOrders) -> Profile:
 def _fresh(run: SecretOrders, epsilon: float) -> float:
     if run.epochs == 1:
         return _same(run, epsilon)
-    cases = cases_of(run.sharper, _SECRET_PARTS, _FEWER)
+    cases = cases_of(run.sharper, _SECRET_PARTS_OF_TWO if run.epochs == 2 else _SECRET_PARTS, _FEWER)
     weights = cases.weight.ravel()
     cells = [Cell(math.log(weights[i]), cases.single(i)) for i in (-weights).argsort(kind="stable")]
     return least_certificates(places_of(run.layout, swaps_of(run.adjacency)), cells, epsilon)

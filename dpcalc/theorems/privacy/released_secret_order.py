@@ -1,0 +1,46 @@
+"""Passes in one secret random order, the iterate after each of them released: the position is the same in all."""
+
+from __future__ import annotations
+
+import math
+
+from dpcalc.notions.guarantee import Profile
+from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, STEP_WITHIN
+from dpcalc.theorems.privacy.contraction import FRESH, LIPSCHITZ_STEPS
+from dpcalc.theorems.privacy.hidden_position import SECRET, SecretPass, hidden_pass
+from dpcalc.theorems.privacy.released import EACH, SmoothOrders, shuffle_once
+from dpcalc.theorems.privacy.released_fresh_orders import SecretOrders
+from dpcalc.theorems.record import theorem
+
+
+@theorem(
+    "released.shuffle_once_secret",
+    title="Released passes in one secret random order",
+    setting=SecretOrders,
+    gives=Profile,
+    algorithms=("shuffle-once-released",),
+    reference="dpcalc",
+    locator="hidden position for all releases together, with the swap of two records carried through all passes",
+    formula="as hidden_position.shuffled, with sqrt(E) mu_km for mu_km",
+    conditions=(GAUSSIAN_NOISE, STEP_WITHIN, CONVEXITY_WITHIN),
+    promises=(SECRET,),
+    assumes=(
+        "one order for all passes, all orders equally likely and drawn without looking at the data (no rotation)",
+        "the order, the seed that made it and logs of single steps stay secret for ever",
+        "the sensitivity holds between all records that may occur, not only between the two compared",
+        "the number of passes is fixed, and nothing but the order depends on the order",
+        LIPSCHITZ_STEPS, FRESH, EACH,
+    ),
+    slack="as hidden_position.shuffled; at most released.shuffle_once",
+    slow=True,
+    not_monotone_in=("records",),
+    uncertified="a certificate found by a search, which is not recorded",
+)  # fmt: skip
+def shuffle_once_secret(run: SecretOrders) -> Profile:
+    """The place of a record in the one order stays hidden, although the iterates between the passes do not: telling two
+    places apart takes all releases together.
+    """
+    one_pass = run.part(SecretPass).passes
+    together = one_pass._replace(ratio=one_pass.ratio * math.sqrt(run.epochs) * (1.0 + 1e-15))
+    public = shuffle_once(run.part(SmoothOrders)).profile
+    return Profile(lambda epsilon: min(public(epsilon), hidden_pass(together, run.adjacency, epsilon)))

@@ -1,0 +1,436 @@
+"""Batches of unequal size in random order: costs against exact hulls, runs by brute force, known values, sweeps."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import random
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+from dpcalc.notions import gaussian
+from dpcalc.theorems.batch_layout import layout
+from dpcalc.theorems.privacy import fresh_places, hidden_position, released_secret_order, shuffled_epochs
+from dpcalc.theorems.privacy.passes import Passes
+from dpcalc.theorems.privacy.repeated_allocation import Pace
+from dpcalc.theorems.privacy.same_places import SamePlaces
+from tests.formulas import evaluated
+from tests.oracles import draws
+from tests.oracles.chains import constant, hockey_stick, random_case
+from tests.oracles.epochs import Passes as ExactPasses
+from tests.oracles.epochs import least_cost
+from tests.theorems.test_shuffled_epochs import Runs
+
+LOG_MILLIONTH = math.log(1e-6)
+LAST_BATCHES = ("own", "nominal", "drop")
+SIXTY = {"records": 60000, "batch_size": 256}
+
+
+def pass_bound(epsilon: float, **given: Any) -> float:
+    """ln delta of one pass in a secret order; Delta = 2, sigma = 0.05 unless something else is given."""
+    values = {
+        "last_batch": "own", "sensitivity": 2.0, "noise": "gaussian", "scale": 0.05, "step_size": 0.1,
+        "smoothness": 1.0, "adjacency": "replace-one", **given,
+    }  # fmt: skip
+    return float(evaluated(hidden_position.shuffled, epsilon=epsilon, **values))
+
+
+def epochs_bound(bound: Callable[..., Any], epsilon: float, **given: Any) -> float:
+    """ln delta of several passes, with the same defaults."""
+    values = {
+        "last_batch": "own", "sensitivity": 2.0, "noise_std": 0.05, "step_size": 0.1, "smoothness": 1.0,
+        "adjacency": "replace-one", **given,
+    }  # fmt: skip
+    return float(evaluated(bound, epsilon=epsilon, **values))
+
+
+def reaches(log_delta: Callable[[float], float], epsilon: float, room: float) -> None:
+    """The epsilon at delta = 1e-6 is within ``room`` of a known one, or smaller, but not by half."""
+    assert log_delta(epsilon * (1.0 + room)) <= LOG_MILLIONTH
+    assert log_delta(epsilon * 0.5) > LOG_MILLIONTH
+
+
+# --- costs of one order, by exact hulls
+
+
+def pace_of(factors: list[Fraction]) -> Pace:
+    """The pace of a pass whose steps have these factors, in the order of time."""
+    pieces = []
+    for position, factor in enumerate(reversed(factors), 1):
+        rate = -math.log(factor) if factor < 1 else 0.0
+        if pieces and pieces[-1][1] == rate:
+            pieces.pop()
+        pieces.append((float(position), rate))
+    return Pace(len(factors), tuple(pieces))
+
+
+def one_order(r: random.Random) -> tuple[str, float, Fraction, bool]:
+    steps, epochs = r.randint(1, 8), r.randint(1, 6)
+    c = r.choice((Fraction(1), Fraction(9, 10), Fraction(1, 2), Fraction(99, 100), Fraction(1, 5)))
+    factors = [c] * (steps - 1) + [r.choice((c, c, (1 + c) / 2))]
+    reach = r.choice((None, None, Fraction(1, 3), Fraction(2), Fraction(5), Fraction(20)))
+    k, m = r.randint(1, steps), r.randint(1, steps)
+    here, there = (Fraction(r.choice((1, 1, 2, 5)), r.choice((1, 1, 3))) for _ in range(2))
+    flow = [Fraction(0)] * (steps * epochs)
+    for epoch in range(epochs):
+        flow[epoch * steps + steps - k] += here
+        if m != k:
+            flow[epoch * steps + steps - m] += there
+    wanted = least_cost(flow, factors * epochs, reach)
+    far = math.inf if reach is None else float(reach)
+    places = SamePlaces(pace_of(factors), epochs, 1.0, far, float(max(here, there)))
+    if k == m:
+        found = places.own_cost(np.array([float(k)]), np.array([float(here)]))
+    else:
+        (b, early), (a, late) = sorted(((k, here), (m, there)), reverse=True)
+        found = places.pair_cost(*(np.array([float(x)]) for x in (b, early, a, late)))
+    return f"{factors} {epochs} {reach} {k} {here} {m} {there}", float(found[0]), wanted, reach is None
+
+
+def test_the_cost_of_one_or_two_places_is_that_of_the_lower_hull() -> None:
+    for r in draws("places in one order", 400, 2):
+        what, found, wanted, free = one_order(r)
+        assert found >= float(wanted) * (1 - 1e-14), what
+        assert found <= float(wanted) * (1 + 1e-9 if free else 1.02), what
+
+
+def test_the_renyi_divergence_of_one_order_counts_contraction_and_domain() -> None:
+    assert shuffled_epochs.once_rdp(steps=20, epochs=50, ratio=0.2, order=4.0, contraction=0.99) == pytest.approx(
+        0.046297, rel=1e-4
+    )
+    for r in draws("once rdp", 40, 10):
+        steps, epochs, order = r.randint(1, 8), r.randint(1, 5), r.choice((1.5, 2.0, 4.0, 32.0))
+        c = r.choice((Fraction(1), Fraction(9, 10), Fraction(1, 2), Fraction(0)))
+        reach = r.choice((None, Fraction(1, 3), Fraction(2), Fraction(5)))
+        ratio = r.choice((1e-6, 0.1, 1.0, 5.0))
+        costs = []
+        for k in range(1, steps + 1):
+            flow = [Fraction(int(t % steps == steps - k)) for t in range(steps * epochs)]
+            costs.append(float(least_cost(flow, [c or Fraction(1, 10**9)] * len(flow), reach)))
+        x = 0.5 * (order - 1.0) * order * ratio * ratio
+        with mpmath.workdps(40):
+            total = mpmath.fsum(mpmath.exp(mpmath.mpf(x) * cost) for cost in costs)
+            wanted = float(mpmath.log(total / steps)) / (order - 1.0)
+        far = math.inf if reach is None else float(reach)
+        found = shuffled_epochs.once_rdp(
+            steps=steps, epochs=epochs, ratio=ratio, order=order, contraction=float(c), reach=far
+        )
+        assert wanted * (1 - 1e-9) <= found <= wanted * 1.02
+
+
+# --- the law of the cost in fresh orders, by every sequence of places
+
+
+def test_the_law_of_the_earlier_uses_is_dominated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At least as much probability lies at and above every cost, for every window."""
+    for r in draws("places in fresh orders", 40, 60):
+        exact = ExactPasses(
+            r.randint(1, 9), r.choice((1, 2, 3, 4)), r.choice(LAST_BATCHES), r.randint(2, 5),
+            r.choice((Fraction(1), Fraction(9, 10), Fraction(1, 2))),
+            r.choice((None, Fraction(1, 2), Fraction(2), Fraction(6))),
+        )  # fmt: skip
+        if len(exact.sizes) ** (exact.epochs - 1) > 60:
+            continue
+        window = r.choice((None, 1, 2))
+        if window is not None:
+            chosen = max(1, min(window, exact.epochs - 2))
+            monkeypatch.setattr(fresh_places, "_window", lambda *_, chosen=chosen: chosen)
+        fresh_places.cases_of.cache_clear()
+        plan = layout(exact.records, exact.batch_size, exact.last)
+        reach = math.inf if exact.reach is None else float(exact.reach)
+        passes = Passes(plan, exact.epochs, 1.0, pace_of(exact.contractions()), reach)
+        parts = r.choice((1, 2, 50))
+        cases = fresh_places.cases_of(passes, parts, r.choice((1, parts)))
+        monkeypatch.undo()
+        places = list(exact.places())
+        _, last, size = r.choice(places)
+        later = [place for place in places if last is not None and place[1] is not None and place[1] > last]
+        second = r.choice([None, *later])
+        law: dict[Fraction, Fraction] = {}
+        for earlier in itertools.product(places, repeat=exact.epochs - 1):
+            flow = [Fraction(0)] * (plan.steps * exact.epochs)
+            for epoch, (_, step, used) in enumerate(earlier):
+                if step is not None:
+                    flow[epoch * plan.steps + step] += used
+            for step, used in ((last, size), second[1:] if second else (None, size)):
+                if step is not None:
+                    flow[(exact.epochs - 1) * plan.steps + step] += used
+            found = least_cost(flow, exact.contractions() * exact.epochs, exact.reach) if any(flow) else Fraction(0)
+            law[found] = law.get(found, Fraction(0)) + math.prod((p for p, _, _ in earlier), start=Fraction(1))
+        told = [np.array([float(x)]) for x in ((plan.steps - last, size) if last is not None else ())]
+        if last is None:
+            mu = cases.places.unused_in_all()
+        elif second is None or second[1] is None:
+            mu = cases.places.own(*told)
+        else:
+            mu = cases.places.pair(*told, np.array([float(plan.steps - second[1])]), np.array([float(second[2])]))
+        costs = np.broadcast_to(mu**2, cases.weight.shape).ravel()
+        for cost in law:
+            tail = float(sum(p for other, p in law.items() if other >= cost))
+            had = float(cases.weight.ravel()[costs >= float(cost) * (1 - 1e-13)].sum())
+            assert had >= tail - 1e-12, (exact, window, parts, last, second, float(cost))
+
+
+# --- runs by brute force
+
+
+def brute(r: random.Random, records: int, passes: int, same_order: bool) -> None:
+    case = random_case(r, "gaussian", "convex-smooth", records=records)
+    adjacency, x_prime = "replace-one", case.x_prime
+    if r.random() < 0.4:
+        adjacency, x_prime = "null-record", constant(0.0, case.low, case.high)
+    size, last = r.randint(2, 4), r.choice(LAST_BATCHES)
+    grid = case.nodes(300)
+    p, q = (
+        np.mean(Runs(case, grid, record, size, last).laws(passes, same_order), axis=0) for record in (case.x, x_prime)
+    )
+    given = {
+        "records": case.records, "batch_size": size, "last_batch": last, "adjacency": adjacency,
+        "sensitivity": case.lipschitz * (2.0 if adjacency == "replace-one" else 1.0), "step_size": case.step_size,
+        "smoothness": case.smoothness,
+    }  # fmt: skip
+    sharp = {"strong_convexity": case.strong_convexity, "diameter": case.diameter}
+    for epsilon, more in itertools.product(case.epsilons, ({}, sharp)):
+        truth = max(hockey_stick(p, q, epsilon, 1e-9), hockey_stick(q, p, epsilon, 1e-9))
+        if passes == 1:
+            bound = pass_bound(epsilon, **given, **more, scale=case.scale)
+        else:
+            theorem = shuffled_epochs.once_secret if same_order else shuffled_epochs.fresh_secret
+            bound = epochs_bound(theorem, epsilon, **given, **more, noise_std=case.scale, epochs=passes)
+        assert truth <= math.exp(bound) * (1 + 1e-8), f"{case!r} {given!r} {more!r} {epsilon!r} {passes} {same_order}"
+
+
+def test_no_secret_pass_is_less_private() -> None:
+    for r in draws("unequal batches, one pass", 8, 200):
+        brute(r, r.choice((2, 3, 4)), 1, True)
+
+
+@pytest.mark.campaign
+def test_no_secret_run_of_more_records_is_less_private() -> None:
+    for r in draws("unequal batches, campaign", 60, 100):
+        passes = r.choice((1, 1, 2, 3))
+        same_order = r.random() < 0.6
+        brute(r, r.choice((3, 4, 5)) if passes == 1 or same_order else 3, passes if same_order else min(passes, 2),
+              same_order)  # fmt: skip
+
+
+def released_together(runs: Runs) -> Any:
+    """The joint law of the iterates after two passes in one order: nodes of the first by cells of the second."""
+    orders = [runs.batches(order) for order in itertools.permutations(range(len(runs.everyone)))]
+    total = 0.0
+    for order in orders:
+        first, second = runs.grid.start, np.eye(len(runs.grid.points))
+        for one in order:
+            first = first @ one.inner
+        for one in order[:-1]:
+            second = second @ one.inner
+        total = total + first[:, None] * (second @ order[-1].last)
+    return (total / len(orders)).ravel()
+
+
+def test_no_released_run_is_less_private() -> None:
+    for r in draws("released in one secret order", 10, 200):
+        case = random_case(r, "gaussian", "convex-smooth", records=r.choice((2, 3)))
+        adjacency, x_prime = "replace-one", case.x_prime
+        if r.random() < 0.4:
+            adjacency, x_prime = "null-record", constant(0.0, case.low, case.high)
+        size, last, grid = r.randint(1, 3), r.choice(LAST_BATCHES), case.nodes(160)
+        p, q = (released_together(Runs(case, grid, record, size, last)) for record in (case.x, x_prime))
+        given = {
+            "records": case.records, "batch_size": size, "last_batch": last, "epochs": 2, "adjacency": adjacency,
+            "sensitivity": case.lipschitz * (2.0 if adjacency == "replace-one" else 1.0), "noise": "gaussian",
+            "scale": case.scale, "step_size": case.step_size, "smoothness": case.smoothness,
+        }  # fmt: skip
+        sharp = {"strong_convexity": case.strong_convexity, "diameter": case.diameter}
+        for epsilon, more in itertools.product(case.epsilons, ({}, sharp)):
+            truth = max(hockey_stick(p, q, epsilon, 1e-9), hockey_stick(q, p, epsilon, 1e-9))
+            bound = evaluated(released_secret_order.shuffle_once_secret, **given, **more, epsilon=epsilon)
+            assert truth <= math.exp(bound) * (1 + 1e-6), f"{case!r} {given!r} {more!r} {epsilon!r}"
+
+
+@pytest.mark.parametrize(("last_batch", "epsilon"), [("own", 1.31049), ("nominal", 0.386094), ("drop", 0.4120)])
+def test_released_passes_in_one_secret_order(last_batch: str, epsilon: float) -> None:
+    given = {
+        **SIXTY, "last_batch": last_batch, "epochs": 20, "sensitivity": 2.0, "noise": "gaussian", "scale": 0.05,
+        "step_size": 0.1, "smoothness": 1.0, "adjacency": "replace-one",
+    }  # fmt: skip
+    reaches(lambda e: evaluated(released_secret_order.shuffle_once_secret, **given, epsilon=e), epsilon, 0.01)
+
+
+# --- known values
+
+
+@pytest.mark.parametrize(
+    ("records", "batch_size", "sigma", "last_batch", "epsilon"),
+    [
+        (60000, 256, 0.05, "own", 0.0730356),
+        (60000, 256, 0.05, "nominal", 0.0689877),
+        (60000, 256, 0.05, "drop", 0.07079),
+        (60001, 256, 0.05, "own", 0.07299),
+        (60000, 1024, 0.05, "own", 0.0315359),
+        (60000, 1024, 0.05, "nominal", 0.0304094),
+        (60000, 256, 0.02, "own", 0.24448),
+        (60000, 256, 0.02, "nominal", 0.19224),
+        (1000, 32, 0.05, "own", 25.4095),
+        (1000, 32, 0.05, "nominal", 2.267),
+        (1000, 32, 0.05, "drop", 2.86836),
+        (59912, 256, 0.05, "own", 14.9334),
+        (59920, 256, 0.05, "own", 1.2770),
+        (59936, 256, 0.05, "own", 0.100782),
+        (60159, 256, 0.05, "own", 0.07076),
+    ],
+)
+def test_one_secret_pass(records: int, batch_size: int, sigma: float, last_batch: str, epsilon: float) -> None:
+    given = {"records": records, "batch_size": batch_size, "scale": sigma, "last_batch": last_batch}
+    reaches(lambda e: pass_bound(e, **given), epsilon, 0.01)
+
+
+@pytest.mark.parametrize(("convexity", "epsilon"), [(0.01, 0.0701), (0.03, 0.0644), (0.1, 0.0487)])
+def test_one_secret_pass_of_strongly_convex_losses(convexity: float, epsilon: float) -> None:
+    given = {"records": 60000, "batch_size": 256, "strong_convexity": convexity}
+    reaches(lambda e: pass_bound(e, **given), epsilon, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("last_batch", "convexity", "secret", "public"),
+    [
+        ("own", 0.0, 0.312705, 1.2877),
+        ("nominal", 0.0, 0.309147, 0.4179),
+        ("drop", 0.0, 0.3085, 0.4650),
+        ("own", 0.01, 0.1309, 1.1708),
+        ("drop", 0.01, 0.1288, 0.4226),
+        ("own", 0.03, 0.0810, 1.1554),
+        ("own", 0.1, 0.0497, 1.1517),
+        ("drop", 0.1, 0.0476, 0.4156),
+    ],
+)
+def test_one_order_of_fifty_passes(last_batch: str, convexity: float, secret: float, public: float) -> None:
+    given = {**SIXTY, "epochs": 50, "last_batch": last_batch, "strong_convexity": convexity}
+    reaches(lambda e: epochs_bound(shuffled_epochs.once_secret, e, **given), secret, 0.01)
+    reaches(lambda e: epochs_bound(shuffled_epochs.once, e, **given), public, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("last_batch", "secret", "public"),
+    [("own", 0.2998, 1.1715), ("nominal", 0.2939, 0.4179), ("drop", 0.2959, 0.4650)],
+)
+def test_fresh_orders_of_fifty_passes(last_batch: str, secret: float, public: float) -> None:
+    given = {**SIXTY, "epochs": 50, "last_batch": last_batch}
+    reaches(lambda e: epochs_bound(shuffled_epochs.fresh_secret, e, **given), secret, 0.02)
+    reaches(lambda e: epochs_bound(shuffled_epochs.fresh, e, **given), public, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "last_batch", "sharp", "epsilon"),
+    [
+        (10**3, "own", {"strong_convexity": 0.01}, 1.1543),
+        (10**5, "own", {"strong_convexity": 0.01}, 1.15428),
+        (10**5, "drop", {"strong_convexity": 0.01}, 0.422298),
+        (10**3, "own", {"diameter": 2.0}, 1.545),
+        (10**4, "own", {"diameter": 2.0}, 5.0249),
+        (10**5, "own", {"diameter": 2.0}, 5.073),
+        (10**4, "drop", {"diameter": 2.0}, 5.0078),
+        (10**5, "drop", {"diameter": 2.0}, 5.0754),
+        (10**5, "own", {"diameter": 0.05}, 1.2519),
+        (10**5, "drop", {"diameter": 0.05}, 0.697),
+    ],
+)
+def test_fresh_orders_of_very_many_passes(
+    epochs: int, last_batch: str, sharp: dict[str, float], epsilon: float
+) -> None:  # fmt: skip
+    given = {**SIXTY, "epochs": epochs, "last_batch": last_batch, **sharp}
+    reaches(lambda e: epochs_bound(shuffled_epochs.fresh, e, **given), epsilon, 0.01)
+
+
+def test_fresh_secret_orders_of_a_thousand_passes() -> None:
+    for last_batch, epsilon in (("own", 0.140), ("drop", 0.134)):
+        given = {**SIXTY, "epochs": 1000, "last_batch": last_batch, "strong_convexity": 0.01}
+        reaches(functools.partial(epochs_bound, shuffled_epochs.fresh_secret, **given), epsilon, 0.02)
+
+
+@pytest.mark.parametrize(
+    ("records", "short", "sigma", "epsilon", "log_delta"),
+    [
+        (60000, 96, 0.05, 0.1, -61.6228096772319009),
+        (60000, 96, 0.02, 0.5, -24.6575813611441244),
+        (59920, 16, 0.05, 1.0, -13.3988023357350716),
+        (59905, 1, 0.05, 50.0, -11.0005152530739994),
+    ],
+)
+def test_not_below_runs_that_reset_at_every_step(
+    records: int, short: int, sigma: float, epsilon: float, log_delta: float
+) -> None:
+    """w delta_G(ln(1 + (e^eps - 1)/w); mu of the last batch), which a run of this class attains."""
+    mu, share = 2.0 / (short * sigma), short / records
+    level = math.log1p(math.expm1(epsilon) / share)
+    lower = math.log(share) + gaussian.log_delta(mu=mu, epsilon=level)
+    assert lower == pytest.approx(log_delta, rel=1e-12)
+    assert pass_bound(epsilon, records=records, batch_size=256, scale=sigma) >= log_delta
+
+
+# --- sweeps
+
+
+@pytest.mark.parametrize(
+    ("last_batch", "epochs", "room"),
+    [("nominal", 1, 0.05), ("nominal", 50, 0.05), ("drop", 1, 0.005), ("drop", 50, 0.02)],
+)
+def test_continuous_in_the_number_of_records(last_batch: str, epochs: int, room: float) -> None:
+    """One record more changes epsilon by little, whatever it leaves over: a nominal batch of one is one more step, and
+    with 255 records left out one more fills a batch.
+    """
+
+    def log_delta(records: int, factor: float) -> float:
+        given = {"records": records, "batch_size": 256, "last_batch": last_batch}
+        if epochs == 1:
+            return pass_bound(0.07 * factor, **given)
+        return epochs_bound(shuffled_epochs.once_secret, 0.3 * factor, **given, epochs=epochs)
+
+    for few, many in itertools.pairwise((59903, 59904, 59905, 59912, 60158, 60159, 60160)):
+        assert log_delta(many, 1.0 + room) <= log_delta(few, 1.0)
+        assert log_delta(few, 1.0 + room) <= log_delta(many, 1.0)
+
+
+@pytest.mark.parametrize("bound", [shuffled_epochs.fresh, shuffled_epochs.once])
+@pytest.mark.parametrize(
+    "sharp",
+    [{"strong_convexity": 0.01}, {"diameter": 2.0}, {"diameter": 0.05}, {"strong_convexity": 1e-3, "diameter": 0.5}],
+    ids=str,
+)
+def test_bounded_in_the_number_of_passes(bound: Callable[..., Any], sharp: dict[str, float]) -> None:
+    sweep = (1, 2, 3, 4, 5, 10, 30, 100, 10**3, 10**4, 10**5, 10**6, 10**9, 10**15)
+    for last_batch in LAST_BATCHES:
+        given = {**SIXTY, "last_batch": last_batch, **sharp}
+        values = [epochs_bound(bound, 1.2, epochs=epochs, **given) for epochs in sweep]
+        assert all(b >= a - 1e-9 * abs(a) for a, b in itertools.pairwise(values)), values
+        assert values[-1] == pytest.approx(values[-3], rel=1e-9)
+        for epochs, value in zip(sweep, values, strict=True):
+            mu = evaluated(
+                shuffled_epochs.worst_position, **given, epochs=epochs, sensitivity=2.0, noise_std=0.05, step_size=0.1,
+                smoothness=1.0,
+            )  # fmt: skip
+            assert value <= gaussian.log_delta(mu=mu, epsilon=1.2) + 1e-12
+
+
+def test_secret_orders_are_bounded_in_the_number_of_passes() -> None:
+    secret = (shuffled_epochs.fresh_secret, shuffled_epochs.once_secret)
+    for bound, last_batch in zip(secret, ("own", "drop"), strict=True):
+        given = {**SIXTY, "last_batch": last_batch, "strong_convexity": 0.03}
+        values = [epochs_bound(bound, 0.07, epochs=epochs, **given) for epochs in (2, 30, 10**3, 10**9)]
+        assert all(b >= a - 1e-2 * abs(a) for a, b in itertools.pairwise(values)), values
+        assert values[-1] == pytest.approx(values[-2], rel=1e-3)
+
+
+def test_two_directions_of_a_null_record_lie_between_one_sensitivity_and_two() -> None:
+    """A swap with a real record moves its step twice as far on one side: between L and 2 L for two real records."""
+    for records, batch_size in ((1000, 32), (60000, 256)):
+        given = {"records": records, "batch_size": batch_size, "last_batch": "nominal", "epsilon": 0.1}
+        low = pass_bound(**given, sensitivity=1.0)
+        null = pass_bound(**given, sensitivity=1.0, adjacency="null-record")
+        assert low <= null <= pass_bound(**given, sensitivity=2.0)
