@@ -257,7 +257,9 @@ Guarantee = Gdp | Rdp | Profile | Composition | Point | LowerBound | Worst
 
 def worst(members: Sequence[Guarantee]) -> Guarantee:
     """Return the guarantee for whichever of several records is worst off."""
-    of_mu = [(member.mu, member) for member in members if isinstance(member, (Gdp, LowerBound)) and member.mu is not None]
+    of_mu = [
+        (member.mu, member) for member in members if isinstance(member, (Gdp, LowerBound)) and member.mu is not None
+    ]
     if len(of_mu) == len(members):
         return max(of_mu, key=lambda pair: pair[0])[1]
     return members[0] if len(members) == 1 else Worst([m for m in members if not isinstance(m, Worst)])

@@ -167,8 +167,8 @@ def _hockey_stick_tail(e: float, r: float, cut: int, terms: int, peak: float) ->
 
 
 def _panel_edges(e: float, r: float, a: float, b: float) -> list[float]:
-    """Return the panel ends over [a, b] in ln k: at most ln 4 wide, 3 sqrt(2/e) within 12 of these of the bend, and where
-    f falls fast from a on as wide as it falls by e^-8.
+    """Return the panel ends over [a, b] in ln k: at most ln 4 wide, 3 sqrt(2/e) within 12 of these of the bend, and as
+    wide as f falls by e^-8 where it falls fast from a on.
     """
     count = max(1, math.ceil((b - a) / math.log(4.0)))
     edges = {a + (b - a) * i / count for i in range(count + 1)} | {a, b}

@@ -101,8 +101,8 @@ class Layout(NamedTuple):
     def _full(self) -> Positions:
         if not self.short_is_last:
             raise NotApplicable(
-                "is proved for full batches with perhaps a short last one, which --last-batch own, nominal and drop are",
-                f"use one of them, or a --batch-size that divides {self.records}",
+                "is proved for full batches with perhaps a short last one: --last-batch own, nominal or drop",
+                f"use one of these, or a --batch-size that divides {self.records}",
             )
         return self.positions[-1]
 

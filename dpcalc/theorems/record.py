@@ -35,7 +35,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "noisy_sgd": ("privacy.noisy_sgd",),
     "released": ("privacy.released", "privacy.released_repeated", "privacy.released_fresh_orders"),
     "shuffled_epochs": ("privacy.shuffled_epochs",),
-    "linear": ("lower.linear_losses", "lower.random_linear_losses", "lower.common_losses"),
+    "linear": ("lower.linear_losses", "lower.random_linear_losses", "lower.common_losses", "lower.curved_orders"),
     "dp_sgd": ("privacy.dp_sgd",),
     "utility": ("risk.utility", "risk.utility_skip"),
     "tasks": ("risk.tasks",),

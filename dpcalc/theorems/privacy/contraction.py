@@ -37,7 +37,7 @@ from dpcalc.theorems.conditions import (
 )
 from dpcalc.theorems.privacy import laplace, recursion
 from dpcalc.theorems.privacy.recursion import SLACK, Trace
-from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, theorem
+from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
 
 PAPER = "sordello2021"
 FRESH = (

@@ -18,12 +18,12 @@ from dpcalc.numerics.floats import up
 from dpcalc.theorems.batch_layout import Layout, layout
 from dpcalc.theorems.conditions import (
     DOMAIN,
+    EQUAL_MAPS,
     FIXED_ORDER,
     GAUSSIAN_NOISE,
     INDEX_IN_RANGE,
     LIPSCHITZ,
     STEP_WITHIN,
-    EQUAL_MAPS,
     Place,
 )
 from dpcalc.theorems.privacy import contraction, shuffle
@@ -214,7 +214,9 @@ def cyclic_curve(run: BoundedPasses) -> Composition:
 
     own = own_ratio(run.sensitivity, run.scale, run.own_batch)
     following = later_ratio(run.displacement, run.diameter, run.step_size, run.scale)
-    return Composition([(pld.from_curve(shuffle_curves.fixed(run.noise, own, following, run.steps_to_end - 1)), run.epochs)])
+    return Composition(
+        [(pld.from_curve(shuffle_curves.fixed(run.noise, own, following, run.steps_to_end - 1)), run.epochs)]
+    )
 
 
 @theorem(

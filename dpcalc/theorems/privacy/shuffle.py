@@ -254,6 +254,7 @@ def _shift_trace(run: AnyShuffle | AnyShuffledStop, epsilon: float, own: float) 
 
 # --- the mean over where the record falls -----------------------------------------------------------------------------
 
+
 class Behind(NamedTuple):
     """The steps behind the last of a class of batches.
 
@@ -463,7 +464,9 @@ def mixture(run: SmoothShuffle) -> Profile:
 
 def shifted_pass(plan: Layout, own: float, epsilon: float) -> float:
     """Return ln delta of `mixture` from the layout of the pass and r_A."""
-    return _mean_of(plan, lambda divisor: Trace(Noise.GAUSSIAN, epsilon, _scaled(own, plan.size, divisor), 0.0), _shifted)
+    return _mean_of(
+        plan, lambda divisor: Trace(Noise.GAUSSIAN, epsilon, _scaled(own, plan.size, divisor), 0.0), _shifted
+    )
 
 
 def _scaled(own: float, size: int, divisor: int) -> float:
