@@ -224,7 +224,9 @@ def _published_profile(run: CurvedShuffle, epochs: int) -> Profile:
                 total = log_add_exp(total, _log_sum(each, epsilon) + math.log(each.size))
             return total
 
-        return log_average(_best(run, at, rough=epochs > 1, past_reset=shrinks_unevenly and epochs == 1), math.log(run.records))
+        return log_average(
+            _best(run, at, rough=epochs > 1, past_reset=shrinks_unevenly and epochs == 1), math.log(run.records)
+        )
 
     return Profile(profile)
 
