@@ -85,7 +85,7 @@ class Improvement(Alternative):
 
 
 class ShortLastBatch(Alternative):
-    """The answer where the short last batch, of ``size`` records, is dropped: it weighs each of them more."""
+    """The answer in another split, where the short last batch, of ``size`` records, weighs each of them more."""
 
     kind: str = "short_last_batch"
     size: int

@@ -13,6 +13,7 @@ from flint import arb
 from dpcalc.certify.balls import ABYSS, ZERO, Inputs, OutOfReach, infinite, log
 from dpcalc.certify.gaussian import log_delta, log_step
 from dpcalc.certify.losses import factor, level
+from dpcalc.certify.steps import batch as batch_and_tail
 from dpcalc.model.choices import LossClass, Noise
 
 LONGEST = 4000
@@ -64,9 +65,9 @@ def run_without_shift(v: Inputs, size: int) -> Pass:
 
 
 def batch(v: Inputs) -> tuple[int, int]:
-    """Return (size of the record's batch, steps behind it)."""
-    place, steps = (v.index - 1) // v.batch_size, -(-v.records // v.batch_size)
-    return min(v.batch_size, v.records - place * v.batch_size), steps - 1 - place
+    """Return (what the sum of the record's batch is divided by, steps behind it)."""
+    divisor, tail = batch_and_tail(v)
+    return divisor, tail - 1
 
 
 def with_level(v: Inputs, run: Pass) -> Pass:

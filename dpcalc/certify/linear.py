@@ -11,25 +11,21 @@ from dpcalc.certify.balls import Inputs, OutOfReach, log
 from dpcalc.certify.gaussian import log_delta, log_mixed
 from dpcalc.certify.guarantee import Gdp, Profile
 from dpcalc.certify.noisy_gd import full_ratio
-from dpcalc.certify.steps import batch, ratio
+from dpcalc.certify.steps import batch, period, ratio, sizes
 from dpcalc.certify.table import defines
-from dpcalc.model.choices import LastBatch, Permutation
+from dpcalc.model.choices import Permutation
 
 LONGEST = 3000
 
 
-def _length(v: Inputs) -> int:
-    return -(-v.records // v.batch_size)
-
-
 @defines("linear.pass", Gdp, lower=True)
 def _pass(v: Inputs) -> arb:
-    return ratio(v)[0] / arb(_length(v)).sqrt()
+    return ratio(v)[0] / arb(period(v)).sqrt()
 
 
 @defines("linear.passes", Gdp, lower=True)
 def _passes(v: Inputs) -> arb:
-    return ratio(v)[0] * (arb(v.epochs) / _length(v)).sqrt()
+    return ratio(v)[0] * (arb(v.epochs) / period(v)).sqrt()
 
 
 @defines("linear.descent", Gdp, lower=True)
@@ -88,11 +84,11 @@ def _equal(v: Inputs, uses: int) -> arb:
     """Return ln delta_G(eps; mu_1 sqrt(E/l)).
 
     Raises:
-        OutOfReach: a short last batch.
+        OutOfReach: batches of more than one size.
     """
-    length, size = _length(v), min(v.batch_size, v.records)
-    if v.records % size or (v.batch_size > v.records and v.last_batch == LastBatch.NOMINAL):
-        raise OutOfReach("a short last batch")
+    (length, size, divisor), *others = sizes(v)
+    if others or length * size < v.records or size < divisor:
+        raise OutOfReach("batches of more than one size, or records that are dropped")
     r = v.quotient(["sensitivity"], [size, "noise_std"])
     return log_delta(v.epsilon, r * (arb(uses) / length).sqrt())
 

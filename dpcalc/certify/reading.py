@@ -11,6 +11,7 @@ from dpcalc.certify.balls import Inputs, double, rational
 from dpcalc.certify.derived import derived_formulas, multiples
 from dpcalc.model.quantities import Quantity
 from dpcalc.report import Result
+from dpcalc.theorems.batch_layout import worst_cases
 
 if TYPE_CHECKING:
     from dpcalc.engine.question import Question
@@ -63,10 +64,15 @@ def asked_log_delta(question: Question, typed: bool) -> arb:
     return arb(rational(question.delta, typed)).log()
 
 
+def cases_of(result: Result, run: Run) -> tuple[Run, ...]:
+    """Return the run that a result is about, for each record that may be the worst off; a solved parameter has its
+    solution.
+    """
+    return worst_cases(run if result.quantity in _ANSWERS else run.replacing(**{result.quantity: result.value}))
+
+
 def readings_of(result: Result, run: Run, question: Question) -> Iterator[Reading]:
-    """Yield the doubles as they are, then the decimals that they print as; a solved parameter has its solution."""
-    if result.quantity not in _ANSWERS:
-        run = run.replacing(**{result.quantity: result.value})
+    """Yield the doubles of a run as they are, then the decimals that they print as."""
     derived = derived_formulas(run)
     yield Reading(result, question, run.values, derived, typed=False)
     yield Reading(result, question, {**run.values, **multiples(run)}, derived, typed=True)

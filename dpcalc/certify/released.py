@@ -13,7 +13,7 @@ from dpcalc.certify.divergence import Pass, batch, run_of, shift_log_mu
 from dpcalc.certify.gaussian import log_delta, log_upper_tail, upper_tail
 from dpcalc.certify.guarantee import Gdp, Profile
 from dpcalc.certify.shuffle import averaged
-from dpcalc.certify.steps import contraction
+from dpcalc.certify.steps import contraction, sizes
 from dpcalc.certify.table import defines
 
 MOST_PASSES = 3000
@@ -22,7 +22,7 @@ MOST_POSITIONS = 1500
 
 @defines("released.own_noise", Gdp)
 def _own_noise(v: Inputs) -> arb:
-    size = v.records if v.batch_size >= v.records else v.records % v.batch_size or v.batch_size
+    size = min(divisor for _, _, divisor in sizes(v))
     return arb(v.epochs).sqrt() * v.quotient(["sensitivity"], [size, "scale"])
 
 

@@ -10,8 +10,8 @@ from dpcalc.certify.balls import OutOfReach, Undecided, double
 from dpcalc.certify.enclose import BELOW, PROVED, place_of
 from dpcalc.certify.guarantee import Guarantee, proof_of_log_delta, proof_of_value
 from dpcalc.certify.proof import Open, Proof, weakest
-from dpcalc.certify.reading import readings_of
-from dpcalc.certify.table import definition_of
+from dpcalc.certify.reading import cases_of, readings_of
+from dpcalc.certify.table import Definition, definition_of
 from dpcalc.model.quantities import Quantity
 from dpcalc.report import Result
 
@@ -32,6 +32,13 @@ def proof_of(result: Result, run: Run, question: Question) -> Proof:
     definition = definition_of(result.bound)
     if definition is None:
         raise Open(NOT_DEFINED)
+    proofs = [_proof_of_one(definition, result, case, question) for case in cases_of(result, run)]
+    largest = max(proofs, key=lambda proof: (proof.place == BELOW, float(proof.lower)))
+    return largest._replace(alone="; ".join(dict.fromkeys(proof.alone for proof in proofs if proof.alone)))
+
+
+def _proof_of_one(definition: Definition, result: Result, run: Run, question: Question) -> Proof:
+    """Return what is proved of a result for one record."""
     prove = _PROOFS.get(result.quantity, _budget_proof)
     proofs: list[Proof] = []
     silent: dict[str, str] = {}  # reading -> why the theorem does not speak of it

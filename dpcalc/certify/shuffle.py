@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from flint import arb
 
-from dpcalc.certify.balls import Inputs, infinite, log_sum
+from dpcalc.certify.balls import Inputs, OutOfReach, infinite, log_sum
 from dpcalc.certify.divergence import LONGEST, SLACK, Pass, product_sum, run_of, run_without_shift, total_of, with_level
 from dpcalc.certify.gaussian import log_step
 from dpcalc.certify.guarantee import Profile
@@ -26,11 +26,19 @@ class Layout(NamedTuple):
 
 
 def layout(v: Inputs) -> Layout:
-    """Return how a pass falls into batches; a short one is divided by its own size or by b, or is dropped."""
+    """Return how a pass falls into batches; a short one is divided by its own size or by b, or is dropped.
+
+    Raises:
+        OutOfReach: the split has a short batch that is not the last.
+    """
     n, b = v.records, v.batch_size
     if b >= n:
         return Layout(1, b if v.last_batch == LastBatch.NOMINAL else n, 0, 0)
     full, short = divmod(n, b)
+    if short and v.last_batch in (LastBatch.BALANCED, LastBatch.FRONT):
+        if v.last_batch == LastBatch.BALANCED and n % (full + 1) == 0:
+            return Layout(full + 1, n // (full + 1), 0, 0)
+        raise OutOfReach("batches of two sizes of which the shorter ones are not last")
     if v.last_batch == LastBatch.DROP or not short:
         return Layout(full, b, 0, 0)
     return Layout(full, b, short, short if v.last_batch == LastBatch.OWN else b)

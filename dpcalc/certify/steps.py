@@ -5,14 +5,44 @@ from __future__ import annotations
 from flint import arb
 
 from dpcalc.certify.balls import Inputs, OutOfReach, less, power
+from dpcalc.model.choices import LastBatch
+
+
+def sizes(v: Inputs) -> list[tuple[int, int, int]]:
+    """Return (number of batches, records in each, what their sums are divided by) of a pass, in the order of time."""
+    n, b, last = v.records, v.batch_size, v.last_batch
+    if b >= n:
+        return [(1, n, b if last == LastBatch.NOMINAL else n)]
+    full, left = divmod(n, b)
+    if left == 0 or last == LastBatch.DROP:
+        return [(full, b, b)]
+    if last == LastBatch.BALANCED:
+        count = full + 1
+        small, large = count - n % count, n % count
+        whole = n // count
+        return [(small, whole, whole)] + [(large, whole + 1, whole + 1)] * (large > 0)
+    short = (1, left, b if last == LastBatch.NOMINAL else left)
+    return [short, (full, b, b)] if last == LastBatch.FRONT else [(full, b, b), short]
+
+
+def period(v: Inputs) -> int:
+    """Return the number of steps of a pass."""
+    return sum(count for count, _, _ in sizes(v))
 
 
 def batch(v: Inputs) -> tuple[int, int]:
-    """Return (size of the record's batch, steps from it to the last, itself included)."""
-    n, b = v.records, v.batch_size
-    place = -(-v.index // b)
-    count = -(-n // b)
-    return (b if place < count else n - b * (count - 1)), count - place + 1
+    """Return (what the sum of the record's batch is divided by, steps from it to the last, itself included).
+
+    Raises:
+        OutOfReach: the record is dropped.
+    """
+    before, steps = 0, 0
+    for count, size, divisor in sizes(v):
+        place = (v.index - 1 - before) // size
+        if place < count:
+            return divisor, period(v) - steps - place
+        before, steps = before + count * size, steps + count
+    raise OutOfReach("a record that every pass drops")
 
 
 def ratio(v: Inputs) -> tuple[arb, int]:

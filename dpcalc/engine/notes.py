@@ -140,14 +140,17 @@ def _better_than_published(case: Case, best: Result) -> Iterator[Note]:
 def _short_batch(run: Run, question: Question, best: Result, bounds: Sequence[Theorem]) -> Iterator[Note]:
     """Yield what a short last batch costs, where it is divided by its own size and so weighs its records more."""
     short = int(run.values["records"]) % int(run.values["batch_size"]) if "records" in run.values else 0
-    if not short or run.last_batch is not LastBatch.OWN:
+    own = run.last_batch is LastBatch.OWN or (run.last_batch is None and run.algorithm.fixed_order)
+    if not short or not own or run.typed("index"):
         return
-    try:
-        dropped = answer(run.replacing(last_batch="drop"), question, _contenders(run, bounds)).best
-    except DpcalcError:
+    for split in (LastBatch.BALANCED, LastBatch.DROP):  # the first of them uses every record
+        try:
+            other = answer(run.replacing(last_batch=split), question, _contenders(run, bounds)).best
+        except DpcalcError:
+            continue
+        if other is not None and _size(other) < 0.9 * _size(best):
+            yield ShortLastBatch.of(other, changes={"last_batch": split}, size=short)
         return
-    if dropped is not None and _size(dropped) < 0.9 * _size(best):
-        yield ShortLastBatch.of(dropped, changes={"last_batch": "drop"}, size=short)
 
 
 def _size(result: Result) -> float:

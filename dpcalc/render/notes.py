@@ -143,7 +143,7 @@ def _improvement(note: Improvement) -> str:
 def _short_last_batch(note: ShortLastBatch) -> str:
     return (
         f"the short last batch of {note.size} records weighs each of them more and no noise follows it; "
-        f"--last-batch drop gives {note.quantity} {_up(note)}"
+        f"--last-batch {_changes(note)['last_batch']} gives {note.quantity} {_up(note)}"
     )
 
 

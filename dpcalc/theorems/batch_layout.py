@@ -121,7 +121,7 @@ class Layout(NamedTuple):
         if not self.short_is_last:
             raise NotApplicable(
                 "is proved for full batches with perhaps a short last one: --last-batch own, nominal or drop",
-                f"use one of them, or a --batch-size that divides {self.records}",
+                f"use one of these, or a --batch-size that divides {self.records}",
             )
         return self.positions[-1]
 

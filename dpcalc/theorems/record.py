@@ -41,7 +41,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     ),
     "shuffled_epochs": ("privacy.shuffled_epochs",),
     "expanding": ("privacy.expanding",),
-    "linear": ("lower.linear_losses", "lower.random_linear_losses", "lower.common_losses"),
+    "linear": ("lower.linear_losses", "lower.random_linear_losses", "lower.common_losses", "lower.curved_orders"),
     "dp_sgd": ("privacy.dp_sgd",),
     "utility": ("risk.utility", "risk.utility_skip"),
     "tasks": ("risk.tasks",),

@@ -201,7 +201,30 @@ QUESTIONS = (
     Question(
         "shuffle-once",
         "compare --algorithm shuffle-once -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
-        "shuffled_epochs.once shuffled_epochs.once_secret linear.once",
+        "shuffled_epochs.once shuffled_epochs.once_secret linear.once linear.once_curved",
+    ),
+    Question(
+        "shuffle-once",
+        "compare --algorithm shuffle-once -n 31 --batch-size 10 --epochs 3 -L 1 --smoothness 1 --eta 1 --sigma 0.4 "
+        "--permutation secret -d 1e-3",
+        "shuffled_epochs.once linear.once_curved_secret",
+    ),
+    Question(
+        "shuffled",
+        "compare --algorithm shuffled -n 31 --batch-size 10 -L 1 --smoothness 1 --eta 1 --sigma 0.4 "
+        "--permutation secret -d 1e-3",
+        "shuffle.mixture hidden_position.shuffled linear.shuffled_curved_secret",
+    ),
+    Question(
+        "shuffled",
+        "shuffle -n 31 --batch-size 10 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5 --last-batch balanced",
+        "shuffle.mixture",
+    ),
+    Question(
+        "cyclic",
+        "multi-epoch --algorithm cyclic -n 31 --batch-size 10 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 "
+        "-d 1e-5 --last-batch front",
+        "multi_epoch.cyclic",
     ),
     Question(
         "shuffle-once",

@@ -19,7 +19,7 @@ from dpcalc.errors import DpcalcError
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
 from dpcalc.numerics import binomial_blocks
-from dpcalc.theorems.lower import common_losses, linear_losses, quadratic, random_linear_losses
+from dpcalc.theorems.lower import common_losses, curved_orders, linear_losses, quadratic, random_linear_losses
 from dpcalc.theorems.privacy import iteration, local_message, noisy_gd, random_stop
 from dpcalc.theorems.record import all_bounds, for_algorithm, lookup
 from tests.formulas import evaluated, run_of
@@ -320,9 +320,9 @@ def test_shuffled_curved_is_an_average() -> None:
             "records": n, "batch_size": 1, "last_batch": "own", "sensitivity": 2.0, "noise_std": 3.0,
             "strong_convexity": 0.0, "epsilon": epsilon,
         }  # fmt: skip
-        flat = evaluated(common_losses.shuffled_curved, **run, step_size=1.0, smoothness=0.0)
+        flat = evaluated(curved_orders.shuffled_curved, **run, step_size=1.0, smoothness=0.0)
         assert flat == pytest.approx(gaussian.log_delta(mu=2.0 / 3.0 / math.sqrt(n), epsilon=epsilon), rel=1e-12)
-        last = evaluated(common_losses.shuffled_curved, **run, step_size=1.0, smoothness=1.0)
+        last = evaluated(curved_orders.shuffled_curved, **run, step_size=1.0, smoothness=1.0)
         assert last >= gaussian.log_delta(mu=2.0 / 3.0, epsilon=epsilon) - math.log(n) - 1e-9
         assert last >= flat - 1e-12
 

@@ -24,9 +24,8 @@ from dpcalc.model.run import ALGORITHMS, NOISE_SCALES, Run, describe
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition, Gdp, Profile, Rdp
 from dpcalc.report import Case
-from dpcalc.theorems.batch_layout import layout
-from dpcalc.theorems.conditions import BALANCED
-from dpcalc.theorems.lower.common_losses import PUBLISHED
+from dpcalc.theorems.conditions import BALANCED, Place
+from dpcalc.theorems.lower.curved_orders import PUBLISHED
 from dpcalc.theorems.lower.linear_losses import FLAT
 from dpcalc.theorems.privacy import multi_epoch
 from dpcalc.theorems.record import FAMILIES, GIVES, KINDS, Setting, Theorem, all_bounds, for_algorithm, lookup
@@ -437,8 +436,8 @@ def test_what_is_solved_for_meets_the_budget(bound: Theorem) -> None:
 def test_cyclic_is_never_below_linear_losses() -> None:
     bound = BOUNDS["multi_epoch.cyclic"]
     for _, values in runs(bound, default=200, cost=40):
-        size = layout(values["records"], values["batch_size"], "own").place(values["index"]).divisor
-        period = -(-values["records"] // values["batch_size"])
+        place = Place(**{name: values[name] for name in Place.fields if name != "last_batch"})
+        size, period = place.own_batch, place.period
         accumulated = values["sensitivity"] / (size * values["noise_std"]) * math.sqrt(values["epochs"] / period)
         assert losses(bound, values)[0] >= accumulated * (1.0 - 1e-14)
 
@@ -452,7 +451,8 @@ def test_order_of_the_bounds_of_one_pass() -> None:
         }
         assert found["pnsgd_contraction"] <= found["pnsgd"] * (1.0 + 1e-13) <= found["local"] * (1.0 + 2e-13)
         linear = values["sensitivity"] / (values["noise_std"] * values["batch_size"])
-        size, steps = layout(values["records"], values["batch_size"], "own").place(values["index"])
+        place = Place(**{name: values[name] for name in Place.fields if name != "last_batch"})
+        size, steps = place.own_batch, place.steps_to_end
         if size == values["batch_size"]:
             assert found["pnsgd"] >= linear / math.sqrt(steps) * (1.0 - 1e-14)
         assert found["pnsgd_domain"] > 0.0

@@ -58,7 +58,12 @@ def loop(
 def cut(order: Any, size: int, last: str = "own") -> Batches:
     """Return the batches of one pass in this order."""
     order = np.asarray(order)
-    batches = [order[k : k + size] for k in range(0, len(order), size)]
+    left = len(order) % size
+    ends = np.arange(left if last == "front" and left else size, len(order) + size, size).clip(max=len(order))
+    if last == "balanced":
+        least, more = divmod(len(order), len(ends))
+        ends = np.cumsum([least] * (len(ends) - more) + [least + 1] * more)
+    batches = np.split(order, ends[:-1])
     divisors = [size if last == "nominal" else len(rows) for rows in batches]
     kept = len(batches) - (last == "drop" and len(batches[-1]) < size and len(batches) > 1)
     return list(zip(batches, divisors, strict=True))[:kept]

@@ -119,7 +119,9 @@ def choices(algorithm: str, n: int, batch: int, last: str, count: int) -> list[B
 CASES = [
     ("pnsgd", 5, 1, "own", 1), ("pnsgd", 5, 2, "own", 1), ("skip", 5, 1, "own", 1), ("stop", 5, 1, "own", 1),
     ("shuffled", 4, 1, "own", 1), ("shuffled", 5, 2, "nominal", 1), ("shuffled", 5, 2, "drop", 1),
-    ("rotation", 5, 2, "own", 1), ("shuffled-stop", 4, 1, "own", 1), ("local", 4, 1, "own", 1),
+    ("rotation", 5, 2, "own", 1),
+    ("shuffled", 5, 2, "balanced", 1), ("rotation", 5, 3, "front", 1), ("cyclic", 5, 3, "balanced", 2),
+    ("shuffled-stop", 4, 1, "own", 1), ("local", 4, 1, "own", 1),
     ("cyclic", 5, 2, "own", 3), ("shuffle-once", 4, 1, "own", 3), ("shuffle-once", 4, 3, "own", 2),
     ("rotation-epochs", 5, 1, "own", 3), ("rotation-epochs", 5, 2, "own", 2), ("rotation-epochs", 5, 2, "drop", 2),
     ("shuffled-epochs", 3, 1, "own", 2), ("shuffled-epochs", 3, 2, "nominal", 2), ("noisy-gd", 5, 5, "own", 4),

@@ -91,6 +91,8 @@ CASES = [
     ("online", 1, "own"), ("cyclic", 1, "own"), ("cyclic", 6, "own"), ("cyclic-released", 6, "own"),
     ("shuffle-once", 6, "nominal"), ("shuffle-once-released", 1, "own"), ("shuffled-epochs", 1, "own"),
     ("shuffled-epochs", 6, "drop"), ("shuffled-epochs", 11, "own"), ("shuffled-epochs-released", 6, "own"),
+    ("pnsgd", 5, "balanced"), ("cyclic", 6, "front"), ("cyclic-released", 6, "balanced"), ("rotation", 5, "balanced"),
+    ("shuffled", 4, "front"), ("shuffle-once", 6, "balanced"), ("shuffled-epochs", 6, "balanced"),
     ("noisy-gd", None, "own"), ("noisy-gd-released", None, "own"), ("noisy-sgd", 4, "own"),
     ("noisy-sgd-released", 4, "own"), ("dp-sgd-gradient", 4, "own"), ("dp-sgd-output", 1, "own"),
 ]  # fmt: skip

@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable
 
 from dpcalc.model.choices import Permutation
-from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Gdp, Profile
 from dpcalc.numerics.floats import down, up
 from dpcalc.numerics.logspace import log_exp1p, log_expm1
@@ -33,30 +32,20 @@ from dpcalc.theorems.conditions import (
 from dpcalc.theorems.lower.averages import gaussian_log_delta, log_average, log_sum
 from dpcalc.theorems.lower.linear_losses import WHOLE_SPACE, Pass, Passes
 from dpcalc.theorems.lower.quadratic import quadratic_mu
-from dpcalc.theorems.lower.random_linear_losses import RandomOrder
 from dpcalc.theorems.privacy.periodic_allocation import Uses
-from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, theorem
+from dpcalc.theorems.record import Setting, theorem
 
-_CURVED = "a lower bound: losses of one curvature common to all records, whose gradients differ by Delta"
+CURVED = "a lower bound: losses of one curvature common to all records, whose gradients differ by Delta"
 _SLOPED = "a lower bound: linear losses with a steep slope common to all records, whose gradients differ by Delta"
 _SEARCH = "the best curvature of a search"
 _BLOCKS = "blocks of many steps count as one: below by a few per cent at most"
-_NO_SUCH_GUARANTEE = (
+NO_SUCH_GUARANTEE = (
     "A lower bound: the exact privacy of certain losses. No guarantee that uses only how far the gradients of two "
     "records are apart can be below it. The gradients themselves may be large."
 )
 _NUMBER = "the last iterate reveals the number of steps"
 
 
-def _published(run: Run) -> Obstacle | None:
-    if run.permutation != Permutation.SECRET:
-        return None
-    return Unmet(
-        "is for an order that may be published, and this one is secret", "--permutation public, if it may be published"
-    )
-
-
-PUBLISHED = Condition("permutation = public", _published)
 _QUADRATIC = (INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED, EQUAL_MAPS)
 
 
@@ -84,28 +73,6 @@ class CurvedPasses(Passes):
     step_size: float
     smoothness: float
     strong_convexity: float
-
-
-class CurvedShuffle(RandomOrder):
-    """One pass in a random order over quadratics of one common curvature.
-
-    Attributes:
-        sensitivity, noise_std: Delta >= 0 and sigma > 0.
-        step_size: eta, 0 < eta <= 2/(smoothness + strong_convexity).
-        smoothness, strong_convexity: beta >= m >= 0; any curvature between may be the common one.
-    """
-
-    sensitivity: float
-    noise_std: float
-    step_size: float
-    smoothness: float
-    strong_convexity: float
-
-    @property
-    def shrinks_unevenly(self) -> bool:
-        """Whether some step is divided by more records than its batch holds, and so contracts less than the others."""
-        plan = self.plan
-        return plan.size > self.records or (plan.short > 0 and plan.divisor == plan.size)
 
 
 class SlopedPass(Setting):
@@ -154,8 +121,8 @@ class SlopedShuffle(Setting):
     formula="max over q of r q^(k-1) sqrt((1-q^2)/(1-q^(2l))), 1 - eta beta <= q <= 1 - eta m; r/sqrt(e k) or more "
     "where eta beta >= 1/k",
     conditions=_QUADRATIC,
-    assumes=(_CURVED, GAUSSIAN, ONE_RELEASE),
-    erratum=_NO_SUCH_GUARANTEE,
+    assumes=(CURVED, GAUSSIAN, ONE_RELEASE),
+    erratum=NO_SUCH_GUARANTEE,
     slack=_SEARCH,
 )
 def curved(run: CurvedPass) -> Gdp:
@@ -182,8 +149,8 @@ def curved(run: CurvedPass) -> Gdp:
     locator="Gaussian output, at the best curvature",
     formula="max over m <= curvature <= beta, 1/eta of multi_epoch.quadratic",
     conditions=_QUADRATIC,
-    assumes=("the same fixed order in every pass", _CURVED, GAUSSIAN, ONE_RELEASE),
-    erratum=_NO_SUCH_GUARANTEE,
+    assumes=("the same fixed order in every pass", CURVED, GAUSSIAN, ONE_RELEASE),
+    erratum=NO_SUCH_GUARANTEE,
     slack=_SEARCH,
 )
 def curved_passes(run: CurvedPasses) -> Gdp:
@@ -204,8 +171,8 @@ def curved_passes(run: CurvedPasses) -> Gdp:
     locator="Gaussian passes, at the best curvature, composed",
     formula="sqrt(E) times linear.curved",
     conditions=_QUADRATIC,
-    assumes=("the same fixed order in every pass", _CURVED, GAUSSIAN, "the iterate after every pass is released"),
-    erratum=_NO_SUCH_GUARANTEE,
+    assumes=("the same fixed order in every pass", CURVED, GAUSSIAN, "the iterate after every pass is released"),
+    erratum=NO_SUCH_GUARANTEE,
     slack=_SEARCH,
 )
 def curved_released(run: CurvedPasses) -> Gdp:
@@ -233,11 +200,11 @@ def _largest_over_curvatures(
     if smoothness == 0.0:
         return at(strong_convexity)
     steepest = max(strong_convexity, min(smoothness, down(1.0 / step_size, 4.0)))
-    return _maximise(at, strong_convexity, steepest, tries, rounds)
+    return largest(at, strong_convexity, steepest, tries, rounds)
 
 
-def _maximise(at: Callable[[float], float], low: float, high: float, tries: int, rounds: int) -> float:
-    """Return the largest value on a grid of equal ratios between two ends, refined by golden section."""
+def largest(at: Callable[[float], float], low: float, high: float, tries: int, rounds: int) -> float:
+    """Return the largest value found between two ends: on a grid of equal ratios, then by golden section."""
     floor = max(low, high * 1e-16, 5e-324)
     if not floor < high:
         return max(at(low), at(high))
@@ -277,7 +244,7 @@ def _maximise(at: Callable[[float], float], low: float, high: float, tries: int,
     formula="(1/n) sum_{j=t}^{n} delta_G(eps; Delta/(sigma sqrt(j)))",
     conditions=(INDEX_IN_RANGE, BATCHES_OF_ONE, *WHOLE_SPACE),
     assumes=(_SLOPED, GAUSSIAN, ONE_RELEASE, _NUMBER),
-    erratum=_NO_SUCH_GUARANTEE,
+    erratum=NO_SUCH_GUARANTEE,
     slack=_BLOCKS,
 )
 def stop(run: SlopedPass) -> Profile:
@@ -303,7 +270,7 @@ def stop(run: SlopedPass) -> Profile:
     formula="(1/(h+1)) sum_{j=n+1-min(t,h+1)}^{n} delta_G(eps; Delta/(sigma sqrt(j))), h = floor(n/2)",
     conditions=(INDEX_IN_RANGE, BATCHES_OF_ONE, *WHOLE_SPACE),
     assumes=(_SLOPED, GAUSSIAN, ONE_RELEASE, _NUMBER),
-    erratum=_NO_SUCH_GUARANTEE,
+    erratum=NO_SUCH_GUARANTEE,
     slack=_BLOCKS,
 )
 def skip(run: SlopedPass) -> Profile:
@@ -344,7 +311,7 @@ def _ratio(run: SlopedPass | SlopedShuffle) -> float:
     "where the order is secret",
     conditions=(BATCHES_OF_ONE, *WHOLE_SPACE),
     assumes=(_SLOPED, GAUSSIAN, "the order is published, unless it is secret", _NUMBER),
-    erratum=_NO_SUCH_GUARANTEE,
+    erratum=NO_SUCH_GUARANTEE,
     slack=_BLOCKS,
     slow=True,
 )
@@ -366,55 +333,5 @@ def shuffled_stop(run: SlopedShuffle) -> Profile:
             return gaussian_log_delta(ratio / math.sqrt(high), e) + log_share
 
         return log_average(log_sum(term, 1, n), math.log(n))
-
-    return Profile(profile)
-
-
-# --- a common curvature, in a random order ----------------------------------------------------------------------------
-
-
-@theorem(
-    "linear.shuffled_curved",
-    title="A published random order over losses of the worst common curvature",
-    setting=CurvedShuffle,
-    gives=Profile,
-    kind="lower",
-    algorithms=("shuffled", "rotation"),
-    reference="dpcalc",
-    locator="average over positions, at the best curvature",
-    formula="max over q of (1/n) sum over positions of delta_G(eps; r q^(k-1) sqrt((1-q^2)/(1-q^(2l))))",
-    conditions=(STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, PUBLISHED, UNBOUNDED),
-    assumes=(_CURVED, GAUSSIAN, "the order is published"),
-    erratum=_NO_SUCH_GUARANTEE,
-    slack="the best curvature of a search, full batches only, and blocks of many positions as one",
-    slow=True,
-    uncertified="the best curvature of a search",
-)
-def shuffled_curved(run: CurvedShuffle) -> Profile:
-    """Where the order is published, delta is the average over the record's positions. At each of them the last iterate
-    over quadratics of one curvature is Gaussian. The term of a short last batch is left out, which only lowers the sum.
-    """
-    smoothness = run.smoothness
-    if run.shrinks_unevenly:  # all steps then contract alike only at curvature 0
-        if run.strong_convexity > 0.0:
-            return Profile(lambda epsilon: -math.inf)
-        smoothness = 0.0
-    plan = run.plan
-    log_held, log_records = math.log(min(plan.size, run.records)), math.log(run.records)
-
-    def mu(tail: int, curvature: float) -> float:
-        uses_of_record = Uses(run.sensitivity, plan.size, run.noise_std, run.period, tail, times=1)
-        return quadratic_mu(uses_of_record, run.step_size * curvature)
-
-    def profile(epsilon: float) -> float:
-        def at(curvature: float) -> float:
-            return log_sum(
-                lambda low, high: gaussian_log_delta(mu(high, curvature), epsilon),
-                run.period - plan.full + 1,
-                run.period,
-            )
-
-        worst = _largest_over_curvatures(at, run.step_size, smoothness, run.strong_convexity, tries=8, rounds=6)
-        return log_average(worst + log_held, log_records)
 
     return Profile(profile)

@@ -1,0 +1,325 @@
+"""What no guarantee can be below that knows only how far the gradients of two records are apart, in random orders.
+
+All losses are m (w - center)^2/2 of one curvature, all centers alike but that of the record. A step on s records over
+the divisor d shrinks the iterate by f = 1 - (1-q) s/d, q = 1 - eta m. The record in position k, counted from the end of
+a pass, then moves the last iterate by
+
+    mu_k = (Delta/(d_k sigma)) P_k T/sqrt(V),   P_k = the product of f over the steps behind k,   V = sum_k P_k^2,
+    T^2 = (1+Q) (1-Q^E)/((1-Q) (1+Q^E)),   Q = the product of f over a pass,
+
+of its standard deviation. With q = 0 every step is a reset, and only the last batch counts; q = 1 are linear losses.
+Where the order is published, delta is the average of that of the Gaussians; where it is secret, that of their mixture
+against N(0, 1). Every value rounds down.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from dpcalc.model.algorithm import Release, in_one_random_order
+from dpcalc.model.choices import Permutation
+from dpcalc.model.run import Run
+from dpcalc.notions.guarantee import Profile
+from dpcalc.numerics.floats import UNIT, down, up
+from dpcalc.numerics.logspace import log_add_exp
+from dpcalc.numerics.quotients import quotient_down
+from dpcalc.theorems.batch_layout import Layout
+from dpcalc.theorems.conditions import (
+    BALANCED,
+    CONVEXITY_WITHIN,
+    GAUSSIAN,
+    ONE_RELEASE,
+    STEP_WITHIN,
+    UNBOUNDED,
+)
+from dpcalc.theorems.lower.averages import gaussian_log_delta, log_average, log_sum
+from dpcalc.theorems.lower.common_losses import CURVED, NO_SUCH_GUARANTEE, largest
+from dpcalc.theorems.lower.random_linear_losses import RandomOrder
+from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
+
+if TYPE_CHECKING:
+    from dpcalc.numerics.normal_mixtures import Mixture
+
+_SEARCH = "the best curvature of a search, and blocks of many positions as one"
+_SAFE = 1.0 - 1e-12  # what rounding may take from a mu, many times over
+_SHARPEST = 1e6  # a larger mu counts as this one
+
+
+def _published(run: Run) -> Obstacle | None:
+    if run.permutation != Permutation.SECRET:
+        return None
+    return Unmet(
+        "is for an order that may be published, and it is secret", "--permutation public, if it may be published"
+    )
+
+
+def _secret(run: Run) -> Obstacle | None:
+    if run.permutation == Permutation.SECRET:
+        return None
+    return Unmet("says less of an order that may be published than of a secret one", "--permutation secret, if it is")
+
+
+PUBLISHED = Condition("permutation = public", _published)
+SECRET = Condition("permutation = secret", _secret)
+_CLASS = (STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED)
+
+
+class CurvedShuffle(RandomOrder):
+    """One pass in a random order over quadratics of one common curvature.
+
+    Attributes:
+        sensitivity, noise_std: Delta >= 0 and sigma > 0.
+        step_size: eta, 0 < eta <= 2/(smoothness + strong_convexity).
+        smoothness, strong_convexity: beta >= m >= 0; any curvature between may be the common one.
+    """
+
+    sensitivity: float
+    noise_std: float
+    step_size: float
+    smoothness: float
+    strong_convexity: float
+
+
+class CurvedOrder(CurvedShuffle):
+    """Passes in one random order over quadratics of one common curvature.
+
+    Attributes:
+        epochs: E >= 1.
+    """
+
+    epochs: int
+
+
+# --- the pulls of the positions -----------------------------------------------------------------------------------
+
+
+class _Class(NamedTuple):
+    """Positions ``first`` .. ``last``, each with ``size`` records that pull by top |f|^(k-first) there."""
+
+    first: int
+    last: int
+    size: int
+    top: float
+    factor: float
+
+    def mu(self, k: int) -> float:
+        """Return mu_k."""
+        return self.top * self.factor ** (k - self.first) * _SAFE
+
+
+def _classes(run: CurvedShuffle, epochs: int, q: float) -> list[_Class]:
+    """Return the positions of a pass with their pulls; ``q`` is taken as exact."""
+    plan = run.plan
+    factors = [abs(1.0 - (1.0 - q) * (alike.size / alike.divisor)) for alike in plan.positions]
+    behind, variance, heads = 1.0, 0.0, []
+    for factor, alike in zip(factors, plan.positions, strict=True):
+        heads.append(behind)
+        variance += behind * behind * _geometric(factor, alike.steps)
+        if alike.size != alike.divisor:
+            factor = max(0.0, factor - 8.0 * UNIT)
+        behind *= factor**alike.steps
+    whole = _times(behind, epochs) / math.sqrt(variance)
+    return [
+        _Class(
+            alike.first,
+            alike.first + alike.steps - 1,
+            alike.size,
+            quotient_down((run.sensitivity,), (alike.divisor, run.noise_std), 4.0) * head * whole,
+            factor,
+        )
+        for factor, head, alike in zip(factors, heads, plan.positions, strict=True)
+    ]
+
+
+def _geometric(factor: float, count: int) -> float:
+    """Return 1 + f^2 + ... + f^(2 count - 2)."""
+    if factor == 0.0 or count == 1:
+        return 1.0
+    x = 2.0 * math.log(factor)
+    return float(count) if x == 0.0 else math.expm1(x * count) / math.expm1(x)
+
+
+def _times(product: float, epochs: int) -> float:
+    """Return T for the product Q of the factors of a pass, rounded down; it grows with Q."""
+    if epochs == 1 or product == 0.0:
+        return 1.0
+    half = -0.5 * math.log(product * (1.0 - 64.0 * UNIT))
+    return math.sqrt(math.tanh(epochs * half) / math.tanh(half))
+
+
+def _best(run: CurvedShuffle, at: Callable[[float], float], *, rough: bool = False, past_reset: bool = False) -> float:
+    """Return the largest value of a function of q over the curvatures that are allowed.
+
+    Past a reset, q < 0, nothing is gained where all steps shrink alike. A rough search tries half as many.
+    """
+    lowest = math.nextafter(1.0 - down(run.step_size * run.smoothness, 4.0), math.inf)
+    highest = math.nextafter(1.0 - up(run.step_size * run.strong_convexity, 4.0), 0.0) if run.strong_convexity else 1.0
+    lowest = min(highest, lowest if past_reset else max(lowest, 0.0))
+
+    def of_shrunk(shrunk: float) -> float:
+        return at(min(max(1.0 - shrunk, lowest), highest))
+
+    return max(of_shrunk(1.0), largest(of_shrunk, 1.0 - highest, 1.0 - lowest, *((4, 3) if rough else (8, 6))))
+
+
+# --- published orders ---------------------------------------------------------------------------------------------
+
+
+@theorem(
+    "linear.shuffled_curved",
+    title="A published random order over losses of the worst common curvature",
+    setting=CurvedShuffle,
+    gives=Profile,
+    kind="lower",
+    algorithms=("shuffled", "rotation"),
+    reference="dpcalc",
+    locator="average over positions, at the best curvature",
+    formula="max over q of sum over positions of (s_k/n) delta_G(eps; mu_k), mu_k = r_k P_k/sqrt(sum_j P_j^2), P_k the "
+    "product of the factors of the later steps, q or 1 - (1-q) s/b",
+    conditions=(*_CLASS, PUBLISHED),
+    assumes=(CURVED, GAUSSIAN, "the order is published"),
+    erratum=NO_SUCH_GUARANTEE,
+    slack=_SEARCH,
+    slow=True,
+    uncertified="the best curvature of a search",
+)
+def shuffled_curved(run: CurvedShuffle) -> Profile:
+    """Where the order is published, delta is the average over the record's positions, and at each of them quadratics of
+    one curvature leave a Gaussian. With a reset in every step only the last batch counts, and a short one most.
+    """
+    return _published_profile(run, 1)
+
+
+@theorem(
+    "linear.once_curved",
+    title="One published random order for all epochs over losses of the worst common curvature",
+    setting=CurvedOrder,
+    gives=Profile,
+    kind="lower",
+    algorithms=in_one_random_order(Release.LAST),
+    reference="dpcalc",
+    locator="average over positions, at the best curvature",
+    formula="as linear.shuffled_curved, with mu_k times sqrt((1+Q)(1-Q^E)/((1-Q)(1+Q^E))), Q the product of a pass",
+    conditions=(*_CLASS, PUBLISHED),
+    assumes=(CURVED, GAUSSIAN, ONE_RELEASE, "the order is published"),
+    erratum=NO_SUCH_GUARANTEE,
+    slack=_SEARCH,
+    slow=True,
+    uncertified="the best curvature of a search",
+)
+def once_curved(run: CurvedOrder) -> Profile:
+    """The record stands at one place in every epoch, and quadratics of one curvature add up what its uses leave."""
+    return _published_profile(run, run.epochs)
+
+
+def _published_profile(run: CurvedShuffle, epochs: int) -> Profile:
+    shrinks_unevenly = any(alike.size != alike.divisor for alike in run.plan.positions)
+
+    def profile(epsilon: float) -> float:
+        def at(q: float) -> float:
+            total = -math.inf
+            for each in _classes(run, epochs, q):
+                total = log_add_exp(total, _log_sum(each, epsilon) + math.log(each.size))
+            return total
+
+        return log_average(
+            _best(run, at, rough=epochs > 1, past_reset=shrinks_unevenly and epochs == 1), math.log(run.records)
+        )
+
+    return Profile(profile)
+
+
+def _log_sum(positions: _Class, epsilon: float) -> float:
+    """Return ln of the sum of delta_G(eps; mu_k) over the positions."""
+    return log_sum(lambda _, high: gaussian_log_delta(positions.mu(high), epsilon), positions.first, positions.last)
+
+
+# --- secret orders ------------------------------------------------------------------------------------------------
+
+
+@theorem(
+    "linear.shuffled_curved_secret",
+    title="A secret random order over losses of the worst common curvature",
+    setting=CurvedShuffle,
+    gives=Profile,
+    kind="lower",
+    algorithms=("shuffled", "rotation"),
+    reference="dpcalc",
+    locator="mixture over positions against one Gaussian, at the best curvature",
+    formula="max over q and z of sum_k (s_k/n) Phi(mu_k - z) - e^eps Phi(-z), mu_k as in linear.shuffled_curved; with "
+    "a reset in every step w_1 delta_G(ln(1 + (e^eps - 1)/w_1); r_1), w_1 the last batch's share of the records",
+    conditions=(*_CLASS, SECRET),
+    assumes=(CURVED, GAUSSIAN, ONE_RELEASE),
+    erratum=NO_SUCH_GUARANTEE,
+    slack=_SEARCH,
+    slow=True,
+    uncertified="the best curvature of a search",
+)
+def shuffled_curved_secret(run: CurvedShuffle) -> Profile:
+    """Against records that are all alike, one that pulls elsewhere leaves a mixture over its positions. Where the last
+    batch is very short, its few records show however well the order is hidden.
+    """
+    return _secret_profile(run, 1)
+
+
+@theorem(
+    "linear.once_curved_secret",
+    title="One secret random order for all epochs over losses of the worst common curvature",
+    setting=CurvedOrder,
+    gives=Profile,
+    kind="lower",
+    algorithms=in_one_random_order(Release.LAST),
+    reference="dpcalc",
+    locator="mixture over positions against one Gaussian, at the best curvature",
+    formula="as linear.shuffled_curved_secret, with mu_k of linear.once_curved",
+    conditions=(*_CLASS, SECRET),
+    assumes=(CURVED, GAUSSIAN, ONE_RELEASE),
+    erratum=NO_SUCH_GUARANTEE,
+    slack=_SEARCH,
+    slow=True,
+    uncertified="the best curvature of a search",
+)
+def once_curved_secret(run: CurvedOrder) -> Profile:
+    """Passes in one order are as one, with what the uses of all epochs add up to."""
+    return _secret_profile(run, run.epochs)
+
+
+def _secret_profile(run: CurvedShuffle, epochs: int) -> Profile:
+    from dpcalc.numerics.normal_mixtures import likelihood_ratio_threshold, log_advantage_down
+
+    def profile(epsilon: float) -> float:
+        def at(q: float) -> float:
+            moved, still = _mixture(run.plan, _classes(run, epochs, q))
+            return log_advantage_down(moved, still, epsilon, likelihood_ratio_threshold(moved, still, epsilon))
+
+        return min(0.0, _best(run, at, rough=True))
+
+    return Profile(profile)
+
+
+def _mixture(plan: Layout, classes: list[_Class]) -> tuple[Mixture, Mixture]:
+    """Return the law of the output, in its standard deviations, with the record and without; P counted from below."""
+    import numpy as np
+
+    from dpcalc.numerics.normal_mixtures import Mixture
+
+    parts = [(plan.dropped, 0.0)] if plan.dropped else []
+    parts += [((high - low + 1) * c.size, min(c.mu(high), _SHARPEST)) for c in classes for low, high in _blocks(c)]
+    weights = np.log([weight for weight, _ in parts]) - math.log(plan.records)
+    weights -= UNIT * (8.0 * np.abs(weights) + 8.0 * math.log(plan.records) + 8.0)
+    means = np.array([mean for _, mean in parts])
+    return Mixture(weights, means, np.ones(len(means))), Mixture(np.zeros(1), np.zeros(1), np.ones(1))
+
+
+def _blocks(positions: _Class) -> Iterator[tuple[int, int]]:
+    """Yield (first, last) of blocks of positions, which grow."""
+    low = positions.first
+    while low <= positions.last:
+        steps = low - positions.first
+        high = min(positions.last, low if steps < 128 else positions.first + int(steps * 1.02))
+        if positions.factor == 1.0 or positions.mu(low) < 1e-9:
+            high = positions.last  # all alike, or next to nothing
+        yield low, high
+        low = high + 1
