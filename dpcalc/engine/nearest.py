@@ -48,7 +48,7 @@ def _candidates(algorithm: Algorithm) -> Iterator[tuple[str, Mapping[str, Any]]]
 
 
 def _best(run: Run, name: str, changes: Mapping[str, Any], question: Question, command: Command) -> Result | None:
-    """Return the best answer for the changed run, by the bounds that are quick if they give one; None without any."""
+    """Return the best answer for the changed run; None where there is none."""
     kept = {key: value for key, value in run.values.items() if run.typed(key) or run.source(key) is Source.LOSS}
     values = {**kept, **changes}
     taken = {key: value for key, value in values.items() if key in ALGORITHMS[name].parameters and key != "release"}
@@ -60,12 +60,10 @@ def _best(run: Run, name: str, changes: Mapping[str, Any], question: Question, c
         return None
     families = command.families or other.algorithm.families
     bounds = [b for b in for_algorithm(name, families) if b.guarantee and not b.unpromised(other)]
-    for several in ([b for b in bounds if not b.slow], bounds):
-        try:
-            return answer(other, question, several).best
-        except DpcalcError:
-            continue
-    return None
+    try:
+        return answer(other, question, bounds).best
+    except DpcalcError:
+        return None
 
 
 def _plain(value: Any) -> str:

@@ -87,8 +87,7 @@ def _step_within(run: Run) -> Obstacle | None:
         most = shown_below(two_over(beta))
         return Unmet(
             f"step size {plain(eta)} exceeds 2/smoothness = {most}, which the theorem needs",
-            f"use --step-size <= {most}, or --algorithm local, which asks nothing of the loss "
-            "but promises no amplification",
+            f"use --step-size <= {most}",
         )
     return None
 
@@ -159,7 +158,8 @@ def _noise_is(kind: Noise, flag: str) -> Condition:
     def check(run: Run) -> Obstacle | None:
         if run.noise in (None, kind):
             return None
-        return Unmet(f"is for {kind} noise, and the noise is {run.noise}", f"give {flag}", ("noise",))
+        cure = f"give --noise {kind}" if run.algorithm.grows else f"give {flag}"
+        return Unmet(f"is for {kind} noise, and the noise is {run.noise}", cure, ("noise",))
 
     return Condition(f"noise = {kind}", check)
 
@@ -199,8 +199,8 @@ UNBOUNDED = Condition("no bounded domain", _unbounded)
 BATCH_WITHIN = Condition("batch_size <= records", _batch_within)
 BATCHES_OF_ONE = Condition("batch_size = 1", _batches_of_one)
 EQUAL_MAPS = Condition("no batch is divided by more than its own size", _equal_maps)
-GAUSSIAN_NOISE = _noise_is(Noise.GAUSSIAN, "--noise-std")
-LAPLACE_NOISE = _noise_is(Noise.LAPLACE, "--laplace-scale")
+GAUSSIAN_NOISE = _noise_is(Noise.GAUSSIAN, "--noise-std in place of --laplace-scale")
+LAPLACE_NOISE = _noise_is(Noise.LAPLACE, "--laplace-scale in place of --noise-std")
 LIPSCHITZ = Condition("loss_class is convex-smooth or smooth", _lipschitz_maps)
 LIPSCHITZ_CHAIN = Condition("every step's map is Lipschitz with a known factor", _chain_lipschitz)
 ONE_DIMENSION = Condition("dimension = 1", _one_dimension)

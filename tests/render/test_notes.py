@@ -51,6 +51,10 @@ SAID = [
         "shuffle.mixture lets the noise of all later steps add up",
     ),
     (
+        notes.HidingPays(parameter="epochs", value=2621440, bound="expanding.domain", about=True),
+        "does not help yet: expanding.domain is below composition from about 2.6e+06 epochs on",
+    ),
+    (
         notes.TunedNoise(parameter="noise_std", value=0.5, kappa=0.25, exponent=None),
         "noise_std at this n is 0.5; its product bound nears the limit delta* from above in the end, as slowly as "
         "1/ln n, but may start far below it (kappa = Delta eta/(c D) = 0.25 < 1)",
