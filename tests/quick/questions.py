@@ -220,7 +220,7 @@ QUESTIONS = (
         "compare --algorithm shuffled-epochs --release epoch -n 4 --epochs 2 -L 1 --smoothness 1 --eta 0.5 "
         "--sigma 4 -D 1 -d 1e-5 --permutation secret",
         "released.own_noise released.shuffled_epochs released.shuffled_epochs_point "
-        "released.shuffled_epochs_rdp released.shuffled_epochs_secret",
+        "released.shuffled_epochs_rdp released.shuffled_epochs_secret released.shuffled_epochs_secret_curve",
     ),
     Question(
         "noisy-sgd",
