@@ -51,10 +51,11 @@ def tabulate(curve: Callable[[Array], Array], top: float) -> Callable[[Array], A
         nodes, values = np.concatenate((nodes, fresh)), np.concatenate((values, curve(fresh)))
         order = np.argsort(nodes, kind="stable")
         nodes, values = nodes[order], np.minimum.accumulate(values[order])
-    return _chords(nodes, values)
+    return chords(nodes, values)
 
 
-def _chords(nodes: Array, values: Array) -> Callable[[Array], Array]:
+def chords(nodes: Array, values: Array) -> Callable[[Array], Array]:
+    """Return the curve through upper bounds on ln delta at increasing epsilons, chords in e^epsilon between them."""
     import numpy as np
 
     def interpolated(e: Array) -> Array:

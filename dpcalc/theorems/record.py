@@ -49,7 +49,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "langevin": ("risk.langevin",),
     "descent": ("risk.descent",),
     "holder_cost": ("risk.holder_cost",),
-}
+}  # fmt: skip
 """The modules (below this package) that hold the theorems ``family.name``, in the order in which they are listed."""
 
 GIVES: dict[type, str] = {

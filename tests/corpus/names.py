@@ -65,7 +65,7 @@ BOUNDS = (
     "noisy_sgd.composition", "noisy_sgd.hidden", "released.own_noise", "released.cyclic", "released.cyclic_curve",
     "released.shuffle_once", "released.optimal", "released.pure", "released.advanced", "released.shuffled_epochs",
     "released.shuffled_epochs_point", "released.shuffled_epochs_rdp", "released.shuffled_epochs_secret",
-    "released.shuffle_once_secret",
+    "released.shuffle_once_secret", "released.shuffled_epochs_secret_curve",
     "shuffled_epochs.once", "shuffled_epochs.worst_position", "shuffled_epochs.fresh", "shuffled_epochs.once_secret",
     "shuffled_epochs.fresh_secret", "expanding.composition", "expanding.domain", "expanding.cyclic", "expanding.once",
     "expanding.fresh", "expanding.sampled", "expanding.laplace",

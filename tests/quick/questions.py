@@ -207,24 +207,24 @@ QUESTIONS = (
         "shuffle-once",
         "compare --algorithm shuffle-once -n 31 --batch-size 10 --epochs 3 -L 1 --smoothness 1 --eta 1 --sigma 0.4 "
         "--permutation secret -d 1e-3",
-        "shuffled_epochs.once linear.once_curved_secret",
+        "shuffled_epochs.once shuffled_epochs.once_secret linear.once linear.once_curved_secret",
     ),
     Question(
         "shuffled",
         "compare --algorithm shuffled -n 31 --batch-size 10 -L 1 --smoothness 1 --eta 1 --sigma 0.4 "
         "--permutation secret -d 1e-3",
-        "shuffle.mixture hidden_position.shuffled linear.shuffled_curved_secret",
+        "shuffle.mixture shuffle.hybrid hidden_position.shuffled linear.shuffled linear.shuffled_curved_secret",
     ),
     Question(
         "shuffled",
         "shuffle -n 31 --batch-size 10 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5 --last-batch balanced",
-        "shuffle.mixture",
+        "shuffle.mixture shuffle.hybrid hidden_position.shuffled",
     ),
     Question(
         "cyclic",
         "multi-epoch --algorithm cyclic -n 31 --batch-size 10 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 "
         "-d 1e-5 --last-batch front",
-        "multi_epoch.cyclic",
+        "multi_epoch.composition multi_epoch.cyclic multi_epoch.cyclic_rdp multi_epoch.quadratic",
     ),
     Question(
         "shuffle-once",
@@ -235,7 +235,7 @@ QUESTIONS = (
     Question(
         "rotation-epochs",
         "compare --algorithm rotation-epochs -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
-        "shuffled_epochs.once shuffled_epochs.worst_position linear.once",
+        "shuffled_epochs.once shuffled_epochs.worst_position linear.once linear.once_curved",
     ),
     Question(
         "rotation-epochs-released",
@@ -265,7 +265,7 @@ QUESTIONS = (
         "compare --algorithm shuffled-epochs --release epoch -n 4 --epochs 2 -L 1 --smoothness 1 --eta 0.5 "
         "--sigma 4 -D 1 -d 1e-5 --permutation secret",
         "released.own_noise released.shuffled_epochs released.shuffled_epochs_point "
-        "released.shuffled_epochs_rdp released.shuffled_epochs_secret",
+        "released.shuffled_epochs_rdp released.shuffled_epochs_secret released.shuffled_epochs_secret_curve",
     ),
     Question(
         "noisy-sgd",

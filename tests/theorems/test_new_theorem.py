@@ -44,6 +44,7 @@ TRUTH = {
     "released.shuffled_epochs_point": "theorems/test_released.py::test_no_run_is_less_private",
     "released.shuffled_epochs_rdp": "theorems/test_released.py::test_no_run_is_less_private",
     "released.shuffled_epochs_secret": "theorems/test_released.py::test_secret_order_of_contractions",
+    "released.shuffled_epochs_secret_curve": "theorems/test_unequal_batches.py::test_no_released_run_is_less_private",
     "released.shuffle_once_secret": "theorems/test_unequal_batches.py::test_no_released_run_is_less_private",
     "shuffled_epochs.fresh": "theorems/test_shuffled_epochs.py::test_fresh_orders_against_sampled_positions",
     "shuffled_epochs.once_secret": "theorems/test_shuffled_epochs.py::test_one_secret_order_is_as_good_as_known",

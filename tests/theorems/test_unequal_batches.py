@@ -14,9 +14,15 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpcalc.notions import gaussian
+from dpcalc.notions import gaussian, pld
 from dpcalc.theorems.batch_layout import layout
-from dpcalc.theorems.privacy import fresh_places, hidden_position, released_secret_order, shuffled_epochs
+from dpcalc.theorems.privacy import (
+    fresh_places,
+    hidden_position,
+    released_fresh_orders,
+    released_secret_order,
+    shuffled_epochs,
+)
 from dpcalc.theorems.privacy.passes import Passes
 from dpcalc.theorems.privacy.repeated_allocation import Pace
 from dpcalc.theorems.privacy.same_places import SamePlaces
@@ -220,38 +226,58 @@ def test_no_secret_run_of_more_records_is_less_private() -> None:
               same_order)  # fmt: skip
 
 
-def released_together(runs: Runs) -> Any:
-    """The joint law of the iterates after two passes in one order: nodes of the first by cells of the second."""
+def released_together(runs: Runs, same_order: bool) -> Any:
+    """The joint law of the iterates after two passes: nodes of the first by cells of the second."""
     orders = [runs.batches(order) for order in itertools.permutations(range(len(runs.everyone)))]
-    total = 0.0
+    firsts, seconds = [], []
     for order in orders:
         first, second = runs.grid.start, np.eye(len(runs.grid.points))
         for one in order:
             first = first @ one.inner
         for one in order[:-1]:
             second = second @ one.inner
-        total = total + first[:, None] * (second @ order[-1].last)
-    return (total / len(orders)).ravel()
+        firsts.append(first)
+        seconds.append(second @ order[-1].last)
+    if not same_order:
+        return (np.mean(firsts, axis=0)[:, None] * np.mean(seconds, axis=0)).ravel()
+    return np.mean([first[:, None] * second for first, second in zip(firsts, seconds, strict=True)], axis=0).ravel()
 
 
-def test_no_released_run_is_less_private() -> None:
-    for r in draws("released in one secret order", 10, 200):
+@pytest.mark.parametrize("same_order", [True, False], ids=["once", "fresh"])
+def test_no_released_run_is_less_private(same_order: bool) -> None:
+    for r in draws(f"released in secret orders {same_order}", 12, 200):
         case = random_case(r, "gaussian", "convex-smooth", records=r.choice((2, 3)))
         adjacency, x_prime = "replace-one", case.x_prime
         if r.random() < 0.4:
             adjacency, x_prime = "null-record", constant(0.0, case.low, case.high)
         size, last, grid = r.randint(1, 3), r.choice(LAST_BATCHES), case.nodes(160)
-        p, q = (released_together(Runs(case, grid, record, size, last)) for record in (case.x, x_prime))
+        p, q = (released_together(Runs(case, grid, record, size, last), same_order) for record in (case.x, x_prime))
         given = {
             "records": case.records, "batch_size": size, "last_batch": last, "epochs": 2, "adjacency": adjacency,
             "sensitivity": case.lipschitz * (2.0 if adjacency == "replace-one" else 1.0), "noise": "gaussian",
             "scale": case.scale, "step_size": case.step_size, "smoothness": case.smoothness,
         }  # fmt: skip
         sharp = {"strong_convexity": case.strong_convexity, "diameter": case.diameter}
-        for epsilon, more in itertools.product(case.epsilons, ({}, sharp)):
-            truth = max(hockey_stick(p, q, epsilon, 1e-9), hockey_stick(q, p, epsilon, 1e-9))
-            bound = evaluated(released_secret_order.shuffle_once_secret, **given, **more, epsilon=epsilon)
-            assert truth <= math.exp(bound) * (1 + 1e-6), f"{case!r} {given!r} {more!r} {epsilon!r}"
+        for more in ({}, sharp):
+            for epsilon in case.epsilons:
+                truth = max(hockey_stick(p, q, epsilon, 1e-9), hockey_stick(q, p, epsilon, 1e-9))
+                what = f"{case!r} {given!r} {more!r} {epsilon!r}"
+                if same_order:
+                    bound = evaluated(released_secret_order.shuffle_once_secret, **given, **more, epsilon=epsilon)
+                else:
+                    parts = evaluated(released_fresh_orders.shuffled_epochs_secret_curve, **given, **more)
+                    bound = pld.log_delta(parts, epsilon=epsilon).value
+                assert truth <= math.exp(bound) * (1 + 1e-6), what
+
+
+@pytest.mark.parametrize(("last_batch", "epsilon"), [("own", 0.34808), ("drop", 0.34526), ("nominal", 0.3377)])
+def test_released_passes_in_fresh_secret_orders(last_batch: str, epsilon: float) -> None:
+    parts = evaluated(
+        released_fresh_orders.shuffled_epochs_secret_curve, **SIXTY, last_batch=last_batch, epochs=20, sensitivity=2.0,
+        noise="gaussian", scale=0.05, step_size=0.1, smoothness=1.0, adjacency="replace-one",
+    )  # fmt: skip
+    found = pld.epsilon(parts, log_delta_target=LOG_MILLIONTH).value
+    assert 0.99 * epsilon <= found <= 1.01 * epsilon
 
 
 @pytest.mark.parametrize(("last_batch", "epsilon"), [("own", 1.31049), ("nominal", 0.386094), ("drop", 0.4120)])

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _SINGLE = 1000  # rows that are blocks of their own
 _BLOCKS = 5000  # at most so many more
+_FEWER_ON_CURVES = 4  # so many times fewer rows where a whole curve is wanted
 _UNITS = 2.0**60  # so many make up all that the donors have
 _NEGLIGIBLE = 7.0  # cells below exp(-7) of the others count as if the position were known
 _LEVEL_ULPS = 1 << 20  # the common level is found to 2e-10; a little too low is on the safe side
@@ -157,6 +158,31 @@ def least_certificates(places: Places, cells: Sequence[Cell], epsilon: float) ->
         epsilon: >= 0.
     """
     return max(_of_swap(places, swap, cells, epsilon) for swap in places.swaps)
+
+
+class Curve:
+    """ln delta at one epsilon after another, each from few cuts near the best of the nearest epsilon before."""
+
+    def __init__(self, places: Places, distances: Distances) -> None:
+        self._places, self._distances = places, distances
+        self._best: dict[tuple[float, float], dict[float, int]] = {swap: {} for swap in places.swaps}
+
+    def at(self, epsilon: float) -> float:
+        """Return the least certificate found at ``epsilon``, the larger of the two orders' where they differ."""
+        return max(self._of_swap(swap, epsilon) for swap in self._places.swaps)
+
+    def _of_swap(self, swap: tuple[float, float], epsilon: float) -> float:
+        rows, best = _rows(self._places, self._distances, _FEWER_ON_CURVES), self._best[swap]
+        value = _known(rows, epsilon)
+        if len(rows.mu) > 1 and 1e-90 < rows.mu[0] < 1e90 and epsilon < 1e90:
+            cuts = _Cuts(rows, self._distances, swap, epsilon)
+            if best:
+                cuts.descend(best[min(best, key=lambda known: abs(known - epsilon))])
+            else:
+                cuts.scan()
+            value = min(value, cuts.least)
+            best[epsilon] = cuts.best
+        return value
 
 
 def _of_swap(places: Places, swap: tuple[float, float], cells: Sequence[Cell], epsilon: float) -> float:

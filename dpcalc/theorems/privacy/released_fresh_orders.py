@@ -7,6 +7,7 @@ that tells everything with probability delta is (0, delta)-private. The whole cu
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -24,11 +25,24 @@ from dpcalc.theorems.privacy.released import EACH, RandomOrder, SmoothOrders
 from dpcalc.theorems.record import theorem
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from dpcalc.notions.pld import Pair
+
+    Array = NDArray[np.float64]
 
 _FRESH = "every pass in a fresh uniformly random order, drawn without looking at the data; the orders may be published"
 _WHERE = ("where used: " + DOMAIN, "where used: " + LIPSCHITZ_STEPS)
 _PASSES = "shuffled-epochs-released"
+_SECRETLY = (
+    "every pass in a fresh random order, all orders equally likely and drawn without looking at the data",
+    "the orders, the seed that made them and logs of single steps stay secret for ever",
+    "the sensitivity holds between all records that may occur, not only between the two compared",
+    LIPSCHITZ_STEPS, FRESH, EACH,
+)  # fmt: skip
+_POINTS, _FIRST = 120, 16  # points of the curve of a pass in a secret order, and those to begin with
+_DROP, _DEEP = 0.4, -50.0  # by how much ln delta may fall between two of them, and where they end
 
 
 class SecretOrders(SmoothOrders):
@@ -249,20 +263,73 @@ def _renyi(order: float, run: FreshOrders) -> float:
     locator="hidden position for every pass; optimal composition of its best point",
     formula="as released.shuffled_epochs_point, with delta(eps_0) of hidden_position.shuffled",
     conditions=(GAUSSIAN_NOISE, STEP_WITHIN, CONVEXITY_WITHIN, hidden_position.SECRET),
-    assumes=(
-        "every pass in a fresh random order, all orders equally likely and drawn without looking at the data",
-        "the orders, the seed that made them and logs of single steps stay secret for ever",
-        "the sensitivity holds between all records that may occur, not only between the two compared",
-        LIPSCHITZ_STEPS, FRESH, EACH,
-    ),
+    assumes=_SECRETLY,
     slow=True,
     not_monotone_in=("records",),
     uncertified="the point composed is found by a search and is not recorded",
-)  # fmt: skip
+)
 def shuffled_epochs_secret(run: SecretOrders) -> Profile:
     """The place of a record in every pass stays hidden, although the iterates between passes do not."""
     profile = _secret_profile(run.part(SecretPass))
     return Profile(lambda epsilon: _best_point(profile, run.epochs, epsilon, tries=8))
+
+
+@theorem(
+    "released.shuffled_epochs_secret_curve",
+    title="Released passes in fresh secret orders, whole curve composed",
+    setting=SecretOrders,
+    gives=Composition,
+    algorithms=(_PASSES,),
+    reference="dpcalc",
+    locator="hidden position for every pass; its curve composed by the law of the privacy loss",
+    formula="E-fold composition of the least of hidden_position.shuffled and the record's own noise",
+    conditions=(GAUSSIAN_NOISE, STEP_WITHIN, CONVEXITY_WITHIN, hidden_position.SECRET),
+    assumes=_SECRETLY,
+    slack="chords of the curve between some hundred points, and the lattice of losses: some 1 % in epsilon",
+    slow=True,
+    not_monotone_in=("records",),
+    uncertified="composed by the law of the privacy loss on a lattice",
+)
+def shuffled_epochs_secret_curve(run: SecretOrders) -> Composition:
+    """A fresh secret order for every pass makes the passes independent: the whole curve of one is composed."""
+    return Composition([(_secret_pair(run.part(SecretPass)), run.epochs)])
+
+
+@functools.lru_cache(maxsize=4)
+def _secret_pair(one_pass: SecretPass) -> Pair:
+    """Return the pair of laws of one pass in a secret order."""
+    from dpcalc.notions import pld, profiles
+    from dpcalc.theorems.privacy import shuffle_curves
+
+    own = one_pass.passes.ratio * one_pass.layout.weights[0] * (1.0 + 1e-15)
+    alone = shuffle_curves.own_step(Noise.GAUSSIAN, own)
+    nodes, values = _some_of(hidden_position.curve(one_pass), alone)
+    return pld.from_curve(shuffle_curves.least(profiles.chords(nodes, values), alone))
+
+
+def _some_of(log_delta: Callable[[float], float], alone: Callable[[Array], Array]) -> tuple[Array, Array]:
+    """Return increasing epsilons from 0 on, and ln delta there: the more the faster it falls, down to e^-50."""
+    import numpy as np
+
+    known = {0.0: log_delta(0.0)}
+    top = 1e-6
+    while top < 2.0**40 and alone(np.array([top]))[0] > _DEEP:
+        top *= 2.0
+    low = 1e-4 * top
+    for epsilon in (low * (top / low) ** (np.arange(_FIRST) / (_FIRST - 1))).tolist():
+        known[epsilon] = log_delta(epsilon)
+        if known[epsilon] < _DEEP:
+            break
+    while len(known) < _POINTS:
+        nodes = sorted(known)
+        gaps = [(known[a] - known[b], a, b) for a, b in itertools.pairwise(nodes) if known[a] > _DEEP]
+        drop, a, b = max(gaps, default=(0.0, 0.0, 0.0))
+        if drop < _DROP:
+            break
+        middle = math.sqrt(a * b) if a > 0.1 * b > 0.0 else 0.5 * (a + b)
+        known[middle] = log_delta(middle)
+    nodes = sorted(known)
+    return np.array(nodes), np.minimum.accumulate([known[node] for node in nodes])
 
 
 @functools.lru_cache(maxsize=4)
