@@ -205,7 +205,7 @@ QUESTIONS = (
     ),
     Question(
         "shuffle-once",
-        "compare --algorithm shuffle-once -n 31 --batch-size 10 --epochs 3 -L 1 --smoothness 1 --eta 1 --sigma 0.4 "
+        "compare --algorithm shuffle-once -n 30 --batch-size 10 --epochs 3 -L 1 --smoothness 1 --eta 1 --sigma 0.4 "
         "--permutation secret -d 1e-3",
         "shuffled_epochs.once shuffled_epochs.once_secret linear.once linear.once_curved_secret",
     ),
@@ -217,7 +217,7 @@ QUESTIONS = (
     ),
     Question(
         "shuffled",
-        "shuffle -n 31 --batch-size 10 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5 --last-batch balanced",
+        "shuffle -n 30 --batch-size 20 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5 --last-batch balanced",
         "shuffle.mixture shuffle.hybrid hidden_position.shuffled",
     ),
     Question(
