@@ -212,8 +212,8 @@ QUESTIONS = (
     ),
     Question(
         "cyclic",
-        "multi-epoch --algorithm cyclic -n 31 --batch-size 10 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5 "
-        "--last-batch front",
+        "multi-epoch --algorithm cyclic -n 31 --batch-size 10 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 "
+        "-d 1e-5 --last-batch front",
         "multi_epoch.cyclic",
     ),
     Question(
