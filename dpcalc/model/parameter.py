@@ -195,9 +195,10 @@ PARAMETERS: dict[str, Parameter] = {
             open_ends="high",
         ),
         Parameter(
-            "last_batch", "", "what becomes of the records left over: a short last batch divided by its own size (own) "
-            "or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or "
-            "a short first batch (front)",
+            "last_batch", "",
+            "what becomes of the records left over: a short last batch divided by its own size (own) or by the batch "
+            "size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a short first "
+            "batch (front)",
             choices=tuple(LastBatch), synonyms=("drop_last",),
         ),
         Parameter(

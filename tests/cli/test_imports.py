@@ -82,7 +82,7 @@ ROOMS = {
     "notions": "classic gaussian guarantee renyi risk",
     "numerics": "floats logspace normal quadrature roots sums",
     "render": "allocation machine notes numbers",
-    "theorems": "conditions record",
+    "theorems": "batch_layout conditions record",
 }
 ALONE = "errors inert named_tuple notes plain_enum references report version"
 STANDARD = {

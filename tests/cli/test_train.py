@@ -102,6 +102,24 @@ def test_the_run_that_is_executed_is_the_one_accounted(ask_json: Any, monkeypatc
     assert delta == pytest.approx(1e-5, rel=1e-6)
 
 
+def test_batches_are_balanced_where_nothing_else_is_asked(ask_json: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[Any] = []
+    genuine = single.train
+    monkeypatch.setattr(single, "train", lambda plan, *a, **k: (plans.append(plan), genuine(plan, *a, **k))[1])
+    run = "train --synthetic logistic -n 100 --dimension 2 --algorithm shuffled --batch-size 30 --eta 0.5 -R 2 --seed 1"
+    noise = {}
+    for more, batches in (
+        ("", [(4, 25, 25)]), ("--last-batch own", [(3, 30, 30), (1, 10, 10)]),
+        ("--last-batch front", [(1, 10, 10), (3, 30, 30)]),
+    ):  # fmt: skip
+        [case] = ask_json(f"{run} -e 1 -d 1e-5 {more}")
+        assert list(plans.pop().batches) == batches
+        noise[case["inputs"]["last_batch"]["value"]] = best(case)["value"]
+    assert noise["balanced"] < noise["front"] < noise["own"]
+    [asked] = ask_json("shuffle -n 100 --batch-size 30 -L 1 --smoothness 1 --eta 0.5 --sigma 1 -d 1e-5")
+    assert asked["inputs"]["last_batch"]["value"] == "own"
+
+
 def test_defaults_do_not_depend_on_the_records(tmp_path: Path, ask_json: Any) -> None:
     generator = np.random.default_rng(7)
     chosen = []

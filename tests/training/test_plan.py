@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import NotApplicable, SpecError
-from dpcalc.model.algorithm import Order
+from dpcalc.model.algorithm import Length, Order
 from dpcalc.model.chain import Chain
 from dpcalc.model.run import ALGORITHMS, describe
 from dpcalc.training import orders
@@ -252,3 +252,17 @@ def test_random_orders_skips_and_stops_are_uniform() -> None:
 def test_steps_beyond_double_precision_are_refused(step_size: float, noise_std: float) -> None:
     with pytest.raises(SpecError, match="a step's noise, its factors"):
         planned("noisy-gd", steps=2, step_size=step_size, noise_std=noise_std)
+
+
+@pytest.mark.parametrize("last", ["own", "balanced", "front"])
+@pytest.mark.parametrize("algorithm", ["pnsgd", "cyclic", "shuffled", "rotation", "shuffle-once", "shuffled-epochs"])
+def test_batches_of_two_sizes_come_in_the_order_accounted(algorithm: str, last: str) -> None:
+    epochs = {"epochs": 2} if ALGORITHMS[algorithm].length is Length.PASSES else {}
+    given = {"batch_size": 30, "last_batch": last, **epochs}
+    expected = {
+        "own": [(3, 30, 30), (1, 10, 10)], "balanced": [(4, 25, 25)], "front": [(1, 10, 10), (3, 30, 30)],
+    }  # fmt: skip
+    assert list(planned(algorithm, **given).batches) == expected[last]
+    assert list(planned(algorithm, **{**given, "batch_size": 15, "last_batch": "balanced"}).batches) == [
+        (5, 14, 14), (2, 15, 15),
+    ]  # fmt: skip

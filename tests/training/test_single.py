@@ -51,7 +51,7 @@ def described(algorithm: str, recorder: Recorder, batch: int, last: str) -> Batc
     permutations, integers = recorder.drawn("permutation"), recorder.drawn("integers")
     data_order = range(N)
     if algorithm in ("pnsgd", "local", "online"):
-        return cut(data_order, batch)
+        return cut(data_order, batch, last)
     if algorithm == "skip":
         assert 0 <= integers[0] <= N // 2
         return cut(data_order, 1)[int(integers[0][0]) :]
@@ -67,7 +67,7 @@ def described(algorithm: str, recorder: Recorder, batch: int, last: str) -> Batc
         first = int(integers[0])
         return (1 if algorithm == "rotation" else PASSES) * cut([*range(first, N), *range(first)], batch, last)
     if algorithm.startswith("cyclic"):
-        return PASSES * cut(data_order, batch)
+        return PASSES * cut(data_order, batch, last)
     if algorithm.startswith("shuffle-once"):
         assert len(permutations) == 1
         return PASSES * cut(permutations[0], batch, last)
