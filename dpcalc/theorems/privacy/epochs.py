@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _SLACK = 1e-11  # ln of what rounding may take from the sums and weights here, many times over
 _LARGEST = 1e90  # an epsilon beyond this one counts as this one
 _PARTS_OF_TWO, _PARTS, _PARTS_OF_FIRST = 16, 8, 4  # pieces of the laws of the last position but one, and the first
-_FEWER = 3  # pieces where it is unlikely that so many uses fall into the smallest batches
+_FINE, _FEWER = 24, 4  # pieces of the former for the likeliest number of heavy uses, and for the others
 _ROWS = 3  # one in so many of the blocks of `position_certificates`
 _GRID = 2.0**-15  # ln mu is rounded up to multiples of it
 
@@ -133,7 +133,7 @@ def _law(passes: Passes) -> _MuLaw:
     """Return the law of mu over all places of a record in at least two passes."""
     import numpy as np
 
-    places, cases = places_of(passes.plan), cases_of(passes, _PARTS, _FEWER)
+    places, cases = places_of(passes.plan), cases_of(passes, _FINE, _FEWER)
     found = []
     for low, weight, size in blocks(places, _ROWS):
         found.append((cases.places.own(low, size), cases.weight * weight))

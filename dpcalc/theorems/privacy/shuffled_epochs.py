@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_SECRET_PARTS_OF_TWO, _SECRET_PARTS, _FEWER = 12, 6, 2  # pieces of the law of the last position but one
+_SECRET_PARTS, _FEWER = 12, 2  # pieces of the law of the last position but one: in the likeliest case, and otherwise
 _LARGEST = 1e90  # a ratio beyond this one hides nothing
 
 _STEPS = "every loss is convex and smooth, step_size <= 2/smoothness"
@@ -342,7 +342,7 @@ def fresh_secret(run: SecretOrders) -> Profile:
 def _fresh(run: SecretOrders, epsilon: float) -> float:
     if run.epochs == 1:
         return _same(run, epsilon)
-    cases = cases_of(run.sharper, _SECRET_PARTS_OF_TWO if run.epochs == 2 else _SECRET_PARTS, _FEWER)
+    cases = cases_of(run.sharper, _SECRET_PARTS, _FEWER)
     weights = cases.weight.ravel()
     cells = [Cell(math.log(weights[i]), cases.single(i)) for i in (-weights).argsort(kind="stable")]
     return least_certificates(places_of(run.layout, swaps_of(run.adjacency)), cells, epsilon)
