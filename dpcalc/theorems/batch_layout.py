@@ -18,20 +18,20 @@ class Positions(NamedTuple):
 
     Attributes:
         first: the position of the last of these steps.
-        count: how many they are; they stand at ``first`` .. ``first + count - 1``.
+        steps: how many they are; they stand at ``first`` .. ``first + steps - 1``.
         size: records in each of their batches.
         divisor: what the sum of a batch's gradients is divided by.
     """
 
     first: int
-    count: int  # type: ignore[assignment]  # not the method of a tuple, which nothing calls
+    steps: int
     size: int
     divisor: int
 
     @property
     def records(self) -> int:
         """How many records all these batches hold."""
-        return self.count * self.size
+        return self.steps * self.size
 
 
 class Place(NamedTuple):
@@ -44,9 +44,9 @@ class Place(NamedTuple):
 class Layout(NamedTuple):
     """A pass over ``records``; ``positions`` are one or two classes of steps with like batches, the last steps first.
 
-    A theorem about any split reads ``positions``, ``steps``, ``dropped`` and `place`. The names ``size``, ``full``,
-    ``short`` and ``divisor`` speak of full batches with perhaps a short one behind them: that is every split but
-    ``balanced`` and ``front``, for which they raise `NotApplicable` unless all batches are alike.
+    A theorem about any split reads ``positions``, ``steps``, ``dropped``, `weight` and `place`. The names ``full``,
+    ``after``, ``short`` and ``divisor`` speak of full batches with perhaps a short one behind them: that is every split
+    but ``balanced`` and ``front``, for which they raise `NotApplicable` unless all batches are alike.
     """
 
     records: int
@@ -55,7 +55,7 @@ class Layout(NamedTuple):
     @property
     def steps(self) -> int:
         """The number of steps of the pass."""
-        return sum(alike.count for alike in self.positions)
+        return sum(alike.steps for alike in self.positions)
 
     @property
     def dropped(self) -> int:
@@ -66,7 +66,7 @@ class Layout(NamedTuple):
     def short_is_last(self) -> bool:
         """Whether all batches are alike, or the last one alone is shorter than the others."""
         last, *earlier = self.positions
-        return not earlier or (last.count == 1 and last.size < earlier[0].size)
+        return not earlier or (last.steps == 1 and last.size < earlier[0].size)
 
     def place(self, index: int) -> Place:
         """Return the place of the record at the 1-based ``index`` where the order is fixed.
@@ -94,6 +94,20 @@ class Layout(NamedTuple):
             end -= alike.records
         return tuple(ends)
 
+    @property
+    def size(self) -> int:
+        """What the gradient sum of a full batch is divided by: the largest divisor, in which weights are counted."""
+        return max(alike.divisor for alike in self.positions)
+
+    def weight(self, alike: Positions) -> float:
+        """Return what a record moves a step of these batches, relative to one divided by ``size``; rounded up."""
+        return 1.0 if alike.divisor == self.size else up(self.size / alike.divisor, 1.0)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weights of all batches, the largest first."""
+        return tuple(sorted({self.weight(alike) for alike in self.positions}, reverse=True))
+
     # --- full batches, and perhaps a short one at the end ---
 
     @property
@@ -106,14 +120,9 @@ class Layout(NamedTuple):
         return self.positions[-1]
 
     @property
-    def size(self) -> int:
-        """What the gradient sum of a full batch is divided by."""
-        return self._full.divisor
-
-    @property
     def full(self) -> int:
         """The number of full batches."""
-        return self._full.count
+        return self._full.steps
 
     @property
     def held(self) -> int:

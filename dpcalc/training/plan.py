@@ -165,7 +165,7 @@ def _batches(run: Run, rows: int) -> tuple[Batch, ...]:
     if algorithm.order in (Order.SAMPLE, Order.DRAW):
         return (Batch(int(_need(run, "steps")), size, size),)
     cut = layout(rows, size, run.last_batch or LastBatch.OWN)
-    return tuple(Batch(alike.count, alike.size, alike.divisor) for alike in reversed(cut.positions))
+    return tuple(Batch(alike.steps, alike.size, alike.divisor) for alike in reversed(cut.positions))
 
 
 def _step_sizes_and_scales(run: Run, steps: int) -> tuple[float | Array, float | Array]:

@@ -116,15 +116,15 @@ def _classes(run: CurvedShuffle, epochs: int, q: float) -> list[_Class]:
     behind, variance, heads = 1.0, 0.0, []
     for factor, alike in zip(factors, plan.positions, strict=True):
         heads.append(behind)
-        variance += behind * behind * _geometric(factor, alike.count)
+        variance += behind * behind * _geometric(factor, alike.steps)
         if alike.size != alike.divisor:
             factor = max(0.0, factor - 8.0 * UNIT)
-        behind *= factor**alike.count
+        behind *= factor**alike.steps
     whole = _times(behind, epochs) / math.sqrt(variance)
     return [
         _Class(
             alike.first,
-            alike.first + alike.count - 1,
+            alike.first + alike.steps - 1,
             alike.size,
             quotient_down((run.sensitivity,), (alike.divisor, run.noise_std), 4.0) * head * whole,
             factor,

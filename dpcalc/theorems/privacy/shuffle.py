@@ -284,8 +284,8 @@ def _mean_of(plan: Layout, trace: Callable[[int], Trace], remainders: Remainders
     shares, behind = [], _BEHIND_NOTHING
     for alike in plan.positions:
         left = trace(alike.divisor)
-        shares.append((remainders(left, alike.count, behind), alike.size, plan.records))
-        behind = _behind(plan, left, reach) if plan.short_is_last else Behind(behind.steps + alike.count)
+        shares.append((remainders(left, alike.steps, behind), alike.size, plan.records))
+        behind = _behind(plan, left, reach) if plan.short_is_last else Behind(behind.steps + alike.steps)
     return _shares(*shares)
 
 

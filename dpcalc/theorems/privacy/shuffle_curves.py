@@ -80,8 +80,8 @@ def shuffled_product(
         step, shares, later = factor(e), [], np.zeros_like(e)
         for first, alike in zip(firsts, plan.positions, strict=True):
             with np.errstate(invalid="ignore", over="ignore"):
-                left = first(e) + _log_geometric(step, alike.count) + later
-                later = later + (behind(e) if behind else alike.count * np.maximum(step, -1e290) * (1.0 - 4.0 * UNIT))
+                left = first(e) + _log_geometric(step, alike.steps) + later
+                later = later + (behind(e) if behind else alike.steps * np.maximum(step, -1e290) * (1.0 - 4.0 * UNIT))
             shares.append((left, alike.size, plan.records))
         return _shares(*shares)
 
@@ -94,7 +94,7 @@ def shuffled_mixture(plan: Layout, *, scale: float, sensitivity: float) -> Curve
     def curve(e: Array) -> Array:
         return _shares(
             *(
-                (log_positions(e, ratio, alike.count, alike.first - 1), alike.size, plan.records)
+                (log_positions(e, ratio, alike.steps, alike.first - 1), alike.size, plan.records)
                 for ratio, alike in zip(ratios, plan.positions, strict=True)
             )
         )
