@@ -147,7 +147,9 @@ def _records_not_monotone(run: Run) -> str:
         return "the number of steps moves with them (give --steps)"
     own = run.last_batch in (None, LastBatch.OWN)
     if (run.batch_size or 1) != 1 and not (one_pass and placed and own):
-        return "a short batch breaks the order" + (" (give --index)" if one_pass and own else "")
+        if not own:
+            return "the sizes of the batches move with them"
+        return "a short last batch breaks the order" + (" (give --index)" if one_pass else "")
     if algorithm.grows and not placed:
         return "the record spoken of moves with them (give --index)"
     return ""

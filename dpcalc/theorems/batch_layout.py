@@ -44,9 +44,9 @@ class Place(NamedTuple):
 class Layout(NamedTuple):
     """A pass over ``records``; ``positions`` are one or two classes of steps with like batches, the last steps first.
 
-    A theorem about any split reads ``positions``, ``steps``, ``dropped`` and `place`. The names ``size``, ``full``,
-    ``short`` and ``divisor`` speak of full batches with perhaps a short one behind them: that is every split but
-    ``balanced`` and ``front``, for which they raise `NotApplicable` unless all batches are alike.
+    A theorem about any split reads ``positions``, ``steps``, ``dropped``, `weight` and `place`. The names ``full``,
+    ``after``, ``short`` and ``divisor`` speak of full batches with perhaps a short one behind them: that is every split
+    but ``balanced`` and ``front``, for which they raise `NotApplicable` unless all batches are alike.
     """
 
     records: int
@@ -113,6 +113,20 @@ class Layout(NamedTuple):
             end -= alike.records
         return tuple(ends)
 
+    @property
+    def size(self) -> int:
+        """What the gradient sum of a full batch is divided by: the largest divisor, in which weights are counted."""
+        return max(alike.divisor for alike in self.positions)
+
+    def weight(self, alike: Positions) -> float:
+        """Return what a record moves a step of these batches, relative to one divided by ``size``; rounded up."""
+        return 1.0 if alike.divisor == self.size else up(self.size / alike.divisor, 1.0)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weights of all batches, the largest first."""
+        return tuple(sorted({self.weight(alike) for alike in self.positions}, reverse=True))
+
     # --- full batches, and perhaps a short one at the end ---
 
     @property
@@ -123,11 +137,6 @@ class Layout(NamedTuple):
                 f"use one of these, or a --batch-size that divides {self.records}",
             )
         return self.positions[-1]
-
-    @property
-    def size(self) -> int:
-        """What the gradient sum of a full batch is divided by."""
-        return self._full.divisor
 
     @property
     def full(self) -> int:

@@ -50,8 +50,8 @@ def drawn(algorithm: str, kind: str, r: random.Random) -> dict[str, Any]:
         given["epochs"] = whole(r, 1, r.choice((1, 3, 3 if algorithm in COMPOSED else 30)))
     if algorithm.startswith("noisy"):
         given["steps"] = whole(r, 1, r.choice((1, 3, 8 if algorithm in COMPOSED else 30)))
-    if algorithm.startswith(("shuffle", "rotation")) and algorithm != "shuffled-stop":
-        given["last_batch"] = r.choice(("own", "nominal", "drop"))
+    if algorithm.startswith(("shuffle", "rotation", "cyclic", "pnsgd")) and algorithm != "shuffled-stop":
+        given["last_batch"] = r.choice(("own", "nominal", "drop", "balanced", "front"))
     if algorithm.startswith("shuffle"):
         given["permutation"] = r.choice(("public", "secret"))
     return given

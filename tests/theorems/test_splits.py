@@ -36,7 +36,7 @@ def test_every_record_is_where_the_batches_put_it(split: LastBatch) -> None:
         expanded = [(alike.size, alike.divisor) for alike in plan.positions for _ in range(alike.steps)]
         assert expanded == [(len(batch), divisor) for batch, divisor in reversed(batches)]
         assert [alike.first for alike in plan.positions] == [
-            1 + sum(a.count for a in plan.positions[:j]) for j in range(len(plan.positions))
+            1 + sum(a.steps for a in plan.positions[:j]) for j in range(len(plan.positions))
         ]
         for tail, (batch, divisor) in enumerate(reversed(batches), start=1):
             assert all(plan.place(index) == (divisor, tail) for index in batch)
@@ -62,7 +62,7 @@ def test_all_splits_are_one_where_the_batch_size_divides() -> None:
 def test_what_was_proved_for_a_short_last_batch_is_not_told_of_another_split() -> None:
     for split in (LastBatch.BALANCED, LastBatch.FRONT):
         plan = layout(10, 4, split)
-        for name in ("size", "full", "held", "after", "short", "divisor", "heavy"):
+        for name in ("full", "held", "after", "short", "divisor", "heavy"):
             with pytest.raises(NotApplicable, match="own, nominal or drop"):
                 getattr(plan, name)
     assert layout(6, 4, LastBatch.BALANCED).size == 3  # two batches of three

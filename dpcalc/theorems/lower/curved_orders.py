@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dpcalc.numerics.normal_mixtures import Mixture
 
 _SEARCH = "the best curvature of a search, and blocks of many positions as one"
-_SAFE = 1.0 - 1e-12  # what rounding may take from a mu, many times over
+_SAFE = 1.0 - 1e-13  # what rounding may take from a mu, several times over
 _SHARPEST = 1e6  # a larger mu counts as this one
 
 
