@@ -235,7 +235,7 @@ def test_monotone_in_every_parameter(bound: Theorem) -> None:
                 assert change >= -room(bound, before, after), note(bound, (values, before), (name, grown[name], after))
 
 
-@EVERY
+@EVERY_BUT_SLOW
 def test_monotone_in_records(bound: Theorem) -> None:
     """More records after the record's own help; the worst record is no better off with fewer."""
     if "records" not in bound.parameters or bound.id.endswith("published") or "records" in bound.not_monotone_in:
@@ -253,7 +253,7 @@ def test_monotone_in_records(bound: Theorem) -> None:
                 assert after <= before + room(bound, before), note(bound, (values, before), (more, after))
 
 
-@EVERY
+@EVERY_BUT_SLOW
 def test_monotone_in_the_question(bound: Theorem) -> None:
     for _, values in runs(bound):
         found = losses(bound, values)
@@ -713,7 +713,7 @@ def test_small_budgets_of_thousands_of_records(algorithm: str, epsilon: float) -
 def test_small_budgets_of_many_records(algorithm: str) -> None:
     budgets = BUDGETS.copy()
     random.Random(algorithm).shuffle(budgets)
-    for (epsilon, log_delta), _ in zip(budgets, draws(f"extreme budgets {algorithm}", 16, 4000), strict=False):
+    for (epsilon, log_delta), _ in zip(budgets, draws(f"extreme budgets {algorithm}", 8, 4000), strict=False):
         check_budget(algorithm, epsilon, log_delta, 10**15)
 
 
