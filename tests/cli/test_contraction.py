@@ -95,7 +95,8 @@ def test_every_unknown_leads_back(ask_json: Any, command: str, scale: str) -> No
 @pytest.mark.parametrize(
     ("line", "name", "step"),
     [
-        (f"shuffle {SGD} --sigma 2 -e 1 -d 1e-6", "records", -1),
+        pytest.param(f"shuffle {SGD} --sigma 2 -e 1 -d 1e-6", "records", -1, marks=pytest.mark.campaign),
+        (f"shuffle {SGD} --sigma 2 -e 2 -d 1e-3", "records", -1),
         pytest.param(f"hockey-stick -i 5 {SGD} --sigma 2 -e 0.5 -d 1e-9", "records", -1, marks=pytest.mark.campaign),
         (f"hockey-stick -n 1000 {SGD} --sigma 2 -e 1 -d 1e-20", "index", 1),
         pytest.param(f"online -n 1e6 {STREAM} -e 1 -d 1e-6", "window", -1, marks=pytest.mark.campaign),

@@ -27,7 +27,7 @@ from tests.oracles import draws, log_uniform, whole
 
 LOWER = {name: bound for name, bound in all_bounds().items() if bound.kind == "lower"}
 WITHOUT = ("online", "repeated", "chain", "dp-sgd-output", "dp-sgd-gradient")
-SLOW = ("shuffled-epochs-released", "noisy-sgd-released")
+SLOW = ("shuffled-epochs-released", "noisy-sgd", "noisy-sgd-released")
 ALGORITHMS = sorted({name for b in all_bounds().values() for name in b.algorithms} - set(WITHOUT))
 
 

@@ -649,10 +649,25 @@ def test_only_guarantees_are_best(algorithm: str, asks: str) -> None:
 # --- extremes through the front door ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("algorithm", ["pnsgd", "skip", "stop", "local"])
-@pytest.mark.parametrize("lipschitz", [1e-300, 1e-100, 1.0, 1e100, 1e300])
-@pytest.mark.parametrize("noise_std", [1e-300, 1e-12, 1.0, 1e12, 1e300])
-@pytest.mark.parametrize("records", [1, pytest.param(10**15, marks=pytest.mark.campaign)])
+SUMMED = ("skip", "stop")
+"""Algorithms whose bounds add up over the records: most questions of very many records take seconds."""
+SCALES = list(itertools.product((1e-300, 1e-100, 1.0, 1e100, 1e300), (1e-300, 1e-12, 1.0, 1e12, 1e300)))
+DIAGONALS = [SCALES[5 * row + (at - row) % 5] for at in (0, 2) for row in range(5)]
+"""Two scales of noise for every Lipschitz constant, and two of those for every scale of noise."""
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "lipschitz", "noise_std", "records"),
+    [
+        *((algorithm, *scales, 1) for algorithm in ("pnsgd", "skip", "stop", "local") for scales in SCALES),
+        *((algorithm, *scales, 10**15) for algorithm in ("pnsgd", "local") for scales in SCALES),
+        *(
+            pytest.param(algorithm, *scales, 10**15, marks=pytest.mark.campaign)
+            for algorithm in SUMMED
+            for scales in DIAGONALS
+        ),
+    ],
+)
 def test_extreme_runs_are_answered_or_refused(algorithm: str, lipschitz: float, noise_std: float, records: int) -> None:
     given = {
         "records": records,
@@ -684,8 +699,6 @@ def test_extreme_runs_are_answered_or_refused(algorithm: str, lipschitz: float, 
 
 
 BUDGETS = list(itertools.product((0.0, 1e-300, 1e-6, 1e4), (-0.01, -11.0, -744.0, -1e6)))
-SUMMED = ("skip", "stop")
-"""Algorithms whose bounds add up over the records: a small epsilon of many records takes seconds."""
 
 
 @pytest.mark.parametrize(
