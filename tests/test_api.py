@@ -115,12 +115,17 @@ def alike(report: dict[str, Any]) -> dict[str, Any]:
          {"loss": "logistic", "feature_bound": 1, "records": 600, "step_size": 0.1, "noise_std": 2, "delta": "1e-6"}),
         (f"rdp --algorithm stop,skip {FLAGS} -i 3", "rdp",
          {**RUN, "algorithm": ("stop", "skip"), "index": 3, "delta": ["1e-6"]}),
-        ("shuffle -n 1000,2000 -L 1 --smoothness 1 --eta 0.1 --sigma 1:3:1 -e 1", "shuffle",
-         {**RUN, "records": (1000, 2000), "noise_std": numpy.linspace(1, 3, 3), "epsilon": 1}),
+        ("shuffle -n 100,200 -L 1 --smoothness 1 --eta 0.1 --sigma 1:3:1 -e 1", "shuffle",
+         {**RUN, "records": (100, 200), "noise_std": numpy.linspace(1, 3, 3), "epsilon": 1}),
         ("rdp -n 60 -L 1 --smoothness 1 --eta 0.1 --sigma 2 --order 2,4", "rdp", {**RUN, "order": [2, 4]}),
         ("rdp -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -e 1 -d 1e-5000 --solve index", "rdp",
          {**RUN, "records": 60000, "epsilon": 1, "delta": "1e-5000", "solve": "index"}),
-        (f"compare --algorithm all {FLAGS}", "compare", {**RUN, "algorithm": "all", "delta": "1e-6"}),
+        (f"compare --algorithm pnsgd,cyclic {FLAGS}", "compare",
+         {**RUN, "algorithm": ["pnsgd", "cyclic"], "delta": "1e-6"}),
+        pytest.param(
+            f"compare --algorithm all {FLAGS}", "compare", {**RUN, "algorithm": "all", "delta": "1e-6"},
+            marks=pytest.mark.campaign,
+        ),
         (f"rdp {FLAGS} -i 1,2 --certify", "rdp", {**RUN, "index": (1, 2), "delta": "1e-6", "certify": True}),
     ],
 )  # fmt: skip
@@ -238,10 +243,12 @@ def test_an_unknown_keyword_names_what_may_be_meant(name: str, meant: str) -> No
     assert caught.value.hint == f"did you mean {meant}?"
 
 
-def test_a_recipe_may_be_given_by_a_path_object() -> None:
-    found = dpcalc.check(ROOT / "recipes" / "budget.yaml")
-    assert found == dpcalc.check([ROOT / "recipes" / "budget.yaml"])
-    assert {case.check.file for case in found.cases if case.check} == {str(ROOT / "recipes" / "budget.yaml")}
+def test_a_recipe_may_be_given_by_a_path_object(tmp_path: Path) -> None:
+    path = tmp_path / "local.yaml"
+    path.write_text("dpcalc: recipe/1\ncases:\n  a: {algorithm: local, lipschitz: 1, noise_std: 2, delta: 1e-6}\n")
+    found = dpcalc.check(path)
+    assert found == dpcalc.check([path])
+    assert {case.check.file for case in found.cases if case.check} == {str(path)}
 
 
 def test_formats_are_checked() -> None:

@@ -114,6 +114,7 @@ def test_the_inverse_transform_agrees_with_its_elder() -> None:
     assert pld.log_delta([(pld.subsampled(1.0, 0.01), 1000)], epsilon) == pytest.approx(math.log(1e-5), rel=1e-9)
 
 
+@pytest.mark.campaign
 def test_noise_on_batches_is_the_inverse_of_epsilon() -> None:
     given = {"records": 1000, "batch": 100, "count": 100, "delta": 1e-5}
     sigma = truth.METHODS["batches noise"]["truth"]({**given, "epsilon": 2.0})

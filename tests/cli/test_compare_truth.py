@@ -123,6 +123,7 @@ SINGLE = ("skip", "stop", "shuffled-stop", "noisy-gd", "noisy-gd-released")
 SHORT_LAST = ("shuffle-once", "rotation-epochs", "shuffled-epochs")
 """Those whose bounds are for a short last batch, and for no other split."""
 SLOW = ("shuffled-epochs-released",)
+SEARCHED = ("cyclic-released", "noisy-sgd", "noisy-sgd-released")
 SECRET = ("shuffled", "shuffle-once", "shuffled-epochs", "shuffled-epochs-released")
 NO_LAPLACE = ("skip", "noisy-sgd", "noisy-gd", "noisy-sgd-released", "noisy-gd-released", "cyclic", "shuffle-once",
               "rotation-epochs", "shuffled-epochs", "shuffle-once-released", "rotation-epochs-released")  # fmt: skip
@@ -360,11 +361,7 @@ def test_what_is_solved_for_is_the_truth(
 
 @pytest.mark.parametrize(
     "algorithm",
-    [
-        pytest.param(name, marks=pytest.mark.campaign if name == "cyclic-released" else ())
-        for name in SMALL
-        if name not in SLOW
-    ],
+    [pytest.param(name, marks=pytest.mark.campaign if name in SEARCHED else ()) for name in SMALL if name not in SLOW],
 )
 def test_solved_noise_hides_a_small_run(algorithm: str) -> None:
     solved = 0

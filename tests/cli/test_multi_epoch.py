@@ -74,7 +74,16 @@ def test_released_rotations_cost_more_than_hidden_ones(ask_json: Any) -> None:
     assert best(hidden)["value"] < best(released)["value"]
 
 
-@pytest.mark.parametrize("name", ["cyclic", "shuffle-once", "rotation-epochs", "shuffled-epochs", "noisy-sgd"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cyclic",
+        "shuffle-once",
+        "rotation-epochs",
+        "shuffled-epochs",
+        pytest.param("noisy-sgd", marks=pytest.mark.campaign),
+    ],
+)
 def test_the_most_epochs_within_a_budget(ask_json: Any, name: str) -> None:
     run = f"multi-epoch --algorithm {name} {SMALL} --sigma 2"
     [case] = ask_json(f"{run} -e 1 -d 1e-4 --solve epochs")
@@ -94,6 +103,7 @@ def test_hidden_saturates_and_composition_grows(ask_json: Any) -> None:
     assert [best(case)["bound"] for case in cases] == ["noisy_gd.contraction"] * 3
 
 
+@pytest.mark.campaign
 def test_releasing_every_pass_costs_and_a_reused_order_costs_more(ask_json: Any) -> None:
     found = {}
     for name in ("cyclic", "shuffle-once", "shuffled-epochs"):

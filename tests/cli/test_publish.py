@@ -22,6 +22,7 @@ from dpcalc.report import Report
 from tests.cli.test_check import HEAD, RECIPES
 from tests.render.test_check_reports import DELTA, EPSILON, FAILED, PASSED, case
 
+CAMPAIGN = [pytest.param(name, 4, marks=pytest.mark.campaign) for name in ("fail", "nothing")]
 FILES = {"json": "a.json", "junit": "a.xml", "sarif": "a.sarif", "github": "a.txt", "markdown": "a.md", "plot": "a.svg"}
 REPORTS = " ".join(f"--report {kind}={file}" for kind, file in FILES.items())
 
@@ -52,7 +53,7 @@ def written() -> set[str]:
     return {kind for kind, file in FILES.items() if Path(file).exists()}
 
 
-@pytest.mark.parametrize(("recipe", "code"), [("pass", 4), ("fail", 4), ("nothing", 4), ("typo", 2)])
+@pytest.mark.parametrize(("recipe", "code"), [("pass", 4), *CAMPAIGN, ("typo", 2)])
 @pytest.mark.parametrize(
     ("kind", "module", "name"),
     [("junit", junit, "render_junit"), ("sarif", sarif, "render_sarif"), ("github", github, "render_github"),

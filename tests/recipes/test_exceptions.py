@@ -76,7 +76,7 @@ def test_siblings_of_an_exception_fail_too(write: Write, name: str, case: str) -
 
 def test_a_promise_is_found_wherever_it_came_from(write: Write) -> None:
     write("run: {permutation: secret}", "c.yaml", "")
-    head = "dpcalc: recipe/1\ndefaults: {records: 600, lipschitz: 1, smoothness: 1, step_size: 0.1, delta: 1e-6"
+    head = "dpcalc: recipe/1\ndefaults: {records: 60, lipschitz: 1, smoothness: 1, step_size: 0.1, delta: 1e-6"
     case = "{algorithm: shuffled, noise_std: 2, assert: epsilon <= 9}"
     for text, shared in ((f"a: {case[:-1]}, from: c.yaml#/run}}", "}"), (f"a: {case}", ", permutation: secret}")):
         assert checked(write(text, head=f"{head}{shared}\ncases:\n"))["a"].status == "failed"

@@ -89,4 +89,11 @@ def test_names_do_not_break_the_picture(text: str) -> None:
     picture = draw_bars(bars(Report("check", (odd, error))), "svg").decode()
     ElementTree.fromstring(picture)
     assert "##vso[" not in picture
-    assert draw_bars(bars(Report("check", (odd, error))), "png").startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    "text", [*HOSTILE[:3], *(pytest.param(text, marks=pytest.mark.campaign) for text in HOSTILE[3:])]
+)
+def test_names_do_not_break_pixels(text: str) -> None:
+    error = case(name=text, file=text, status="error", message=text, code=2)
+    assert draw_bars(bars(Report("check", (error,))), "png").startswith(b"\x89PNG")

@@ -382,7 +382,9 @@ def test_a_baseline_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Monk
         load(str(path))
 
 
-@pytest.mark.parametrize("forged", ["a long gate", "many gates", "many cases"])
+@pytest.mark.parametrize(
+    "forged", ["a long gate", "many gates", pytest.param("many cases", marks=pytest.mark.campaign)]
+)
 def test_a_baseline_that_no_check_writes_is_refused(tmp_path: Path, forged: str) -> None:
     check = {"command": "rdp", "file": "a.yaml", "name": "a", "status": "passed"}
     gates = [{"text": "9" * 20_000}] if forged == "a long gate" else [{"text": "epsilon <= 1"}] * 2000

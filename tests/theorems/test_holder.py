@@ -594,7 +594,7 @@ def excess_risks(cost: Risk, on_output: bool, runs: int) -> np.ndarray:
     return np.asarray(risk - np.log1p(np.exp(-fresh @ best)).mean())
 
 
-@pytest.mark.parametrize("place", ["gradient", "output"])
+@pytest.mark.parametrize("place", [pytest.param("gradient", marks=pytest.mark.campaign), "output"])
 def test_excess_risk_is_not_below_simulation(place: str) -> None:
     expected = evaluated(getattr(holder_cost, f"{place}_expected"), **RISK)
     likely = evaluated(getattr(holder_cost, f"{place}_likely"), **RISK, **LIKELY)

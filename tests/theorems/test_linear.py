@@ -27,7 +27,7 @@ from tests.oracles import draws, log_uniform, whole
 
 LOWER = {name: bound for name, bound in all_bounds().items() if bound.kind == "lower"}
 WITHOUT = ("online", "repeated", "chain", "dp-sgd-output", "dp-sgd-gradient")
-SLOWEST = "shuffled-epochs-released"
+SLOW = ("shuffled-epochs-released", "noisy-sgd", "noisy-sgd-released")
 ALGORITHMS = sorted({name for b in all_bounds().values() for name in b.algorithms} - set(WITHOUT))
 
 
@@ -95,7 +95,7 @@ def compared(algorithm: str, given: dict[str, Any], epsilons: tuple[float, ...])
 
 @pytest.mark.parametrize(
     "algorithm",
-    [pytest.param(name, marks=pytest.mark.campaign if name == SLOWEST else ()) for name in ALGORITHMS],
+    [pytest.param(name, marks=pytest.mark.campaign if name in SLOW else ()) for name in ALGORITHMS],
 )
 def test_never_above_a_guarantee(algorithm: str) -> None:
     cost = 1000 if any(b.notion == "parts" for b in for_algorithm(algorithm)) else 20

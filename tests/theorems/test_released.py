@@ -129,7 +129,7 @@ def test_no_run_is_less_private() -> None:
     assert seen == {b.id for a in ALGORITHMS for b in for_algorithm(a) if b.guarantee}
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("noise", ["gaussian", pytest.param("laplace", marks=pytest.mark.campaign)])
 def test_no_rounded_run_is_less_private(noise: str) -> None:
     """All classes of losses, on the chain that meets every hypothesis on the displacement exactly."""
     seen: set[str] = set()
@@ -421,6 +421,7 @@ def test_renyi_of_infinite_order_is_the_greatest_loss() -> None:
     assert curve_run("gaussian", 0.7, 2.0, 3, 5, math.inf) == math.inf
 
 
+@pytest.mark.campaign
 def test_renyi_is_no_better_than_the_curve() -> None:
     for r in draws("renyi and curves", 8, 800):
         given, loss = fresh_run(r)

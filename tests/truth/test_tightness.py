@@ -22,7 +22,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "tightness.md"
 
 
 PARTS = {part.partition("\n")[0]: f"## {part}" for part in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]}
-SLOW = ("shuffled-epochs-released", "online", "pnsgd", "shuffled", "noisy-sgd")
+SLOW = (
+    "shuffled-epochs-released", "online", "pnsgd", "shuffled", "shuffled-epochs", "rotation", "noisy-sgd",
+    "noisy-sgd-released",
+)  # fmt: skip
 
 
 def of(*algorithms: str) -> list[Row]:
