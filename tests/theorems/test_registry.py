@@ -141,6 +141,8 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         values.update(batch_size=1, step_size=r.uniform(0.01, 0.99) / total)
     if bound.id == "contraction.paper_product" or BALANCED in bound.conditions:
         values["step_size"] *= 0.5
+    if bound.family == "expanding":
+        values["loss_class"] = "smooth"
     if bound.kind == "lower":
         del values["diameter"]
     if FLAT in bound.conditions:
@@ -602,6 +604,10 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"permutation": "secret"},
     lambda v: {"diameter": 1.0},
     lambda v: {"loss_class": "convex"},
+    lambda v: {"loss_class": "convex-smooth"},
+    lambda v: {"loss_class": "lipschitz", "smoothness": None, "diameter": None, "batch_size": 1},
+    lambda v: {"regularisation": 2.0 / v["step_size"]},
+    lambda v: {"epochs": None, "steps": None},
     lambda v: {"loss_class": "convex", "schedule": Unmapped()},
     lambda v: {"holder_exponent": 1.0, "step_size": 3.0 / v["holder_constant"]},
     lambda v: {"holder_exponent": 0.5, "lipschitz": None, "radius": None, "loss_at_zero": None},

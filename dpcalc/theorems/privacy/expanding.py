@@ -67,7 +67,7 @@ _LARGEST = 1e90  # a ratio beyond this one hides nothing
 
 
 def _expands(run: Run) -> Obstacle | None:
-    if run.loss_class is None or run.loss_class == LossClass.CONVEX_SMOOTH:
+    if run.loss_class == LossClass.CONVEX_SMOOTH:
         if run.smoothness is None or run.step_size is None:
             return lacking(run, "step_size", "smoothness")
         if expands_nothing(LossClass.CONVEX_SMOOTH, run.step_size, run.smoothness):
@@ -88,7 +88,8 @@ def _mild_regulariser(run: Run) -> Obstacle | None:
 def _hides_by_place(run: Run) -> Obstacle | None:
     """Return an obstacle where a record is as badly off at every place of a pass."""
     bounded = run.algorithm.order is Order.SHUFFLE and run.diameter is not None and run.displacement is not None
-    if bounded or (run.loss_class in loss.LIPSCHITZ_MAPS and run.smoothness is not None):
+    smooth = run.loss_class in loss.LIPSCHITZ_MAPS and run.smoothness is not None
+    if bounded or smooth or run.loss_class is None:
         return None
     if run.records and run.batch_size and run.records % run.batch_size:
         return None
@@ -126,6 +127,7 @@ class RandomOrders(Setting):
         epochs: E >= 1.
         sensitivity: gradient sensitivity Delta >= 0.
         noise_std: sigma > 0.
+        loss_class: see `dpcalc.model.loss_class`.
     """
 
     records: int
@@ -134,6 +136,7 @@ class RandomOrders(Setting):
     epochs: int
     sensitivity: float
     noise_std: float
+    loss_class: LossClass
 
     @functools.cached_property
     def plan(self) -> Layout:
@@ -357,7 +360,8 @@ def _carried_anyhow(reach: float, push: float) -> float:
 def composition(run: RandomOrders) -> Gdp:
     """Whatever the losses and the order, the noise of its own steps hides a record, and that composes.
 
-    >>> run = RandomOrders(records=10, batch_size=5, last_batch="own", epochs=9, sensitivity=2.0, noise_std=4.0)
+    >>> run = RandomOrders(records=10, batch_size=5, last_batch="own", epochs=9, sensitivity=2.0, noise_std=4.0,
+    ...                    loss_class=LossClass.LIPSCHITZ)
     >>> round(composition(run).mu, 12)
     0.3
     """
@@ -506,13 +510,11 @@ class FreshPasses(RandomOrders):
 
     Attributes:
         step_size: eta > 0.
-        loss_class: see `dpcalc.model.loss_class`.
         smoothness, strong_convexity: beta >= m >= 0, where the losses are smooth.
         displacement, diameter: c >= 0 and D > 0 of a bounded domain, if any.
     """
 
     step_size: float
-    loss_class: LossClass
     smoothness: float | None = None
     strong_convexity: float = 0.0
     displacement: float | None = None
