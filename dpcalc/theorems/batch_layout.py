@@ -63,23 +63,9 @@ class Layout(NamedTuple):
         return self.records - sum(alike.records for alike in self.positions)
 
     @property
-    def unit(self) -> int:
-        """The largest number that a batch's gradient sum is divided by."""
-        return max(alike.divisor for alike in self.positions)
-
-    @property
     def least_divisor(self) -> int:
         """The smallest number that a batch's gradient sum is divided by."""
         return min(alike.divisor for alike in self.positions)
-
-    def weight(self, alike: Positions) -> float:
-        """Return what a record moves a step of these batches, relative to one divided by ``unit``; rounded up."""
-        return 1.0 if alike.divisor == self.unit else up(self.unit / alike.divisor, 1.0)
-
-    @property
-    def weights(self) -> tuple[float, ...]:
-        """The weights of all batches, the largest first."""
-        return tuple(sorted({self.weight(alike) for alike in self.positions}, reverse=True))
 
     @property
     def short_is_last(self) -> bool:

@@ -54,7 +54,7 @@ class SecretPass(SmoothShuffle):
         return Passes(
             plan,
             1,
-            ratio_up(self.sensitivity, plan.unit * self.scale),
+            ratio_up(self.sensitivity, plan.size * self.scale),
             pace_of(plan, self.step_size, self.smoothness, self.strong_convexity),
             reach_of(plan, self.diameter, self.step_size, self.sensitivity),
         )

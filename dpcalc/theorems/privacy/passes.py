@@ -52,5 +52,5 @@ def reach_of(plan: Layout, diameter: float, step_size: float, sensitivity: float
     """Return the diameter in units of a use in a full batch, rounded up; inf where it helps nobody."""
     if math.isinf(diameter) or sensitivity == 0.0:
         return math.inf
-    reach = up(diameter / step_size / sensitivity * plan.unit, 8.0)
+    reach = up(diameter / step_size / sensitivity * plan.size, 8.0)
     return max(reach, _NEAREST) if reach < _FARTHEST else math.inf

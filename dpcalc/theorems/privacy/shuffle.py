@@ -465,7 +465,7 @@ def mixture(run: SmoothShuffle) -> Profile:
 def shifted_pass(plan: Layout, own: float, epsilon: float) -> float:
     """Return ln delta of `mixture` from the layout of the pass and r_A of its largest batch."""
     return _mean_of(
-        plan, lambda divisor: Trace(Noise.GAUSSIAN, epsilon, _scaled(own, plan.unit, divisor), 0.0), _shifted
+        plan, lambda divisor: Trace(Noise.GAUSSIAN, epsilon, _scaled(own, plan.size, divisor), 0.0), _shifted
     )
 
 

@@ -92,7 +92,7 @@ class RandomOrders(Setting):
     @functools.cached_property
     def passes(self) -> Passes:
         """The passes, of which no more than 1-Lipschitz maps is used."""
-        ratio = ratio_up(self.sensitivity, self.layout.unit * self.noise_std)
+        ratio = ratio_up(self.sensitivity, self.layout.size * self.noise_std)
         return Passes(self.layout, self.epochs, ratio, pace_of(self.layout, self.step_size, self.smoothness, 0.0))
 
     @functools.cached_property
@@ -267,7 +267,7 @@ def _public(run: RandomOrders, epsilon: float, log_delta: Callable[[Passes, floa
     if run.passes.ratio > _LARGEST:
         return 0.0
     if run.epochs == 1:
-        bare = shifted_pass(run.layout, own_ratio(run.sensitivity, run.noise_std, run.layout.unit), epsilon)
+        bare = shifted_pass(run.layout, own_ratio(run.sensitivity, run.noise_std, run.layout.size), epsilon)
     else:
         bare = min(log_delta(run.passes, epsilon), gaussian.log_delta(mu=run.worst, epsilon=epsilon))
     return bare if run.sharper.bare else min(bare, log_delta(run.sharper, epsilon))
