@@ -164,6 +164,7 @@ RUNS: tuple[Run, ...] = (
     _run("cyclic-released", LAPLACE, interval(count=60), records=2, index=1, epochs=2),
     _run("shuffle-once-released", BASE, affine, records=4, epochs=3),
     _run("shuffle-once-released", DOMAIN, interval(), records=3, epochs=2),
+    _run("shuffle-once-released", DOMAIN, interval(False), records=2, epochs=2, permutation="secret"),
     _run("rotation-epochs-released", BASE, affine, records=4, epochs=3),
     _run("rotation-epochs-released", DOMAIN, interval(), records=3, epochs=2),
     _run("shuffled-epochs-released", BASE, affine, records=4, epochs=2),
