@@ -659,8 +659,8 @@ def test_only_guarantees_are_best(algorithm: str, asks: str) -> None:
 SUMMED = ("skip", "stop")
 """Algorithms whose bounds add up over the records: most questions of very many records take seconds."""
 SCALES = list(itertools.product((1e-300, 1e-100, 1.0, 1e100, 1e300), (1e-300, 1e-12, 1.0, 1e12, 1e300)))
-DIAGONALS = [SCALES[5 * row + (at - row) % 5] for at in (0, 2) for row in range(5)]
-"""Two scales of noise for every Lipschitz constant, and two of those for every scale of noise."""
+DIAGONAL = [SCALES[5 * row + (2 - row) % 5] for row in range(5)]
+"""A scale of noise for every Lipschitz constant, each once."""
 
 
 @pytest.mark.parametrize(
@@ -671,7 +671,7 @@ DIAGONALS = [SCALES[5 * row + (at - row) % 5] for at in (0, 2) for row in range(
         *(
             pytest.param(algorithm, *scales, 10**15, marks=pytest.mark.campaign)
             for algorithm in SUMMED
-            for scales in DIAGONALS
+            for scales in DIAGONAL
         ),
     ],
 )
