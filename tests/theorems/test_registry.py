@@ -24,7 +24,7 @@ from dpcalc.model.run import ALGORITHMS, NOISE_SCALES, Run, describe
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition, Gdp, Profile, Rdp
 from dpcalc.report import Case
-from dpcalc.theorems.conditions import BALANCED, Place
+from dpcalc.theorems.conditions import BALANCED, EQUAL_MAPS, Place
 from dpcalc.theorems.lower.curved_orders import PUBLISHED
 from dpcalc.theorems.lower.linear_losses import FLAT
 from dpcalc.theorems.privacy import multi_epoch
@@ -136,6 +136,10 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         "loss_at_zero": log_uniform(r, 0.1, 10.0),
         "radius": log_uniform(r, 0.1, 10.0),
     }
+    if EQUAL_MAPS in bound.conditions and values["last_batch"] == "nominal":
+        values["last_batch"] = "own"
+    if values["last_batch"] == "drop" and values["batch_size"] <= n:
+        values["index"] = min(values["index"], n - n % values["batch_size"])
     if bound.id.startswith("dp_sgd.output"):
         total = values["holder_constant"] + 2.0 * values["strong_convexity"]
         values.update(batch_size=1, step_size=r.uniform(0.01, 0.99) / total)
@@ -438,7 +442,7 @@ def test_what_is_solved_for_meets_the_budget(bound: Theorem) -> None:
 def test_cyclic_is_never_below_linear_losses() -> None:
     bound = BOUNDS["multi_epoch.cyclic"]
     for _, values in runs(bound, default=200, cost=40):
-        place = Place(**{name: values[name] for name in Place.fields if name != "last_batch"})
+        place = Place(**{name: values[name] for name in Place.fields})
         size, period = place.own_batch, place.period
         accumulated = values["sensitivity"] / (size * values["noise_std"]) * math.sqrt(values["epochs"] / period)
         assert losses(bound, values)[0] >= accumulated * (1.0 - 1e-14)
@@ -453,7 +457,7 @@ def test_order_of_the_bounds_of_one_pass() -> None:
         }
         assert found["pnsgd_contraction"] <= found["pnsgd"] * (1.0 + 1e-13) <= found["local"] * (1.0 + 2e-13)
         linear = values["sensitivity"] / (values["noise_std"] * values["batch_size"])
-        place = Place(**{name: values[name] for name in Place.fields if name != "last_batch"})
+        place = Place(**{name: values[name] for name in Place.fields})
         size, steps = place.own_batch, place.steps_to_end
         if size == values["batch_size"]:
             assert found["pnsgd"] >= linear / math.sqrt(steps) * (1.0 - 1e-14)
@@ -593,6 +597,7 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"step_size": None},
     lambda v: {"smoothness": None},
     lambda v: {"batch_size": 2},
+    lambda v: {"batch_size": 2, "records": 5, "index": 1, "last_batch": "nominal"},
     lambda v: {"strong_convexity": v["smoothness"] * 1.5},
     lambda v: {"strong_convexity": 0.0},
     lambda v: {"laplace_scale": 1.0, "noise_std": 1.0},
