@@ -20,7 +20,7 @@ _DIGITS = 10**30
 
 
 class Passes(NamedTuple):
-    """n records in batches of b, E times; ``last`` is own, nominal or drop, ``c`` the contraction of a full step."""
+    """n records in batches of b, E times; ``last`` says what becomes of those left over, ``c`` how a full step contracts."""
 
     records: int
     batch_size: int
@@ -33,14 +33,19 @@ class Passes(NamedTuple):
     def sizes(self) -> list[int]:
         """The sizes of the batches of one pass."""
         full, short = divmod(self.records, self.batch_size)
+        if self.last == "balanced":
+            count = full + (short > 0)
+            least, larger = divmod(self.records, count)
+            return [least] * (count - larger) + [least + 1] * larger
         if full and self.last == "drop":
             short = 0
-        return [self.batch_size] * full + [short] * (short > 0)
+        left, whole = [short] * (short > 0), [self.batch_size] * full
+        return left + whole if self.last == "front" else whole + left
 
     @property
     def nominal(self) -> int:
-        """What a full batch divides by."""
-        return self.batch_size if self.last == "nominal" else min(self.batch_size, self.records)
+        """What the largest batch divides by."""
+        return self.batch_size if self.last == "nominal" else max(self.sizes)
 
     def places(self) -> Iterator[tuple[Fraction, int | None, Fraction]]:
         """(probability, step of the pass, size of the use there) in one epoch; None where it is unused."""

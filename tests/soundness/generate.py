@@ -152,7 +152,7 @@ def _drawn(bound: Theorem, r: random.Random, number: Regime) -> dict[str, Any]:
     unit = number(r, 0.3, 30.0)
     values: dict[str, Any] = {
         "records": n, "index": position(r, n), "batch_size": batch,
-        "last_batch": r.choice(("own", "nominal", "drop")),
+        "last_batch": r.choice(("own", "nominal", "drop", "balanced", "front")),
         "adjacency": r.choice(("replace-one", "null-record")),
         "epochs": whole(r, 1, r.choice((1, 2, 10, 1000, 1000 if definitions()[bound.id].limit else MOST))),
         "steps": whole(r, 1, r.choice((1, 2, 30, 1000, 1000 if bound.id.startswith("dp_sgd") else MOST))),

@@ -36,7 +36,7 @@ from tests.oracles.chains import (
     random_case,
 )
 
-LAST_BATCHES = ("own", "nominal", "drop")
+LAST_BATCHES = ("own", "nominal", "drop", "balanced", "front")
 ALGORITHMS = ("cyclic-released", "shuffle-once-released", "shuffled-epochs-released")
 FRESH = "shuffled-epochs-released"
 ORDERS = (1.25, 2.0, 5.0, 20.0)  # a search over all of them takes long

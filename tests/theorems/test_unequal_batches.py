@@ -34,7 +34,7 @@ from tests.oracles.epochs import least_cost
 from tests.theorems.test_shuffled_epochs import Runs
 
 LOG_MILLIONTH = math.log(1e-6)
-LAST_BATCHES = ("own", "nominal", "drop")
+LAST_BATCHES = ("own", "nominal", "drop", "balanced", "front")
 SIXTY = {"records": 60000, "batch_size": 256}
 
 
