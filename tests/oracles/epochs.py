@@ -20,7 +20,7 @@ _DIGITS = 10**30
 
 
 class Passes(NamedTuple):
-    """n records in batches of b, E times; ``last`` is what becomes of those left over, ``c`` how a full step shrinks."""
+    """n records in batches of b, E times; ``last``: what becomes of those left over; ``c``: how a full step shrinks."""
 
     records: int
     batch_size: int
