@@ -25,7 +25,7 @@ from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition, Gdp, Profile, Rdp
 from dpcalc.report import Case
 from dpcalc.theorems.conditions import BALANCED, EQUAL_MAPS, Place
-from dpcalc.theorems.lower.curved_orders import PUBLISHED
+from dpcalc.theorems.lower.curved_orders import PUBLISHED, SECRET
 from dpcalc.theorems.lower.linear_losses import FLAT
 from dpcalc.theorems.privacy import multi_epoch
 from dpcalc.theorems.record import FAMILIES, GIVES, KINDS, Setting, Theorem, all_bounds, for_algorithm, lookup
@@ -153,6 +153,10 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         values["strong_convexity"] = 0.0
     if PUBLISHED in bound.conditions:
         values["permutation"] = "public"
+    if SECRET in bound.conditions:
+        values["permutation"] = "secret"
+    if "index" in bound.parameters:
+        values["last_batch"] = "own"  # the record may be dropped, or moves into a batch of another size
     if "schedule" in bound.parameters:
         steps = r.randint(1, 12)
         values.update(schedule=chain_of(r, steps), records=steps, index=r.randint(1, steps))
@@ -604,6 +608,7 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"noise": "laplace" if v["noise"] == "gaussian" else "gaussian"},
     lambda v: {"dimension": 2},
     lambda v: {"batch_size": v["records"] + 1},
+    lambda v: {"batch_size": v["records"] + 1, "last_batch": "nominal"},
     lambda v: {"epoch_delta": 1e-6},
     lambda v: {"permutation": "public"},
     lambda v: {"permutation": "secret"},
