@@ -94,6 +94,7 @@ class Rdp(Catalogue, Schedule, Question, total=False):
     noise_std: Real
     diameter: Real
     adjacency: Word
+    last_batch: Word
 
 
 class Shifted(Schedule, Question, total=False):
@@ -119,6 +120,7 @@ class HockeyStick(Loss, Noise, Schedule, Question, total=False):
     batch_size: Whole
     step_size: Real
     adjacency: Word
+    last_batch: Word
 
 
 class Shuffle(Loss, Noise, Schedule, Question, total=False):

@@ -7,9 +7,9 @@ from flint import arb, fmpq
 from dpcalc.certify.balls import Inputs, OutOfReach, least, log, square
 from dpcalc.certify.gaussian import log_delta
 from dpcalc.certify.guarantee import Gdp, Profile
-from dpcalc.certify.steps import batch
+from dpcalc.certify.steps import batch, period, sizes
 from dpcalc.certify.table import defines
-from dpcalc.model.choices import LastBatch, LossClass
+from dpcalc.model.choices import LossClass
 
 MOST_POSITIONS = 1500
 
@@ -42,15 +42,9 @@ def _reach(v: Inputs) -> arb:
 
 
 def _sizes(v: Inputs) -> tuple[int, int, int]:
-    """Return the divisor of a full batch and of the smallest one, and the steps of a pass."""
-    n, b = v.records, v.batch_size
-    if b >= n:
-        whole = b if v.last_batch == LastBatch.NOMINAL else n
-        return whole, whole, 1
-    short = n % b
-    if not short or v.last_batch == LastBatch.DROP:
-        return b, b, n // b
-    return b, (b if v.last_batch == LastBatch.NOMINAL else short), n // b + 1
+    """Return the largest and the smallest divisor of a batch, and the steps of a pass."""
+    divisors = [divisor for _, _, divisor in sizes(v)]
+    return max(divisors), min(divisors), period(v)
 
 
 @defines("expanding.composition", Gdp)
@@ -60,15 +54,15 @@ def _composition(v: Inputs) -> arb:
 
 @defines("expanding.domain", Gdp, slack=1e-11, weight=40.0)
 def _domain(v: Inputs) -> arb:
-    size, period, times = _uses(v)
+    size, between, times = _uses(v)
     one, push, reach = v.quotient(["sensitivity"], [size, "noise_std"]), 2 * v.lipschitz / v.noise_std, _reach(v)
     c, convex = _factor(v), v.loss_class in (LossClass.CONVEX, LossClass.CONVEX_SMOOTH)
     found = one * arb(times).sqrt()
     for m in _near(reach / push) if push > 0 else [10**15]:
         found = found.min(reach / arb(m).sqrt() + push * arb(m).sqrt())
     for base in _counts():
-        for m in {base, base * period}:
-            own = one * arb(-(-m // period)).sqrt()
+        for m in {base, base * between}:
+            own = one * arb(-(-m // between)).sqrt()
             if c is not None:
                 found = found.min(c * reach / _room(c, m).sqrt() + own)
             if convex:
@@ -82,8 +76,7 @@ def _uses(v: Inputs) -> tuple[int, int, int]:
         return min(v.batch_size or v.records, v.records), 1, v.steps
     if v.batch_size is None:
         return v.records, 1, v.epochs
-    _, size, period = _sizes(v)
-    return size, period, v.epochs
+    return _sizes(v)[1], period(v), v.epochs
 
 
 def _near(x: arb) -> list[int]:
@@ -110,25 +103,24 @@ def _earlier(v: Inputs, c: arb | None, one: arb, period: int) -> arb:
 @defines("expanding.cyclic", Gdp, slack=1e-11, weight=20.0)
 def _cyclic(v: Inputs) -> arb:
     (size, tail), c = batch(v), _factor(v)
-    assert c is not None
     one = v.quotient(["sensitivity"], [size, "noise_std"])
-    mu = (_earlier(v, c, one, -(-v.records // v.batch_size)) + square(one) / _room(c, tail)).sqrt()
-    return mu if v.diameter is None or tail == 1 else mu.min(c * _reach(v) / _room(c, tail - 1).sqrt())
+    mu = (_earlier(v, c, one, period(v)) + square(one) / _room(c, tail)).sqrt()
+    return mu if v.diameter is None or tail == 1 or c is None else mu.min(c * _reach(v) / _room(c, tail - 1).sqrt())
 
 
 @defines("expanding.once", Profile, slack=5e-3, weight=40.0, limit=f"{MOST_POSITIONS} steps a pass")
 def _once(v: Inputs) -> arb:
-    c, (size, smallest, period) = _factor(v), _sizes(v)
-    if period > MOST_POSITIONS:
+    c, (size, smallest, steps) = _factor(v), _sizes(v)
+    if steps > MOST_POSITIONS:
         raise OutOfReach(f"more than {MOST_POSITIONS} steps in a pass")
     held, full = min(v.batch_size, v.records), max(1, v.records // v.batch_size)
     total = arb(0)
     for divisor, records, places in (
-        (size, held, range(1 + period - full, period + 1)),
-        (smallest, v.records - full * held if period > full else 0, range(1, 2)),
+        (size, held, range(1 + steps - full, steps + 1)),
+        (smallest, v.records - full * held if steps > full else 0, range(1, 2)),
     ):
         one = v.quotient(["sensitivity"], [divisor, "noise_std"])
-        base = _earlier(v, c, one, period) if records else arb(0)
+        base = _earlier(v, c, one, steps) if records else arb(0)
         for k in places if records else ():
             delta = log_delta(v.epsilon, (base + square(one) / _room(c, k)).sqrt()).exp()
             total += delta * records / v.records

@@ -9,9 +9,10 @@ from flint import arb, fmpq
 
 from dpcalc.certify.balls import Inputs, double, rational
 from dpcalc.certify.derived import derived_formulas, multiples
+from dpcalc.model.choices import LastBatch
 from dpcalc.model.quantities import Quantity
+from dpcalc.model.source import Source
 from dpcalc.report import Result
-from dpcalc.theorems.batch_layout import worst_cases
 
 if TYPE_CHECKING:
     from dpcalc.engine.question import Question
@@ -68,7 +69,21 @@ def cases_of(result: Result, run: Run) -> tuple[Run, ...]:
     """Return the run that a result is about, for each record that may be the worst off; a solved parameter has its
     solution.
     """
-    return worst_cases(run if result.quantity in _ANSWERS else run.replacing(**{result.quantity: result.value}))
+    solved = run if result.quantity in _ANSWERS else run.replacing(**{result.quantity: result.value})
+    if solved.source("index") is not Source.WORST_CASE or solved.algorithm.single:
+        return (solved,)
+    return tuple(solved.changed(index=index) for index in _last_of_each_size(solved)) or (solved,)
+
+
+def _last_of_each_size(run: Run) -> set[int]:
+    """Return the positions of the last records in batches of each size, where a smaller batch is not the last one."""
+    n, b = run.records, run.batch_size
+    if n is None or b is None or b >= n or n % b == 0:
+        return set()
+    if run.last_batch == LastBatch.FRONT:
+        return {n % b, n}
+    larger = n % -(-n // b)  # how many batches hold one record more than the others
+    return {n - larger * -(-n // -(-n // b)), n} if run.last_batch == LastBatch.BALANCED and larger else set()
 
 
 def readings_of(result: Result, run: Run, question: Question) -> Iterator[Reading]:
