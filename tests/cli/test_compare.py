@@ -72,7 +72,9 @@ def test_the_best_is_that_of_the_algorithms_own_commands(ask_json: Any, algorith
     assert best(case)["value"] == min(best(other)["value"] for other in own)
     known = {bound.id for bound in all_bounds().values() if algorithm in bound.algorithms and bound.notion != "cost"}
     shown = {result["bound"] for result in case["results"]} | {why["bound"] for why in case["not_applicable"]}
-    assert shown == known
+    assert shown <= known
+    # Bounds for maps that expand are not spoken of where sharper ones hold.
+    assert {id.partition(".")[0] for id in known - shown} <= {"expanding"}
     assert all(why["because"] and why["hint"] for why in case["not_applicable"])
 
 
@@ -317,4 +319,4 @@ def test_the_nearest_miss_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main([*line.split(), "--solve", "strong-convexity"])
     assert stop.value.code == 3
-    assert "epsilon is 8.87687" in capsys.readouterr().err
+    assert "epsilon is 4.31385" in capsys.readouterr().err

@@ -207,7 +207,7 @@ def test_without_a_domain_the_allocation_is_the_best() -> None:
 
 def test_a_domain_is_never_below_the_best_allocation() -> None:
     nearest = math.inf
-    for r in draws("expanding restarts", 60, 40):
+    for r in draws("expanding restarts", 600, 4):
         period, epochs, growth = r.randint(1, 4), r.randint(2, 6), Fraction(r.randint(1, 8), 32)
         index, reach = r.randint(1, period), Fraction(r.randint(1, 40), 16)
         flow = [Fraction(s) for s in shifts(period, period + 1 - index, epochs)]

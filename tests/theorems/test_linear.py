@@ -238,15 +238,22 @@ def test_short_batches_are_a_binomial_mixture() -> None:
             b, epochs = whole(r, 1, n), whole(r, 1, 20)
             full, short = divmod(n, b)
             steps = full + (1 if short and last != "drop" else 0)
-            other = {"own": mpmath.mpf(1) / max(short, 1), "nominal": mpmath.mpf(1) / b, "drop": mpmath.mpf(0)}[last]
+            own, chance = mpmath.mpf(1) / b, Fraction(short, n)
+            if last == "balanced":
+                least, larger = divmod(n, steps)
+                own, other, chance = (
+                    mpmath.mpf(1) / least,
+                    mpmath.mpf(1) / (least + 1),
+                    Fraction(larger * (least + 1), n),
+                )
+            else:
+                other = {"nominal": own, "drop": mpmath.mpf(0)}.get(last, mpmath.mpf(1) / max(short, 1))
             sensitivity, noise, epsilon = (
                 log_uniform(r, 0.2, 5),
                 log_uniform(r, 0.1, 2),
                 r.choice((0.0, r.random(), 3.0)),
             )
             scale = mpmath.mpf(sensitivity) / noise / mpmath.sqrt(steps * epochs)
-            own = mpmath.mpf(1) / b
-            chance = Fraction(short, n)
             fresh = binomial_law(epochs, chance, lambda j: scale * (j * other + (epochs - j) * own))
             same = binomial_law(1, chance, lambda j: scale * epochs * (other if j else own))
             run = {
