@@ -87,6 +87,7 @@ class Rdp(Catalogue, Schedule, Question, total=False):
     records: Whole
     index: Whole
     batch_size: Whole
+    last_batch: Word
     lipschitz: Real
     smoothness: Real
     strong_convexity: Real
@@ -117,6 +118,7 @@ class HockeyStick(Loss, Noise, Schedule, Question, total=False):
     records: Whole
     index: Whole
     batch_size: Whole
+    last_batch: Word
     step_size: Real
     adjacency: Word
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from dpcalc.model.choices import LastBatch
 from dpcalc.theorems.record import all_bounds
 from tests.formulas import run_of
 from tests.soundness.conversions import CONVERSIONS
@@ -58,6 +59,8 @@ def _plainer(value: Any) -> Iterator[Any]:
             rounded = float(f"{value:.{digits}e}")
             if rounded != value and len(repr(rounded)) < len(repr(value)):
                 yield rounded
+    elif value in tuple(LastBatch) and value != LastBatch.OWN:
+        yield LastBatch.OWN.value
 
 
 def line(case: Case) -> str:
