@@ -87,6 +87,7 @@ class Rdp(Catalogue, Schedule, Question, total=False):
     records: Whole
     index: Whole
     batch_size: Whole
+    last_batch: Word
     lipschitz: Real
     smoothness: Real
     strong_convexity: Real
@@ -118,6 +119,7 @@ class HockeyStick(Loss, Noise, Schedule, Question, total=False):
     records: Whole
     index: Whole
     batch_size: Whole
+    last_batch: Word
     step_size: Real
     adjacency: Word
     last_batch: Word

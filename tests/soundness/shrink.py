@@ -61,6 +61,8 @@ def _plainer(value: Any) -> Iterator[Any]:
             rounded = float(f"{value:.{digits}e}")
             if rounded != value and len(repr(rounded)) < len(repr(value)):
                 yield rounded
+    elif value in tuple(LastBatch) and value != LastBatch.OWN:
+        yield LastBatch.OWN.value
 
 
 def line(case: Case) -> str:
