@@ -126,6 +126,7 @@ def judge(gate: Gate, case: Case) -> Assertion:
         chosen = [result for result in chosen if result.quantity == gate.name] or chosen
     for result in chosen:
         _refuse_another_run(result, case)
+        _refuse_unproved(gate, result)
     _refuse_vacuous(gate)
     value = max(gated_quantity(result, gate.name, case) for result in chosen)
     limit, compared = gate.limit, value
@@ -148,6 +149,23 @@ def _refuse_another_run(result: Result, case: Case) -> None:
             f"{result.bound} chooses {', '.join(other)} itself: no gate on it speaks of the run described",
             f"leave out {', '.join(other)}; or ask another command what the run's epsilon is",
         )
+
+
+def _refuse_unproved(gate: Gate, result: Result) -> None:
+    """Raise GateRefused where nothing is proved of the limit itself, as the answer holds in a range that ends before.
+
+    ``step_size <= 2`` is read as: a step size of 2 is enough. A limit below the range fails.
+    """
+    holds = (result.details or {}).get("holds") if result.quantity == gate.name else None
+    if holds is None or isinstance(gate.limit, str) or gate.limit <= holds["to"]:
+        return
+    only = f"{gate.name} = {holds['from']!r} alone"
+    if holds["from"] < holds["to"]:
+        only = f"{gate.name} from {holds['from']!r} to {holds['end']} = {holds['to']!r}"
+    raise GateRefused(
+        f"{gate.text!r}: the answer is proved for {only}",
+        f"a limit in this range, or give {PARAMETERS[gate.name].flag} and assert on epsilon",
+    )
 
 
 def _refuse_vacuous(gate: Gate) -> None:
