@@ -42,6 +42,18 @@ SAID = [
         notes.Improvement(changes={"diameter": 10.0}, quantity="noise_std", value=1e-150, any=True, bound="a.b"),
         "iterates projected onto a set of diameter 10 would give noise_std any (a.b)",
     ),
+    (
+        notes.Improvement(changes={"step_size": 2.0 / 3.0}, **ANSWER),
+        "a step size of at most 2/smoothness = 0.666666 would give",
+    ),
+    (
+        notes.Improvement(changes={"strong_convexity": 1.0 / 3.0}, **ANSWER),
+        "strong convexity known to be at least 0.333334 would give",
+    ),
+    (
+        notes.HidingPays(parameter="epochs", value=1234, bound="a.b", about=False),
+        "a.b is below composition from about 1.2e+03 epochs on",
+    ),
     (notes.ShortLastBatch(changes={"last_batch": "drop"}, size=96, **ANSWER), "--last-batch drop gives epsilon 0.1235"),
     (notes.NewestRecord(covered=9, newest=9), "there is no amplification"),
     (notes.NewestRecord(covered=5, newest=9), "every record up to 5 is covered"),
@@ -65,6 +77,16 @@ SAID = [
     (
         notes.NotCertified(bound="a.b", because="why", instead="a.c", quantity="epsilon", value=2.0),
         "a.b is not certified: why; the best that is: a.c, epsilon 2",
+    ),
+    (notes.NotCertified(because="why", instead="a.c", **{**ANSWER, "bound": "a.b"}), "a.c, epsilon 0.1235"),
+    (notes.NotCertified(because="why", instead="a.c", **{**DELTA, "bound": "a.b"}), "a.c, delta 10^-434.294"),
+    (
+        notes.NotCertified(bound="a.b", because="why", instead="a.c", quantity="diameter", value=1.23456),
+        "a.c, diameter 1.234",
+    ),
+    (
+        notes.NotCertified(bound="a.b", because="why", instead="a.c", quantity="noise_std", value=1e-150, any=True),
+        "a.c, noise_std any",
     ),
     (notes.LeftOut(algorithm="shuffled", parameter="index"), "shuffled has no index: it was left out"),
     (notes.LossDomain(radius=5.0), "hold where |w| <= 5: project every iterate there"),
