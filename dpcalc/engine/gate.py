@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dpcalc.engine.search import DIRECTIONS
+from dpcalc.engine.search import DIRECTIONS, HIGHEST
 from dpcalc.errors import GateRefused, SpecError
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.model.quantities import CHOSEN, RISKS, Quantity
@@ -169,10 +169,22 @@ def _refuse_unproved(gate: Gate, result: Result) -> None:
 
 
 def _refuse_vacuous(gate: Gate) -> None:
-    """Raise GateRefused where every probability keeps the limit."""
-    most = {"delta": 1.0, "log_delta": 0.0}.get(gate.name)
-    if most is not None and isinstance(gate.limit, float) and gate.limit >= most:
+    """Raise GateRefused where whatever is answered keeps the limit: every probability, or all that is searched."""
+    if isinstance(gate.limit, str) or gate.sign == Sign.EQUAL:
+        return
+    least, most = _ends(gate.name)
+    if gate.at_most and gate.limit >= most:
         raise GateRefused(f"{gate.text!r} cannot fail: {gate.name} is never above {most:g}", "give a smaller limit")
+    if not gate.at_most and (gate.limit < least or (gate.limit == least and gate.sign == Sign.AT_LEAST)):
+        raise GateRefused(f"{gate.text!r} cannot fail: {gate.name} is never below {least:g}", "give a larger limit")
+
+
+def _ends(name: str) -> tuple[float, float]:
+    """Return the least and the largest value that an answer can have, or that says anything."""
+    direction = DIRECTIONS.get(name)
+    if direction is not None:
+        return direction.low, direction.high
+    return 0.0, {"delta": 1.0, "log_delta": 0.0}.get(name, HIGHEST)
 
 
 def gated_quantity(result: Result, name: str, case: Case) -> float:

@@ -196,8 +196,8 @@ PARAMETERS: dict[str, Parameter] = {
         ),
         Parameter(
             "last_batch", "", "what becomes of the records left over: a short last batch divided by its own size (own) "
-            "or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or a "
-            "short first batch (front)",
+            "or by the batch size (nominal), no batch (drop), batches that differ by at most one record (balanced), or "
+            "a short first batch (front)",
             choices=tuple(LastBatch), synonyms=("drop_last",),
         ),
         Parameter(

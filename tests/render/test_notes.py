@@ -157,6 +157,41 @@ def test_the_values_of_notes_are_those_of_the_other_runs() -> None:
         assert (best.quantity, best.value, best.bound) == (note.quantity, note.value, note.bound)
 
 
+def test_an_earlier_record_is_named_where_it_is_better_hidden_alone() -> None:
+    whole = {**PASS, "records": 20, "batch_size": 20}  # one step, which all records share
+    assert dpcalc.rdp(**whole).cases[0].note_data == ()
+    halves = dpcalc.rdp(**{**whole, "batch_size": 10}).cases[0].note_data
+    assert [(note.kind, note.changes) for note in halves] == [("other_index", {"index": i}) for i in (1, 10)]
+
+
+@pytest.mark.parametrize(
+    ("command", "more"),
+    [
+        ("shuffle", {"algorithm": "rotation"}),
+        ("multi_epoch", {"algorithm": "rotation-epochs", "epochs": 2}),
+        ("multi_epoch", {"algorithm": "rotation-epochs", "epochs": 2, "release": "epoch"}),
+    ],
+)
+def test_a_rotation_says_what_a_short_last_batch_costs(command: str, more: dict[str, Any]) -> None:
+    ask = getattr(dpcalc, command)
+    run = {**PASS, "records": 21, "batch_size": 20, **more}
+    [note] = ask(**run).cases[0].note_data
+    assert isinstance(note, notes.ShortLastBatch)
+    assert note.size == 1
+    assert note.value == ask(**run, **note.changes).cases[0].best.value
+    assert ask(**{**run, "batch_size": 7}).cases[0].note_data == ()
+
+
+def test_deltas_that_underflow_are_compared() -> None:
+    """As doubles both are next to nothing; of a short last batch one is far larger."""
+    run = {**PASS, "records": 21, "batch_size": 20, "delta": None, "epsilon": 100.0, "algorithm": "cyclic", "epochs": 1}
+    case = dpcalc.multi_epoch(**run).cases[0]
+    [note] = [note for note in case.note_data if note.kind == "short_last_batch"]
+    assert case.best is not None
+    assert max(case.best.value, note.value) < 1e-300
+    assert note.log_delta < case.best.log_delta
+
+
 @pytest.mark.parametrize("budget", [{"delta": 1e-6}, {"delta": None, "epsilon": 1.0}])
 def test_what_an_improvement_promises_is_found_by_the_improved_run(budget: dict[str, Any]) -> None:
     run = {**PASS, **budget, "algorithm": "cyclic", "epochs": 5000}
