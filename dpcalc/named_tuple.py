@@ -12,15 +12,26 @@ __all__ = ["NamedTuple"]
 if TYPE_CHECKING:
     from typing import NamedTuple
 else:
+    from itertools import pairwise
     from operator import itemgetter
 
     class _Maker(type):
         def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> type:
-            fields = tuple(namespace.get("__annotations__", ()))
-            defaults = {field: namespace.pop(field) for field in fields if field in namespace}
+            own = tuple(namespace.get("__annotations__", ()))
+            inherited = tuple(field for base in bases for field in getattr(base, "_fields", ()))
+            fields = tuple(dict.fromkeys((*inherited, *own)))
+            defaults = {field: value for base in bases for field, value in getattr(base, "_field_defaults", {}).items()}
+            defaults.update({field: namespace.pop(field) for field in own if field in namespace})
+            _refuse_gaps(name, fields, defaults)
             getters = {field: property(itemgetter(i)) for i, field in enumerate(fields)}
-            own = {"_fields": fields, "_field_defaults": defaults, "__match_args__": fields, "__slots__": ()}
-            return super().__new__(cls, name, bases, {**namespace, **getters, **own})
+            shared = {"_fields": fields, "_field_defaults": defaults, "__match_args__": fields, "__slots__": ()}
+            return super().__new__(cls, name, bases, {**namespace, **getters, **shared})
+
+    def _refuse_gaps(name: str, fields: tuple[str, ...], defaults: dict[str, Any]) -> None:
+        """Raise TypeError where a field without a default follows one that has one."""
+        for before, field in pairwise(fields):
+            if before in defaults and field not in defaults:
+                raise TypeError(f"{name}: {field}, which has no default, follows {before}, which has one")
 
     class NamedTuple(tuple, metaclass=_Maker):
         """Base of the classes in the source: tuples whose items have names, and defaults where they are given."""
@@ -40,15 +51,29 @@ else:
             """
             rest = cls._fields[len(values) :]
             missing = [field for field in rest if field not in named and field not in cls._field_defaults]
-            unknown = [name for name in named if name not in rest]
-            if missing or unknown or len(values) > len(cls._fields):
-                wrong = f"lacks {', '.join(missing)}" if missing else f"does not take {', '.join(unknown) or 'so many'}"
-                raise TypeError(f"{cls.__name__}({', '.join(cls._fields)}) {wrong}")
+            twice = [name for name in named if name in cls._fields and name not in rest]
+            unknown = [name for name in named if name not in cls._fields]
+            wrong = [
+                *([f"takes {len(cls._fields)} values, not {len(values)}"] if len(values) > len(cls._fields) else ()),
+                *([f"is given {', '.join(twice)} twice"] if twice else ()),
+                *([f"does not take {', '.join(unknown)}"] if unknown else ()),
+                *([f"lacks {', '.join(missing)}"] if missing else ()),
+            ]
+            if wrong:
+                raise TypeError(f"{cls.__name__}({', '.join(cls._fields)}) {' and '.join(wrong)}")
             return (*values, *(named[field] if field in named else cls._field_defaults[field] for field in rest))
 
         @classmethod
         def _make(cls, values: Any) -> Any:
-            return cls(*values)
+            """Return the tuple of so many values as there are fields.
+
+            Raises:
+                TypeError: there are fewer or more.
+            """
+            values = tuple(values)
+            if len(values) != len(cls._fields):
+                raise TypeError(f"{cls.__name__} has {len(cls._fields)} fields, and there are {len(values)} values")
+            return tuple.__new__(cls, values)
 
         def _asdict(self) -> dict[str, Any]:
             return dict(zip(self._fields, self, strict=True))

@@ -172,7 +172,10 @@ class OwnChoice(Note):
 
 
 class NotCertified(Note):
-    """A best guarantee that could not be certified, why, and the best one that was: ``instead``, with its value."""
+    """A best guarantee that could not be certified, why, and the best one that was: ``instead``, with its value.
+
+    ``log_delta`` is ln delta where the quantity is delta, ``any`` True where every value of a parameter will do.
+    """
 
     kind: str = "not_certified"
     bound: str
@@ -180,6 +183,8 @@ class NotCertified(Note):
     instead: str | None = None
     quantity: str | None = None
     value: float | None = None
+    log_delta: float | None = None
+    any: bool | None = None
 
 
 # --- about the description -------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpcalc.errors import BoundFailed, Disproved, NotConverged, SpecError, isolate_failure
-from dpcalc.notes import NotCertified
+from dpcalc.notes import NotCertified, value_of
 from dpcalc.report import Case, Result, uncertified
 
 if TYPE_CHECKING:
@@ -95,7 +95,8 @@ def _note(result: Result, case: Case) -> NotCertified:
     reason = (result.details or {})["not_certified"]
     for other in case.results:
         if "certified" in (other.details or {}) and other.order == result.order:
+            any_value = (other.details or {}).get("any")
             return NotCertified(
-                bound=result.bound, because=reason, instead=other.bound, quantity=other.quantity, value=other.value
+                bound=result.bound, because=reason, instead=other.bound, any=any_value, **value_of(other)
             )
     return NotCertified(bound=result.bound, because=reason)

@@ -6,7 +6,8 @@ import contextlib
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -88,20 +89,53 @@ def _terminate(*_: Any) -> None:
     raise _Terminated
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit: 0 ok, 1 a gate failed, 2 usage, 3 no valid bound, 4 internal, 130, 141, 143."""
-    if arguments is None and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _terminate)
-    with output.whole_streams() as streams:
-        code = _run(list(sys.argv[1:] if arguments is None else arguments))
-    # A warning that nobody can read must not look like none.
-    code = 2 if code == 0 and streams.lost else code
-    if arguments is None:
-        _leave(code)
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line, ``sys.argv`` if none is given, and raise SystemExit.
+
+    The codes are 0 ok, 1 a gate failed, 2 usage, 3 no valid bound, 4 internal, 130, 141, 143.
+    """
+    if arguments is not None:
+        sys.exit(_code_of(arguments))
+    with _terminated_cleanly():
+        code = _code_of(sys.argv[1:])
     sys.exit(code)
 
 
-def _leave(code: int) -> None:
+def run() -> NoReturn:
+    """Run the command line as the one thing that this process is for, and end the process.
+
+    It is the script ``dpcalc``; whoever has more to do in the process calls `main`.
+    """
+    with _terminated_cleanly():
+        code = _code_of(sys.argv[1:])
+    _leave(code)
+
+
+@contextlib.contextmanager
+def _terminated_cleanly() -> Iterator[None]:
+    """Let SIGTERM raise `_Terminated`, unless somebody handles it already or this is not the main thread."""
+    before = signal.getsignal(signal.SIGTERM)
+    if before is not signal.SIG_DFL:
+        yield
+        return
+    with contextlib.suppress(ValueError):
+        signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            signal.signal(signal.SIGTERM, before)
+
+
+def _code_of(arguments: Sequence[str]) -> int:
+    """Run the command line and return the exit code."""
+    with output.whole_streams() as streams:
+        code = _run(list(arguments))
+    # A warning that nobody can read must not look like none.
+    return 2 if code == 0 and streams.lost else code
+
+
+def _leave(code: int) -> NoReturn:
     """End the process at once: taking the modules apart, one by one, is a tenth of a query's time."""
     import atexit
 
@@ -114,7 +148,7 @@ def _leave(code: int) -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    """Run the command line and return the exit code."""
+    """Run the command line and return the exit code that its end asks for."""
     try:
         # Not cli.main, which turns a closed pipe into exit code 1.
         with cli.make_context("dpcalc", arguments) as context:

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dpcalc.engine.search import DIRECTIONS
+from dpcalc.engine.search import DIRECTIONS, HIGHEST
 from dpcalc.errors import GateRefused, SpecError
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.model.quantities import CHOSEN, RISKS, Quantity
@@ -126,6 +126,7 @@ def judge(gate: Gate, case: Case) -> Assertion:
         chosen = [result for result in chosen if result.quantity == gate.name] or chosen
     for result in chosen:
         _refuse_another_run(result, case)
+        _refuse_unproved(gate, result)
     _refuse_vacuous(gate)
     value = max(gated_quantity(result, gate.name, case) for result in chosen)
     limit, compared = gate.limit, value
@@ -150,11 +151,40 @@ def _refuse_another_run(result: Result, case: Case) -> None:
         )
 
 
+def _refuse_unproved(gate: Gate, result: Result) -> None:
+    """Raise GateRefused where nothing is proved of the limit itself, as the answer holds in a range that ends before.
+
+    ``step_size <= 2`` is read as: a step size of 2 is enough. A limit below the range fails.
+    """
+    holds = (result.details or {}).get("holds") if result.quantity == gate.name else None
+    if holds is None or isinstance(gate.limit, str) or gate.limit <= holds["to"]:
+        return
+    only = f"{gate.name} = {holds['from']!r} alone"
+    if holds["from"] < holds["to"]:
+        only = f"{gate.name} from {holds['from']!r} to {holds['end']} = {holds['to']!r}"
+    raise GateRefused(
+        f"{gate.text!r}: the answer is proved for {only}",
+        f"a limit in this range, or give {PARAMETERS[gate.name].flag} and assert on epsilon",
+    )
+
+
 def _refuse_vacuous(gate: Gate) -> None:
-    """Raise GateRefused where every probability keeps the limit."""
-    most = {"delta": 1.0, "log_delta": 0.0}.get(gate.name)
-    if most is not None and isinstance(gate.limit, float) and gate.limit >= most:
+    """Raise GateRefused where whatever is answered keeps the limit: every probability, or all that is searched."""
+    if isinstance(gate.limit, str) or gate.sign == Sign.EQUAL:
+        return
+    least, most = _ends(gate.name)
+    if gate.at_most and gate.limit >= most:
         raise GateRefused(f"{gate.text!r} cannot fail: {gate.name} is never above {most:g}", "give a smaller limit")
+    if not gate.at_most and (gate.limit < least or (gate.limit == least and gate.sign == Sign.AT_LEAST)):
+        raise GateRefused(f"{gate.text!r} cannot fail: {gate.name} is never below {least:g}", "give a larger limit")
+
+
+def _ends(name: str) -> tuple[float, float]:
+    """Return the least and the largest value that an answer can have, or that says anything."""
+    direction = DIRECTIONS.get(name)
+    if direction is not None:
+        return direction.low, direction.high
+    return 0.0, {"delta": 1.0, "log_delta": 0.0}.get(name, HIGHEST)
 
 
 def gated_quantity(result: Result, name: str, case: Case) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dpcalc.engine.answer import answer
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError
-from dpcalc.model.algorithm import Length
+from dpcalc.model.algorithm import Length, Order
 from dpcalc.model.choices import LastBatch, Noise
 from dpcalc.model.quantities import Kind, Quantity
 from dpcalc.model.run import Run, describe
@@ -54,7 +54,7 @@ def notes_on(run: Run, question: Question, case: Case, bounds: Sequence[Theorem]
 
 def _notes(run: Run, question: Question, case: Case, best: Result, bounds: Sequence[Theorem]) -> Iterator[Note]:
     if run.algorithm.name in ("pnsgd", "skip"):
-        yield from _earlier(run, question, bounds)
+        yield from _earlier(run, question, best, bounds)
     elif run.algorithm.name == "shuffled":
         yield from _promises(case, best)
         yield from _better_than_published(case, best)
@@ -62,6 +62,8 @@ def _notes(run: Run, question: Question, case: Case, best: Result, bounds: Seque
         yield from _tuned_noise(run)
     elif run.algorithm.length is Length.STREAM:
         yield _newest(run, question, bounds)
+    elif run.algorithm.order is Order.ROTATION:
+        yield from _short_batch(run, question, best, bounds)
     elif run.algorithm.base in _ORDERS:
         yield from _promises(case, best)
         yield from _short_batch(run, question, best, bounds)
@@ -94,15 +96,15 @@ def _contenders(run: Run, bounds: Sequence[Theorem]) -> list[Theorem]:
     return [bound for bound in guarantees if _LOOSER.get(bound.id) not in ids]
 
 
-def _earlier(run: Run, question: Question, bounds: Sequence[Theorem]) -> Iterator[Note]:
+def _earlier(run: Run, question: Question, best: Result, bounds: Sequence[Theorem]) -> Iterator[Note]:
     """Yield how much better the first record and that in the middle are hidden than the last."""
     records = int(run.values["records"])
     if run.source("index") is not Source.WORST_CASE or records < 2:
         return
     for index in sorted({1, (records + 1) // 2} - {records}):
-        best = _at(run, question, bounds, index)
-        if best is not None:
-            yield OtherIndex.of(best, changes={"index": index})
+        earlier = _at(run, question, bounds, index)
+        if earlier is not None and _better(earlier, best):
+            yield OtherIndex.of(earlier, changes={"index": index})
 
 
 def _newest(run: Run, question: Question, bounds: Sequence[Theorem]) -> Note:
@@ -126,14 +128,14 @@ def _at(run: Run, question: Question, bounds: Sequence[Theorem], index: int) -> 
 def _promises(case: Case, best: Result) -> Iterator[Note]:
     """Yield what a promise that was not made would give."""
     for result in case.results:
-        if result.kind == Kind.CONDITIONAL and result.details and _size(result) < _size(best):
+        if result.kind == Kind.CONDITIONAL and result.details and _better(result, best):
             yield PromiseNotMade.of(result, promise=tuple(result.details["demands"]))
 
 
 def _better_than_published(case: Case, best: Result) -> Iterator[Note]:
     """Yield that the best bound is better than the published one, by more than a hundredth."""
     published = next((result for result in case.results if result.bound == _PUBLISHED), None)
-    if published is not None and _size(best) < 0.99 * _size(published):
+    if published is not None and _better(best, published, 0.99):
         yield BetterThanPublished(bound=best.bound, published=_PUBLISHED, **value_of(published))
 
 
@@ -148,13 +150,21 @@ def _short_batch(run: Run, question: Question, best: Result, bounds: Sequence[Th
             other = answer(run.replacing(last_batch=split), question, _contenders(run, bounds)).best
         except DpcalcError:
             continue
-        if other is not None and _size(other) < 0.9 * _size(best):
+        if other is not None and _better(other, best, 0.9):
             yield ShortLastBatch.of(other, changes={"last_batch": split}, size=short)
         return
 
 
-def _size(result: Result) -> float:
-    return math.exp(result.log_delta) if result.quantity == Quantity.DELTA and result.log_delta else result.value
+def _log_size(result: Result) -> float:
+    """Return the logarithm of the value, which of a delta is known where the delta itself underflows."""
+    if result.quantity == Quantity.DELTA and result.log_delta is not None:
+        return result.log_delta
+    return math.log(result.value) if result.value > 0.0 else -math.inf
+
+
+def _better(result: Result, best: Result, share: float = 1.0) -> bool:
+    """Return whether a value is below ``share`` of the best one."""
+    return _log_size(result) < _log_size(best) + math.log(share)
 
 
 def _tuned_noise(run: Run) -> Iterator[Note]:

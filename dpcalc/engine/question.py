@@ -140,6 +140,8 @@ def _schedule_moves_noise(run: Run) -> str:
 
 def _records_not_monotone(run: Run) -> str:
     placed, algorithm = run.typed("index"), run.algorithm
+    if algorithm.stops and placed:
+        return "more records make it likelier that the run does not stop before this one"
     one_pass = algorithm.fixed_order and algorithm.one_pass
     if run.c1 is not None and not algorithm.grows:
         return "the noise is tuned to them, and delta is not monotone in them"

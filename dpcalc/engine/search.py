@@ -8,7 +8,7 @@ from dpcalc.errors import Infeasible
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.numerics.roots import greatest, least
 
-_LOWEST, _HIGHEST = 1e-150, 1e150
+_LOWEST, HIGHEST = 1e-150, 1e150
 
 
 class Direction(NamedTuple):
@@ -17,7 +17,7 @@ class Direction(NamedTuple):
     more_is_private: bool
     integer: bool = False
     low: float = _LOWEST
-    high: float = _HIGHEST
+    high: float = HIGHEST
 
 
 DIRECTIONS: dict[str, Direction] = {
@@ -75,7 +75,7 @@ def unbounded(value: float, direction: Direction) -> bool:
     """Return whether a solution lies at the far end of the range searched: any value would do."""
     if direction.integer or direction.low > _LOWEST:
         return False
-    return value <= 256.0 * _LOWEST if direction.more_is_private else value >= _HIGHEST / 256.0
+    return value <= 256.0 * _LOWEST if direction.more_is_private else value >= HIGHEST / 256.0
 
 
 def extreme_integer(excess: Callable[[int], float], direction: Direction, low: int, high: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from typing import Any
 
 from dpcalc.engine.evaluate import (
     COARSE,
@@ -19,8 +20,9 @@ from dpcalc.engine.evaluate import (
 )
 from dpcalc.engine.question import Question
 from dpcalc.engine.search import DIRECTIONS, Direction, extreme, extreme_integer, unbounded
-from dpcalc.errors import Infeasible, NotApplicable, SpecError
+from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import Order
+from dpcalc.model.loss_class import two_over
 from dpcalc.model.numbers import shown_apart
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
@@ -108,7 +110,7 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
         value = _outside(problem, value, excess)
     value, achieved, reached = _nudged(problem, value, epsilon, log_delta)
     fields = conversion_fields(achieved, reached)
-    details = {**(fields.pop("details", None) or {}), "achieved": {"epsilon": reached.value}}
+    details = {**(fields.pop("details", None) or {}), "achieved": {"epsilon": reached.value}, **_range(problem, value)}
     if unbounded(value, problem.direction):
         details["any"] = True
     return result_of(bound, run, unknown, value, **{**question.budget, **fields}, details=details)
@@ -170,8 +172,35 @@ def _independent(problem: _Problem) -> Result | None:
             epsilon=reached.value,
         )
     fields = conversion_fields(achieved, reached)
-    details = {**(fields.pop("details", None) or {}), "achieved": {"epsilon": reached.value}, "any": True}
+    limits = {} if _holds_at(problem, direction.high) else _range(problem, value)
+    details = {**(fields.pop("details", None) or {}), "achieved": {"epsilon": reached.value}, **limits, "any": True}
     return result_of(bound, run, unknown, value, **{**question.budget, **fields}, details=details)
+
+
+def _range(problem: _Problem, value: float) -> dict[str, Any]:
+    """Return the detail ``holds``: between which values the budget is met, where that is not the whole side of one.
+
+    Steps longer than 2/(smoothness + strong_convexity) contract less again. A batch size is found among the divisors of
+    the records, and another one may leave a short batch, whose records weigh more: nothing is said of it.
+    """
+    if problem.unknown == "batch_size":
+        return {"holds": {"from": value, "to": value}}
+    smoothness, convexity = problem.run.smoothness, problem.run.strong_convexity
+    if problem.unknown not in _LIMITED_BY_CURVATURE or not smoothness:
+        return {}
+    if problem.unknown == "strong_convexity":
+        return {"holds": {"from": value, "to": smoothness, "end": "smoothness"}}
+    name = "2/(smoothness + strong_convexity)" if convexity else "2/smoothness"
+    return {"holds": {"from": value, "to": max(value, two_over(smoothness, convexity or 0.0)), "end": name}}
+
+
+def _holds_at(problem: _Problem, value: float) -> bool:
+    """Return whether a bound that does not take the unknown speaks of runs with this value of it."""
+    try:
+        problem.guarantee_at(value)
+    except DpcalcError:
+        return False
+    return True
 
 
 def _unreachable(problem: _Problem, error: Infeasible) -> Infeasible:

@@ -97,7 +97,8 @@ def exact_one_order(*, order: float, rdp: float, log_delta: float, ulps: int = 4
 
     The least epsilon >= 0 with min_q p^a q^(1-a) + (1-p)^a (1-q)^(1-a) >= e^((a-1) rdp) over Bernoulli pairs with
     p = delta + e^epsilon q (data processing to the two-point test; attained). The minimum is certified by a tangent.
-    With a larger ``ulps`` the answer is looser by so many representable numbers, and quicker.
+    With a larger ``ulps`` the answer is looser by so many representable numbers, and quicker. Where q is too small for
+    the search, the least of the other conversions is returned.
 
     Raises:
         ValueError: ln delta < -700 (use `canonne`).
@@ -114,13 +115,17 @@ def exact_one_order(*, order: float, rdp: float, log_delta: float, ulps: int = 4
 
     def shortfall(epsilon: float) -> float:
         nonlocal near
-        margin, near = _log_divergence_margin(order, rdp, log_delta, epsilon, near, max(64, ulps))
+        margin, near = _log_divergence_margin(order, rdp, log_delta, epsilon, near, min(max(64, ulps), _WIDEST))
         return -margin
 
     return least(shortfall, 0.0, ceiling, ulps=ulps) if shortfall(ceiling) <= 0.0 else ceiling
 
 
 _STEEPEST = math.exp(700.0)
+_WIDEST = 1 << 51
+"""Two numbers with so many representable ones between them differ by a factor of at most two."""
+_FIRST, _LAST = 1e-305, 1.0 - 2.0**-52
+"""Between these points of (0, 1) a minimum is searched."""
 
 
 def _log_divergence_margin(
@@ -130,7 +135,8 @@ def _log_divergence_margin(
 
     q = (1 - delta) e^-epsilon t with t in (0, 1), so that p = delta + (1-delta) t and 1 - p = (1-delta)(1-t); F is
     convex in t. The sign of F' is bisected, about ``near`` if that is given; from the left end t of the final bracket,
-    which is ``ulps`` wide, the tangent bounds F from below.
+    which is ``ulps`` wide, 1 to 2^51, the tangent bounds F from below. Where F is least left of the points that are
+    searched, nothing is proved: the bound is -inf.
     """
     a1 = order - 1.0
     delta = math.exp(log_delta)
@@ -148,7 +154,10 @@ def _log_divergence_margin(
         slope = (_STEEPEST if first >= 700.0 else exp(first)) * (steep / p - a1 / t)
         return slope + (_STEEPEST if second >= 700.0 else exp(second)) * (steep_rest / (1.0 - q) - order / (1.0 - t))
 
-    left = greatest(slope_at, *_bracket(slope_at, near), ulps=ulps)
+    bracket = _bracket(slope_at, near)
+    if bracket is None:
+        return -math.inf, _FIRST
+    left = greatest(slope_at, *bracket, ulps=ulps)
     log_p, log_not_p = log(delta + rest * left), log_rest + log1p(-left)
     log_q, log_not_q = log_rest - epsilon + log(left), log1p(-scale * left)
     first, second = order * log_p - a1 * log_q - spent, order * log_not_p - a1 * log_not_q - spent
@@ -163,14 +172,17 @@ def _log_divergence_margin(
     return value - 2.0 * drop * math.exp(-value) - 16.0 * UNIT * (size + 1.0), left
 
 
-def _bracket(slope_at: Callable[[float], float], near: float | None) -> tuple[float, float]:
-    """Return points of (0, 1) between which an increasing function changes its sign, close to a guess if possible."""
+def _bracket(slope_at: Callable[[float], float], near: float | None) -> tuple[float, float] | None:
+    """Return points of (0, 1) between which an increasing function changes its sign, close to a guess if possible.
+
+    The last point searched may be short of where it does so; None where the first one is past it.
+    """
     if near is not None:
         for width in (2.0**-10, 2.0**-4):
             low, high = near * (1.0 - width), near + width * min(near, 1.0 - near)
             if slope_at(low) <= 0.0 < slope_at(high):
                 return low, high
-    return 1e-305, 1.0 - 2.0**-52
+    return (_FIRST, _LAST) if slope_at(_FIRST) <= 0.0 else None
 
 
 def best_conversion(*, order: float, rdp: float, log_delta: float) -> Conversion:

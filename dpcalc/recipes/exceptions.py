@@ -18,6 +18,7 @@ from dpcalc.model.choices import Permutation
 from dpcalc.model.run import Description
 from dpcalc.model.source import Source
 from dpcalc.report import Case
+from dpcalc.theorems.batch_layout import worst_cases
 
 if TYPE_CHECKING:
     from dpcalc.recipes.recipe import Entry
@@ -84,13 +85,13 @@ def _covers_some(entry: Entry, case: Case) -> bool:
     index, source = case.inputs.get("index", (None, Source.DEFAULT))
     if "index" in solved:
         return bool(solved["index"] != _value(case, "records"))
-    if index is None or not source.typed or case.algorithm == "local":
+    if index is None or not source.typed:
         return False
     return bool(index != _worst_index(entry, case))
 
 
 def _worst_index(entry: Entry, case: Case) -> object:
-    """Return the position that is worst off, None where no position is: steps that differ may leave it open."""
+    """Return the position that is worst off, None where that is open: steps, or batches, may differ."""
     if COMMANDS[entry.command].prices:
         return _value(case, "records")
     values = {name: value for name, value in entry.parameters.items() if name != "index" and value is not None}
@@ -98,7 +99,7 @@ def _worst_index(entry: Entry, case: Case) -> object:
         _, run, _ = run_of(COMMANDS[entry.command], Description(values))
     except DpcalcError:
         return None
-    return run.index
+    return run.index if len(worst_cases(run)) == 1 else None
 
 
 def _has_large_delta(case: Case) -> bool:

@@ -1,8 +1,8 @@
 """Why a case fails although its gates hold, and what a strict check requires.
 
 A check is strict by ``--strict`` or by ``strict: true`` in a recipe, which no option takes back. It allows no skips,
-no exceptions and no case that is left out; every case has a gate, and what is gated is certified where a definition
-exists.
+no exceptions and no case that is left out; every case has a gate on a number, also one that expects a refusal and so
+cannot have one, and what is gated is certified where a definition exists.
 """
 
 from __future__ import annotations

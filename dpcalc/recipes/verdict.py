@@ -154,7 +154,9 @@ def _judge_refusal(entry: Entry, wanted: str, place: Place, outcome: Outcome) ->
     if outcome.kind != ERRORS[wanted]:
         return error(entry, entry.place, outcome)
     case = _unanswered(entry, _check(entry, entry.place, Status.PASSED, outcome.message))
-    return case._replace(assertions=(Assertion(f"error=={wanted}", True, wanted, None),))
+    case = case._replace(assertions=(Assertion(f"error=={wanted}", True, wanted, None),))
+    objections = tuple(strictly.objections_to(entry, case)) if entry.strict else ()
+    return case._replace(check=_failed(entry, place, objections)) if objections else case
 
 
 def error(entry: Entry, place: Place, outcome: Outcome, case: Case | None = None) -> Case:

@@ -16,10 +16,6 @@ def render_json(report: Report) -> str:
     return json_text(report.to_dict(), 2) + "\n"
 
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""How a cell begins that a spreadsheet would run."""
-
-
 def render_jsonl(report: Report) -> str:
     """Return one line of JSON per case, each with the schema and command."""
     envelope = report.to_dict()

@@ -118,26 +118,39 @@ def _promised_in_comparison(note: PromiseNotMade) -> str:
     return f"{note.quantity} {_sided(note, Side.NEAREST)} by {note.bound} if {'; '.join(note.promise or ())}"
 
 
-def _sided(note: Alternative, side: Side) -> str:
+def _sided(note: Alternative | NotCertified, side: Side) -> str:
     """Return the value of an answer, rounded to a side."""
     if note.quantity == Quantity.DELTA:
         return delta_text(note.value, note.log_delta, _DIGITS, side)
+    assert note.value is not None
     return "any" if note.any else number(note.value, _DIGITS, side)
 
 
+def _safe_side(note: Alternative | NotCertified) -> Side:
+    """Return the side to which a guarantee is rounded."""
+    return Side.DOWN if note.quantity in MAXIMISED else Side.UP
+
+
 _IF_KNOWN = {
-    "smoothness": "losses known to be convex and smooth, with smoothness <= {smoothness:.6g},",
-    "step_size": "a step size of at most 2/smoothness = {step_size:.6g}",
-    "strong_convexity": "strong convexity known to be at least {strong_convexity:.6g}",
-    "diameter": "iterates projected onto a set of diameter {diameter:.6g}",
+    "smoothness": "losses known to be convex and smooth, with smoothness <= {},",
+    "step_size": "a step size of at most 2/smoothness = {}",
+    "strong_convexity": "strong convexity known to be at least {}",
+    "diameter": "iterates projected onto a set of diameter {}",
 }
 """What an improvement consists of, by the first parameter that it changes."""
+
+_KNOWN_SIDES = {"strong_convexity": Side.UP}
+"""To which side the values in `_IF_KNOWN` are rounded, down where nothing is said: what is shown asks for no less."""
 
 
 def _improvement(note: Improvement) -> str:
     changes = _changes(note)
-    value = _sided(note, Side.DOWN if note.quantity in MAXIMISED else Side.UP)
-    return f"{_IF_KNOWN[next(iter(changes))].format(**changes)} would give {note.quantity} {value} ({note.bound})"
+    value = _sided(note, _safe_side(note))
+    known = next(iter(changes))
+    shown = number(changes[known])
+    if float(shown) != changes[known]:
+        shown = number(changes[known], side=_KNOWN_SIDES.get(known, Side.DOWN))
+    return f"{_IF_KNOWN[known].format(shown)} would give {note.quantity} {value} ({note.bound})"
 
 
 def _short_last_batch(note: ShortLastBatch) -> str:
@@ -212,8 +225,10 @@ def _own_choice(note: OwnChoice) -> str:
 
 
 def _not_certified(note: NotCertified) -> str:
-    instead = f"; the best that is: {note.instead}, {note.quantity} {note.value:.6g}" if note.instead else ""
-    return f"{note.bound} is not certified: {note.because}{instead}"
+    if note.instead is None:
+        return f"{note.bound} is not certified: {note.because}"
+    value = _sided(note, _safe_side(note))
+    return f"{note.bound} is not certified: {note.because}; the best that is: {note.instead}, {note.quantity} {value}"
 
 
 # --- about the description -------------------------------------------------------------------------------------------

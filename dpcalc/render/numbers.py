@@ -94,4 +94,7 @@ def value_text(result: Result, precision: int) -> str:
         return delta_text(result.delta, result.log_delta, precision, side_of(result))
     if (result.details or {}).get("any"):
         return "any"
-    return number(result.value, precision, side_of(result))
+    text = number(result.value, precision, side_of(result))
+    holds = (result.details or {}).get("holds")
+    # Rounded up past the end of what is proved, it would be outside: then all digits are shown.
+    return text if holds is None or float(text) <= holds["to"] else number(result.value, side=Side.AS_GIVEN)

@@ -65,11 +65,21 @@ def _headline(result: Result, precision: int) -> str:
         return f"mu <= {value} (Gaussian DP)"
     if result.quantity == Quantity.RDP:
         return f"RDP <= {value} at order {number(result.order or 0.0, precision, Side.DOWN)}"
-    relation = "<=" if result.quantity in MAXIMISED else ">="
     target = f"epsilon = {number(result.epsilon or 0.0, precision, Side.ECHO)} and delta = {delta}"
-    if value == "any":
-        return f"any {result.quantity} within what is assumed is enough for {target}"
-    return f"{result.quantity} {relation} {value} is enough for {target}"
+    return f"{enough(result, precision)} is enough for {target}"
+
+
+def enough(result: Result, precision: int) -> str:
+    """Return which values of a parameter that was solved for meet the budget."""
+    name, value = result.quantity, value_text(result, precision)
+    holds = (result.details or {}).get("holds")
+    if holds is None:
+        relation = "<=" if name in MAXIMISED else ">="
+        return f"any {name} within what is assumed" if value == "any" else f"{name} {relation} {value}"
+    if holds["from"] == holds["to"]:
+        return f"{name} = {value}"
+    end = f"{holds['end']} = {number(holds['to'], precision, Side.DOWN)}"
+    return f"any {name} up to {end}" if value == "any" else f"{name} from {value} to {end}"
 
 
 def promise(case: Case) -> str:
@@ -140,7 +150,10 @@ def tightness_text(case: Case, precision: int) -> str:
     edge = "above" if best.quantity in MAXIMISED else "below"
     ratio = f" within a factor {factor_text(floor.ratio)};" if floor.ratio else ""
     side = number(floor.value, precision, Side.UP if edge == "above" else Side.DOWN)
-    return f"tightness:{ratio} nothing {edge} {best.quantity} {side} holds for what is known of the run ({floor.bound})"
+    what = f"nothing {edge} {best.quantity} {side}"
+    if best.quantity == "batch_size":  # other sizes were not asked about
+        what = f"no divisor of the records below {best.quantity} {side}"
+    return f"tightness:{ratio} {what} holds for what is known of the run ({floor.bound})"
 
 
 def factor_text(ratio: float) -> str:

@@ -6,7 +6,7 @@ from dpcalc.model.quantities import Quantity
 from dpcalc.model.source import Source
 from dpcalc.render import training
 from dpcalc.render.numbers import Side, delta_text, number, symbol_of, value_text
-from dpcalc.render.sentences import promise, released
+from dpcalc.render.sentences import enough, promise, released
 from dpcalc.report import Case, Report, Result
 
 _SAID_APART = ("epsilon", "delta", "algorithm", "adjacency")
@@ -58,4 +58,5 @@ def _claim(best: Result, precision: int) -> str:
         order = number(best.order or 0.0, precision, Side.DOWN)
         return f"The result satisfies ({order}, {value})-Renyi differential privacy"
     epsilon = number(best.epsilon or 0.0, precision, Side.ECHO)
-    return f"With {best.quantity} = {value} the result is ({epsilon}, {delta})-differentially private"
+    chosen = enough(best, precision) if "holds" in (best.details or {}) else f"{best.quantity} = {value}"
+    return f"With {chosen} the result is ({epsilon}, {delta})-differentially private"

@@ -120,7 +120,7 @@ OFTEN = {
 }  # fmt: skip
 
 SINGLE = ("skip", "stop", "shuffled-stop", "noisy-gd", "noisy-gd-released")
-SHORT_LAST = ("shuffle-once", "rotation-epochs", "shuffled-epochs")
+SHORT_LAST = ()
 """Those whose bounds are for a short last batch, and for no other split."""
 SLOW = ("shuffled-epochs-released",)
 SEARCHED = ("cyclic-released", "noisy-sgd", "noisy-sgd-released")

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -410,6 +411,54 @@ def test_termination_is_as_clean_as_an_interrupt(tmp_path: Path, more: tuple[str
     assert err.strip().endswith("error: terminated")
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["out.json", "program.py", "r.yaml"]
     assert (tmp_path / "out.json").read_text() == "before"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import runpy; runpy.run_module('dpcalc', run_name='__main__')",
+        "import runpy; runpy.run_module('dpcalc', run_name='__main__', alter_sys=True)",
+        "from dpcalc.cli.main import main; main()",
+        "from dpcalc.cli.main import main; main(['bounds'])",
+    ],
+)
+def test_who_calls_the_program_lives_on(program: str) -> None:
+    """SystemExit passes through the caller's frames, and the caller handles signals as before."""
+    wrapped = (
+        "import signal, sys\n"
+        "before = signal.getsignal(signal.SIGTERM)\n"
+        f"try:\n    {program}\n"
+        "except SystemExit as end:\n    print('left with', end.code, signal.getsignal(signal.SIGTERM) is before)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", wrapped, "bounds"], env=environment(), capture_output=True, text=True, check=False,
+        timeout=60,
+    )  # fmt: skip
+    assert done.stdout.endswith("left with 0 True\n")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_profile_of_the_program_is_printed() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cProfile", "-m", "dpcalc", "bounds"], env=environment(), capture_output=True, text=True,
+        check=False, timeout=60,
+    )  # fmt: skip
+    assert "function calls" in done.stdout
+
+
+def test_the_script_ends_its_process() -> None:
+    """It is in a hurry: what Python would take apart is left, what others registered is not."""
+    program = (
+        "import atexit; from dpcalc.cli.main import run; atexit.register(print, 'at exit')\n"
+        "try:\n    run()\nfinally:\n    print('unwound')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "bounds", "--nothing"], env=environment(), capture_output=True, text=True,
+        check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "at exit\n")
+    script = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
+    assert script == {"dpcalc": "dpcalc.cli.main:run"}
 
 
 @pytest.mark.parametrize("line", [FULL, f"{FULL} --json", "bounds", "cite", "schema", "explain iteration.stop"])

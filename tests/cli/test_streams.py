@@ -17,6 +17,7 @@ BOUNDS = ["bounds", "--json"]
 LIMIT = 8192
 LIMITED = f"""
 import resource, sys
+sys.dont_write_bytecode = True  # a compiled module that is cut off at the limit would stay
 resource.setrlimit(resource.RLIMIT_FSIZE, ({LIMIT}, {LIMIT}))
 from dpcalc.cli.main import main
 main()

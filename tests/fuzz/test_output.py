@@ -195,6 +195,7 @@ def test_a_full_disk_at_a_system_call(target: Path, name: str, monkeypatch: pyte
 
 LIMITED = """
 import resource, sys
+sys.dont_write_bytecode = True  # a compiled module that is cut off at the limit would stay
 from dpcalc.cli.main import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 main(sys.argv[1:])

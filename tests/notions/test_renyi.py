@@ -120,6 +120,15 @@ def test_exact_one_order() -> None:
         assert found <= value * (1 + mpmath.mpf(10) ** -9) + mpmath.mpf(10) ** -12, what
 
 
+@pytest.mark.parametrize(("order", "log_delta"), [(1.01, -697.7), (1.09, -699.9)])
+def test_exact_one_order_where_the_minimum_is_out_of_range(order: float, log_delta: float) -> None:
+    """The point at which the divergence is least is below the least number that is searched."""
+    rdp = renyi.gaussian(order=order, shift=2.0, scale=1e3)
+    found = renyi.exact_one_order(order=order, rdp=rdp, log_delta=log_delta)
+    assert found <= min(function(order=order, rdp=rdp, log_delta=log_delta) for function, _ in EDGES.values())
+    assert found >= oracle.exact_one_order(order, rdp, log_delta, digits=40)
+
+
 def test_exact_one_order_is_never_above_the_other_edges() -> None:
     for r in draws("edges", 150, cost=60):
         order, rdp, log_delta = order_of(r), log_uniform(r, 1e-6, 50.0), -log_uniform(r, 0.7, 600.0)

@@ -60,6 +60,14 @@ def test_an_exception_fails_unless_the_case_accepts_it(write: Write, name: str) 
         ("one-index", "{command: rdp, algorithm: stop, noise_std: 2, index: 60000, assert: epsilon <= 9}"),
         ("one-index", "{command: rdp, noise_std: 2, index: 5, expect: {epsilon: 1, tolerance: 0.999999}}"),
         ("one-index", "{command: rdp, noise_std: 2, index: 5, epsilon: 5}"),
+        # The last record is alone in its batch; the first one shares it with all others.
+        ("one-index", "{algorithm: local, records: 101, batch_size: 100, index: 1, noise_std: 1, "
+         "assert: epsilon <= 9}"),
+        # Batches differ, and whose records are worst off depends on the theorem: none is known to stand for all.
+        ("one-index", "{command: rdp, batch_size: 20, records: 21, last_batch: front, index: 21, noise_std: 1, "
+         "assert: epsilon <= 9}"),
+        ("one-index", "{algorithm: local, records: 21, batch_size: 20, last_batch: balanced, index: 21, noise_std: 9, "
+         "assert: epsilon <= 9}"),
         ("large-delta", "{command: rdp, noise_std: 2, delta: 0.9, assert: epsilon <= 9}"),
         ("large-delta", "{command: rdp, noise_std: 2, delta: null, epsilon: 0.001, assert: delta <= 0.99}"),
         ("large-delta", "{command: rdp, epsilon: 1, delta: 0.5, assert: noise_std <= 9}"),
@@ -89,6 +97,8 @@ def test_a_promise_is_found_wherever_it_came_from(write: Write) -> None:
         "{command: rdp, algorithm: stop, noise_std: 2, index: 1, assert: epsilon <= 9}",
         "{command: rdp, noise_std: 2, delta: 1/60001, assert: epsilon <= 9}",
         "{command: rdp, noise_std: 2, index: 5}",
+        "{algorithm: local, batch_size: 7, records: 20, noise_std: 20, index: 20, assert: epsilon <= 9}",
+        "{algorithm: local, batch_size: 7, records: 20, noise_std: 20, assert: epsilon <= 9}",
         "{algorithm: shuffled, noise_std: 2, permutation: public, assert: epsilon <= 9}",
         "{command: rdp, noise_std: 2, adjacency: replace-one, assert: epsilon <= 9}",
     ],
@@ -181,6 +191,7 @@ GATED = "{command: rdp, noise_std: 2, assert: epsilon <= 9}"
     [
         ("{command: rdp, noise_std: 2, skip: not yet}", "the case is skipped (not yet)"),
         ("{command: rdp, noise_std: 2}", "the case has no gate"),
+        ("{command: rdp, noise_std: 2, step_size: 3, expect: {error: not_applicable}}", "the case has no gate"),
         ("{command: rdp, noise_std: 2, index: 5, assert: epsilon <= 9, accept: one-index}", "accepts one-index"),
     ],
 )

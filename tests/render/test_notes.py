@@ -42,6 +42,18 @@ SAID = [
         notes.Improvement(changes={"diameter": 10.0}, quantity="noise_std", value=1e-150, any=True, bound="a.b"),
         "iterates projected onto a set of diameter 10 would give noise_std any (a.b)",
     ),
+    (
+        notes.Improvement(changes={"step_size": 2.0 / 3.0}, **ANSWER),
+        "a step size of at most 2/smoothness = 0.666666 would give",
+    ),
+    (
+        notes.Improvement(changes={"strong_convexity": 1.0 / 3.0}, **ANSWER),
+        "strong convexity known to be at least 0.333334 would give",
+    ),
+    (
+        notes.HidingPays(parameter="epochs", value=1234, bound="a.b", about=False),
+        "a.b is below composition from about 1.2e+03 epochs on",
+    ),
     (notes.ShortLastBatch(changes={"last_batch": "drop"}, size=96, **ANSWER), "--last-batch drop gives epsilon 0.1235"),
     (notes.NewestRecord(covered=9, newest=9), "there is no amplification"),
     (notes.NewestRecord(covered=5, newest=9), "every record up to 5 is covered"),
@@ -69,6 +81,16 @@ SAID = [
     (
         notes.NotCertified(bound="a.b", because="why", instead="a.c", quantity="epsilon", value=2.0),
         "a.b is not certified: why; the best that is: a.c, epsilon 2",
+    ),
+    (notes.NotCertified(because="why", instead="a.c", **{**ANSWER, "bound": "a.b"}), "a.c, epsilon 0.1235"),
+    (notes.NotCertified(because="why", instead="a.c", **{**DELTA, "bound": "a.b"}), "a.c, delta 10^-434.294"),
+    (
+        notes.NotCertified(bound="a.b", because="why", instead="a.c", quantity="diameter", value=1.23456),
+        "a.c, diameter 1.234",
+    ),
+    (
+        notes.NotCertified(bound="a.b", because="why", instead="a.c", quantity="noise_std", value=1e-150, any=True),
+        "a.c, noise_std any",
     ),
     (notes.LeftOut(algorithm="shuffled", parameter="index"), "shuffled has no index: it was left out"),
     (notes.LossDomain(radius=5.0), "hold where |w| <= 5: project every iterate there"),
@@ -137,6 +159,41 @@ def test_the_values_of_notes_are_those_of_the_other_runs() -> None:
         best = dpcalc.rdp(**PASS, **(note.changes or {})).cases[0].best
         assert best is not None
         assert (best.quantity, best.value, best.bound) == (note.quantity, note.value, note.bound)
+
+
+def test_an_earlier_record_is_named_where_it_is_better_hidden_alone() -> None:
+    whole = {**PASS, "records": 20, "batch_size": 20}  # one step, which all records share
+    assert dpcalc.rdp(**whole).cases[0].note_data == ()
+    halves = dpcalc.rdp(**{**whole, "batch_size": 10}).cases[0].note_data
+    assert [(note.kind, note.changes) for note in halves] == [("other_index", {"index": i}) for i in (1, 10)]
+
+
+@pytest.mark.parametrize(
+    ("command", "more"),
+    [
+        ("shuffle", {"algorithm": "rotation"}),
+        ("multi_epoch", {"algorithm": "rotation-epochs", "epochs": 2}),
+        ("multi_epoch", {"algorithm": "rotation-epochs", "epochs": 2, "release": "epoch"}),
+    ],
+)
+def test_a_rotation_says_what_a_short_last_batch_costs(command: str, more: dict[str, Any]) -> None:
+    ask = getattr(dpcalc, command)
+    run = {**PASS, "records": 21, "batch_size": 20, **more}
+    [note] = ask(**run).cases[0].note_data
+    assert isinstance(note, notes.ShortLastBatch)
+    assert note.size == 1
+    assert note.value == ask(**run, **note.changes).cases[0].best.value
+    assert ask(**{**run, "batch_size": 7}).cases[0].note_data == ()
+
+
+def test_deltas_that_underflow_are_compared() -> None:
+    """As doubles both are next to nothing; of a short last batch one is far larger."""
+    run = {**PASS, "records": 21, "batch_size": 20, "delta": None, "epsilon": 100.0, "algorithm": "cyclic", "epochs": 1}
+    case = dpcalc.multi_epoch(**run).cases[0]
+    [note] = [note for note in case.note_data if note.kind == "short_last_batch"]
+    assert case.best is not None
+    assert max(case.best.value, note.value) < 1e-300
+    assert note.log_delta < case.best.log_delta
 
 
 @pytest.mark.parametrize("budget", [{"delta": 1e-6}, {"delta": None, "epsilon": 1.0}])

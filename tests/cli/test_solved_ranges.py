@@ -1,0 +1,113 @@
+"""What is said of a parameter that was solved for holds in all of the range that is named, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+import random
+import shlex
+from typing import Any
+
+import pytest
+
+from dpcalc.cli.main import main
+
+STEP = (
+    "compare --algorithm cyclic --epochs 50 -n 10 -L 1 --smoothness 1 --strong-convexity 0.5 --sigma 2 -d 1e-2 -e 3 "
+    "--solve step-size"
+)
+BATCH = "compare --algorithm pnsgd -L 1 --smoothness 1 --eta 0.5 --sigma 1 -n 21 -e 0.5 -d 0.05 --solve batch-size"
+CONVEX = "compare --algorithm pnsgd -L 1 --smoothness 1 --sigma 1 -n 21 -e 5 -d 0.05 --solve step-size"
+
+
+def test_a_step_size_is_enough_up_to_where_steps_contract_least(capsys: pytest.CaptureFixture[str]) -> None:
+    holds = best(capsys, STEP)["holds"]
+    assert holds["end"] == "2/(smoothness + strong_convexity)"
+    assert 0.06 < holds["from"] < holds["to"] == pytest.approx(4 / 3)
+    r = random.Random(1)
+    inside = [r.uniform(holds["from"], holds["to"]) for _ in range(5)]
+    asked = STEP.replace(" -e 3 --solve step-size", " --eta ")
+    for step_size in (holds["from"], *inside, holds["to"]):
+        assert best(capsys, f"{asked}{step_size!r}")["value"] <= 3.0
+    assert best(capsys, f"{asked}2")["value"] > 3.0
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (STEP, "step_size from 0.0628839 to 2/(smoothness + strong_convexity) = 1.33333"),
+        (CONVEX, "any step_size up to 2/smoothness = 2"),
+        (BATCH, "batch_size = 7"),
+        (STEP.replace("--strong-convexity 0.5", "--eta 0.5").replace("step-size", "strong-convexity"),
+         "strong_convexity from 0.0628839 to smoothness = 1"),
+    ],
+)  # fmt: skip
+def test_every_form_names_the_range(line: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for form in ("plain", "markdown"):
+        assert f"{sentence} is enough for epsilon" in shown(capsys, f"{line} --format {form}")
+    statement = shown(capsys, line.replace("compare", "statement", 1))
+    assert f"With {sentence} the result is (" in statement
+
+
+def test_a_value_rounded_up_stays_in_its_range(capsys: pytest.CaptureFixture[str]) -> None:
+    limit = best(capsys, STEP.replace(" -e 3 --solve step-size", " --eta 1.333331"))["value"]
+    text = shown(capsys, STEP.replace("-e 3", f"-e {limit!r}"))
+    value = text.partition("step_size from ")[2].split()[0]
+    assert 1.3333 < float(value) <= 4 / 3
+
+
+def test_a_larger_batch_may_be_worse(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where a record has a place, not even a larger divisor of the records need do: 16 is the first of a batch of 4."""
+    line = BATCH.replace("-n 21", "-n 20 --index 16").replace("compare", "rdp", 1)
+    found = best(capsys, line)
+    assert found["holds"] == {"from": 4, "to": 4}
+    asked = line.replace(" -d 0.05 --solve batch-size", " --batch-size ")
+    deltas = {size: best(capsys, f"{asked}{size}")["value"] for size in (4, 5)}
+    assert deltas[4] <= 0.05
+    assert deltas[5] > deltas[4]
+
+
+@pytest.mark.parametrize(
+    ("line", "gate", "code"),
+    [
+        (STEP, "step_size <= 1.3", 0),
+        (STEP, "step_size <= 0.06", 1),
+        (STEP, "step_size <= 1.4", 2),
+        (STEP, "step_size < 1e9", 2),
+        (CONVEX, "step_size <= 2", 0),
+        (CONVEX, "step_size <= 2.1", 2),
+        (BATCH, "batch_size <= 7", 0),
+        (BATCH, "batch_size == 7", 0),
+        (BATCH, "batch_size <= 6", 1),
+        (BATCH, "batch_size <= 10", 2),
+        (BATCH, "batch_size < 8", 2),
+    ],
+)
+def test_a_gate_holds_only_where_its_limit_is_enough(line: str, gate: str, code: int) -> None:
+    assert exits(f"{line} --assert '{gate}'") == code
+
+
+def test_more_records_may_let_a_random_stop_come_later(capsys: pytest.CaptureFixture[str]) -> None:
+    run = "rdp --algorithm stop -L 1 --smoothness 1 --eta 0.5 --sigma 1 -e 0.5"
+    deltas = [best(capsys, f"{run} --index 14 -n {n}")["value"] for n in (14, 20, 60)]
+    assert deltas[0] < deltas[2] < deltas[1]
+    assert exits(f"{run} -d 0.06 --index 14 --solve records") == 2
+    assert exits(f"{run} -d 0.06 --solve records") == 0
+
+
+def best(capsys: pytest.CaptureFixture[str], line: str) -> dict[str, Any]:
+    """The best result of a query."""
+    results = json.loads(shown(capsys, f"{line} --format json"))["cases"][0]["results"]
+    return next(result for result in results if result["best"])
+
+
+def shown(capsys: pytest.CaptureFixture[str], line: str) -> str:
+    """What a command prints."""
+    assert exits(line) == 0
+    return capsys.readouterr().out
+
+
+def exits(line: str) -> int:
+    """The exit code of a command."""
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(line))
+    return int(stop.value.code or 0)
