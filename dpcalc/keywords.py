@@ -95,7 +95,6 @@ class Rdp(Catalogue, Schedule, Question, total=False):
     noise_std: Real
     diameter: Real
     adjacency: Word
-    last_batch: Word
 
 
 class Shifted(Schedule, Question, total=False):
@@ -122,7 +121,6 @@ class HockeyStick(Loss, Noise, Schedule, Question, total=False):
     last_batch: Word
     step_size: Real
     adjacency: Word
-    last_batch: Word
 
 
 class Shuffle(Loss, Noise, Schedule, Question, total=False):

@@ -142,19 +142,23 @@ def _records_not_monotone(run: Run) -> str:
     placed, algorithm = run.typed("index"), run.algorithm
     if algorithm.stops and placed:
         return "more records make it likelier that the run does not stop before this one"
-    one_pass = algorithm.fixed_order and algorithm.one_pass
     if run.c1 is not None and not algorithm.grows:
         return "the noise is tuned to them, and delta is not monotone in them"
     if algorithm.one_pass_by_default and not run.typed("steps"):
         return "the number of steps moves with them (give --steps)"
-    own = run.last_batch in (None, LastBatch.OWN)
-    if (run.batch_size or 1) != 1 and not (one_pass and placed and own):
-        if not own:
-            return "the sizes of the batches move with them"
-        return "a short last batch breaks the order" + (" (give --index)" if one_pass else "")
     if algorithm.grows and not placed:
         return "the record spoken of moves with them (give --index)"
-    return ""
+    return _batches_move_with_records(run)
+
+
+def _batches_move_with_records(run: Run) -> str:
+    if (run.batch_size or 1) == 1:
+        return ""
+    if run.last_batch not in (None, LastBatch.OWN):
+        return "the sizes of the batches move with them"
+    if not (run.algorithm.fixed_order and run.algorithm.one_pass):
+        return "a short last batch breaks the order"
+    return "" if run.typed("index") else "a short last batch breaks the order (give --index)"
 
 
 def _step_size_not_monotone(run: Run) -> str:

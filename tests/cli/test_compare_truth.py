@@ -120,8 +120,6 @@ OFTEN = {
 }  # fmt: skip
 
 SINGLE = ("skip", "stop", "shuffled-stop", "noisy-gd", "noisy-gd-released")
-SHORT_LAST = ()
-"""Those whose bounds are for a short last batch, and for no other split."""
 SLOW = ("shuffled-epochs-released",)
 SEARCHED = ("cyclic-released", "noisy-sgd", "noisy-sgd-released")
 SECRET = ("shuffled", "shuffle-once", "shuffled-epochs", "shuffled-epochs-released")
@@ -145,7 +143,7 @@ def small_run(r: random.Random, algorithm: str) -> tuple[Case, dict[str, Any]]:
         if name.startswith("noisy"):
             more["batch_size"] = min(more["batch_size"], case.records)
         else:
-            more["last_batch"] = r.choice(LAST_BATCHES[:3] if algorithm in SHORT_LAST else LAST_BATCHES)
+            more["last_batch"] = r.choice(LAST_BATCHES)
     if name in ("noisy-sgd", "noisy-gd"):
         more["steps"] = r.choice((1, 2) if algorithm == "noisy-sgd-released" else (1, 2, 3, 6))
         if algorithm == "noisy-gd-released":
