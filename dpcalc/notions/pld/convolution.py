@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     Complex = NDArray[np.complex128]
 
 _WRAPPED = 1e-15
+_NEGLIGIBLE = 100.0
 _LONG = 1 << 13
 
 
 def convolution_power(x: Array, times_x: int, y: Array, times_y: int) -> tuple[Array, int, float]:
     """Return the convolution power x^times_x y^times_y by FFT, the index it starts at, and its error in the 1-norm.
 
-    The error of a transform of length 2^k is taken to be 8 k units of roundoff in the 2-norm, relatively: Higham (2002,
-    Theorem 24.2) has below 7 k for radix 2. Transforms of x and y are at most |x|_1 and |y|_1, about 1 or less, so that
-    their errors add up, as often as they are multiplied; that of y comes with a factor of |x|_1. The 2-norm of the
-    result is at most that of x, and the 1-norm of its error at most sqrt(2^k) times the 2-norm. Weights below 0 are set
-    to 0: no farther from the exact ones. The transform is cyclic: what is outside of a window that long is small, by
-    Chernoff's bound, and is wrong twice.
+    Every value of a transform of length 2^k is taken to be good to 8 k units of roundoff of the 1-norm, and the inverse
+    transform to as many of the 2-norm: Higham (2002, Theorem 24.2) has below 7 k for radix 2. A transform F with the
+    error e has a power F^m within m e (|F| + e)^(m - 1), and the 1-norm of the error of the result is at most the 2-norm
+    of that over all frequencies. Weights below 0 are set to 0: no farther from the exact ones. The transform is cyclic:
+    what is outside of a window that long is small, by Chernoff's bound, and is wrong twice.
     """
     full = times_x * (len(x) - 1) + times_y * (len(y) - 1) + 1
     if not x.any():
@@ -38,23 +38,52 @@ def convolution_power(x: Array, times_x: int, y: Array, times_y: int) -> tuple[A
         low, high, wrapped = 0, full, 0.0
     bits = (high - low).bit_length()
     length = 1 << bits
-    x, y = _folded(x, length), _folded(y, length)
-    f = _powered(np.fft.rfft(x, length), times_x)
-    if times_y:
-        f = f * _powered(np.fft.rfft(y, length), times_y)
-    weights: Array = np.roll(np.maximum(np.fft.irfft(f, length), 0.0), -(low % length))[: full - low]
+    factors = [(_transform(z, length, bits), times) for z, times in ((x, times_x), (y, times_y)) if times]
+    power, change = _product(factors)
+    start = sum(times * f.start for f, times in factors) - low
+    weights: Array = np.roll(np.maximum(np.fft.irfft(power, length), 0.0), start % length)[: full - low]
     mass = max(float(x.sum()), 1.0) ** times_x * max(float(y.sum()), 1.0) ** times_y
-    norms = (times_x + 1) * _norm(x) + times_y * _norm(y) * min(float(x.sum()), 1.0)
-    rounding = 8.0 * bits + 8.0
-    return weights, low, (math.sqrt(length) * rounding * UNIT * norms + wrapped) * mass * 1.01
+    # Half of the frequencies are left out, being conjugate to the others.
+    rounding = math.sqrt(2.0) * (change + 8.0 * bits * UNIT * _norm(np.abs(power)))
+    return weights, low, (rounding * math.exp(8.0 * UNIT * (times_x + times_y)) + wrapped * mass) * 1.01
 
 
-def _folded(x: Array, length: int) -> Array:
-    """Return x with what is beyond the length wrapped around."""
-    if len(x) <= length:
-        return x
-    folded: Array = np.pad(x, (0, -len(x) % length)).reshape(-1, length).sum(axis=0)
-    return folded
+class _Transform(NamedTuple):
+    """The transform of weights whose heaviest was put in front, the index that it had, and the error of every value."""
+
+    values: Complex
+    start: int
+    error: Array
+
+
+def _transform(x: Array, length: int, bits: int) -> _Transform:
+    """Return the transform of x, wrapped around to a length of 2^bits.
+
+    The heaviest weight is a constant of the transform and not rounded, so that a law that is nearly all in one point
+    keeps the precision of the rest.
+    """
+    start = int(np.argmax(x))
+    rest = np.pad(x, (0, -len(x) % length))
+    rest[start] = 0.0
+    rest = np.roll(rest.reshape(-1, length).sum(axis=0), -(start % length))
+    values = np.fft.rfft(rest) + x[start]
+    error = UNIT * (8.0 * bits * float(rest.sum()) + 4.0 * np.abs(values))
+    return _Transform(values, start, error)
+
+
+def _product(factors: list[tuple[_Transform, int]]) -> tuple[Complex, float]:
+    """Return the product of powers of transforms, and the 2-norm of its error; what is below e^-100 counts as 0."""
+    sizes = [np.abs(f.values) + f.error for f, _ in factors]
+    logs = sum(times * np.log(size) for size, (_, times) in zip(sizes, factors, strict=True))
+    kept = np.flatnonzero(np.asarray(logs) > -_NEGLIGIBLE)
+    product, change = np.ones(len(kept), dtype=complex), np.zeros(len(kept))
+    for size, (f, times) in zip(sizes, factors, strict=True):
+        product *= _powered(f.values[kept], times)
+        change += times * f.error[kept] / size[kept]
+    power = np.zeros(len(sizes[0]), dtype=complex)
+    power[kept] = product
+    copies = sum(times for _, times in factors)
+    return power, _norm(change * np.exp(np.asarray(logs)[kept])) + (1.0 + copies) * len(power) * math.exp(-_NEGLIGIBLE)
 
 
 def _powered(f: Complex, times: int) -> Complex:
@@ -69,25 +98,33 @@ def _powered(f: Complex, times: int) -> Complex:
 
 def _window(x: Array, times_x: int, y: Array, times_y: int) -> tuple[int, int]:
     """Return indices outside of which the convolution power has at most `_WRAPPED` on either side (Chernoff)."""
-    deviation = math.sqrt(times_x * _variance(x) + times_y * _variance(y)) + 1.0
     block = max(1, max(len(x), len(y)) // 2048)
+    masses = [(_on_block_ends(z, block), times) for z, times in ((x, times_x), (y, times_y)) if times]
+    deviation = block * math.sqrt(sum(times * _variance(split) for split, times in masses)) + 1.0
     ends = [0.0, 0.0]
     for side, sign in enumerate((-1.0, 1.0)):
-        # A block counts as being at the end that makes its moment larger.
-        masses = [(_blocks(z, block), times) for z, times in ((x, times_x), (y, times_y)) if times]
         reaches = []
         for theta in 2.0 ** np.arange(-3.0, 4.5, 0.5) * (sign / deviation):
             moments = 0.0
-            for sums, times in masses:
-                index = np.arange(len(sums)) * block + (block - 1 if sign > 0.0 else 0)
-                exponents = theta * index
+            for split, times in masses:
+                exponents = theta * block * np.arange(len(split))
                 peak = float(exponents.max())
-                moments += times * (peak + math.log(float(np.sum(sums * np.exp(exponents - peak))) + 1e-300))
+                moments += times * (peak + math.log(float(np.sum(split * np.exp(exponents - peak))) + 1e-300))
             reaches.append((moments - math.log(_WRAPPED)) / theta)
         ends[side] = min(reaches) if sign > 0.0 else max(reaches)
     last = times_x * (len(x) - 1) + times_y * (len(y) - 1)
     low = min(max(math.floor(ends[0]) - 1, 0), last)
     return low, max(math.ceil(ends[1]), low) + 1
+
+
+def _on_block_ends(x: Array, size: int) -> Array:
+    """Return weights on multiples of ``size`` with the total and the mean of x, and greater moments of any convex kind.
+
+    Every weight is split between the ends of its block.
+    """
+    starts = np.arange(0, len(x), size)
+    upper = np.add.reduceat(x * (np.arange(len(x)) % size), starts) / size
+    return np.append(np.add.reduceat(x, starts) - upper, 0.0) + np.append(0.0, upper)
 
 
 def _variance(x: Array) -> float:
@@ -96,12 +133,6 @@ def _variance(x: Array) -> float:
     total = float(x.sum())
     centred = index - float(np.sum(x * index)) / total
     return float(np.sum(x * centred * centred)) / total
-
-
-def _blocks(x: Array, size: int) -> Array:
-    """Return the sums of blocks of neighbours."""
-    blocks: Array = np.add.reduceat(x, np.arange(0, len(x), size))
-    return blocks
 
 
 def _norm(x: Array) -> float:

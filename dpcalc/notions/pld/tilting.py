@@ -26,17 +26,22 @@ _LOG_FLOOR = -1e5  # losses less likely than e^-100000 are not resolved
 _FLAT = 1e-9
 _OUTSIDE, _NEGLIGIBLE = 1e-17, 1e-11  # tilted weight beyond either end of the lattice, of one loss and of the sum
 _REFINEMENT = 400  # points that are added where the tilted law is
+_DEVIATIONS = 8.0  # of what splits add to a sum, for which their spread is known
 _MOST_TILT = 1e6  # in standard deviations: a lattice of atoms has nothing finer to bring out
 
 
 class Component(NamedTuple):
-    """A pair, how often it is composed, and its approximate law: a discretisation on few points."""
+    """A pair, how often it is composed, and its approximate law: a discretisation on few points.
+
+    ``told`` is ln of the probability of an infinite loss, before rare losses are counted as infinite, too.
+    """
 
     pair: Pair
     copies: int
     above: Array
     below: Array
     loss: DiscreteLoss
+    told: float
 
     def cumulants(self, tilt: float) -> tuple[float, float, float]:
         """Return (ln of the moment generating function, mean, variance) of the tilted sum of the losses."""
@@ -71,7 +76,7 @@ class Component(NamedTuple):
 
         They are those past the point beyond which ``copies`` of them add at most exp(log_rest) to delta.
         """
-        if self.pair.discrete or len(self.above) < 3:
+        if self.pair.atom is not None or len(self.above) < 3:
             return self
         with np.errstate(all="ignore"):
             log_h = np.minimum.accumulate(np.fmin(self.pair.forward(self.above), 0.0))
@@ -82,19 +87,23 @@ class Component(NamedTuple):
         return self._replace(above=above, loss=discretise(self.pair, above, self.below))
 
     def law(self, tilt: float, grid: Grid) -> TiltedLaw:
-        """Return the tilted law of one loss on a lattice as fine as ``grid`` asks for and allows."""
+        """Return the tilted law of one loss on a lattice as fine as ``grid`` asks for and allows.
+
+        Far from the middle fewer points are used, by so much that what few copies split there does not stand out.
+        """
         low, high = self.window(tilt, max(_OUTSIDE, _NEGLIGIBLE / self.copies))
-        step = self._step(tilt, low, high, grid)
+        # Of few copies nearly all points are needed, so there must be fewer.
+        step = self._step(tilt, low, high, grid._replace(most=grid.most // (4 if self.copies < 256 else 1)))
         first, last = math.floor(low / step), math.ceil(high / step)
         mean = self.cumulants(tilt)[1] / self.copies
-        indices = _graded(first, last, round(mean / step), grid.fineness)
+        indices = _graded(first, last, round(mean / step), grid.fineness, self.copies)
         lattice = indices.astype(float) * step
         if self.pair.atom is not None:
             lattice = np.union1d(lattice, [-self.pair.atom, self.pair.atom])
         above = _around(self.above, lattice[lattice >= 0.0])
         below = _around(self.below, -lattice[lattice <= 0.0][::-1])
-        law = tilted_law(discretise(self.pair, above, below), tilt, step, first, last)
-        return law._replace(blur=0.0) if self.pair.discrete else law
+        reach = math.inf if self.pair.discrete else 4.0 * (_DEVIATIONS / step) ** 2 / self.copies
+        return tilted_law(discretise(self.pair, above, below), tilt, step, first, last, reach)
 
     def _step(self, tilt: float, low: float, high: float, grid: Grid) -> float:
         if self.pair.discrete and self.pair.atom is not None:
@@ -112,7 +121,9 @@ def component_of(pair: Pair, copies: int) -> Component:
         above = below = np.array([0.0, pair.atom])
     else:
         above, below = _landmarks(pair.forward), _landmarks(pair.backward)
-    return Component(pair, copies, above, below, discretise(pair, above, below))
+    with np.errstate(all="ignore"):
+        told = min(0.0, float(pair.forward(np.array([2.0**60]))[0]))
+    return Component(pair, copies, above, below, discretise(pair, above, below), told)
 
 
 def _landmarks(curve: LogProfile) -> Array:
@@ -127,13 +138,15 @@ def _landmarks(curve: LogProfile) -> Array:
     return np.concatenate(([0.0], z[first : last + 1]))
 
 
-def _graded(first: int, last: int, middle: int, fineness: float) -> NDArray[np.int64]:
+def _graded(first: int, last: int, middle: int, fineness: float, copies: int) -> NDArray[np.int64]:
     """Return indices between first and last, fewer of them where they are far from the middle.
 
     Gaps of ``fineness`` times the distance add as much to the variance as gaps of ``fineness`` deviations everywhere.
+    Of few copies none must stand out.
     """
     indices = np.arange(first, last + 1)
-    sparse = np.log2(np.maximum(np.abs(indices - middle) * fineness, 1.0)).astype(np.int64)
+    gaps = np.minimum(np.abs(indices - middle) * fineness, 0.25 * math.sqrt(copies))
+    sparse = np.log2(np.maximum(gaps, 1.0)).astype(np.int64)
     kept = (indices & ((1 << sparse) - 1)) == 0
     kept[[0, -1]] = True
     chosen: NDArray[np.int64] = indices[kept]
