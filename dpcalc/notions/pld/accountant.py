@@ -15,11 +15,10 @@ from dpcalc.notions.pld.dominating_pair import Pair, gaussian_sum
 from dpcalc.notions.pld.lattice import Grid, TiltedLaw, compose, log_finite_delta, log_floors, self_compose, tilted_law
 from dpcalc.notions.pld.tilting import (
     Component,
+    best_tilt,
     component_of,
-    least_tilt,
     saddle_point,
     tilt_for_log_delta,
-    tilt_for_mean,
 )
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp, log_less, log_one_minus_exp
@@ -29,7 +28,9 @@ RESOLUTION = 2048
 _MOST_COUNT = 10**15
 _POINTS = 128  # a lattice has at most so many times the resolution: where tails are long, it is coarser
 _ROUNDS = 3
-_LOG_SHARE = 12.0  # losses with a share of delta below e^-12 count as infinite
+_LOOSE = 0.02  # a bound whose method may add more than this to ln delta is worth another attempt
+_LOG_SHARES = (12.0, 8.0, 5.0)  # losses with a share of delta below e^-12 count as infinite, or below more than that
+_COARSE = 64
 
 
 class Bound(NamedTuple):
@@ -76,29 +77,50 @@ def log_delta(parts: Parts, *, epsilon: float, resolution: int = RESOLUTION) -> 
     components = [component_of(pair, count) for pair, count in merged]
     if epsilon >= _largest_loss(merged):
         return Bound(_log_infinity_mass_of(components))
-    components = _without_rare_losses(components, _expected_log_delta(components, epsilon))
-    components = _refine(components, lambda refined: tilt_for_mean(refined, epsilon))
-    tilt = max(tilt_for_mean(components, epsilon), least_tilt(components, epsilon))
-    return _bound_at(_compose(components, tilt, resolution), components, epsilon)
+
+    def attempt(expected: float, share: float, fineness: int) -> Bound:
+        law, frequent = _law_about(_without_rare_losses(components, expected - share), epsilon, fineness)
+        return _bound_at(law, frequent, epsilon)
+
+    value, better = math.inf, attempt(-math.inf, 0.0, _COARSE).value
+    while better < value - 1.0:
+        value, better = better, attempt(better, _LOG_SHARES[0], _COARSE).value
+    return _improved(lambda expected, share: attempt(expected, share, resolution), min(value, better))
 
 
-def _expected_log_delta(components: list[Component], epsilon: float) -> float:
-    """Return an estimate of ln delta without the rare losses, which would inflate it."""
-    low, high = 0.1, 1e5
-    while high > low + 1.0:
-        middle = math.sqrt(low * high)
-        cut = _without_rare_losses(components, -middle)
-        likely = saddle_point(cut, tilt_for_mean(cut, epsilon))[1] > -middle
-        low, high = (low, middle) if likely else (middle, high)
-    return -high
+def _improved(attempt: Callable[[float, float], Bound], value: float) -> Bound:
+    """Return the best of attempts with more and more losses counted as infinite, for as long as they are loose.
+
+    Each attempt is given what was found before.
+    """
+    best = Bound(math.inf)
+    for share in _LOG_SHARES:
+        bound = attempt(value, share)
+        best = min(best, bound, key=lambda b: b.value)
+        if best.rounding + best.lattice <= _LOOSE or not math.isfinite(best.value):
+            break
+        value = best.value
+    return best
+
+
+def _law_about(components: list[Component], epsilon: float, resolution: int) -> tuple[TiltedLaw, list[Component]]:
+    """Return the law of the composition, tilted so that its mean is about epsilon, and what it is made of."""
+    components = _refine(components, lambda c: best_tilt(c, epsilon))
+    return _compose(components, best_tilt(components, epsilon), resolution), components
+
+
+def _expected_epsilon(components: list[Component], log_delta: float) -> float:
+    """Return an estimate of epsilon, at least 0."""
+    refined = _refine(components, lambda c: tilt_for_log_delta(c, log_delta))
+    return max(saddle_point(refined, tilt_for_log_delta(refined, log_delta))[0], 0.0)
 
 
 def _without_rare_losses(components: list[Component], log_delta: float) -> list[Component]:
-    """Return the components without losses whose total share of delta is negligible.
+    """Return the components without losses whose total share of delta is at most exp(log_delta).
 
     Where losses have a heavy tail, the tilt that brings out delta would bring out the tail alone.
     """
-    return [c.without_rare_losses(log_delta - _LOG_SHARE - math.log(len(components))) for c in components]
+    return [c.without_rare_losses(log_delta - math.log(len(components))) for c in components]
 
 
 def epsilon(parts: Parts, *, log_delta_target: float, resolution: int = RESOLUTION) -> Bound:
@@ -129,20 +151,17 @@ def epsilon(parts: Parts, *, log_delta_target: float, resolution: int = RESOLUTI
     components = [component_of(pair, count) for pair, count in merged]
     if _log_infinity_mass_of(components) >= log_delta_target:
         return Bound(math.inf)
-    bound = _epsilon_of(_without_rare_losses(components, log_delta_target), log_delta_target, resolution)
+
+    def attempt(expected: float, share: float) -> Bound:
+        frequent = _without_rare_losses(components, log_delta_target - share)
+        law, refined = _law_about(frequent, expected, resolution)
+        value = _solve(lambda e: _value_at(law, refined, e), log_delta_target, float(law.points()[-1]))
+        return _bound_at(law, refined, value)._replace(value=value) if value < math.inf else Bound(math.inf)
+
+    expected = _expected_epsilon(_without_rare_losses(components, log_delta_target - _LOG_SHARES[0]), log_delta_target)
+    bound = _improved(attempt, expected)
     largest = _largest_loss(merged)
     return Bound(largest) if bound.value >= largest else bound
-
-
-def _epsilon_of(components: list[Component], log_delta: float, resolution: int) -> Bound:
-    log_finite = log_delta + log_one_minus_exp(_log_infinity_mass_of(components) - log_delta)
-    components = _refine(components, lambda refined: tilt_for_log_delta(refined, log_finite))
-    tilt = tilt_for_log_delta(components, log_finite)
-    law = _compose(components, max(tilt, least_tilt(components)) if tilt > 0.0 else 0.0, resolution)
-    least_epsilon = _solve(lambda e: _value_at(law, components, e), log_delta, float(law.points()[-1]))
-    if least_epsilon == math.inf:
-        return Bound(math.inf)
-    return _bound_at(law, components, least_epsilon)._replace(value=least_epsilon)
 
 
 def on_lattice(pair: Pair, *, count: int, step: float, low: int, high: int, epsilon: float) -> float:

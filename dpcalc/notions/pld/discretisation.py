@@ -40,19 +40,20 @@ class DiscreteLoss(NamedTuple):
     """Increasing points, ln of the masses on them and ln of the mass at +inf, each rounded up.
 
     ``padding`` bounds, for each point, by how much rounding up has raised ln of the slopes and the mass there: H(g) is
-    no more than that above the profile of exact masses. ``open_below`` says whether there may be losses below the
-    points, which were raised to the lowest.
+    no more than that above the profile of exact masses. ``gaps`` are the widest gaps over which losses were split between
+    a point and the one before, inf for the first if losses below the points were raised to it.
     """
 
     points: Array
     log_masses: Array
     log_infinity_mass: float
     padding: Array
-    open_below: bool
+    gaps: Array
 
 
 class _Side(NamedTuple):
     points: Array
+    gaps: Array
     log_slopes: Array
     padding: Array
     lift: float
@@ -77,8 +78,9 @@ def discretise(pair: Pair, above: Array, below: Array) -> DiscreteLoss:
     log_masses = np.concatenate((_log_masses(left)[::-1], [np.log(centre)], upper))
     roundoff = _roundoff(log_masses, points)
     padding = np.concatenate((left.padding[:0:-1], [64.0 * UNIT + 2.0 * left.lift], right.padding[1:])) + 2.0 * roundoff
-    open_below = left.log_infinity_mass > -math.inf
-    return DiscreteLoss(points, log_masses + roundoff, right.log_infinity_mass, padding, open_below)
+    first = math.inf if left.log_infinity_mass > -math.inf else 0.0
+    gaps = np.concatenate(([first], left.gaps[::-1], right.gaps))
+    return DiscreteLoss(points, log_masses + roundoff, right.log_infinity_mass, padding, gaps)
 
 
 def _profiles(pair: Pair, above: Array, below: Array) -> tuple[Array, Array]:
@@ -96,9 +98,11 @@ def _values(curve: LogProfile, points: Array) -> Array:
 
 
 def _side(points: Array, log_h: Array) -> _Side:
+    gaps = np.diff(points)
     log_slopes = _log_slopes(points, log_h)
     if np.any(log_slopes[1:] > log_slopes[:-1]):
         kept = _hull(points, log_h)
+        gaps = np.maximum.reduceat(gaps, kept[:-1])  # on a chord there is no loss between its points
         points, log_h = points[kept], log_h[kept]
         log_slopes = _log_slopes(points, log_h)
     roundoff = _roundoff(log_slopes, points[1:], log_h[:-1])
@@ -106,7 +110,7 @@ def _side(points: Array, log_h: Array) -> _Side:
     lift = np.exp(log_difference(raised, log_slopes))
     with np.errstate(invalid="ignore"):
         padding = np.append(0.0, np.nan_to_num(raised - log_slopes, posinf=0.0) + roundoff)
-    return _Side(points, raised, padding, float(lift.max(initial=0.0)), float(log_h[-1]))
+    return _Side(points, gaps, raised, padding, float(lift.max(initial=0.0)), float(log_h[-1]))
 
 
 def _log_slopes(points: Array, log_h: Array) -> Array:

@@ -132,11 +132,10 @@ def _spread(loss: DiscreteLoss, w: Array, tilt: float, step: float, reach: float
     if math.isinf(reach):
         return 0.0, 0.0
     before = np.append(0.0, w[:-1])
-    gaps = np.diff(loss.points, prepend=-math.inf if loss.open_below else loss.points[0])
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         allowed = reach * step * step / 2.0 - 0.5 * np.log(np.maximum(w, before))
-        wide = reach * gaps * gaps / 8.0 > np.minimum(allowed, 700.0)
-        gaps = np.where(wide, 0.0, gaps)
+        wide = reach * loss.gaps**2 / 8.0 > np.minimum(allowed, 700.0)
+        gaps = np.where(wide, 0.0, loss.gaps)
         gaps = np.maximum(gaps, np.append(gaps[1:], 0.0))
         growth = 3.0 * reach * gaps * gaps * np.exp((math.sqrt(reach) + tilt + 2.0) * gaps)
         beside = np.where(gaps <= 1.0, (before + np.append(w[1:], 0.0)) * growth, math.inf)
@@ -299,7 +298,7 @@ def log_floors(law: TiltedLaw, epsilon: float) -> Floors:
     for r in (k * deviation for k in _DEVIATIONS):
         s = min(r / (2.0 * law.spread), math.sqrt(law.reach + 0.25)) - 0.5
         chernoff = law.spread * s * (s + 1.0) - s * r
-        above = greatest * (_exp(chernoff + law.tilt * r) + law.apart)
+        above = greatest * (_exp(chernoff + law.tilt * r) + law.apart) + _UNDERFLOW
         below = min(1.0, max(r, 1.0 / s)) * _exp(chernoff)
         largest = max(_exp(law.tilt * r) * math.expm1(min(r, 700.0)), greatest)
         splits = float(gains[np.abs(u) <= r].sum()) + law.defect * largest + above + below

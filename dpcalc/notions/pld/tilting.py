@@ -161,9 +161,17 @@ def _around(points: Array, lattice: Array) -> Array:
     return np.union1d(np.append(lattice, 0.0), outside)
 
 
-def tilt_for_mean(components: Sequence[Component], epsilon: float) -> float:
-    """Return about the tilt >= 0 that makes epsilon the mean of the composed loss; 0 where it would be negative."""
-    return _root(lambda t: epsilon - sum(c.cumulants(t)[1] for c in components), components)
+def best_tilt(components: Sequence[Component], epsilon: float) -> float:
+    """Return about the tilt > 0 at which a defect adds least to delta at epsilon.
+
+    The least of log_scale - tilt epsilon + ln c, with c as in `lattice`, is where the mean exceeds epsilon by
+    ln(1 + 1/tilt): near the tilt that makes epsilon the mean, and if that is about 0, 1/deviation.
+    """
+
+    def excess(tilt: float) -> float:
+        return epsilon + (math.log1p(1.0 / tilt) if tilt > 0.0 else math.inf) - sum(c.cumulants(tilt)[1] for c in components)
+
+    return _root(excess, components)
 
 
 def tilt_for_log_delta(components: Sequence[Component], log_delta: float) -> float:
@@ -181,15 +189,6 @@ def saddle_point(components: Sequence[Component], tilt: float) -> tuple[float, f
     spread = math.sqrt(max(variance, 0.0))
     # Two limits of the sum of e^(-tilt x)(1 - e^-x) over a normal density: many deviations per 1/tilt, and few.
     return mean, log_scale - tilt * mean - math.log(2.0 + 2.5 * spread * tilt * (1.0 + tilt))
-
-
-def least_tilt(components: Sequence[Component], epsilon: float = math.inf) -> float:
-    """Return the tilt that about doubles what a defect adds to delta at epsilon or the mean: 1/deviation if normal.
-
-    At this tilt or more that addition is in proportion to the losses, so that it is small where delta is.
-    """
-    anchor = min(sum(c.cumulants(0.0)[1] for c in components), epsilon)
-    return _root(lambda t: 0.7 - sum(c.cumulants(t)[0] for c in components) + t * anchor, components)
 
 
 def _root(function: Callable[[float], float], components: Sequence[Component]) -> float:
