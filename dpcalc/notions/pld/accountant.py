@@ -263,9 +263,8 @@ def _bound_at(law: TiltedLaw, components: list[Component], epsilon: float) -> Bo
     told -= UNIT * (32.0 * abs(told) + 128.0) if told > -math.inf else 0.0
     split, exact = log_add_exp(told, floors.split), log_add_exp(told, floors.exact)
     for c in components:
-        rare = c.loss.log_infinity_mass
-        exact = log_less(exact, math.log(c.copies) + rare + log_one_minus_exp(c.told - rare))
-    return Bound(value, value - split, split - exact)
+        exact = log_less(exact, math.log(c.copies) + log_less(c.loss.log_infinity_mass, c.told))
+    return Bound(value, value - split, split - exact) if exact > -math.inf else Bound(value, value - split, math.inf)
 
 
 def _solve(profile: Callable[[float], float], target: float, ceiling: float) -> float:

@@ -40,8 +40,8 @@ class DiscreteLoss(NamedTuple):
     """Increasing points, ln of the masses on them and ln of the mass at +inf, each rounded up.
 
     ``padding`` bounds, for each point, by how much rounding up has raised ln of the slopes and the mass there: H(g) is
-    no more than that above the profile of exact masses. ``gaps`` are the widest gaps over which losses were split between
-    a point and the one before, inf for the first if losses below the points were raised to it.
+    no more than that above the profile of exact masses. ``gaps`` are the widest gaps over which losses were split
+    between a point and the one before, inf for the first if losses below the points were raised to it.
     """
 
     points: Array

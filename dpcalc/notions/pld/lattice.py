@@ -26,8 +26,8 @@ where s >= 0 or s <= -1. Splits change E (1 - e^{epsilon - z})_+ exactly by E |1
 epsilon between y and z. For any r > 0 this is at most exp(log_scale - tilt epsilon) times the sum of
 w(z) e^{-tilt u} |1 - e^{-u}|, u = z - epsilon, over |u| <= r, and for the rest, with Chernoff's bound on both,
 c W(n > r) + E_W(min(1, -n) e^{-(tilt + 1) n}, n < -r). Where gaps differ from point to point, spread is such that the
-bound on E_W e^{l n} holds for s (s + 1) <= `reach`. The weight that has come up from wider gaps is `apart`, worth at most
-c times as much; what has gone down in them has made delta no larger.
+bound on E_W e^{l n} holds for s (s + 1) <= `reach`. The weight that has come up from wider gaps is `apart`, worth at
+most c times as much; what has gone down in them has made delta no larger.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ def log_floors(law: TiltedLaw, epsilon: float) -> Floors:
         gains = w * np.exp(-law.tilt * u) * np.abs(np.expm1(-u))
     exact = -math.inf
     for r in (k * deviation for k in _DEVIATIONS):
-        s = min(r / (2.0 * law.spread), math.sqrt(law.reach + 0.25)) - 0.5
+        s = max(min(r / (2.0 * law.spread), math.sqrt(law.reach + 0.25)) - 0.5, 1e-9)
         chernoff = law.spread * s * (s + 1.0) - s * r
         above = greatest * (_exp(chernoff + law.tilt * r) + law.apart) + _UNDERFLOW
         below = min(1.0, max(r, 1.0 / s)) * _exp(chernoff)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _LOG_FLOOR = -1e5  # losses less likely than e^-100000 are not resolved
 _FLAT = 1e-9
-_OUTSIDE, _NEGLIGIBLE = 1e-17, 1e-11  # tilted weight beyond either end of the lattice, of one loss and of the sum
+_OUTSIDE, _NEGLIGIBLE = 1e-17, 1e-14  # tilted weight beyond either end of the lattice, of one loss and of the sum
 _REFINEMENT = 400  # points that are added where the tilted law is
 _DEVIATIONS = 8.0  # of what splits add to a sum, for which their spread is known
 _MOST_TILT = 1e6  # in standard deviations: a lattice of atoms has nothing finer to bring out
@@ -169,7 +169,11 @@ def best_tilt(components: Sequence[Component], epsilon: float) -> float:
     """
 
     def excess(tilt: float) -> float:
-        return epsilon + (math.log1p(1.0 / tilt) if tilt > 0.0 else math.inf) - sum(c.cumulants(tilt)[1] for c in components)
+        return (
+            epsilon
+            + (math.log1p(1.0 / tilt) if tilt > 0.0 else math.inf)
+            - sum(c.cumulants(tilt)[1] for c in components)
+        )
 
     return _root(excess, components)
 
