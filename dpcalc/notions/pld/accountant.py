@@ -148,6 +148,8 @@ def epsilon(parts: Parts, *, log_delta_target: float, resolution: int = RESOLUTI
         if pair.mu is not None:
             return Bound(gaussian.epsilon(mu=pair.mu, log_delta_target=log_delta_target))
         return Bound(_solve(lambda e: _log_profile(pair, e), log_delta_target, 1.0))
+    if _log_sum_of_totals(merged) <= log_delta_target:
+        return Bound(0.0)
     components = [component_of(pair, count) for pair, count in merged]
     if _log_infinity_mass_of(components) >= log_delta_target:
         return Bound(math.inf)
@@ -172,7 +174,7 @@ def on_lattice(pair: Pair, *, count: int, step: float, low: int, high: int, epsi
     """
     above, below = (np.asarray(step * np.arange(end), float) for end in (high + 1, 1 - low))
     loss = discretise(pair, above, below)
-    law = self_compose(tilted_law(loss, 0.0, step, low, high, math.inf), count, Grid(0.0, 1 << 40))
+    law = self_compose(tilted_law(loss, 0.0, step, low, high, 0), count, Grid(0.0, 1 << 40))
     return _total(_log_infinity_mass([(loss.log_infinity_mass, count)]), log_finite_delta(law, epsilon))
 
 
@@ -206,6 +208,14 @@ def _largest_loss(parts: list[tuple[Pair, int]]) -> float:
     if any(pair.atom is None for pair, _ in parts):
         return math.inf
     return up(math.fsum(count * pair.atom for pair, count in parts if pair.atom is not None), 4.0)
+
+
+def _log_sum_of_totals(parts: list[tuple[Pair, int]]) -> float:
+    """Return ln of the sum of all total variations, which delta at epsilon 0 does not exceed, rounded up."""
+    total = -math.inf
+    for pair, count in parts:
+        total = log_add_exp(total, _log_profile(pair, 0.0) + math.log(count))
+    return total + 16.0 * len(parts) * UNIT * (1.0 + abs(total)) if total > -math.inf else total
 
 
 def _refine(components: list[Component], choose_tilt: Callable[[list[Component]], float]) -> list[Component]:

@@ -91,10 +91,10 @@ class TiltedLaw(NamedTuple):
         return math.sqrt(float(np.sum(self.weights * centred * centred)) / total)
 
 
-def tilted_law(loss: DiscreteLoss, tilt: float, step: float, low: int, high: int, reach: float) -> TiltedLaw:
+def tilted_law(loss: DiscreteLoss, tilt: float, step: float, low: int, high: int, copies: int) -> TiltedLaw:
     """Return the law of a discrete loss on the lattice low * step, ..., high * step; other points add to the defect.
 
-    ``reach`` is inf where no loss was split to make it discrete.
+    What splits add is bounded for the sum of so many ``copies``: 0 where no loss was split to make it discrete.
     """
     exponents = loss.log_masses + tilt * loss.points
     log_scale = log_sum_exp(exponents)
@@ -105,7 +105,7 @@ def tilted_law(loss: DiscreteLoss, tilt: float, step: float, low: int, high: int
     weights[indices[inside].astype(int) - low] = w[inside]
     weights[0] += _UNDERFLOW  # no law without weight
     sizes = np.abs(loss.log_masses[inside]) + 2.0 * tilt * np.abs(loss.points[inside])
-    spread, apart = _spread(loss, w, tilt, step, reach)
+    spread, reach, apart = _splits(loss, w, tilt, step, copies) if copies else (0.0, math.inf, 0.0)
     return TiltedLaw(
         step=step,
         first=low,
@@ -121,6 +121,19 @@ def tilted_law(loss: DiscreteLoss, tilt: float, step: float, low: int, high: int
     )
 
 
+def _splits(loss: DiscreteLoss, w: Array, tilt: float, step: float, copies: int) -> tuple[float, float, float]:
+    """Return the spread of the splits of one loss, for which reach, and the weight that is apart.
+
+    The reach is chosen such that Chernoff's bound holds for some eight deviations of what the copies add.
+    """
+    reach = 0.5 * (16.0 / step) ** 2 / copies
+    spread, apart = _spread(loss, w, tilt, step, reach)
+    while 2.0 * copies * spread * reach < 36.0 and reach * step * step < 16.0:
+        reach *= 4.0
+        spread, apart = _spread(loss, w, tilt, step, reach)
+    return spread, reach, apart
+
+
 def _spread(loss: DiscreteLoss, w: Array, tilt: float, step: float, reach: float) -> tuple[float, float]:
     """Return the spread of the splits of one loss, and the weight that came up from gaps too wide to count.
 
@@ -129,8 +142,6 @@ def _spread(loss: DiscreteLoss, w: Array, tilt: float, step: float, reach: float
     share a of a loss moves up by at most g <= 1, E e^{s n} - 1 <= min(a, (1 - a) e^g) 3 s (s + 1) g^2 e^{s g}, s >= 0,
     as in s n |s n| + 3 g |s n|, and likewise for s <= -1 with P and Q exchanged.
     """
-    if math.isinf(reach):
-        return 0.0, 0.0
     before = np.append(0.0, w[:-1])
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         allowed = reach * step * step / 2.0 - 0.5 * np.log(np.maximum(w, before))

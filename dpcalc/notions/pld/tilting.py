@@ -26,7 +26,6 @@ _LOG_FLOOR = -1e5  # losses less likely than e^-100000 are not resolved
 _FLAT = 1e-9
 _OUTSIDE, _NEGLIGIBLE = 1e-17, 1e-14  # tilted weight beyond either end of the lattice, of one loss and of the sum
 _REFINEMENT = 400  # points that are added where the tilted law is
-_DEVIATIONS = 8.0  # of what splits add to a sum, for which their spread is known
 _MOST_TILT = 1e6  # in standard deviations: a lattice of atoms has nothing finer to bring out
 
 
@@ -102,8 +101,8 @@ class Component(NamedTuple):
             lattice = np.union1d(lattice, [-self.pair.atom, self.pair.atom])
         above = _around(self.above, lattice[lattice >= 0.0])
         below = _around(self.below, -lattice[lattice <= 0.0][::-1])
-        reach = math.inf if self.pair.discrete else 4.0 * (_DEVIATIONS / step) ** 2 / self.copies
-        return tilted_law(discretise(self.pair, above, below), tilt, step, first, last, reach)
+        split = 0 if self.pair.discrete else self.copies
+        return tilted_law(discretise(self.pair, above, below), tilt, step, first, last, split)
 
     def _step(self, tilt: float, low: float, high: float, grid: Grid) -> float:
         if self.pair.discrete and self.pair.atom is not None:
