@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class Answer(NamedTuple):
     """An epsilon (or ln delta) with the order and conversion that gave it, where there is one.
 
-    ``rounding`` bounds what rounding and tails cut off add to ln delta; ``lattice`` estimates what splitting losses
-    between lattice points adds.
+    ``rounding`` bounds what rounding and tails cut off add to ln delta; ``lattice`` bounds what it adds to split losses
+    between lattice points and to count rare ones as infinite.
     """
 
     value: float

@@ -24,6 +24,11 @@ def log_add_exp(a: float, b: float) -> float:
     return a if b == -math.inf else a + math.log1p(math.exp(b - a))
 
 
+def log_less(a: float, b: float) -> float:
+    """Return ln(exp(a) - exp(b)); -inf where b is at least a."""
+    return a + log_one_minus_exp(b - a) if b < a else -math.inf
+
+
 def log_expm1(x: float) -> float:
     """Return ln(exp(x) - 1) for x >= 0 (-inf at 0)."""
     if x <= 0.0:

@@ -192,3 +192,15 @@ def poisson(mu: float, rate: float) -> Loss:
 def swapped(loss: Loss) -> Loss:
     """The loss with P and Q in each other's place."""
     return Loss(-loss.nodes, loss.log_weights - loss.nodes)
+
+
+def log_delta_of_frequent(loss: Loss, copies: int, epsilon: float, about: float) -> float:
+    """ln delta at epsilon of ``copies`` losses with a heavy tail, where it is ``about`` that, to some 1e-9.
+
+    Losses so rare that they add less than 1e-11 of delta are left out: with them the moments would be the tail's.
+    """
+    order = np.argsort(loss.nodes)
+    nodes, log_weights = loss.nodes[order], loss.log_weights[order]
+    beyond = np.logaddexp.accumulate((log_weights + np.log(np.clip(nodes, 1e-300, 1.0)))[::-1])[::-1]
+    last = int(np.searchsorted(-beyond, -(about - math.log(copies) - 25.0)))
+    return log_delta([(Loss(nodes[:last], log_weights[:last]), copies)], epsilon)

@@ -444,7 +444,7 @@ _COMPOSITION: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     "compose_curve_connect_dots": lambda i: _both(pld.on_lattice(
         pld.from_curve(_curve(i)), count=i.whole("E"), step=i("step"), low=i.whole("kmin"), high=i.whole("kmax"),
         epsilon=i("eps"),
-    ).value),
+    )),
     "cq_delta": lambda i: exp_up(pld.log_delta(
         [(pld.subsampled_gaussian(mu=i("mu"), rate=i("q")), 1)], epsilon=i("eps")
     ).value),

@@ -12,25 +12,25 @@ from dpcalc.errors import SpecError
 from dpcalc.notions import gaussian
 from dpcalc.notions.pld.discretisation import discretise
 from dpcalc.notions.pld.dominating_pair import Pair, gaussian_sum
-from dpcalc.notions.pld.lattice import Grid, TiltedLaw, compose, log_finite_delta, self_compose, tilted_law
+from dpcalc.notions.pld.lattice import Grid, TiltedLaw, compose, log_finite_delta, log_floors, self_compose, tilted_law
 from dpcalc.notions.pld.tilting import (
     Component,
+    best_tilt,
     component_of,
-    least_tilt,
     saddle_point,
     tilt_for_log_delta,
-    tilt_for_mean,
 )
 from dpcalc.numerics.floats import UNIT, up
-from dpcalc.numerics.logspace import log_add_exp, log_one_minus_exp
+from dpcalc.numerics.logspace import log_add_exp, log_less, log_one_minus_exp
 from dpcalc.numerics.roots import least
 
 RESOLUTION = 2048
 _MOST_COUNT = 10**15
 _POINTS = 128  # a lattice has at most so many times the resolution: where tails are long, it is coarser
 _ROUNDS = 3
-_LOOSE = 0.02  # a bound whose method adds more than this to ln delta is worth another attempt
-_LOG_SHARE = 9.0  # losses with a share below e^-9 of delta may be counted as infinite
+_LOOSE = 0.02  # a bound whose method may add more than this to ln delta is worth another attempt
+_LOG_SHARES = (12.0, 8.0, 5.0)  # losses with a share of delta below e^-12 count as infinite, or below more than that
+_COARSE = 64
 
 
 class Bound(NamedTuple):
@@ -39,9 +39,9 @@ class Bound(NamedTuple):
     value: float
     """An upper bound on ln delta, or on epsilon."""
     rounding: float = 0.0
-    """A bound on what rounding and tails cut off add to ln delta at that epsilon."""
+    """A bound on what rounding and tails cut off add to ln delta at that epsilon, the profiles being exact."""
     lattice: float = 0.0
-    """An estimate, to first order, of what splitting losses between the points of a lattice adds to it."""
+    """A bound on what it adds to split losses between the points of a lattice and to count rare ones as infinite."""
 
 
 Parts = Sequence[tuple[Pair, int]]
@@ -77,38 +77,50 @@ def log_delta(parts: Parts, *, epsilon: float, resolution: int = RESOLUTION) -> 
     components = [component_of(pair, count) for pair, count in merged]
     if epsilon >= _largest_loss(merged):
         return Bound(_log_infinity_mass_of(components))
-    bound = _log_delta_of(components, epsilon, resolution)
-    if not _is_loose(bound):
-        return bound
-    frequent = _without_rare_losses(components, _expected_log_delta(components, epsilon))
-    return min(bound, _log_delta_of(frequent, epsilon, resolution), key=lambda b: b.value)
+
+    def attempt(expected: float, share: float, fineness: int) -> Bound:
+        law, frequent = _law_about(_without_rare_losses(components, expected - share), epsilon, fineness)
+        return _bound_at(law, frequent, epsilon)
+
+    value, better = math.inf, attempt(-math.inf, 0.0, _COARSE).value
+    while better < value - 1.0:
+        value, better = better, attempt(better, _LOG_SHARES[0], _COARSE).value
+    return _improved(lambda expected, share: attempt(expected, share, resolution), min(value, better))
 
 
-def _expected_log_delta(components: list[Component], epsilon: float) -> float:
-    """Return an estimate of ln delta, to a fifth, without the rare losses, which would inflate it."""
-    low, high = 1.0, 1e5
-    while high > 1.2 * low:
-        middle = math.sqrt(low * high)
-        cut = _without_rare_losses(components, -middle)
-        likely = saddle_point(cut, tilt_for_mean(cut, epsilon))[1] > -middle
-        low, high = (low, middle) if likely else (middle, high)
-    return -high
+def _improved(attempt: Callable[[float, float], Bound], value: float) -> Bound:
+    """Return the best of attempts with more and more losses counted as infinite, for as long as they are loose.
+
+    Each attempt is given what was found before.
+    """
+    best = Bound(math.inf)
+    for share in _LOG_SHARES:
+        bound = attempt(value, share)
+        best = min(best, bound, key=lambda b: b.value)
+        if best.rounding + best.lattice <= _LOOSE or not math.isfinite(best.value):
+            break
+        value = best.value
+    return best
 
 
-def _log_delta_of(components: list[Component], epsilon: float, resolution: int) -> Bound:
-    components = _refine(components, lambda refined: tilt_for_mean(refined, epsilon))
-    tilt = max(tilt_for_mean(components, epsilon), least_tilt(components, epsilon))
-    return _bound_at(_compose(components, tilt, resolution), _log_infinity_mass_of(components), epsilon)
+def _law_about(components: list[Component], epsilon: float, resolution: int) -> tuple[TiltedLaw, list[Component]]:
+    """Return the law of the composition, tilted so that its mean is about epsilon, and what it is made of."""
+    components = _refine(components, lambda c: best_tilt(c, epsilon))
+    return _compose(components, best_tilt(components, epsilon), resolution), components
+
+
+def _expected_epsilon(components: list[Component], log_delta: float) -> float:
+    """Return an estimate of epsilon, at least 0."""
+    refined = _refine(components, lambda c: tilt_for_log_delta(c, log_delta))
+    return max(saddle_point(refined, tilt_for_log_delta(refined, log_delta))[0], 0.0)
 
 
 def _without_rare_losses(components: list[Component], log_delta: float) -> list[Component]:
-    """Return the components without losses whose total share of delta is negligible."""
-    return [c.without_rare_losses(log_delta - _LOG_SHARE - math.log(len(components))) for c in components]
+    """Return the components without losses whose total share of delta is at most exp(log_delta).
 
-
-def _is_loose(bound: Bound) -> bool:
-    """Return whether the method adds much to the bound, because rare losses kept the tilt from its best value."""
-    return bound.rounding + bound.lattice > _LOOSE
+    Where losses have a heavy tail, the tilt that brings out delta would bring out the tail alone.
+    """
+    return [c.without_rare_losses(log_delta - math.log(len(components))) for c in components]
 
 
 def epsilon(parts: Parts, *, log_delta_target: float, resolution: int = RESOLUTION) -> Bound:
@@ -136,30 +148,25 @@ def epsilon(parts: Parts, *, log_delta_target: float, resolution: int = RESOLUTI
         if pair.mu is not None:
             return Bound(gaussian.epsilon(mu=pair.mu, log_delta_target=log_delta_target))
         return Bound(_solve(lambda e: _log_profile(pair, e), log_delta_target, 1.0))
+    if _log_sum_of_totals(merged) <= log_delta_target:
+        return Bound(0.0)
     components = [component_of(pair, count) for pair, count in merged]
     if _log_infinity_mass_of(components) >= log_delta_target:
         return Bound(math.inf)
-    bound = _epsilon_of(components, log_delta_target, resolution)
-    if _is_loose(bound) or math.isinf(bound.value):
-        frequent = _without_rare_losses(components, log_delta_target)
-        bound = min(bound, _epsilon_of(frequent, log_delta_target, resolution), key=lambda b: b.value)
+
+    def attempt(expected: float, share: float) -> Bound:
+        frequent = _without_rare_losses(components, log_delta_target - share)
+        law, refined = _law_about(frequent, expected, resolution)
+        value = _solve(lambda e: _value_at(law, refined, e), log_delta_target, float(law.points()[-1]))
+        return _bound_at(law, refined, value)._replace(value=value) if value < math.inf else Bound(math.inf)
+
+    expected = _expected_epsilon(_without_rare_losses(components, log_delta_target - _LOG_SHARES[0]), log_delta_target)
+    bound = _improved(attempt, expected)
     largest = _largest_loss(merged)
     return Bound(largest) if bound.value >= largest else bound
 
 
-def _epsilon_of(components: list[Component], log_delta: float, resolution: int) -> Bound:
-    log_finite = log_delta + log_one_minus_exp(_log_infinity_mass_of(components) - log_delta)
-    components = _refine(components, lambda refined: tilt_for_log_delta(refined, log_finite))
-    tilt = tilt_for_log_delta(components, log_finite)
-    law = _compose(components, max(tilt, least_tilt(components)) if tilt > 0.0 else 0.0, resolution)
-    log_infinity_mass = _log_infinity_mass_of(components)
-    least_epsilon = _solve(lambda e: _bound_at(law, log_infinity_mass, e).value, log_delta, float(law.points()[-1]))
-    if least_epsilon == math.inf:
-        return Bound(math.inf)
-    return _bound_at(law, log_infinity_mass, least_epsilon)._replace(value=least_epsilon)
-
-
-def on_lattice(pair: Pair, *, count: int, step: float, low: int, high: int, epsilon: float) -> Bound:
+def on_lattice(pair: Pair, *, count: int, step: float, low: int, high: int, epsilon: float) -> float:
     """Return an upper bound on ln delta of ``count`` copies on exactly the lattice low step, ..., high step.
 
     Other accountants do the same, and it serves for comparison: without a tilt rounding exceeds a small delta, and
@@ -167,8 +174,8 @@ def on_lattice(pair: Pair, *, count: int, step: float, low: int, high: int, epsi
     """
     above, below = (np.asarray(step * np.arange(end), float) for end in (high + 1, 1 - low))
     loss = discretise(pair, above, below)
-    law = self_compose(tilted_law(loss, 0.0, step, low, high), count, Grid(0.0, 1 << 40))
-    return _bound_at(law, _log_infinity_mass([(loss.log_infinity_mass, count)]), epsilon)
+    law = self_compose(tilted_law(loss, 0.0, step, low, high, 0), count, Grid(0.0, 1 << 40))
+    return _total(_log_infinity_mass([(loss.log_infinity_mass, count)]), log_finite_delta(law, epsilon))
 
 
 def _check(parts: Parts, resolution: int) -> None:
@@ -203,6 +210,14 @@ def _largest_loss(parts: list[tuple[Pair, int]]) -> float:
     return up(math.fsum(count * pair.atom for pair, count in parts if pair.atom is not None), 4.0)
 
 
+def _log_sum_of_totals(parts: list[tuple[Pair, int]]) -> float:
+    """Return ln of the sum of all total variations, which delta at epsilon 0 does not exceed, rounded up."""
+    total = -math.inf
+    for pair, count in parts:
+        total = log_add_exp(total, _log_profile(pair, 0.0) + math.log(count))
+    return total + 16.0 * len(parts) * UNIT * (1.0 + abs(total)) if total > -math.inf else total
+
+
 def _refine(components: list[Component], choose_tilt: Callable[[list[Component]], float]) -> list[Component]:
     """Return the components with more points around the tilt, which is chosen anew in every round."""
     for _ in range(_ROUNDS):
@@ -216,14 +231,8 @@ def _compose(components: list[Component], tilt: float, resolution: int) -> Tilte
     laws = []
     for c in components:
         law = c.law(tilt, grid)
-        laws.append(self_compose(law, c.copies, grid if c.pair.discrete else _matching_grid(law, grid)))
+        laws.append(self_compose(law, c.copies, grid))
     return compose(laws, grid)
-
-
-def _matching_grid(law: TiltedLaw, grid: Grid) -> Grid:
-    """Return the grid whose coarsenings each lose as much as the first lattice did."""
-    spread = law.deviation()
-    return grid._replace(fineness=max(grid.fineness, 0.5 * law.step / spread)) if spread > 0.0 else grid
 
 
 def _log_infinity_mass_of(components: Sequence[Component]) -> float:
@@ -248,13 +257,24 @@ def _log_profile(pair: Pair, epsilon: float) -> float:
         return float(pair.forward(np.array([epsilon]))[0])
 
 
-def _bound_at(law: TiltedLaw, log_infinity_mass: float, epsilon: float) -> Bound:
-    finite = log_finite_delta(law, epsilon)
-    value = min(0.0, log_add_exp(log_infinity_mass, finite.bound) + 4.0 * UNIT)
-    unrounded = log_add_exp(log_infinity_mass, finite.unrounded)
-    # At a fixed tilt t ln delta grows with the cumulant function: by t (t + 1)/2 per unit of variance.
-    share = math.exp(min(finite.bound - value, 0.0))
-    return Bound(value, max(value - unrounded, 0.0), 0.5 * law.blur * law.tilt * (law.tilt + 1.0) * share)
+def _value_at(law: TiltedLaw, components: list[Component], epsilon: float) -> float:
+    return _total(_log_infinity_mass_of(components), log_finite_delta(law, epsilon))
+
+
+def _total(log_infinity_mass: float, log_finite: float) -> float:
+    return min(0.0, log_add_exp(log_infinity_mass, log_finite) + 4.0 * UNIT)
+
+
+def _bound_at(law: TiltedLaw, components: list[Component], epsilon: float) -> Bound:
+    """Return the bound on ln delta, and how far down what is due to rounding and to the lattice may bring it."""
+    told = _log_infinity_mass_of(components)
+    value = _total(told, log_finite_delta(law, epsilon))
+    floors = log_floors(law, epsilon)
+    told -= UNIT * (32.0 * abs(told) + 128.0) if told > -math.inf else 0.0
+    split, exact = log_add_exp(told, floors.split), log_add_exp(told, floors.exact)
+    for c in components:
+        exact = log_less(exact, math.log(c.copies) + log_less(c.loss.log_infinity_mass, c.told))
+    return Bound(value, value - split, split - exact) if exact > -math.inf else Bound(value, value - split, math.inf)
 
 
 def _solve(profile: Callable[[float], float], target: float, ceiling: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,18 +16,20 @@ if TYPE_CHECKING:
     Complex = NDArray[np.complex128]
 
 _WRAPPED = 1e-15
+_NEGLIGIBLE = 100.0
+_FEW = 2
 _LONG = 1 << 13
 
 
 def convolution_power(x: Array, times_x: int, y: Array, times_y: int) -> tuple[Array, int, float]:
     """Return the convolution power x^times_x y^times_y by FFT, the index it starts at, and its error in the 1-norm.
 
-    The error of a transform of length 2^k is taken to be 8 k units of roundoff in the 2-norm, relatively: Higham (2002,
-    Theorem 24.2) has below 7 k for radix 2. Transforms of x and y are at most |x|_1 and |y|_1, about 1 or less, so that
-    their errors add up, as often as they are multiplied; that of y comes with a factor of |x|_1. The 2-norm of the
-    result is at most that of x, and the 1-norm of its error at most sqrt(2^k) times the 2-norm. Weights below 0 are set
-    to 0: no farther from the exact ones. The transform is cyclic: what is outside of a window that long is small, by
-    Chernoff's bound, and is wrong twice.
+    Every value of a transform of length 2^k is taken to be good to 8 k units of roundoff of the 1-norm, and the inverse
+    transform to as many of the 2-norm: Higham (2002, Theorem 24.2) has below 7 k for radix 2. A transform F with the
+    error e has a power F^m within m e (|F| + e)^(m - 1), and the 1-norm of the error of the result is at most the
+    2-norm of that over all frequencies. If most of a law is in one point, so may be most of its power, which is then
+    added at the end. Weights below 0 are set to 0: no farther from the exact ones. The transform is cyclic: what is
+    outside of a window that long is small, by Chernoff's bound, and is wrong twice.
     """
     full = times_x * (len(x) - 1) + times_y * (len(y) - 1) + 1
     if not x.any():
@@ -38,23 +40,84 @@ def convolution_power(x: Array, times_x: int, y: Array, times_y: int) -> tuple[A
         low, high, wrapped = 0, full, 0.0
     bits = (high - low).bit_length()
     length = 1 << bits
-    x, y = _folded(x, length), _folded(y, length)
-    f = _powered(np.fft.rfft(x, length), times_x)
-    if times_y:
-        f = f * _powered(np.fft.rfft(y, length), times_y)
-    weights: Array = np.roll(np.maximum(np.fft.irfft(f, length), 0.0), -(low % length))[: full - low]
+    factors = [(_transform(z, length, bits), times) for z, times in ((x, times_x), (y, times_y)) if times]
+    power, change, atom = _sparse_product(factors) if _is_sparse(factors) else _product(factors)
+    weights: Array = np.fft.irfft(power, length)
+    weights[0] += atom
+    weights = np.roll(np.maximum(weights, 0.0), (sum(times * f.start for f, times in factors) - low) % length)
     mass = max(float(x.sum()), 1.0) ** times_x * max(float(y.sum()), 1.0) ** times_y
-    norms = (times_x + 1) * _norm(x) + times_y * _norm(y) * min(float(x.sum()), 1.0)
-    rounding = 8.0 * bits + 8.0
-    return weights, low, (math.sqrt(length) * rounding * UNIT * norms + wrapped) * mass * 1.01
+    # Half of the frequencies are left out, being conjugate to the others.
+    rounding = math.sqrt(2.0) * (change + 8.0 * bits * UNIT * _norm(np.abs(power))) + 8.0 * UNIT * atom
+    rounding *= math.exp(8.0 * UNIT * (times_x + times_y))
+    return weights[: full - low], low, (rounding + wrapped * mass) * 1.01
 
 
-def _folded(x: Array, length: int) -> Array:
-    """Return x with what is beyond the length wrapped around."""
-    if len(x) <= length:
-        return x
-    folded: Array = np.pad(x, (0, -len(x) % length)).reshape(-1, length).sum(axis=0)
-    return folded
+class _Transform(NamedTuple):
+    """Weights whose heaviest was put in front: that one, the index it had, the transform of the rest, and its error."""
+
+    heaviest: float
+    start: int
+    rest: Complex
+    error: float
+
+
+def _is_sparse(factors: list[tuple[_Transform, int]]) -> bool:
+    """Return whether the rests are at most half as heavy, so that no transform is near 0, and the atom is worth it."""
+    light = all(2.0 * float(f.rest[0].real) <= f.heaviest for f, _ in factors)
+    return light and sum(times * math.log(f.heaviest) for f, times in factors) > -30.0
+
+
+def _transform(x: Array, length: int, bits: int) -> _Transform:
+    """Return the transform of x, wrapped around to a length of 2^bits: by definition if few weights are not 0."""
+    start = int(np.argmax(x))
+    rest = np.pad(x, (0, -len(x) % length))
+    rest[start] = 0.0
+    rest = np.roll(rest.reshape(-1, length).sum(axis=0), -(start % length))
+    points = np.flatnonzero(rest)
+    if len(points) > _FEW:
+        return _Transform(float(x[start]), start, np.fft.rfft(rest), 8.0 * bits * UNIT * float(rest.sum()))
+    angles = [-2.0 * math.pi / length * (j * np.arange(length // 2 + 1) % length) for j in points]
+    values = np.zeros(length // 2 + 1, dtype=complex)
+    for j, angle in zip(points, angles, strict=True):
+        values += rest[j] * np.exp(1j * angle)
+    return _Transform(float(x[start]), start, values, 16.0 * UNIT * float(rest.sum()))
+
+
+def _product(factors: list[tuple[_Transform, int]]) -> tuple[Complex, float, float]:
+    """Return the product of powers of transforms, the 2-norm of its error and 0; what is below e^-100 counts as 0."""
+    values = [f.heaviest + f.rest for f, _ in factors]
+    errors = [f.error + 4.0 * UNIT * np.abs(v) for v, (f, _) in zip(values, factors, strict=True)]
+    sizes = [np.abs(v) + error for v, error in zip(values, errors, strict=True)]
+    logs = np.sum([times * np.log(size) for size, (_, times) in zip(sizes, factors, strict=True)], axis=0)
+    kept = np.flatnonzero(logs > -_NEGLIGIBLE)
+    product, change = np.ones(len(kept), dtype=complex), np.zeros(len(kept))
+    for v, error, size, (_, times) in zip(values, errors, sizes, factors, strict=True):
+        product *= _powered(v[kept], times)
+        change += times * error[kept] / size[kept]
+    power = np.zeros(len(logs), dtype=complex)
+    power[kept] = product
+    copies = sum(times for _, times in factors)
+    return power, _norm(change * np.exp(logs[kept])) + (1.0 + copies) * len(power) * math.exp(-_NEGLIGIBLE), 0.0
+
+
+def _sparse_product(factors: list[tuple[_Transform, int]]) -> tuple[Complex, float, float]:
+    """Return the product of powers of transforms a + f, |f| <= a/2, less the product of all a, its error, and that.
+
+    ln(1 + f/a) is good to 40 units of roundoff of |f|/a: what is not at the heaviest point keeps its precision.
+    """
+    atom = 1.0
+    real, imaginary, error = np.zeros((3, len(factors[0][0].rest)))
+    for f, times in factors:
+        x, y = f.rest.real / f.heaviest, f.rest.imag / f.heaviest
+        real = real + times * 0.5 * np.log1p(x * (2.0 + x) + y * y)
+        imaginary = imaginary + times * np.arctan2(y, 1.0 + x)
+        error = error + times * (f.error / f.heaviest + 40.0 * UNIT * np.hypot(x, y))
+        atom *= f.heaviest**times
+    half = np.sin(0.5 * imaginary)
+    grown = np.exp(real)
+    power = atom * (np.expm1(real) - 2.0 * grown * half * half + 1j * grown * np.sin(imaginary))
+    change = atom * (grown * np.expm1(error) + 16.0 * UNIT * (grown + 1.0) * np.minimum(np.hypot(real, imaginary), 1.0))
+    return power, _norm(change), atom
 
 
 def _powered(f: Complex, times: int) -> Complex:
@@ -69,25 +132,36 @@ def _powered(f: Complex, times: int) -> Complex:
 
 def _window(x: Array, times_x: int, y: Array, times_y: int) -> tuple[int, int]:
     """Return indices outside of which the convolution power has at most `_WRAPPED` on either side (Chernoff)."""
-    deviation = math.sqrt(times_x * _variance(x) + times_y * _variance(y)) + 1.0
     block = max(1, max(len(x), len(y)) // 2048)
+    masses = [(_on_block_ends(z, block), times) for z, times in ((x, times_x), (y, times_y)) if times]
+    deviation = block * math.sqrt(sum(times * _variance(split) for split, times in masses)) + 1.0
+    widest = block * sum(len(split) for split, _ in masses)
+    thetas = np.geomspace(min(1.0 / widest, 0.1 / deviation), 20.0 / deviation, 24)
     ends = [0.0, 0.0]
     for side, sign in enumerate((-1.0, 1.0)):
-        # A block counts as being at the end that makes its moment larger.
-        masses = [(_blocks(z, block), times) for z, times in ((x, times_x), (y, times_y)) if times]
         reaches = []
-        for theta in 2.0 ** np.arange(-3.0, 4.5, 0.5) * (sign / deviation):
+        for theta in sign * thetas:
             moments = 0.0
-            for sums, times in masses:
-                index = np.arange(len(sums)) * block + (block - 1 if sign > 0.0 else 0)
-                exponents = theta * index
+            for split, times in masses:
+                exponents = theta * block * np.arange(len(split))
                 peak = float(exponents.max())
-                moments += times * (peak + math.log(float(np.sum(sums * np.exp(exponents - peak))) + 1e-300))
+                moments += times * (peak + math.log(float(np.sum(split * np.exp(exponents - peak))) + 1e-300))
             reaches.append((moments - math.log(_WRAPPED)) / theta)
         ends[side] = min(reaches) if sign > 0.0 else max(reaches)
     last = times_x * (len(x) - 1) + times_y * (len(y) - 1)
     low = min(max(math.floor(ends[0]) - 1, 0), last)
     return low, max(math.ceil(ends[1]), low) + 1
+
+
+def _on_block_ends(x: Array, size: int) -> Array:
+    """Return weights on multiples of ``size`` with the total and the mean of x, and greater moments of any convex kind.
+
+    Every weight is split between the ends of its block.
+    """
+    starts = np.arange(0, len(x), size)
+    upper = np.add.reduceat(x * (np.arange(len(x)) % size), starts) / size
+    split: Array = np.append(np.add.reduceat(x, starts) - upper, 0.0) + np.append(0.0, upper)
+    return split
 
 
 def _variance(x: Array) -> float:
@@ -96,12 +170,6 @@ def _variance(x: Array) -> float:
     total = float(x.sum())
     centred = index - float(np.sum(x * index)) / total
     return float(np.sum(x * centred * centred)) / total
-
-
-def _blocks(x: Array, size: int) -> Array:
-    """Return the sums of blocks of neighbours."""
-    blocks: Array = np.add.reduceat(x, np.arange(0, len(x), size))
-    return blocks
 
 
 def _norm(x: Array) -> float:

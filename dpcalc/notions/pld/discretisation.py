@@ -37,16 +37,25 @@ if TYPE_CHECKING:
 
 
 class DiscreteLoss(NamedTuple):
-    """Increasing points, ln of the masses on them and ln of the mass at +inf, each rounded up."""
+    """Increasing points, ln of the masses on them and ln of the mass at +inf, each rounded up.
+
+    ``padding`` bounds, for each point, by how much rounding up has raised ln of the slopes and the mass there: H(g) is
+    no more than that above the profile of exact masses. ``gaps`` are the widest gaps over which losses were split
+    between a point and the one before, inf for the first if losses below the points were raised to it.
+    """
 
     points: Array
     log_masses: Array
     log_infinity_mass: float
+    padding: Array
+    gaps: Array
 
 
 class _Side(NamedTuple):
     points: Array
+    gaps: Array
     log_slopes: Array
+    padding: Array
     lift: float
     log_infinity_mass: float
 
@@ -67,7 +76,11 @@ def discretise(pair: Pair, above: Array, below: Array) -> DiscreteLoss:
     points = np.concatenate((-left.points[:0:-1], [0.0], right.points[1:]))
     upper = _log_masses(right) + right.points[1:]
     log_masses = np.concatenate((_log_masses(left)[::-1], [np.log(centre)], upper))
-    return DiscreteLoss(points, log_masses + _roundoff(log_masses, points), right.log_infinity_mass)
+    roundoff = _roundoff(log_masses, points)
+    padding = np.concatenate((left.padding[:0:-1], [64.0 * UNIT + 2.0 * left.lift], right.padding[1:])) + 2.0 * roundoff
+    first = math.inf if left.log_infinity_mass > -math.inf else 0.0
+    gaps = np.concatenate(([first], left.gaps[::-1], right.gaps))
+    return DiscreteLoss(points, log_masses + roundoff, right.log_infinity_mass, padding, gaps)
 
 
 def _profiles(pair: Pair, above: Array, below: Array) -> tuple[Array, Array]:
@@ -85,15 +98,19 @@ def _values(curve: LogProfile, points: Array) -> Array:
 
 
 def _side(points: Array, log_h: Array) -> _Side:
+    gaps = np.diff(points)
     log_slopes = _log_slopes(points, log_h)
     if np.any(log_slopes[1:] > log_slopes[:-1]):
         kept = _hull(points, log_h)
+        gaps = np.maximum.reduceat(gaps, kept[:-1])  # on a chord there is no loss between its points
         points, log_h = points[kept], log_h[kept]
         log_slopes = _log_slopes(points, log_h)
-    raised = log_slopes + _roundoff(log_slopes, points[1:], log_h[:-1])
-    raised = np.maximum.accumulate(raised[::-1])[::-1]
+    roundoff = _roundoff(log_slopes, points[1:], log_h[:-1])
+    raised = np.maximum.accumulate((log_slopes + roundoff)[::-1])[::-1]
     lift = np.exp(log_difference(raised, log_slopes))
-    return _Side(points, raised, float(lift.max(initial=0.0)), float(log_h[-1]))
+    with np.errstate(invalid="ignore"):
+        padding = np.append(0.0, np.nan_to_num(raised - log_slopes, posinf=0.0) + roundoff)
+    return _Side(points, gaps, raised, padding, float(lift.max(initial=0.0)), float(log_h[-1]))
 
 
 def _log_slopes(points: Array, log_h: Array) -> Array:

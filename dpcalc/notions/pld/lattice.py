@@ -8,10 +8,26 @@ Composition adds losses: weights are convolved, scales add, the tilt stays. If t
 a sum of weights near the mean, and the rounding of w is small beside it, even for delta = 1e-200. Errors are bounded:
 
 * `defect` bounds the sum of |exact weight - weight|: errors of the FFT, and tails cut off;
-* `log_error` bounds the logarithm of the relative errors of all other operations.
+* `log_error` bounds the logarithm of the relative errors of all other operations;
+* `padding` bounds by how much rounded masses have raised ln delta;
+* `spread` bounds what splitting masses between the points of a lattice has done, as follows.
 
 With F(z) = 1 - e^{epsilon - z} for z > epsilon, e^{-tilt (z - epsilon)} F(z) <= c for all z, c = t^t/(1 + t)^(1 + t) at
 tilt t; so a defect d is worth at most exp(log_scale - tilt epsilon) c d of delta, wherever it is.
+
+Splitting. A loss y between two points is replaced by the loss y + n on one of them, such that its mass stays the same
+under P and under Q: E e^{s n} = 1 at s = 0 and s = -1, given y. As ln E e^{s n} is convex in s, with a second
+derivative of at most a quarter of the squared gap, it is at most s (s + 1) gap^2/8, and at least 0 for s >= 0. So for
+the tilted law W of the sum, whose loss y has become z = y + n,
+
+    ln E_W e^{l n} <= spread s (s + 1) at s = tilt + l,   spread = sum of the gap^2/8 of all splits,
+
+where s >= 0 or s <= -1. Splits change E (1 - e^{epsilon - z})_+ exactly by E |1 - e^{epsilon - z}| over those with
+epsilon between y and z. For any r > 0 this is at most exp(log_scale - tilt epsilon) times the sum of
+w(z) e^{-tilt u} |1 - e^{-u}|, u = z - epsilon, over |u| <= r, and for the rest, with Chernoff's bound on both,
+c W(n > r) + E_W(min(1, -n) e^{-(tilt + 1) n}, n < -r). Where gaps differ from point to point, spread is such that the
+bound on E_W e^{l n} holds for s (s + 1) <= `reach`. The weight that has come up from wider gaps is `apart`, worth at
+most c times as much; what has gone down in them has made delta no larger.
 """
 
 from __future__ import annotations
@@ -23,7 +39,7 @@ import numpy as np
 
 from dpcalc.notions.pld.convolution import convolution_power
 from dpcalc.numerics.floats import UNIT
-from dpcalc.numerics.logspace import log_add_exp
+from dpcalc.numerics.logspace import log_add_exp, log_less
 from dpcalc.numerics.logspace_arrays import log_sum_exp
 
 if TYPE_CHECKING:
@@ -33,9 +49,10 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_HEAVY = 1.0 / 64.0  # a weight above this is an atom: there are less than 64
 _CUT = 1e-16  # the weight of an end that may be cut off
 _UNDERFLOW = 1e-300  # bounds the sum of all numbers that underflow to 0
+_DEVIATIONS = (3.0, 4.0, 5.0, 6.0, 7.0, 8.0)  # of what splits added, tried in a bound on it
+_WIDTH = 16.0  # of the law of a sum, in standard deviations
 _LIGHT = 1e-30  # lighter points of a discrete loss add to the defect
 
 
@@ -56,8 +73,10 @@ class TiltedLaw(NamedTuple):
     log_scale: float
     defect: float
     log_error: float
-    blur: float
-    """An estimate of how much the splitting of masses between lattice points has added to the variance."""
+    padding: float
+    spread: float
+    reach: float
+    apart: float
 
     def points(self) -> Array:
         """Return the losses the weights are on."""
@@ -72,8 +91,11 @@ class TiltedLaw(NamedTuple):
         return math.sqrt(float(np.sum(self.weights * centred * centred)) / total)
 
 
-def tilted_law(loss: DiscreteLoss, tilt: float, step: float, low: int, high: int) -> TiltedLaw:
-    """Return the law of a discrete loss on the lattice low * step, ..., high * step; other points add to the defect."""
+def tilted_law(loss: DiscreteLoss, tilt: float, step: float, low: int, high: int, copies: int) -> TiltedLaw:
+    """Return the law of a discrete loss on the lattice low * step, ..., high * step; other points add to the defect.
+
+    What splits add is bounded for the sum of so many ``copies``: 0 where no loss was split to make it discrete.
+    """
     exponents = loss.log_masses + tilt * loss.points
     log_scale = log_sum_exp(exponents)
     w = np.exp(exponents - log_scale)
@@ -83,47 +105,61 @@ def tilted_law(loss: DiscreteLoss, tilt: float, step: float, low: int, high: int
     weights[indices[inside].astype(int) - low] = w[inside]
     weights[0] += _UNDERFLOW  # no law without weight
     sizes = np.abs(loss.log_masses[inside]) + 2.0 * tilt * np.abs(loss.points[inside])
-    defect = float(w[~inside].sum()) * 1.001 + _UNDERFLOW
-    log_error = UNIT * (4.0 * float(np.max(sizes, initial=0.0)) + 4.0 * abs(log_scale) + 32.0)
-    gaps = np.diff(loss.points, prepend=loss.points[0], append=loss.points[-1]) ** 2
-    blur = float(np.sum(w * (gaps[1:] + gaps[:-1]))) / 12.0
-    return TiltedLaw(step, low, weights, tilt, log_scale, defect, log_error, blur)
+    spread, reach, apart = _splits(loss, w, tilt, step, copies) if copies else (0.0, math.inf, 0.0)
+    return TiltedLaw(
+        step=step,
+        first=low,
+        weights=weights,
+        tilt=tilt,
+        log_scale=log_scale,
+        defect=float(w[~inside].sum()) * 1.001 + _UNDERFLOW,
+        log_error=UNIT * (4.0 * float(np.max(sizes, initial=0.0)) + 4.0 * abs(log_scale) + 32.0),
+        padding=float(np.max(loss.padding[inside], initial=0.0)),
+        spread=spread,
+        reach=reach,
+        apart=apart,
+    )
+
+
+def _splits(loss: DiscreteLoss, w: Array, tilt: float, step: float, copies: int) -> tuple[float, float, float]:
+    """Return the spread of the splits of one loss, for which reach, and the weight that is apart.
+
+    The reach is chosen such that Chernoff's bound holds for some eight deviations of what the copies add.
+    """
+    reach = 0.5 * (16.0 / step) ** 2 / copies
+    spread, apart = _spread(loss, w, tilt, step, reach)
+    while 2.0 * copies * spread * reach < 36.0 and reach * step * step < 16.0:
+        reach *= 4.0
+        spread, apart = _spread(loss, w, tilt, step, reach)
+    return spread, reach, apart
+
+
+def _spread(loss: DiscreteLoss, w: Array, tilt: float, step: float, reach: float) -> tuple[float, float]:
+    """Return the spread of the splits of one loss, and the weight that came up from gaps too wide to count.
+
+    What is split has gone to the ends of its gap, so the wider gap beside each point counts, with the point's weight.
+    Beside a heavy point, which may be an atom that is not split at all, the weights of its neighbours give more: if the
+    share a of a loss moves up by at most g <= 1, E e^{s n} - 1 <= min(a, (1 - a) e^g) 3 s (s + 1) g^2 e^{s g}, s >= 0,
+    as in s n |s n| + 3 g |s n|, and likewise for s <= -1 with P and Q exchanged.
+    """
+    before = np.append(0.0, w[:-1])
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        allowed = reach * step * step / 2.0 - 0.5 * np.log(np.maximum(w, before))
+        wide = reach * loss.gaps**2 / 8.0 > np.minimum(allowed, 700.0)
+        gaps = np.where(wide, 0.0, loss.gaps)
+        gaps = np.maximum(gaps, np.append(gaps[1:], 0.0))
+        growth = 3.0 * reach * gaps * gaps * np.exp((math.sqrt(reach) + tilt + 2.0) * gaps)
+        beside = np.where(gaps <= 1.0, (before + np.append(w[1:], 0.0)) * growth, math.inf)
+        total = float(np.sum(np.fmin(w * np.expm1(reach * gaps * gaps / 8.0), beside)))
+    return 1.001 * math.log1p(total) / reach, float(w[wide].sum())
 
 
 def add_losses(a: TiltedLaw, times_a: int, b: TiltedLaw, times_b: int) -> TiltedLaw:
     """Return the law of the sum of independent losses, times_a >= 1 of law a and times_b of law b, on one lattice.
 
-    If atoms make up most of a law, their convolution is computed by its definition and only the rest by FFT.
+    Ends of negligible weight are cut off.
     """
-    if _atoms(a).any():
-        result = a
-        for other in [a] * (times_a - 1) + [b] * times_b:
-            result = _convolve(result, other)
-        return result
     weights, start, error = convolution_power(a.weights, times_a, b.weights, times_b)
-    return _sum_law(a, times_a, b, times_b, weights, start, error)
-
-
-def _atoms(law: TiltedLaw) -> NDArray[np.bool_]:
-    """Return which points are heavy, if together they have at least half of the weight; none otherwise."""
-    heavy = law.weights > _HEAVY
-    return heavy if 2.0 * float(law.weights[heavy].sum()) >= float(law.weights.sum()) else np.zeros_like(heavy)
-
-
-def _convolve(a: TiltedLaw, b: TiltedLaw) -> TiltedLaw:
-    atoms = _atoms(a)
-    weights = np.zeros(len(a.weights) + len(b.weights) - 1)
-    light, start, error = convolution_power(np.where(atoms, 0.0, a.weights), 1, b.weights, 1)
-    weights[start : start + len(light)] = light
-    for i in np.flatnonzero(atoms):
-        weights[i : i + len(b.weights)] += a.weights[i] * b.weights
-    return _sum_law(a, 1, b, 1, weights, 0, error)
-
-
-def _sum_law(
-    a: TiltedLaw, times_a: int, b: TiltedLaw, times_b: int, weights: Array, start: int, error: float
-) -> TiltedLaw:
-    """Return the law of the sum from its weights and a bound on their error, without ends of negligible weight."""
     # (1 + d)^m (1 + e)^n - 1 <= (m d + n e) (1 + d)^m (1 + e)^n; the weights themselves add up to 1 but for rounding.
     grown = _exp(times_a * math.log1p(a.defect) + times_b * math.log1p(b.defect))
     defect = 1.01 * (times_a * a.defect + times_b * b.defect) * grown
@@ -136,9 +172,12 @@ def _sum_law(
         log_scale=times_a * a.log_scale + times_b * b.log_scale,
         defect=defect + error + _UNDERFLOW,
         log_error=times_a * a.log_error + times_b * b.log_error + 256.0 * UNIT,
-        blur=times_a * a.blur + times_b * b.blur,
+        padding=times_a * a.padding + times_b * b.padding,
+        spread=times_a * a.spread + times_b * b.spread,
+        reach=min(a.reach, b.reach),
+        apart=times_a * a.apart + times_b * b.apart,
     )
-    return _trim(law, 0.125 * error + _CUT)
+    return _trim(law, error + _CUT)
 
 
 def _trim(law: TiltedLaw, allowed: float) -> TiltedLaw:
@@ -182,7 +221,7 @@ def move_to_step(law: TiltedLaw, step: float) -> TiltedLaw:
         log_scale=law.log_scale + math.log(total),
         defect=law.defect * _exp(law.tilt * step) / total * 1.001,
         log_error=law.log_error + rounding,
-        blur=law.blur + float(np.sum(law.weights * x * (step - x))),
+        spread=law.spread + step * step / 8.0,
     )
 
 
@@ -197,7 +236,7 @@ def coarsen(law: TiltedLaw, grid: Grid) -> TiltedLaw:
 
 
 def self_compose(law: TiltedLaw, times: int, grid: Grid) -> TiltedLaw:
-    """Return the law of the sum of ``times`` independent losses, by eighth powers, or squares while there are atoms.
+    """Return the law of the sum of ``times`` independent losses, by as high powers as the lattice has room for.
 
     The lattice gets coarser as the sum gets wider, so that each of the few stages adds about the same share to the
     variance.
@@ -205,8 +244,9 @@ def self_compose(law: TiltedLaw, times: int, grid: Grid) -> TiltedLaw:
     result = law
     bits = bin(times)[3:]
     while bits:
-        taken = 1 if _atoms(result).any() else min(3, len(bits))
         law = move_to_step(law, result.step)
+        room = grid.most * result.step / (_WIDTH * max(result.deviation(), result.step))
+        taken = min(max(1, math.floor(2.0 * math.log2(room))), len(bits)) if room > 1.0 else 1
         result = coarsen(add_losses(result, 1 << taken, law, int(bits[:taken], 2)), grid)
         bits = bits[taken:]
     return result
@@ -235,28 +275,71 @@ def _on_common_lattice(a: TiltedLaw, b: TiltedLaw, grid: Grid) -> tuple[TiltedLa
     return move_to_step(a, step), move_to_step(b, step)
 
 
-class FiniteDelta(NamedTuple):
-    """ln of the share of delta that finite losses have: an upper bound, and without its allowance for rounding."""
-
-    bound: float
-    unrounded: float
-
-
-def log_finite_delta(law: TiltedLaw, epsilon: float) -> FiniteDelta:
+def log_finite_delta(law: TiltedLaw, epsilon: float) -> float:
     """Return ln of delta at ``epsilon`` without the share of a loss of +inf, rounded up."""
+    value = log_add_exp(_log_sum(law, epsilon, 1.0), math.log(law.defect) + _log_greatest_gain(law.tilt))
+    return law.log_scale - law.tilt * epsilon + value + _log_error(law, epsilon, value)
+
+
+class Floors(NamedTuple):
+    """Lower bounds on ln of delta without the share of a loss of +inf: with the splits of losses, and without them."""
+
+    split: float
+    exact: float
+
+
+def log_floors(law: TiltedLaw, epsilon: float) -> Floors:
+    """Return how low delta may be for exact arithmetic, and for losses that are not split either.
+
+    The latter is the greater of two bounds. One is by what splits add, see the head of this module; the other is delta
+    at epsilon + r for the losses split, less c W(n > r), since 1 - e^{epsilon - y} does not fall in y.
+    """
+    split = _log_floor(law, epsilon)
+    if law.spread == 0.0:
+        return Floors(split, split)
+    deviation, greatest = math.sqrt(2.0 * law.spread), math.exp(_log_greatest_gain(law.tilt))
+    exponent = law.log_scale - law.tilt * epsilon
+    exponent += _log_error(law, epsilon, exponent)
+    u = law.points() - epsilon
+    near = np.abs(u) <= _DEVIATIONS[-1] * deviation
+    u, w = u[near], law.weights[near]
+    with np.errstate(over="ignore"):
+        gains = w * np.exp(-law.tilt * u) * np.abs(np.expm1(-u))
+    exact = -math.inf
+    for r in (k * deviation for k in _DEVIATIONS):
+        s = max(min(r / (2.0 * law.spread), math.sqrt(law.reach + 0.25)) - 0.5, 1e-9)
+        chernoff = law.spread * s * (s + 1.0) - s * r
+        above = greatest * (_exp(chernoff + law.tilt * r) + law.apart) + _UNDERFLOW
+        below = min(1.0, max(r, 1.0 / s)) * _exp(chernoff)
+        largest = max(_exp(law.tilt * r) * math.expm1(min(r, 700.0)), greatest)
+        splits = float(gains[np.abs(u) <= r].sum()) + law.defect * largest + above + below
+        shifted = log_less(_log_floor(law, epsilon + r), exponent - law.tilt * r + math.log(above))
+        exact = max(exact, shifted, log_less(split, exponent + math.log(splits)))
+    return Floors(split, exact)
+
+
+def _log_floor(law: TiltedLaw, epsilon: float) -> float:
+    value = _log_sum(law, epsilon, -1.0)
+    value = log_less(value, math.log(law.defect) + _log_greatest_gain(law.tilt))
+    return law.log_scale - law.tilt * epsilon + value - _log_error(law, epsilon, value) - law.padding
+
+
+def _log_sum(law: TiltedLaw, epsilon: float, sign: float) -> float:
+    """Return ln of the sum of w e^{-tilt x}(1 - e^-x) over x = z - epsilon > 0, each x rounded up or, by sign, down."""
     z = law.points()
     start = max(int(np.searchsorted(z, epsilon)) - 1, 0)
     above, weights = z[start:], law.weights[start:]
     x = above - epsilon
-    gain = -np.expm1(-np.maximum(x + 4.0 * UNIT * np.abs(above), 0.0))
+    gain = -np.expm1(-np.maximum(x + sign * 4.0 * UNIT * np.abs(above), 0.0))
     with np.errstate(divide="ignore"):
-        terms = np.log(weights) - law.tilt * np.maximum(x, 0.0) + np.log(gain)
-    unrounded = log_sum_exp(terms)
-    bound = log_add_exp(unrounded, math.log(law.defect) + _log_greatest_gain(law.tilt))
-    exponent = law.log_scale - law.tilt * epsilon
-    size = 64.0 * abs(law.log_scale) + 8.0 * law.tilt * (float(np.abs(above).max()) + abs(epsilon))
-    error = law.log_error + UNIT * (size + 128.0 + 8.0 * abs(bound) + 4.0 * law.tilt * float(np.abs(x).max()))
-    return FiniteDelta(exponent + bound + error, exponent + unrounded)
+        return log_sum_exp(np.log(weights) - law.tilt * np.maximum(x, 0.0) + np.log(gain))
+
+
+def _log_error(law: TiltedLaw, epsilon: float, value: float) -> float:
+    """Return a bound on the rounding of a sum near ``epsilon`` whose logarithm is ``value``, and of the weights."""
+    greatest = float(np.abs(law.points()[[0, -1]]).max()) + abs(epsilon)
+    size = 64.0 * abs(law.log_scale) + 16.0 * law.tilt * greatest + 128.0
+    return law.log_error + UNIT * (size + (8.0 * abs(value) if value > -math.inf else 0.0))
 
 
 def _log_greatest_gain(tilt: float) -> float:

@@ -24,19 +24,23 @@ if TYPE_CHECKING:
 
 _LOG_FLOOR = -1e5  # losses less likely than e^-100000 are not resolved
 _FLAT = 1e-9
-_OUTSIDE, _NEGLIGIBLE = 1e-17, 1e-11  # tilted weight beyond either end of the lattice, of one loss and of the sum
+_OUTSIDE, _NEGLIGIBLE = 1e-17, 1e-14  # tilted weight beyond either end of the lattice, of one loss and of the sum
 _REFINEMENT = 400  # points that are added where the tilted law is
 _MOST_TILT = 1e6  # in standard deviations: a lattice of atoms has nothing finer to bring out
 
 
 class Component(NamedTuple):
-    """A pair, how often it is composed, and its approximate law: a discretisation on few points."""
+    """A pair, how often it is composed, and its approximate law: a discretisation on few points.
+
+    ``told`` is ln of the probability of an infinite loss, before rare losses are counted as infinite, too.
+    """
 
     pair: Pair
     copies: int
     above: Array
     below: Array
     loss: DiscreteLoss
+    told: float
 
     def cumulants(self, tilt: float) -> tuple[float, float, float]:
         """Return (ln of the moment generating function, mean, variance) of the tilted sum of the losses."""
@@ -71,7 +75,7 @@ class Component(NamedTuple):
 
         They are those past the point beyond which ``copies`` of them add at most exp(log_rest) to delta.
         """
-        if self.pair.discrete or len(self.above) < 3:
+        if self.pair.atom is not None or len(self.above) < 3:
             return self
         with np.errstate(all="ignore"):
             log_h = np.minimum.accumulate(np.fmin(self.pair.forward(self.above), 0.0))
@@ -82,19 +86,23 @@ class Component(NamedTuple):
         return self._replace(above=above, loss=discretise(self.pair, above, self.below))
 
     def law(self, tilt: float, grid: Grid) -> TiltedLaw:
-        """Return the tilted law of one loss on a lattice as fine as ``grid`` asks for and allows."""
+        """Return the tilted law of one loss on a lattice as fine as ``grid`` asks for and allows.
+
+        Far from the middle fewer points are used, by so much that what few copies split there does not stand out.
+        """
         low, high = self.window(tilt, max(_OUTSIDE, _NEGLIGIBLE / self.copies))
-        step = self._step(tilt, low, high, grid)
+        # Of few copies nearly all points are needed, so there must be fewer.
+        step = self._step(tilt, low, high, grid._replace(most=grid.most // (4 if self.copies < 256 else 1)))
         first, last = math.floor(low / step), math.ceil(high / step)
         mean = self.cumulants(tilt)[1] / self.copies
-        indices = _graded(first, last, round(mean / step), grid.fineness)
+        indices = _graded(first, last, round(mean / step), grid.fineness, self.copies)
         lattice = indices.astype(float) * step
         if self.pair.atom is not None:
             lattice = np.union1d(lattice, [-self.pair.atom, self.pair.atom])
         above = _around(self.above, lattice[lattice >= 0.0])
         below = _around(self.below, -lattice[lattice <= 0.0][::-1])
-        law = tilted_law(discretise(self.pair, above, below), tilt, step, first, last)
-        return law._replace(blur=0.0) if self.pair.discrete else law
+        split = 0 if self.pair.discrete else self.copies
+        return tilted_law(discretise(self.pair, above, below), tilt, step, first, last, split)
 
     def _step(self, tilt: float, low: float, high: float, grid: Grid) -> float:
         if self.pair.discrete and self.pair.atom is not None:
@@ -112,7 +120,9 @@ def component_of(pair: Pair, copies: int) -> Component:
         above = below = np.array([0.0, pair.atom])
     else:
         above, below = _landmarks(pair.forward), _landmarks(pair.backward)
-    return Component(pair, copies, above, below, discretise(pair, above, below))
+    with np.errstate(all="ignore"):
+        told = min(0.0, float(pair.forward(np.array([2.0**60]))[0]))
+    return Component(pair, copies, above, below, discretise(pair, above, below), told)
 
 
 def _landmarks(curve: LogProfile) -> Array:
@@ -127,13 +137,15 @@ def _landmarks(curve: LogProfile) -> Array:
     return np.concatenate(([0.0], z[first : last + 1]))
 
 
-def _graded(first: int, last: int, middle: int, fineness: float) -> NDArray[np.int64]:
+def _graded(first: int, last: int, middle: int, fineness: float, copies: int) -> NDArray[np.int64]:
     """Return indices between first and last, fewer of them where they are far from the middle.
 
     Gaps of ``fineness`` times the distance add as much to the variance as gaps of ``fineness`` deviations everywhere.
+    Of few copies none must stand out.
     """
     indices = np.arange(first, last + 1)
-    sparse = np.log2(np.maximum(np.abs(indices - middle) * fineness, 1.0)).astype(np.int64)
+    gaps = np.minimum(np.abs(indices - middle) * fineness, 0.25 * math.sqrt(copies))
+    sparse = np.log2(np.maximum(gaps, 1.0)).astype(np.int64)
     kept = (indices & ((1 << sparse) - 1)) == 0
     kept[[0, -1]] = True
     chosen: NDArray[np.int64] = indices[kept]
@@ -148,9 +160,21 @@ def _around(points: Array, lattice: Array) -> Array:
     return np.union1d(np.append(lattice, 0.0), outside)
 
 
-def tilt_for_mean(components: Sequence[Component], epsilon: float) -> float:
-    """Return about the tilt >= 0 that makes epsilon the mean of the composed loss; 0 where it would be negative."""
-    return _root(lambda t: epsilon - sum(c.cumulants(t)[1] for c in components), components)
+def best_tilt(components: Sequence[Component], epsilon: float) -> float:
+    """Return about the tilt > 0 at which a defect adds least to delta at epsilon.
+
+    The least of log_scale - tilt epsilon + ln c, with c as in `lattice`, is where the mean exceeds epsilon by
+    ln(1 + 1/tilt): near the tilt that makes epsilon the mean, and if that is about 0, 1/deviation.
+    """
+
+    def excess(tilt: float) -> float:
+        return (
+            epsilon
+            + (math.log1p(1.0 / tilt) if tilt > 0.0 else math.inf)
+            - sum(c.cumulants(tilt)[1] for c in components)
+        )
+
+    return _root(excess, components)
 
 
 def tilt_for_log_delta(components: Sequence[Component], log_delta: float) -> float:
@@ -168,15 +192,6 @@ def saddle_point(components: Sequence[Component], tilt: float) -> tuple[float, f
     spread = math.sqrt(max(variance, 0.0))
     # Two limits of the sum of e^(-tilt x)(1 - e^-x) over a normal density: many deviations per 1/tilt, and few.
     return mean, log_scale - tilt * mean - math.log(2.0 + 2.5 * spread * tilt * (1.0 + tilt))
-
-
-def least_tilt(components: Sequence[Component], epsilon: float = math.inf) -> float:
-    """Return the tilt that about doubles what a defect adds to delta at epsilon or the mean: 1/deviation if normal.
-
-    At this tilt or more that addition is in proportion to the losses, so that it is small where delta is.
-    """
-    anchor = min(sum(c.cumulants(0.0)[1] for c in components), epsilon)
-    return _root(lambda t: 0.7 - sum(c.cumulants(t)[0] for c in components) + t * anchor, components)
 
 
 def _root(function: Callable[[float], float], components: Sequence[Component]) -> float:

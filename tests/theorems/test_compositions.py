@@ -1,0 +1,63 @@
+"""Theorems that compose by the law of the privacy loss: monotone over many decades, up to the errors they declare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dpcalc.notions.guarantee import Answer, Composition
+from dpcalc.theorems.record import Theorem, all_bounds
+from tests.formulas import run_of
+from tests.oracles import draws, log_uniform
+from tests.theorems.test_registry import moves, parameters
+
+COMPOSITIONS = [bound for bound in all_bounds().values() if bound.gives is Composition]
+RISING = ("steps", "epochs", "lipschitz", "sensitivity", "diameter", "displacement")
+FALLING = ("noise_std", "scale", "records")
+
+
+def answer(bound: Theorem, values: dict[str, Any], **asked: float) -> Answer:
+    found = bound.prove(run_of(values))
+    assert isinstance(found, Composition)
+    return found.epsilon(**asked) if "log_delta" in asked else found.log_delta(**asked)
+
+
+def check(bound: Theorem, values: dict[str, Any], more: dict[str, Any], log_delta: float) -> None:
+    """What loses more privacy has a larger delta at every epsilon, up to what the answers say of themselves."""
+    epsilon = answer(bound, values, log_delta=log_delta).value
+    if not 0.0 < epsilon < 1e3:
+        return
+    less, greater = (answer(bound, v, epsilon=epsilon) for v in (values, more))
+    note = f"{bound.id}: {values} -> {more} at {epsilon!r}: {less}, {greater}"
+    assert greater.value >= less.value - less.rounding - less.lattice - 1e-12 * abs(less.value), note
+    assert greater.value >= less.value - 2e-3, note
+    assert less.rounding + less.lattice < 0.5, note
+
+
+def sweep(bound: Theorem, cases: int, names: tuple[str, ...]) -> None:
+    for r in draws(f"decades {bound.id}", cases, cost=3000):
+        values = parameters(bound, r)
+        values.update(records=round(log_uniform(r, 10, 1e9)), index=1, batch_size=1, last_batch="own")
+        values.update(steps=round(log_uniform(r, 1, 1e6)), epochs=round(log_uniform(r, 1, 1e6)))
+        values.update(noise_std=values["lipschitz"] * log_uniform(r, 0.1, 100.0))
+        log_delta = -log_uniform(r, 3.0, 300.0)
+        for name in names:
+            if name not in bound.parameters or not moves(bound, name, values):
+                continue
+            if name == "records" and "index" in bound.parameters:
+                continue
+            times = r.choice((2, 10, 1000)) if isinstance(values[name], int) else r.choice((1.001, 1.1, 10.0))
+            more = {**values, name: values[name] * times}
+            check(bound, *((values, more) if name in RISING else (more, values)), log_delta)
+
+
+@pytest.mark.parametrize("bound", COMPOSITIONS, ids=lambda bound: bound.id)
+def test_monotone_over_decades(bound: Theorem) -> None:
+    sweep(bound, 1, ("steps", "epochs", "noise_std"))
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("bound", COMPOSITIONS, ids=lambda bound: bound.id)
+def test_monotone_over_decades_in_every_parameter(bound: Theorem) -> None:
+    sweep(bound, 20, RISING + FALLING)
