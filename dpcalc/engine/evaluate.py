@@ -111,7 +111,8 @@ def conversion_fields(guarantee: Guarantee, answer: Answer) -> dict[str, Any]:
     if answer.at_edge:
         fields["details"] = {"order_at_edge": True}
     if answer.conversion == "pld":
-        fields["details"] = {"rounding": answer.rounding, "lattice": answer.lattice}
+        errors = {"rounding": answer.rounding, "lattice": answer.lattice}
+        fields["details"] = {name: error for name, error in errors.items() if error < math.inf}
     return fields
 
 
