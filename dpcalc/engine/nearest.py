@@ -29,7 +29,8 @@ def with_nearest(error: NotApplicable, run: Run, question: Question, command: Co
         if best is not None:
             flags = " ".join(f"--{key.replace('_', '-')} {_plain(value)}" for key, value in changes.items())
             found = f"the nearest run that a bound covers has {flags}, with {best.quantity} {_shown(best)}"
-            return type(error)(error.message, f"{error.hint}; {found}" if error.hint else found)
+            hint = f"{error.hint}; {found}" if error.hint else found
+            return type(error)(error.message, hint, parameters=error.parameters)
     return error
 
 
