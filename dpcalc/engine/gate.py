@@ -127,8 +127,8 @@ def judge(gate: Gate, case: Case) -> Assertion:
     for result in chosen:
         _refuse_another_run(result, case)
         _refuse_unproved(gate, result)
-    _refuse_vacuous(gate)
     value = max(gated_quantity(result, gate.name, case) for result in chosen)
+    _refuse_vacuous(gate)
     limit, compared = gate.limit, value
     if gate.log_limit is not None and best.log_delta is not None and min(gate.log_limit, best.log_delta) < -690.0:
         limit, compared = gate.log_limit, best.log_delta
