@@ -91,6 +91,10 @@ REACHED = [
     f"--algorithm online {STREAM} --noise laplace -e 1",
     f"--algorithm noisy-sgd --epochs 2 -n 60 --batch-size 10 {CONVEX} --sigma 2 -d 1e-6",
     "--algorithm repeated --epochs 5 --epoch-epsilon 0.1 -d 1e-6",
+    "--algorithm cyclic,shuffle-once,shuffled-epochs,noisy-sgd --loss-class smooth --epochs 2 -n 11 --batch-size 5 "
+    f"{CONVEX} --sigma 2 -D 1 -d 1e-3",
+    f"--algorithm cyclic --epochs 2 -n 20 {CONVEX} --laplace-scale 2 -d 1e-2",
+    f"--algorithm shuffle-once --release epoch --epochs 2 -n 20 {CONVEX} --sigma 2 --permutation secret -d 1e-6",
     "--algorithm cyclic,shuffle-once,shuffled-epochs,noisy-sgd,noisy-gd --release epoch --epochs 2 -n 20 "
     f"{CONVEX} --sigma 2 -D 1 -d 1e-6",
     f"--algorithm shuffled-epochs --release epoch --epochs 2 -n 20 {CONVEX} --sigma 2 --permutation secret -d 1e-6",
