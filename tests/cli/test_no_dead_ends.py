@@ -33,6 +33,8 @@ SAMPLES: dict[str, Any] = {
     "epochs": 2, "lipschitz": 1.0, "records": 6, "dimension": 1,
 }  # fmt: skip
 """What is given where a cure names a parameter and no value."""
+WORDS = ("algorithm", "release", "loss_class", "noise", "permutation", "last_batch")
+"""What takes a word."""
 _FLAG = re.compile(
     r"(leave out |in place of )?--([a-z-]+)(?: (?:<= )?([0-9][^\s,;]*|[a-z-]+(?=,|;| if| or|$)))?",
 )
@@ -89,7 +91,7 @@ def cured(told: dict[str, Any], message: str, cure: str) -> dict[str, Any] | Non
         name = flag.replace("-", "_")
         if removed:
             changed.pop(name, None)
-        elif value and (re.match("[0-9]", value) or name in ("algorithm", "release", "loss_class", "noise")):
+        elif value and (re.match("[0-9]", value) or name in WORDS):
             changed[name] = float(value) if re.match("[0-9]", value) else value
         else:
             changed[name] = SAMPLES[name]
