@@ -71,6 +71,10 @@ def log_delta(parts: Sequence[tuple[Loss, int]], epsilon: float) -> float:
     s = tilt + 1j * t
     terms = (values * np.exp(1j * t * (mean - epsilon)) / (s * (s + 1.0))).real
     integral = spacing / math.pi * (math.fsum(terms) - 0.5 * terms[0])
+    # Powers of rounded values: where the terms all but cancel, their errors are what is left.
+    lost = 1e-16 * sum(n for _, n in parts) * spacing / math.pi * math.fsum(np.abs(terms))
+    if integral <= 0.0 or lost > 1e-6 * integral:
+        raise ArithmeticError("the terms cancel")
     return scale - tilt * epsilon + math.log(integral)
 
 

@@ -30,6 +30,7 @@ _POINTS = 128  # a lattice has at most so many times the resolution: where tails
 _ROUNDS = 3
 _LOOSE = 0.02  # a bound whose method may add more than this to ln delta is worth another attempt
 _LOG_SHARES = (12.0, 8.0, 5.0)  # losses with a share of delta below e^-12 count as infinite, or below more than that
+_FINER = 4  # times the resolution, where none of these shares will do
 _COARSE = 64
 
 
@@ -85,17 +86,17 @@ def log_delta(parts: Parts, *, epsilon: float, resolution: int = RESOLUTION) -> 
     value, better = math.inf, attempt(-math.inf, 0.0, _COARSE).value
     while better < value - 1.0:
         value, better = better, attempt(better, _LOG_SHARES[0], _COARSE).value
-    return _improved(lambda expected, share: attempt(expected, share, resolution), min(value, better))
+    return _improved(attempt, min(value, better), resolution)
 
 
-def _improved(attempt: Callable[[float, float], Bound], value: float) -> Bound:
+def _improved(attempt: Callable[[float, float, int], Bound], value: float, resolution: int) -> Bound:
     """Return the best of attempts with more and more losses counted as infinite, for as long as they are loose.
 
-    Each attempt is given what was found before.
+    Each attempt is given what was found before; the last is on a finer lattice.
     """
     best = Bound(math.inf)
-    for share in _LOG_SHARES:
-        bound = attempt(value, share)
+    for share, fineness in [*((share, resolution) for share in _LOG_SHARES), (_LOG_SHARES[0], _FINER * resolution)]:
+        bound = attempt(value, share, fineness)
         best = min(best, bound, key=lambda b: b.value)
         if best.rounding + best.lattice <= _LOOSE or not math.isfinite(best.value):
             break
@@ -154,14 +155,14 @@ def epsilon(parts: Parts, *, log_delta_target: float, resolution: int = RESOLUTI
     if _log_infinity_mass_of(components) >= log_delta_target:
         return Bound(math.inf)
 
-    def attempt(expected: float, share: float) -> Bound:
+    def attempt(expected: float, share: float, fineness: int) -> Bound:
         frequent = _without_rare_losses(components, log_delta_target - share)
-        law, refined = _law_about(frequent, expected, resolution)
+        law, refined = _law_about(frequent, expected, fineness)
         value = _solve(lambda e: _value_at(law, refined, e), log_delta_target, float(law.points()[-1]))
         return _bound_at(law, refined, value)._replace(value=value) if value < math.inf else Bound(math.inf)
 
     expected = _expected_epsilon(_without_rare_losses(components, log_delta_target - _LOG_SHARES[0]), log_delta_target)
-    bound = _improved(attempt, expected)
+    bound = _improved(attempt, expected, resolution)
     largest = _largest_loss(merged)
     return Bound(largest) if bound.value >= largest else bound
 

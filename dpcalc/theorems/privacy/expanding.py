@@ -459,7 +459,7 @@ def once(run: ShuffledPasses) -> Profile:
     >>> run = ShuffledPasses(records=100, batch_size=1, last_batch="own", epochs=2, sensitivity=2.0, noise_std=2.0,
     ...                      step_size=0.01, loss_class=LossClass.SMOOTH, smoothness=1.0)
     >>> round(once(run).profile(1.0), 2)
-    -5.27
+    -6.13
     """
     return Profile(lambda epsilon: _positions(run, epsilon))
 
