@@ -1,0 +1,252 @@
+"""One use of a record, in a step chosen uniformly among t: the law of the likelihood ratio, and its dominating pair.
+
+With L_1, ..., L_t independent copies of L = exp(mu y - mu^2/2), y standard normal under Q, the pair
+
+    P = (1/t) sum_j N(mu e_j, I_t),   Q = N(0, I_t)
+
+has the likelihood ratio S = (L_1 + ... + L_t)/t, E_Q S = 1, and both its profiles are E_Q of convex functions of S:
+E (S - g)_+ for (P, Q), E (1 - g S)_+ for (Q, P). So a law that is larger than that of S in convex order dominates in
+both directions. The sum is built up by doubling. After each addition the mass between two nodes of a grid is split
+between them, its mean kept, which is larger in convex order; what exceeds the last node stays there, and its mean above
+the node counts as P(dQ = 0). There are only positive terms, so small values of delta keep their relative precision.
+
+Rounding. Let f >= 0 be convex, and let a cell hold mass m with mean v. In doubles the share of the upper node comes out
+as (v - a)/(b - a) with an error of some roundoff times b/(b - a), and a value within roundoff of a cell may be counted
+in the one beside it. The nodes of a cell and its two neighbours get ``padding`` times its mass more than their share.
+As f is at most its chord over the wider cell, this covers both errors in either direction. All sums of m and of m v
+have positive terms, at most ``terms`` in a cell, and err by so many units of roundoff.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dpcalc.errors import SpecError
+from dpcalc.notions.pld.dominating_pair import Pair, gaussian
+from dpcalc.numerics.floats import UNIT
+from dpcalc.numerics.normal_arrays import log_hockey_stick_up, mills
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dpcalc.notions.pld.dominating_pair import LogProfile
+
+    Array = NDArray[np.float64]
+
+NODES = 1000
+_FINE = 1 << 15  # bins of a fine grid, some of whose points become nodes
+_POWER, _EVEN = 0.12, 0.3  # nodes have this power of the mass as density, and a share of them is evenly spread
+_SMOOTH = 64  # bins
+_MOST_BINS = 10**15
+
+
+class Law(NamedTuple):
+    """A law of a sum of likelihood ratios under Q: ``masses`` on ``nodes``, the first of which is 0.
+
+    ``beyond`` is the mean above the last node that is not among the masses. All three are upper bounds in the sense of
+    the module's head.
+    """
+
+    nodes: Array
+    masses: Array
+    beyond: float
+
+
+@functools.lru_cache(maxsize=16)
+def random_place(*, mu: float, bins: int, log_tail: float = -60.0, count: int = NODES) -> Pair:
+    """Return the pair of one use in a uniformly random step of ``bins``; exchange it for the other direction.
+
+    Args:
+        mu: distance over standard deviation of a use, from 1e-30 to 1e8.
+        bins: t, a whole number from 1 to 1e15.
+        log_tail: ln of the probability under P that may count as an infinite loss, -690 to -20.
+        count: nodes of the grid; the excess falls with its square.
+
+    Raises:
+        SpecError: mu or bins out of range.
+
+    >>> import math, numpy
+    >>> pair = random_place(mu=1.0, bins=2)
+    >>> [round(float(math.exp(log_delta)), 3) for log_delta in pair.forward(numpy.array([0.0, 1.0]))]
+    [0.293, 0.092]
+    """
+    if bins != int(bins) or not 1 <= bins <= _MOST_BINS:
+        raise SpecError(f"a record needs a whole number of steps from 1 to 1e15 to choose from, got {bins!r}")
+    public = gaussian(mu=mu)
+    if bins == 1 or not 1e-4 <= mu <= 30.0:
+        return public
+    law = _sum(_single(mu, log_tail, count), bins, log_tail, count)
+    if law is None:
+        return public
+    forward, backward = _curves(law._replace(nodes=law.nodes / bins), law.beyond / bins)
+
+    def known(e: Array) -> Array:
+        return log_hockey_stick_up(e, mu)
+
+    return Pair(
+        lambda e: np.minimum(forward(e), known(e)),
+        lambda e: np.minimum(backward(e), known(e)),
+    )
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------
+
+
+def _single(mu: float, log_tail: float, count: int) -> Law:
+    """Return a law above that of L, which is lognormal."""
+    reach = math.sqrt(-2.0 * log_tail)
+    low, high = -reach - 1.0, reach + mu + 1.0
+    y = np.linspace(low, high, count)
+    nodes = np.exp(mu * y - 0.5 * mu * mu)
+    under_q, under_p = _cells(y), _cells(y - mu)
+    # Below the lowest node the mass goes to 0 and that node; above the highest it stays there.
+    masses = np.concatenate(([_upper_tail(-low)], under_q, [0.0]))
+    means = np.concatenate(([_upper_tail(mu - low)], under_p, [0.0]))
+    error = UNIT * (64.0 + 8.0 * max(abs(low), high) ** 2) / ((y[1] - y[0]) ** 2 * min(mu, 1.0))
+    law = _split(np.concatenate(([0.0], nodes)), masses[:-1], means[:-1], error)
+    last = _upper_tail(high) * 1.001
+    law.masses[-1] += last
+    return law._replace(beyond=_upper_tail(high - mu) * 1.001)
+
+
+def _cells(y: Array) -> Array:
+    """Return the probabilities of a normal variable between neighbouring points."""
+    a, b = y[:-1], y[1:]
+    mirrored = b <= 0.0
+    a, b = np.where(mirrored, -b, a), np.where(mirrored, -a, b)
+    near = np.maximum(a, 0.0)
+    ratio = np.exp(0.5 * (near - b) * (near + b))
+    tail = np.exp(-0.5 * near * near) * (mills(near) - ratio * mills(b)) / math.sqrt(2.0 * math.pi)
+    left = np.minimum(a, 0.0)
+    middle = np.where(a < 0.0, 0.5 - np.exp(-0.5 * left * left) * mills(-left) / math.sqrt(2.0 * math.pi), 0.0)
+    return tail + middle
+
+
+def _upper_tail(x: float) -> float:
+    """Return P(y > x) of a normal variable, to nearest."""
+    return 0.5 * math.erfc(x * math.sqrt(0.5))
+
+
+def _sum(law: Law, times: int, log_tail: float, count: int) -> Law | None:
+    """Return a law above that of the sum of so many independent copies; None where its numbers are out of range."""
+    result = law
+    for bit in bin(times)[3:]:
+        result = _add(result, result, log_tail, count)
+        if bit == "1":
+            result = _add(result, law, log_tail, count)
+        if not (math.isfinite(result.beyond) and np.all(np.isfinite(result.nodes))):
+            return None
+    return result
+
+
+def _add(a: Law, b: Law, log_tail: float, count: int) -> Law:
+    """Return a law above that of the sum of two independent ones, on a grid of its own."""
+    if a is b:
+        rows, columns = np.triu_indices(len(a.nodes))
+        weights = np.where(rows == columns, 1.0, 2.0) * a.masses[rows] * a.masses[columns]
+    else:
+        rows, columns = (i.ravel() for i in np.indices((len(a.nodes), len(b.nodes))))
+        weights = a.masses[rows] * b.masses[columns]
+    values = a.nodes[rows] + b.nodes[columns]
+    heavy = weights > 0.0
+    values, weights = values[heavy], weights[heavy]
+    # A sum of two laws with total mass a little above 1 has a little more of what lies beyond.
+    beyond = (a.beyond * float(b.masses.sum()) + b.beyond * float(a.masses.sum())) * (1.0 + 1e-12)
+    return _on_nodes(values, weights, beyond, log_tail, count)
+
+
+def _on_nodes(values: Array, weights: Array, beyond: float, log_tail: float, count: int) -> Law:
+    """Return a law on 0 and ``count`` nodes that is above the one given by values and weights."""
+    positive = values > 0.0
+    at_zero = float(weights[~positive].sum())
+    logs = np.log(values[positive])
+    weights, values = weights[positive], values[positive]
+    low, high = float(logs.min()), float(logs.max()) + 1e-9
+    step = (high - low) / _FINE
+    index = np.minimum(((logs - low) / step).astype(np.int64), _FINE - 1)
+    masses: Array = np.bincount(index, weights, _FINE).astype(float)
+    means: Array = np.bincount(index, weights * values, _FINE).astype(float)
+    terms = float(np.bincount(index, minlength=_FINE).max())
+    chosen = _choose(masses, means, math.exp(log_tail), count)
+    edges = np.exp(low + step * chosen)
+    starts = np.concatenate(([0], chosen[:-1]))
+    inside = slice(0, int(chosen[-1]))
+    cell_masses, cell_means = np.add.reduceat(masses[inside], starts), np.add.reduceat(means[inside], starts)
+    if chosen[0] == 0:
+        cell_masses[0] = cell_means[0] = 0.0
+    above_mass, above_mean = float(masses[chosen[-1] :].sum()), float(means[chosen[-1] :].sum())
+    cell_masses[0] += at_zero
+    gap = float(np.min(np.diff(np.log(edges))))
+    law = _split(np.concatenate(([0.0], edges)), cell_masses, cell_means, UNIT * (terms + _FINE + 64.0) / gap)
+    law.masses[-1] += above_mass * (1.0 + 1e-11)
+    excess = max(0.0, above_mean * (1.0 + 1e-11) - above_mass * (1.0 - 1e-11) * float(edges[-1]))
+    return law._replace(beyond=beyond + excess)
+
+
+def _choose(masses: Array, means: Array, tail: float, count: int) -> NDArray[np.int64]:
+    """Return the indices of the points that become nodes: most where the mass is, but some at every size.
+
+    The excess falls with the mass of a cell times the square of its width; small probabilities matter for small deltas.
+    """
+    total, mean = float(masses.sum()), float(means.sum())
+    first = int(np.searchsorted(np.cumsum(masses), total * tail))
+    last = int(np.searchsorted(-np.cumsum(means[::-1])[::-1], -mean * tail)) + 1
+    last = min(max(last, first + 8), _FINE)
+    density = (masses / total + means / mean)[first:last]
+    density = np.convolve(density, np.ones(_SMOOTH), "same")[: last - first] ** _POWER
+    density = (1.0 - _EVEN) * density / density.sum() + _EVEN / (last - first)
+    quantile = np.cumsum(density)
+    chosen = first + np.searchsorted(quantile, np.linspace(quantile[0], quantile[-1], count))
+    nodes: NDArray[np.int64] = np.unique(np.append(np.minimum(chosen, last), last))
+    return nodes
+
+
+def _split(nodes: Array, masses: Array, means: Array, padding: float) -> Law:
+    """Return the law with the mass of every cell at its ends, its mean kept, and ``padding`` times as much around."""
+    a, b = nodes[:-1], nodes[1:]
+    upper = np.clip((means - a * masses) / (b - a), 0.0, masses)
+    result = np.append(masses - upper, 0.0)
+    result[1:] += upper
+    extra = padding * masses
+    result[:-1] += extra
+    result[1:] += extra
+    result[:-2] += extra[1:]
+    result[2:] += extra[:-1]
+    return Law(nodes, result, 0.0)
+
+
+# --- profiles ---------------------------------------------------------------------------------------------------------
+
+
+def _curves(law: Law, beyond: float) -> tuple[LogProfile, LogProfile]:
+    """Return ln of E (S - g)_+ + beyond and of E (1 - g S)_+ at arrays of epsilon, rounded up."""
+    x, q = law.nodes, law.masses
+    rounding = math.log1p(8.0 * UNIT * len(x) + 1e-13)
+    tails = np.cumsum(q[::-1])[::-1]  # mass at and above a node
+    above = np.append(np.cumsum((np.diff(x) * tails[1:])[::-1])[::-1], 0.0)  # E (S - x_k)_+
+    heads = np.cumsum(q)
+    below = np.append(0.0, np.cumsum(np.diff(x) * heads[:-1]))  # E (x_k - S)_+
+
+    def forward(e: Array) -> Array:
+        g = np.exp(np.minimum(e, 700.0))
+        k = np.searchsorted(x, g)
+        inside = np.minimum(k, len(x) - 1)
+        value = np.where(k < len(x), above[inside] + np.maximum(x[inside] - g, 0.0) * tails[inside], 0.0) + beyond
+        return _log_up(value, rounding)
+
+    def backward(e: Array) -> Array:
+        h = np.exp(-np.minimum(e, 700.0))
+        k = np.searchsorted(x, h, side="right") - 1
+        value = (below[k] + np.maximum(h - x[k], 0.0) * heads[k]) / h
+        return _log_up(value, rounding)
+
+    return forward, backward
+
+
+def _log_up(value: Array, rounding: float) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.minimum(np.log(value) + rounding, 0.0)

@@ -1,0 +1,182 @@
+"""One step of DP-SGD on a random batch: the pairs that dominate it for every sampling and adjacency.
+
+A step releases the sum of clipped gradients of a batch plus N(0, z^2 I), in units of the clipping norm. A record is in
+the batch with probability q. Write N(m) for N(m, 1), mu = 1/z, M_a = (1 - q) N(0) + q N(a mu) and g = e^epsilon. For
+every g >= 0 the step's E_g = sup_A P(A) - g Q(A) is at most that of
+
+* Poisson sampling, the record removed: (M_1, N(0)); added: the two exchanged; replaced: (M_1, M_-1);
+* batches of fixed size, drawn without replacement: the record that leaves makes room for another, so that two sums are
+  2 apart: removed (M_2, N(0)), added the two exchanged, replaced (M_2, N(0)) for g >= 1 in either order; a null record
+  put in its place (M_2, M_1) for g >= 1, and (M_1, N(0)) in the other order.
+
+The proofs are in docs/method.md, "Sampled steps". E_g of two mixtures is bounded by that of two normal laws each: for
+weights with a + b >= 1,
+
+    q N(1) - g q N(-1) - K N(0) <= [a q N(1) - g q N(-1)] + [b q N(1) - K N(0)],    K = (g - 1)(1 - q),
+
+and the sum of the largest values of both brackets is exact if both are positive on the same half-line, which fixes a
+and b. Each bracket is a Gaussian privacy profile with its rounding bounded, whatever rounding did to a and b.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpcalc.errors import SpecError
+from dpcalc.notions.pld.dominating_pair import Pair, gaussian, subsampled_gaussian
+from dpcalc.numerics.floats import UNIT
+from dpcalc.numerics.normal_arrays import log_hockey_stick_up
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+_LEAST_RATE, _MOST_MU, _LEAST_MU = 1e-15, 1e8, 1e-30
+
+
+def removed(*, mu: float, rate: float) -> Pair:
+    """Return the pair (M_1, N(0)) of a removed record: with fixed batches, at twice the ``mu``.
+
+    delta(eps) = q delta_G(ln(1 + (g - 1)/q)); exchanged: a delta_G(ln(g q/a)), a = 1 - g (1 - q), 0 for a <= 0.
+
+    Args:
+        mu: clipping norm over the standard deviation of the noise on the sum, from 1e-30 to 1e8.
+        rate: q, from 1e-15 to 1.
+
+    Raises:
+        SpecError: mu or rate out of range.
+    """
+    _check(mu, rate)
+    if rate == 1.0:
+        return gaussian(mu=mu)
+    return Pair(subsampled_gaussian(mu=mu, rate=rate).forward, functools.partial(_log_added, mu=mu, rate=rate))
+
+
+def replaced_poisson(*, mu: float, rate: float) -> Pair:
+    """Return the pair (M_1, M_-1) of a record replaced by another under Poisson sampling; it is its own mirror image.
+
+    Args:
+        mu: clipping norm over the standard deviation of the noise on the sum, from 1e-30 to 5e7.
+        rate: q, from 1e-15 to 1.
+
+    Raises:
+        SpecError: mu or rate out of range.
+    """
+    _check(2.0 * mu, rate)
+    if rate == 1.0:
+        return gaussian(mu=2.0 * mu)
+    curve = functools.partial(_log_replaced, mu=mu, rate=rate)
+    return Pair(curve, curve)
+
+
+def nulled_fixed(*, mu: float, rate: float) -> Pair:
+    """Return the pair of a record that a null record replaces, for batches of fixed size.
+
+    (M_2, M_1) at thresholds above 1 and (N(0), M_1) below: a curve, attained at every threshold by itself.
+
+    Args:
+        mu: clipping norm over the standard deviation of the noise on the sum, from 1e-30 to 5e7.
+        rate: q, from 1e-15 to 1.
+
+    Raises:
+        SpecError: mu or rate out of range.
+    """
+    _check(2.0 * mu, rate)
+    if rate == 1.0:
+        return gaussian(mu=mu)
+    return Pair(functools.partial(_log_nulled, mu=mu, rate=rate), subsampled_gaussian(mu=mu, rate=rate).forward)
+
+
+def exchanged(pair: Pair) -> Pair:
+    """Return the pair with P and Q in each other's place."""
+    return pair if pair.forward is pair.backward else pair._replace(forward=pair.backward, backward=pair.forward)
+
+
+def _check(mu: float, rate: float) -> None:
+    if not _LEAST_MU <= mu <= _MOST_MU:
+        raise SpecError(f"mu must be between {_LEAST_MU:g} and {_MOST_MU:g}, got {mu!r}", "use other noise")
+    if not _LEAST_RATE <= rate <= 1.0:
+        raise SpecError(f"the rate must be between {_LEAST_RATE:g} and 1, got {rate!r}", "use a larger batch")
+
+
+def _log_added(e: Array, mu: float, rate: float) -> Array:
+    """Return ln delta of (N(0), M_1), rounded up: a delta_G(ln(g q/a)) grows in a, which is rounded up."""
+    with np.errstate(all="ignore"):
+        a = rate - np.expm1(np.minimum(e, 1e3)) * (1.0 - rate)
+        a = np.minimum(a + 8.0 * UNIT * rate * (1.0 + e), rate)
+        log_a = np.log(np.where(a > 0.0, a, rate))
+        threshold = e + (math.log(rate) - log_a)
+        threshold -= 8.0 * UNIT * (1.0 + np.abs(e) + np.abs(log_a) - math.log(rate))
+        value = log_a + log_hockey_stick_up(np.clip(threshold, 0.0, 1e300), mu)
+    return np.where(a > 0.0, _up(value), -np.inf)
+
+
+def _log_replaced(e: Array, mu: float, rate: float) -> Array:
+    """Return ln delta of (M_1, M_-1), rounded up: N(1) split between N(-1) and N(0)."""
+    log_q = math.log(rate)
+    log_k = _log_k(e, rate)
+    # The half-line starts at ln(y)/mu, with q a y^2 - K y - g q a = 0 for a = e^{-mu^2/2}.
+    log_qa = log_q - 0.5 * mu * mu
+    log_y = _log_root(log_qa, log_k, e + log_qa)
+    far = e - 2.0 * log_y, 2.0 * mu
+    near = log_k - log_q + 0.5 * mu * mu - log_y, mu
+    return _split(e, log_k, log_q, far, near)
+
+
+def _log_nulled(e: Array, mu: float, rate: float) -> Array:
+    """Return ln delta of (M_2, M_1), rounded up: N(2) split between N(1) and N(0)."""
+    log_q, square = math.log(rate), mu * mu
+    log_k = _log_k(e, rate)
+    log_w = _log_root(log_q - 2.0 * square, e + log_q - 0.5 * square, log_k)
+    beside = e + 1.5 * square - log_w, mu
+    beyond = log_k - log_q + 2.0 * square - 2.0 * log_w, 2.0 * mu
+    return _split(e, log_k, log_q, beside, beyond)
+
+
+def _log_k(e: Array, rate: float) -> Array:
+    """Return ln of K = (g - 1)(1 - q), good to some units of roundoff of 1 + |ln K|; -inf at e = 0."""
+    with np.errstate(divide="ignore"):
+        return np.where(e < 1.0, np.log(np.expm1(np.minimum(e, 1.0))), e + np.log1p(-np.exp(-e))) + math.log1p(-rate)
+
+
+def _log_root(log_a: float, log_b: Array, log_c: Array) -> Array:
+    """Return ln of the positive root of A x^2 - B x - C for logarithms of A, B >= 0 and C >= 0."""
+    root = 0.5 * np.logaddexp(2.0 * log_b, math.log(4.0) + log_a + log_c)
+    return np.logaddexp(log_b, root) - math.log(2.0) - log_a
+
+
+def _split(e: Array, log_k: Array, log_q: float, first: tuple[Array, float], second: tuple[Array, float]) -> Array:
+    """Return ln of q times the two profiles: of weight a against g q at one distance, of b against K at another.
+
+    Args:
+        e, log_k, log_q: ln g, ln K and ln q.
+        first, second: (ln of the weight as computed, distance) each; the weights are scaled to add up to 1 or more.
+    """
+    (log_a, far), (log_b, near) = first, second
+    total = np.logaddexp(log_a, log_b)
+    finite = np.where(np.isfinite(log_k), np.abs(log_k), 0.0)
+    with np.errstate(invalid="ignore"):
+        log_a, log_b = (np.minimum(w - total + 16.0 * UNIT * (1.0 + np.abs(w) + np.abs(total)), 0.0)
+                        for w in (log_a, log_b))  # fmt: skip
+        size = 8.0 * UNIT * (2.0 - log_q + np.abs(e) + finite)
+        of_a = log_a + log_hockey_stick_up(np.clip(e - log_a - size, -1e300, 1e300), far)
+        # With no weight at all the bracket is at most 0; so is it at a threshold of -inf.
+        threshold = np.where(log_b > -np.inf, log_k - log_q - log_b - size, 0.0)
+        of_b = log_b + np.where(threshold > -np.inf, _stick(threshold, near), 0.0)
+    value = np.logaddexp(of_a, np.where(log_b > -np.inf, of_b, -np.inf))
+    return _up(log_q + value)
+
+
+def _stick(threshold: Array, distance: float) -> Array:
+    return log_hockey_stick_up(np.clip(np.nan_to_num(threshold, nan=0.0), -1e300, 1e300), distance)
+
+
+def _up(value: Array) -> Array:
+    """Return an upper bound for a logarithm that is good to some units of roundoff of 1 + |value|."""
+    finite = np.where(np.isfinite(value), np.abs(value), 0.0)
+    return np.minimum(value + 64.0 * UNIT * (1.0 + finite), 0.0)
