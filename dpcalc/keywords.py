@@ -168,7 +168,7 @@ class Online(Loss, Question, total=False):
     c1: Real
     c2: Real
     decay_exponent: Real
-    noise_multiplier: Real
+    schedule_factor: Real
     adjacency: Word
 
 
@@ -224,4 +224,4 @@ class Train(Catalogue, Noise, Budget, total=False):
     c1: Real
     c2: Real
     decay_exponent: Real
-    noise_multiplier: Real
+    schedule_factor: Real

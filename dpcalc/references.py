@@ -17,6 +17,9 @@ SHORT = {
     "wang2022": "Wang, Lei, Ying and Zhang 2022",
     "wang2019": "Wang, Balle and Kasiviswanathan 2019",
     "wang2023": "Wang, Jayaraman, Evans and Gu 2023",
+    "zhu2022": "Zhu, Dong and Wang 2022",
+    "chua2024": "Chua, Ghazi, Kamath, Kumar, Manurangsi, Sinha and Zhang 2024",
+    "chua2025": "Chua, Ghazi, Harrison, Leeman, Kamath, Kumar, Manurangsi, Sinha and Zhang 2025",
     "bousquet2020": "Bousquet, Klochkov and Zhivotovskiy 2020",
     "dpcalc": "dpcalc, docs/method.md",
 }

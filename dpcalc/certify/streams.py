@@ -45,7 +45,7 @@ class Stream:
         """Return r_B at step t."""
         v = self.v
         x = (arb(t).log() * v.decay_exponent).exp()
-        return schedule_reach(v.noise, x, v.c1, v.c2) / v.noise_multiplier
+        return schedule_reach(v.noise, x, v.c1, v.c2) / v.schedule_factor
 
     def scale(self, t: int) -> arb:
         """Return the noise scale of record t."""

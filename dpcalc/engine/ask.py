@@ -87,6 +87,10 @@ def _answer(record: Command, run: Run, question: Question, bounds: Sequence[Theo
     try:
         return answer(run, question, bounds)
     except NotApplicable as error:
+        if run.algorithm.clipped and run.sampling is None:
+            from dpcalc.engine.unsaid_sampling import with_choices
+
+            raise with_choices(error, run, question) from None
         from dpcalc.engine.nearest import with_nearest
 
         raise with_nearest(error, run, question, record) from None

@@ -54,6 +54,11 @@ def _shared(*algorithms: str) -> tuple[str, ...]:
     return ("algorithm", *shared) if len(algorithms) > 1 else shared
 
 
+def _either(*algorithms: str) -> tuple[str, ...]:
+    """Return the parameters that describe one of the algorithms or another, and which of them is meant."""
+    return ("algorithm", *dict.fromkeys(name for a in algorithms for name in ALGORITHMS[a].parameters))
+
+
 def _command(
     name: str, help: str, algorithms: tuple[str, ...], families: tuple[str, ...], columns: tuple[str, ...] = (),
     *, chooses_index: bool = False,
@@ -106,11 +111,12 @@ COMMANDS: dict[str, Command] = {
             ("online",),
             ("online",),
         ),
-        _command(
+        Command(
             "dp-sgd",
-            "Sampled SGD with losses that need not be smooth: noise on the averaged output, or on every gradient.",
-            ("dp-sgd-gradient", "dp-sgd-output"),
-            ("dp_sgd",),
+            "DP-SGD with clipped gradients, for every way to draw batches; or for losses that need not be smooth.",
+            ("dp-sgd", "dp-sgd-gradient", "dp-sgd-output"),
+            _either("dp-sgd", "dp-sgd-gradient", "dp-sgd-output"),
+            families=("sampled", "dp_sgd"),
         ),
     )
 }
@@ -152,7 +158,7 @@ COMMANDS["train"] = Command(
     (
         "algorithm", "release", *CATALOGUE, "records", "dimension", "epochs", "steps", "batch_size", "last_batch",
         "permutation", "step_size", "noise_std", "laplace_scale", "noise", "c1", "c2", "decay_exponent",
-        "noise_multiplier",  # no index: a model is to protect the record that is worst off
+        "schedule_factor",  # no index: a model is to protect the record that is worst off
     ),
     trains=True,
 )  # fmt: skip

@@ -29,6 +29,8 @@ def run_of(command: Command, description: Description) -> tuple[Command, Run, tu
     if command.compares:
         notes = _fit_to(algorithm, description)
         command, taken = command._replace(columns=columns_of(algorithm)), taken_by(algorithm)
+    elif strange := [name for name in description if name in taken and name not in taken_by(algorithm)]:
+        raise _stranger(algorithm, strange, command)
     add_loss_constants(description, taken)
     if "loss" in description and "radius" in description:
         notes += (LossDomain(radius=description["radius"]),)
@@ -80,6 +82,16 @@ def add_loss_constants(description: Description, taken: Collection[str], *, risk
             description.put(name, value, Source.LOSS)
 
 
+def _stranger(algorithm: str, strange: list[str], command: Command | None = None) -> SpecError:
+    """Return the error for parameters that the algorithm does not take; it names others of the command that do."""
+    flags = ", ".join("--" + name.replace("_", "-") for name in strange)
+    others = [name for name in command.algorithms if set(strange) <= taken_by(name)] if command else []
+    other = f"choose --algorithm {' or '.join(others)}" if others else "choose another algorithm"
+    return SpecError(
+        f"{algorithm} takes no {', '.join(strange)}", f"leave out {flags}, or {other}", parameters=tuple(strange)
+    )
+
+
 def _fit_to(algorithm: str, description: Description) -> tuple[Note, ...]:
     """Leave out of the description what is immaterial to the algorithm; return notes on what was.
 
@@ -92,12 +104,7 @@ def _fit_to(algorithm: str, description: Description) -> tuple[Note, ...]:
         taken.add("epochs")  # one pass is what the algorithms without epochs do
     strange = [name for name in description if name not in taken and name not in _IMMATERIAL]
     if strange:
-        flags = ", ".join("--" + name.replace("_", "-") for name in strange)
-        raise SpecError(
-            f"{algorithm} takes no {', '.join(strange)}",
-            f"leave out {flags}, or choose another algorithm",
-            parameters=tuple(strange),
-        )
+        raise _stranger(algorithm, strange)
     left_out = [name for name in description if name not in taken]
     for name in left_out:
         description.take(name)

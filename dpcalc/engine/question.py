@@ -74,7 +74,8 @@ def unknown_of(run: Run, question: Question) -> str:
         SpecError: the question is incomplete or over-determined.
     """
     has_epsilon, has_delta = question.epsilon is not None, question.log_delta is not None
-    noisy = run.algorithm.own_noise or any(run.value(name) is not None for name in (*NOISE_SCALES, "scale"))
+    scales = (*NOISE_SCALES, "scale", "noise_multiplier")
+    noisy = run.algorithm.own_noise or any(run.value(name) is not None for name in scales)
     if question.solve:
         return _parameter_to_solve(run, question)
     if noisy and has_delta:
@@ -82,12 +83,15 @@ def unknown_of(run: Run, question: Question) -> str:
     if noisy and has_epsilon:
         return "delta"
     if has_epsilon and has_delta:
+        if run.algorithm.clipped:
+            return "noise_multiplier"
         return "laplace_scale" if run.noise is Noise.LAPLACE else "noise_std"
     if noisy:
         return "rdp" if question.orders else "mu"
+    noise = "--noise-multiplier 1" if run.algorithm.clipped else "--noise-std 2"
     raise SpecError(
         "two of epsilon, delta and the noise must be given; the third is solved for",
-        "for example --noise-std 2 --delta 1e-6, or --epsilon 1 --delta 1e-6",
+        f"for example {noise} --delta 1e-6, or --epsilon 1 --delta 1e-6",
     )
 
 

@@ -33,7 +33,9 @@ DIRECTIONS: dict[str, Direction] = {
     "steps": Direction(False, integer=True, low=1, high=10**15),
     "batch_size": Direction(True, integer=True, low=1, high=10**15),
     "window": Direction(True, integer=True, low=0, high=10**15),
-    "noise_multiplier": Direction(True, low=1e-6, high=1e6),
+    "noise_multiplier": Direction(True, low=1e-6, high=1e9),
+    "sample_rate": Direction(False, low=1e-15, high=1.0),
+    "schedule_factor": Direction(True, low=1e-6, high=1e6),
 }
 """Parameters that can be solved for: the largest value that meets the budget where more is less private, or the least.
 """
@@ -78,10 +80,13 @@ def unbounded(value: float, direction: Direction) -> bool:
     return value <= 256.0 * _LOWEST if direction.more_is_private else value >= HIGHEST / 256.0
 
 
-def extreme_integer(excess: Callable[[int], float], direction: Direction, low: int, high: int) -> int:
+def extreme_integer(
+    excess: Callable[[int], float], direction: Direction, low: int, high: int, near: int = 1
+) -> int:
     """Return the cheapest whole value in [low, high] with excess(value) <= 0.
 
-    Doubling steps from ``low`` until the verdict changes, then bisection: small answers cost few, cheap evaluations.
+    Doubling steps from ``low``, or from ``near`` where the answer is thought to be, until the verdict changes, then a
+    search between: small answers cost few, cheap evaluations. ``excess`` is asked for the same value more than once.
 
     Raises:
         Infeasible: not even the most private end meets the budget.
@@ -91,7 +96,7 @@ def extreme_integer(excess: Callable[[int], float], direction: Direction, low: i
         if seeks_good:
             return low
         raise Infeasible(f"not even {low} meets the budget", reached=low)
-    before, step = low, 1
+    before, step = low, max(1, near - low)
     while True:
         probe = min(low + step, high)
         if (excess(probe) <= 0.0) == seeks_good:
@@ -101,10 +106,27 @@ def extreme_integer(excess: Callable[[int], float], direction: Direction, low: i
                 raise Infeasible(f"not even {high} meets the budget", reached=high)
             return high
         before, step = probe, 2 * step
+    return _between(excess, before, probe, seeks_good)
+
+
+def _between(excess: Callable[[int], float], before: int, probe: int, seeks_good: bool) -> int:
+    """Return the cheapest whole value between two of which one meets the budget.
+
+    Every other value tried is where a straight line through the two excesses meets the budget; bisection bounds their
+    number.
+    """
+    bisect = False
     while probe - before > 1:
         middle = (before + probe) // 2
+        if not bisect:
+            left, right = excess(before), excess(probe)
+            share = left / (left - right) if left != right else 0.5
+            # One past the crossing, on the side of the end that is kept, so that both ends move.
+            middle = min(max(before + round(share * (probe - before)), before + 1), probe - 1)
+        width = probe - before
         if (excess(middle) <= 0.0) == seeks_good:
             probe = middle
         else:
             before = middle
+        bisect = not bisect and 4 * (probe - before) > width
     return probe if seeks_good else before

@@ -220,17 +220,18 @@ def _unreachable(problem: _Problem, error: Infeasible) -> Infeasible:
 def _search(problem: _Problem, excess: Excess) -> float:
     direction, unknown = problem.direction, problem.unknown
     guess = _guess(problem)
-    if guess is not None:
-        return extreme(excess, direction, guess, COARSE, stride=1.5)
     if direction.integer:
-        return _search_whole(problem, excess)
+        return _search_whole(problem, excess, max(1, math.floor(min(guess or 1.0, 1e15))))
+    if guess is not None:
+        guess = min(max(guess, direction.low), direction.high)
+        return extreme(excess, direction, guess, COARSE, stride=1.5)
     start = _start(problem)
     if unknown in _LIMITED_BY_CURVATURE:
         return extreme(excess, direction._replace(high=_longest(problem)), start)
     return extreme(excess, direction, start, problem.width)
 
 
-def _search_whole(problem: _Problem, excess: Excess) -> int:
+def _search_whole(problem: _Problem, excess: Excess, near: int) -> int:
     run, direction = problem.run, problem.direction
     low, high = int(direction.low), int(direction.high)
     if problem.unknown == "batch_size":
@@ -239,7 +240,7 @@ def _search_whole(problem: _Problem, excess: Excess) -> int:
         high = _records_of(problem) - _OF_THE_RECORDS[problem.unknown]
     elif run.typed("index"):
         low = run.index or low
-    return extreme_integer(excess, direction, low, high)
+    return extreme_integer(excess, direction, low, high, near)
 
 
 def _records_of(problem: _Problem) -> int:
@@ -259,8 +260,12 @@ def _search_batch(problem: _Problem, excess: Excess) -> int:
 
 
 def _guess(problem: _Problem) -> float | None:
-    """Return about the noise that sampled steps need, whose composition is costly; None where there is no guess."""
+    """Return about what sampled steps need, whose composition is costly; None where there is no guess."""
     run, question = problem.run, problem.question
+    if run.algorithm.clipped and problem.bound.gives is Composition:
+        from dpcalc.theorems.privacy.sampled_steps import likely
+
+        return likely(run, problem.unknown, epsilon=question.safe_epsilon, log_delta=question.safe_log_delta)
     names = ("records", "batch_size", "steps", "lipschitz")
     values = {name: value for name in names if (value := run.value(name)) is not None}
     sampled = run.algorithm.order is Order.SAMPLE and len(values) == len(names)

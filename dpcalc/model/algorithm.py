@@ -102,6 +102,11 @@ class Algorithm(NamedTuple):
         return self.release is Release.AVERAGE
 
     @property
+    def clipped(self) -> bool:
+        """Whether gradients are clipped and batches drawn as ``sampling`` says."""
+        return "sampling" in self.parameters
+
+    @property
     def full_batch(self) -> bool:
         """Whether every step uses all records."""
         return self.order is Order.FULL
@@ -154,7 +159,7 @@ _RANDOM_PASS = (
 )  # fmt: skip
 _STREAM = (
     "records", "index", "window", *_LOSS, "step_size", "noise", "dimension", "c1", "c2", "decay_exponent",
-    "noise_multiplier", "adjacency",
+    "schedule_factor", "adjacency",
 )  # fmt: skip
 _PASSES = (
     "release", "records", "epochs", "steps", "index", "batch_size", "last_batch", "permutation", *_LOSS, "step_size",
@@ -163,6 +168,10 @@ _PASSES = (
 _SAMPLED = (
     "records", "epochs", "steps", "batch_size", "lipschitz", *HOLDER, "strong_convexity", *CATALOGUE, "step_size",
     "noise_std", "adjacency",
+)  # fmt: skip
+_CLIPPED = (
+    "records", "epochs", "steps", "batch_size", "sample_rate", "sampling", "clip", "noise_multiplier", "noise_std",
+    "adjacency",
 )  # fmt: skip
 _CHAIN = (
     "steps", "index", "shift", "contraction", "step_size", "noise_std", "laplace_scale", "start_distance", "diameter",
@@ -220,7 +229,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             "online",
             "one pass over a growing stream, each record's noise below the last; the latest iterate is released once",
             Order.FIXED, Length.STREAM, Release.LAST, _STREAM, ("online",),
-            defaults={"adjacency": Adjacency.REPLACE_ONE, "strong_convexity": 0.0, "noise_multiplier": 1.0},
+            defaults={"adjacency": Adjacency.REPLACE_ONE, "strong_convexity": 0.0, "schedule_factor": 1.0},
             single=True, own_noise=True, synonyms=("stream", "streaming"),
         ),
         Algorithm(
@@ -251,7 +260,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             "noisy-sgd",
             "steps on fresh uniform batches drawn without replacement; the last iterate is released",
             Order.SAMPLE, Length.STEPS, Release.LAST, _PASSES, ("noisy_sgd", "expanding", "linear"),
-            defaults=_CURVED, indexed=False, synonyms=("dp-sgd", "dpsgd", "subsampled", "subsampled-gaussian"),
+            defaults=_CURVED, indexed=False, synonyms=("subsampled", "subsampled-gaussian"),
         ),
         Algorithm(
             "noisy-gd",
@@ -302,6 +311,13 @@ ALGORITHMS: dict[str, Algorithm] = {
             Order.UNKNOWN, Length.PASSES, Release.PASS, _PASSES, ("released",),
             defaults={"adjacency": Adjacency.REPLACE_ONE, "epoch_delta": 0.0}, own_noise=True, executed=False,
             synonyms=("composition",),
+        ),
+        Algorithm(
+            "dp-sgd",
+            "steps on random batches of clipped gradients, noise on their sum; every iterate may be released",
+            Order.SAMPLE, Length.STEPS, Release.STEP, _CLIPPED, ("sampled",),
+            defaults={"adjacency": Adjacency.REPLACE_ONE}, indexed=False, executed=False,
+            synonyms=("dpsgd", "dp-adam", "opacus", "tensorflow-privacy", "jax-privacy"),
         ),
         Algorithm(
             "dp-sgd-output",

@@ -13,7 +13,10 @@ class Adjacency(PlainEnum):
     """What neighbouring data sets differ in."""
 
     REPLACE_ONE = "replace-one"
-    NULL_RECORD = "null-record"
+    NULL_RECORD = "null-record"  # also called zero-out
+    ADD_REMOVE = "add-remove"
+    ADD = "add"  # the run with one record more, against the run
+    REMOVE = "remove"
 
 
 class Noise(PlainEnum):
@@ -47,6 +50,16 @@ class LossClass(PlainEnum):
     CONVEX = "convex"
     SMOOTH = "smooth"
     LIPSCHITZ = "lipschitz"
+
+
+class Sampling(PlainEnum):
+    """How the batch of a step is drawn, where every iterate is public."""
+
+    POISSON = "poisson"  # every record by itself, with the same probability
+    FIXED = "fixed"  # so many records, uniformly, without replacement, afresh in every step
+    BALLS_IN_BINS = "balls-in-bins"  # every epoch each record falls into one step by itself
+    SHUFFLE = "shuffle"  # every epoch the records are shuffled and cut into batches
+    FULL = "full"  # all records
 
 
 class Releases(PlainEnum):

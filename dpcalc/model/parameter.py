@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import NAMED, algorithm_meant_by
-from dpcalc.model.choices import Adjacency, LastBatch, LossClass, LossName, Noise, Permutation, Releases
+from dpcalc.model.choices import Adjacency, LastBatch, LossClass, LossName, Noise, Permutation, Releases, Sampling
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.plain_enum import PlainEnum
 
@@ -91,8 +91,12 @@ _WORDS: dict[str, type[PlainEnum]] = {
     "last_batch": LastBatch,
     "loss_class": LossClass,
     "release": Releases,
+    "sampling": Sampling,
 }
 """The parameters whose words have a type."""
+
+_SAME_WORD = {"zero-out": "null-record", "ball-in-bins": "balls-in-bins", "balls-and-bins": "balls-in-bins"}
+"""Words that are taken for another one."""
 
 PARAMETERS: dict[str, Parameter] = {
     p.name: p
@@ -100,8 +104,8 @@ PARAMETERS: dict[str, Parameter] = {
         Parameter("algorithm", "", "what is run and released", choices=NAMED, synonyms=("mechanism", "method")),
         Parameter(
             "adjacency", "",
-            "what neighbouring data sets differ in: one record replaced by another, or by a null record "
-            "(zero gradient)",
+            "what neighbouring data sets differ in: one record replaced by another, or by a null record (zero "
+            "gradient; also called zero-out); with dp-sgd also a record added or removed, or either (add-remove)",
             choices=tuple(Adjacency), synonyms=("neighboring_relation", "neighbouring_relation"),
         ),
         _count(
@@ -172,6 +176,25 @@ PARAMETERS: dict[str, Parameter] = {
             "gradient units", synonyms=("noise_multiplier", "noise_scale", "stddev", "std"),
         ),
         Parameter(
+            "noise_multiplier", "z",
+            "standard deviation of the noise on the sum of a batch's clipped gradients, over the clipping norm",
+        ),
+        Parameter(
+            "clip", "C", "norm to which every record's gradient is clipped", ("--max-grad-norm",), "gradient units",
+            synonyms=("l2_norm_clip", "clipping_norm", "l2_clip_norm", "clip_norm"),
+        ),
+        Parameter(
+            "sampling", "",
+            "how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, "
+            "uniformly, afresh in every step (fixed); every epoch each record in one step of its own choice "
+            "(balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full)",
+            choices=tuple(Sampling),
+        ),
+        Parameter(
+            "sample_rate", "q", "probability with which a record is in the batch of a step", high=1.0,
+            open_ends="low", synonyms=("sampling_probability", "sampling_rate"),
+        ),
+        Parameter(
             "langevin_std", "", "sigma of w - eta gradient + sqrt(2 eta) sigma N(0, 1), in place of noise_std",
             synonyms=("temperature",),
         ),
@@ -211,7 +234,7 @@ PARAMETERS: dict[str, Parameter] = {
         _count(
             "window", "w", "speak of all records that at least so many others follow", "-w", unit="records", low=0
         ),
-        Parameter("noise_multiplier", "", "factor on every noise scale of the schedule"),
+        Parameter("schedule_factor", "", "factor on every noise scale of the schedule"),
         _count("tasks", "k", "number of losses trained on the same records", unit="losses"),
         _count(
             "public_records", "m", "how many of the records need no privacy; they come last", unit="records", low=0
@@ -304,6 +327,7 @@ def check(name: str, value: float | int | str) -> float | int | str:
 
 
 def _word(parameter: Parameter, value: float | int | str) -> float | int | str:
+    value = _SAME_WORD.get(str(value), value)
     if value not in parameter.choices:
         import difflib
 

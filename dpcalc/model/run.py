@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpcalc.errors import SpecError
 from dpcalc.model import loss_class as loss
 from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length
-from dpcalc.model.choices import Adjacency, LastBatch, LossClass, Noise, Permutation
+from dpcalc.model.choices import Adjacency, LastBatch, LossClass, Noise, Permutation, Sampling
 from dpcalc.model.frozen import Frozen
 from dpcalc.model.numbers import plain
 from dpcalc.model.parameter import PARAMETERS, check
@@ -80,6 +80,10 @@ class Run(Frozen):
     c1: float | None = None
     c2: float | None = None
     decay_exponent: float | None = None
+    schedule_factor: float | None = None
+    sampling: Sampling | None = None
+    sample_rate: float | None = None
+    clip: float | None = None
     noise_multiplier: float | None = None
 
     epsilon: float | None = None  # the budget, where a cost in risk depends on it
@@ -181,7 +185,12 @@ def _fill_in(record: Algorithm, draft: Description) -> None:
     for name, value in record.defaults.items():
         if name not in draft:
             draft.put(name, value, Source.DEFAULT)
-    _refuse_contradictions(draft)
+    _refuse_contradictions(record, draft)
+    if record.clipped:
+        from dpcalc.model import clipped
+
+        clipped.fill_in(draft)
+        return
     if record.local and "records" not in draft:
         draft.put("records", 1, Source.DEFAULT)  # a message depends on no other record
     if record.indexed:
@@ -196,7 +205,16 @@ def _fill_in(record: Algorithm, draft: Description) -> None:
         _derive_noise(record, draft)
 
 
-def _refuse_contradictions(draft: Description) -> None:
+_ANALYSED = (None, Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD)
+"""Adjacencies of runs whose batches are of a size that is known."""
+
+
+def _refuse_contradictions(record: Algorithm, draft: Description) -> None:
+    if not record.clipped and draft.get("adjacency") not in _ANALYSED:
+        raise SpecError(
+            f"{record.name} is analysed for data sets of one size, and the adjacency is {draft['adjacency']}",
+            "use --adjacency null-record (also called zero-out) or replace-one, or --algorithm dp-sgd",
+        )
     if draft.get("strong_convexity", 0.0) > draft.get("smoothness", math.inf):
         raise SpecError(
             f"strong convexity {plain(draft['strong_convexity'])} exceeds smoothness {plain(draft['smoothness'])}",

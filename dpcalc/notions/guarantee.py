@@ -114,17 +114,26 @@ class Profile(NamedTuple):
 
 
 class Composition(NamedTuple):
-    """An adaptive composition: (dominating pair, count), composed by the distribution of the privacy loss."""
+    """An adaptive composition: (dominating pair, count), composed by the distribution of the privacy loss.
+
+    ``reverse`` is that with P and Q in each other's place, where it matters and is asked for: the worse one counts.
+    """
 
     parts: Sequence[tuple[Pair, int]]
+    reverse: Sequence[tuple[Pair, int]] = ()
 
     def epsilon(self, log_delta: float) -> Answer:
         """Return the least epsilon at ln delta, rounded up."""
-        return _composed_epsilon(tuple(self.parts), log_delta)
+        answers = [_composed_epsilon(tuple(parts), log_delta) for parts in self._orders()]
+        return max(answers, key=lambda answer: answer.value)
 
     def log_delta(self, epsilon: float) -> Answer:
         """Return ln delta at epsilon, rounded up."""
-        return _composed_log_delta(tuple(self.parts), epsilon)
+        answers = [_composed_log_delta(tuple(parts), epsilon) for parts in self._orders()]
+        return max(answers, key=lambda answer: answer.value)
+
+    def _orders(self) -> list[Sequence[tuple[Pair, int]]]:
+        return [self.parts, self.reverse] if self.reverse else [self.parts]
 
     def rdp(self, order: float) -> float:
         """Raise NotApplicable: a privacy-loss distribution has no RDP here."""

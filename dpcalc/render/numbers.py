@@ -9,7 +9,7 @@ from dpcalc.model.quantities import Kind, Quantity
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.report import Result
 
-MAXIMISED = ("index", "lipschitz", "diameter", "epochs", "steps")
+MAXIMISED = ("index", "lipschitz", "diameter", "epochs", "steps", "sample_rate")
 """Solved parameters of which the largest admissible value is reported: they round down in text."""
 
 

@@ -101,14 +101,39 @@ def promise(case: Case) -> str:
         who = f"any record at positions 1 to {best.value:.0f}"
     elif best.quantity == "window" or window is not None:
         who = f"any record that at least {best.value if best.quantity == 'window' else window:.0f} others follow"
-    what = "another record" if best.adjacency == "replace_one" else "a null record (zero gradient)"
     scope = "no matter what the other records are, and even to somebody who knows them all"
+    if best.adjacency in _COMINGS:
+        return _of_comings(best, scope)
+    what = "another record" if best.adjacency == "replace_one" else "a null record (zero gradient)"
     if best.quantity in (Quantity.MU, Quantity.RDP):
         kind = "Gaussian" if best.quantity == Quantity.MU else "Renyi"
         return f"The released output satisfies {kind} differential privacy for {who} against {what}, {scope}."
     return (
         f"Replacing {who} by {what} changes the probability of anything seen in the output by a factor of at most "
         f"{_factor(best)}, up to an additive delta, {scope}."
+    )
+
+
+_COMINGS = {"add_remove": "Adding a record or removing one", "add": "Adding a record", "remove": "Removing a record"}
+"""What makes data sets neighbours whose sizes differ."""
+
+_ONE_WAY = {"add": "without the record as with it", "remove": "with the record as without it"}
+
+
+def _of_comings(best: Result, scope: str) -> str:
+    """Return the promise where a record comes or leaves."""
+    done = _COMINGS[best.adjacency]
+    if best.quantity in (Quantity.MU, Quantity.RDP):
+        kind = "Gaussian" if best.quantity == Quantity.MU else "Renyi"
+        return f"The released output satisfies {kind} differential privacy: {done.lower()} is hidden, {scope}."
+    if best.adjacency in _ONE_WAY:
+        return (
+            f"Anything seen in the output is at most {_factor(best)} times as likely {_ONE_WAY[best.adjacency]}, up to "
+            f"an additive delta, {scope}. The other direction is not covered; add-remove covers both."
+        )
+    return (
+        f"{done} changes the probability of anything seen in the output by a factor of at most {_factor(best)}, up to "
+        f"an additive delta, {scope}."
     )
 
 

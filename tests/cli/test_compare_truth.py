@@ -210,7 +210,7 @@ def stream_run(r: random.Random) -> tuple[Case, dict[str, Any]]:
     case = random_case(r, None, "convex-smooth", r.choice((1, 2, 3, 5)))
     told = described(
         case, "online", noise=case.noise, c1=log_uniform(r, 0.5, 30.0), c2=log_uniform(r, 1.2, 20.0),
-        decay_exponent=r.uniform(1.1, 2.5), noise_multiplier=r.choice((None, 0.9, 1.25)), index=case.index,
+        decay_exponent=r.uniform(1.1, 2.5), schedule_factor=r.choice((None, 0.9, 1.25)), index=case.index,
     )  # fmt: skip
     for name in ("noise_std", "laplace_scale"):
         told.pop(name, None)
@@ -443,16 +443,16 @@ def test_what_is_solved_for_hides_a_small_run(algorithm: str, told: dict[str, An
 def test_what_is_solved_for_hides_a_stream() -> None:
     told: dict[str, Any] = {
         "records": 4, "index": 2, "lipschitz": 1.0, "smoothness": 1.0, "strong_convexity": 0.2, "step_size": 0.5,
-        "diameter": 2.0, "noise": "gaussian", "c1": 2.0, "c2": 1.5, "decay_exponent": 1.5, "noise_multiplier": 1.0,
+        "diameter": 2.0, "noise": "gaussian", "c1": 2.0, "c2": 1.5, "decay_exponent": 1.5, "schedule_factor": 1.0,
     }  # fmt: skip
     best = front("online", told, epsilon=0.5).best
     assert best is not None
     delta = best.value * (1.0 + 1e-6)
-    for name in ("noise_multiplier", "index", "records"):
+    for name in ("schedule_factor", "index", "records"):
         found = front("online", {**told, name: None}, epsilon=0.5, delta=delta, solve=name).best
         assert found is not None
         own = told[name]
-        assert found.value == own if name != "noise_multiplier" else found.value <= own * (1.0 + 1e-3)
+        assert found.value == own if name != "schedule_factor" else found.value <= own * (1.0 + 1e-3)
         solved = {**told, name: found.value}
         case = extremes("online", {**solved, "noise_std": 1.0}, 0.5)
         assert stream_truths(case, solved)[0][0] <= delta

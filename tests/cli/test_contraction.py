@@ -116,11 +116,11 @@ def test_whole_numbers_are_the_last_that_will_do(ask_json: Any, line: str, name:
 @pytest.mark.parametrize("window", [2, pytest.param(1000, marks=pytest.mark.campaign)])
 def test_a_stream_of_any_length_in_one_multiplier(ask_json: Any, window: int) -> None:
     run = f"online -n 1e12 -w {window} {STREAM}"
-    [case] = ask_json(f"{run} -e 1 -d 1e-6 --solve noise-multiplier")
+    [case] = ask_json(f"{run} -e 1 -d 1e-6 --solve schedule-factor")
     value = best(case)["value"]
-    [back] = ask_json(f"{run} --noise-multiplier {value!r} -d 1e-6")
+    [back] = ask_json(f"{run} --schedule-factor {value!r} -d 1e-6")
     assert best(back)["value"] <= 1.0
-    [worse] = ask_json(f"{run} --noise-multiplier {value * (1 - 1e-6)!r} -d 1e-6")
+    [worse] = ask_json(f"{run} --schedule-factor {value * (1 - 1e-6)!r} -d 1e-6")
     assert best(worse)["value"] > 1.0
 
 

@@ -30,7 +30,7 @@ LAST_BATCHES = ("own", "nominal", "drop")
 FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "statement", "explain", "bibtex")
 TARGETS = (
     "noise_std", "laplace_scale", "lipschitz", "diameter", "strong_convexity", "step_size", "records", "index",
-    "epochs", "steps", "batch_size", "window", "noise_multiplier", "epsilon", "delta", "smoothness", "dimension",
+    "epochs", "steps", "batch_size", "window", "schedule_factor", "epsilon", "delta", "smoothness", "dimension",
 )  # fmt: skip
 """What --solve is asked for; the last two cannot be solved for."""
 FLAGS = (
@@ -38,7 +38,7 @@ FLAGS = (
     "--step-size", "--noise-std", "--diameter", "--adjacency", "--loss", "--feature-bound", "--label-bound", "--power",
     "--huber-threshold", "--tube", "--radius", "--regularisation", "--loss-class", "--displacement", "--laplace-scale",
     "--noise", "--dimension", "--last-batch", "--permutation", "--c1", "--c2", "--release", "--epochs", "--steps",
-    "--langevin-std", "--epoch-epsilon", "--epoch-delta", "--window", "--decay-exponent", "--noise-multiplier",
+    "--langevin-std", "--epoch-epsilon", "--epoch-delta", "--window", "--decay-exponent", "--schedule-factor",
     "--holder-exponent", "--holder-constant", "--gradient-at-zero", "--loss-at-zero", "--epsilon", "--delta", "--order",
     "--format", "--precision", "--color", "--schedule", "--solve", "--assert", "--shift", "--contraction",
     "--start-distance", "--public-records", "--tasks", "--failure-probability", "--replicas", "--seed",

@@ -152,7 +152,7 @@ def _online(r: random.Random, noisy: bool) -> Words:
     ]
     words += ["--noise", r.choice(("gaussian", "laplace")), "--c1", number(r, 1, 100), "--c2", number(r, 1, 100)]
     words += ["--decay-exponent", r.choice(("1.5", "2", "1.25"))]
-    words += maybe(r, 0.2, "--noise-multiplier", r.choice(("0.5", "2"))) if noisy else []
+    words += maybe(r, 0.2, "--schedule-factor", r.choice(("0.5", "2"))) if noisy else []
     kind = r.random()
     return words + (["-i", r.choice(("1", "4"))] if kind < 0.5 else ["-w", r.choice(("0", "3"))] if kind < 0.8 else [])
 

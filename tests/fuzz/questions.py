@@ -37,7 +37,7 @@ NEEDED = {
     "dp-sgd-output": ("holder_exponent", "holder_constant", "radius"),
     "repeated": ("epochs", "epoch_epsilon", "epoch_delta"),
 }
-NOISE = ("noise_std", "laplace_scale", "noise", "c1", "c2", "noise_multiplier", "decay_exponent", "langevin_std")
+NOISE = ("noise_std", "laplace_scale", "noise", "c1", "c2", "schedule_factor", "decay_exponent", "langevin_std")
 DESCRIBED = ("compare", "statement", "explain", "cite")
 """The commands that take the parameters of compare."""
 

@@ -248,7 +248,7 @@ def _record(i: _Inputs) -> dict[str, Any]:
         "c1": i("C1"),
         "c2": i("C2"),
         "decay_exponent": i("alpha"),
-        "noise_multiplier": 1.0,
+        "schedule_factor": 1.0,
         "step_size": i("eta"),
         "displacement": i("M"),
         "diameter": i("D"),

@@ -165,7 +165,7 @@ def _drawn(bound: Theorem, r: random.Random, number: Regime) -> dict[str, Any]:
         "loss_class": r.choice(("convex-smooth", "convex-smooth", "smooth", "convex", "lipschitz")),
         "displacement": r.choice((1.0, r.uniform(0.1, 2.0))), "dimension": 1,
         "c1": log_uniform(r, 0.1, 1e4), "c2": log_uniform(r, 1.0, 1e3), "decay_exponent": r.uniform(1.1, 3.0),
-        "noise_multiplier": r.choice((1.0, r.uniform(0.5, 2.0))), "permutation": "secret",
+        "schedule_factor": r.choice((1.0, r.uniform(0.5, 2.0))), "permutation": "secret",
         "holder_exponent": r.choice((0.0, 1.0, 0.5, r.random())), "holder_constant": log_uniform(r, 0.1, 10.0),
         "gradient_at_zero": log_uniform(r, 0.1, 10.0), "loss_at_zero": log_uniform(r, 0.1, 10.0),
         "radius": log_uniform(r, 0.1, 10.0),

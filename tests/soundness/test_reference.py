@@ -293,7 +293,7 @@ def _tuned_delta(noise: str) -> Callable[[Raw], arb]:
 def _stream(i: Raw, index: str, records: str) -> dict[str, Any]:
     return {
         **_schedule(Raw({**i.raw, "n": 1}), str(i.raw["noise"])), "decay_exponent": arb(i("alpha")),
-        "noise_multiplier": fmpq(1), "index": i.whole(index), "records": i.whole(records),
+        "schedule_factor": fmpq(1), "index": i.whole(index), "records": i.whole(records),
     }  # fmt: skip
 
 

@@ -1090,13 +1090,13 @@ def test_more_c1_is_more_noise_for_a_stream() -> None:
         given = {
             "records": 3000, "index": whole(r, 1, 100), "sensitivity": log_uniform(r, 0.1, 100),
             "noise": r.choice(NOISES), "c2": r.choice((2.0, 100.0)), "decay_exponent": log_uniform(r, 1.0, 3.0),
-            "noise_multiplier": 1.0, "step_size": 0.01, "displacement": 1.0, "diameter": 1.0,
+            "schedule_factor": 1.0, "step_size": 0.01, "displacement": 1.0, "diameter": 1.0,
             "epsilon": log_uniform(r, 1e-2, 3),
         }  # fmt: skip
         c1 = log_uniform(r, 1.0, 1e4)
         less, more = (evaluated(online.product, c1=c, **given) for c in (c1, c1 * r.uniform(1.01, 5)))
         assert more <= less + 1e-10 * (1 + min(abs(less), 1e300)), call(online.product, c1=c1, **given)
-        doubled = evaluated(online.product, c1=c1, **{**given, "noise_multiplier": 2.0})
+        doubled = evaluated(online.product, c1=c1, **{**given, "schedule_factor": 2.0})
         assert doubled <= less + 1e-10 * (1 + min(abs(less), 1e300)), call(online.product, c1=c1, **given)
 
 
@@ -1236,7 +1236,7 @@ def test_scales_of_a_stream(kind: str) -> None:
         s, j = r.choice((1.0, log_uniform(r, 0.1, 10))), whole(r, 1, 10**9)
         plan = Stream(
             noise=kind, c1=c1, c2=c2, decay_exponent=alpha, displacement=1.0, diameter=3.0, step_size=0.5,
-            noise_multiplier=s,
+            schedule_factor=s,
         )  # fmt: skip
         exactly = oracle.Stream(kind, exact(c1), exact(c2), exact(alpha), Fraction(6), exact(s))
         found, value = plan.scale(j), oracle.settle(lambda: exactly.scale(j))
@@ -1266,7 +1266,7 @@ def stream_case(r: random.Random) -> tuple[dict[str, Any], oracle.Stream]:
     c, diameter, eta = r.choice((1.0, 0.9)), log_uniform(r, 1e-2, 1e2), log_uniform(r, 1e-3, 1)
     given = {
         "index": whole(r, 1, 2000), "sensitivity": r.choice((0.1, 1, 5)) * c * diameter / eta * r.random(),
-        "noise": kind, "c1": c1, "c2": c2, "decay_exponent": alpha, "noise_multiplier": s, "step_size": eta,
+        "noise": kind, "c1": c1, "c2": c2, "decay_exponent": alpha, "schedule_factor": s, "step_size": eta,
         "displacement": c, "diameter": diameter,
         "epsilon": r.choice((0.0, 1.0, log_uniform(r, 1e-6, 20), log_uniform(r, 1e-2, 5))),
     }  # fmt: skip
@@ -1301,7 +1301,7 @@ def test_stream_product() -> None:
 
 def smooth_from_the_start(given: dict[str, Any]) -> bool:
     """Whether the factors vary on the scale of t from a few hundred on."""
-    if given["decay_exponent"] > 4 or given["noise_multiplier"] != 1.0 or not defined(given):
+    if given["decay_exponent"] > 4 or given["schedule_factor"] != 1.0 or not defined(given):
         return False
     if given["noise"] == "gaussian":
         return True

@@ -66,7 +66,7 @@ SIGNS = {
     "radius": 1,
     "gradient_at_zero": 1,
     "loss_at_zero": 1,
-    "noise_multiplier": -1,
+    "schedule_factor": -1,
 }
 """How the promised loss moves when a parameter grows (and all else stays)."""
 FALLS_WITH_INDEX = ("stop",)
@@ -128,7 +128,7 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         "c1": log_uniform(r, 0.1, 1e4),
         "c2": log_uniform(r, 1.0, 1e3),
         "decay_exponent": r.uniform(1.5, 3.0),
-        "noise_multiplier": r.uniform(0.9, 1.05),
+        "schedule_factor": r.uniform(0.9, 1.05),
         "permutation": "secret",
         "holder_exponent": r.choice((0.0, 1.0, r.random())),
         "holder_constant": log_uniform(r, 0.1, 10.0),
@@ -185,7 +185,7 @@ def larger(values: dict[str, Any], name: str, r: random.Random) -> dict[str, Any
         return {**values, name: r.randint(value + 1, top)} if value < top else None
     if name == "strong_convexity":
         return {**values, name: value + (values["smoothness"] - value) * r.random()}
-    if name == "noise_multiplier":
+    if name == "schedule_factor":
         return {**values, name: value * r.uniform(1.0, 1.1)}  # a product without end tends to 0 with much more
     return {**values, name: value * r.randint(2, 9) if isinstance(value, int) else value * (1.0 + r.random() ** 4)}
 

@@ -45,7 +45,7 @@ PLANS: dict[str, tuple[dict[str, Any], str, int, list[tuple[int, int, int]], int
     "dp-sgd-output": ({}, "draw", 1, [(100, 1, 1)], 100, "average"),
     "dp-sgd-gradient": ({"steps": 9, "batch_size": 30}, "sample", 1, [(9, 30, 30)], 9, "average"),
 }  # fmt: skip
-ONLINE = {"c1": 2.0, "c2": 1.5, "decay_exponent": 1.5, "diameter": 3.0, "noise_multiplier": 0.5}
+ONLINE = {"c1": 2.0, "c2": 1.5, "decay_exponent": 1.5, "diameter": 3.0, "schedule_factor": 0.5}
 
 
 def planned(algorithm: str, **given: Any) -> Plan:

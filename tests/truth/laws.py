@@ -133,7 +133,7 @@ def stream_scale(told: dict[str, Any], t: int) -> float:
         found = half / mp.log(x + told["c2"])
     else:
         found = half / mp.sqrt(mp.lambertw(x * x / (2 * mp.pi) + told["c2"]).real)
-    return float(found) * (told["noise_multiplier"] or 1.0)
+    return float(found) * (told["schedule_factor"] or 1.0)
 
 
 def stream_values(case: Case, told: dict[str, Any], grid: Grid) -> list[float]:

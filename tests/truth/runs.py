@@ -61,7 +61,7 @@ SAMPLED: Told = {"lipschitz": 0.75, "noise_std": 1.5}
 WIDE: Told = {"step_size": 0.5, "radius": 100.0, "holder_exponent": 1.0, "holder_constant": 1.0}
 GROWING: Told = {
     "lipschitz": 1.0, "smoothness": 1.0, "strong_convexity": 0.25, "step_size": 0.5, "diameter": 2.0,
-    "noise": "gaussian", "c1": 2.0, "c2": 1.5, "decay_exponent": 1.5, "noise_multiplier": 1.0,
+    "noise": "gaussian", "c1": 2.0, "c2": 1.5, "decay_exponent": 1.5, "schedule_factor": 1.0,
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ transforms of `convolution`, `tilting` chooses the lattice, and `accountant` ans
 """
 
 from dpcalc.notions.pld.accountant import Bound, epsilon, log_delta, on_lattice
+from dpcalc.notions.pld.allocation_law import random_place
 from dpcalc.notions.pld.dominating_pair import (
     Pair,
     from_curve,
@@ -13,16 +14,22 @@ from dpcalc.notions.pld.dominating_pair import (
     randomised_response,
     subsampled_gaussian,
 )
+from dpcalc.notions.pld.sampled_gaussian import exchanged, nulled_fixed, removed, replaced_poisson
 
 __all__ = [
     "Bound",
     "Pair",
     "epsilon",
+    "exchanged",
     "from_curve",
     "gaussian",
     "laplace",
     "log_delta",
+    "nulled_fixed",
     "on_lattice",
+    "random_place",
     "randomised_response",
+    "removed",
+    "replaced_poisson",
     "subsampled_gaussian",
 ]

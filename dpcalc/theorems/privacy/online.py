@@ -48,7 +48,7 @@ class OnStream(Setting):
     Attributes:
         records, index: n so far, and the record's 1-based position.
         sensitivity: gradient sensitivity Delta >= 0.
-        noise, c1, c2, decay_exponent, noise_multiplier: the schedule of the noise, see `Stream`.
+        noise, c1, c2, decay_exponent, schedule_factor: the schedule of the noise, see `Stream`.
         step_size: eta > 0.
         displacement, diameter: c >= 0 and D > 0.
     """
@@ -69,7 +69,7 @@ class FiniteStream(OnStream):
     c1: float
     c2: float
     decay_exponent: float
-    noise_multiplier: float
+    schedule_factor: float
     step_size: float
 
 
@@ -118,7 +118,7 @@ class EndlessStream(OnStream):
     c1: float
     c2: float
     decay_exponent: float
-    noise_multiplier: float
+    schedule_factor: float
     step_size: float
     displacement: float
     diameter: float
@@ -146,7 +146,7 @@ def product(run: BoundedStream) -> Profile:
     """Every record that arrives later shrinks what an earlier one left, by less and less as the noise decays.
 
     >>> run = BoundedStream(records=100, index=2, sensitivity=1.0, noise=Noise.LAPLACE, c1=1.0, c2=0.0,
-    ...                     decay_exponent=1.0, noise_multiplier=1.0, step_size=1.0, displacement=1.0, diameter=1.0)
+    ...                     decay_exponent=1.0, schedule_factor=1.0, step_size=1.0, displacement=1.0, diameter=1.0)
     >>> round(math.exp(product(run).profile(0.0)), 9)  # 1/2 2/3 ... 99/100
     0.01
     """

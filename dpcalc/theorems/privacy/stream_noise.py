@@ -34,7 +34,7 @@ class Stream(Setting):
         decay_exponent: alpha > 0; with alpha <= 1 the product over all records is 0.
         displacement, diameter: c >= 0 and D > 0 of the domain.
         step_size: eta > 0.
-        noise_multiplier: factor on every scale.
+        schedule_factor: factor on every scale.
     """
 
     noise: Noise
@@ -44,7 +44,7 @@ class Stream(Setting):
     displacement: float
     diameter: float
     step_size: float
-    noise_multiplier: float = 1.0
+    schedule_factor: float = 1.0
 
     # --- the noise of a record
 
@@ -60,9 +60,9 @@ class Stream(Setting):
             NotApplicable: the schedule is undefined at t.
         """
         low, high = reach(self.noise, self.decay_exponent * math.log(t), self.c1, self.c2)
-        if self.noise_multiplier == 1.0:
+        if self.schedule_factor == 1.0:
             return low, high
-        return down(low / self.noise_multiplier, 2.0), up(high / self.noise_multiplier, 2.0)
+        return down(low / self.schedule_factor, 2.0), up(high / self.schedule_factor, 2.0)
 
     def scale(self, t: float) -> float:
         """Return the noise scale of record t, rounded down."""
@@ -88,7 +88,7 @@ class Stream(Setting):
         if self.noise == Noise.GAUSSIAN:
             base = -self.c2 * 2.0 * math.pi * self.c1 * self.c1
             return base ** (0.5 / self.decay_exponent) if base > 0.0 else 0.0
-        inner = self.c1 * (math.exp(min(700.0, 0.5 * self.noise_multiplier * epsilon)) - self.c2)
+        inner = self.c1 * (math.exp(min(700.0, 0.5 * self.schedule_factor * epsilon)) - self.c2)
         return inner ** (1.0 / self.decay_exponent) if inner > 0.0 else 0.0
 
     @property
@@ -104,7 +104,7 @@ class Stream(Setting):
     @property
     def power(self) -> float:
         """The power of 1/t with which ln B_t falls off, a little less for Gaussian noise."""
-        s = self.noise_multiplier
+        s = self.schedule_factor
         return 0.98 * self.decay_exponent / (s * s) if self.noise == Noise.GAUSSIAN else self.decay_exponent / s
 
     def _looseness(self, value: Callable[[float], float]) -> Callable[[float], float]:
@@ -221,7 +221,7 @@ def least_multiplier(
     """Return the least factor on all scales with which the product bound meets (epsilon, delta), rounded up."""
 
     def excess(factor: float) -> float:
-        scaled = stream.changed(noise_multiplier=factor)
+        scaled = stream.changed(schedule_factor=factor)
         return max(-1e300, scaled.log_product(epsilon, sensitivity, index, records)) - log_delta
 
     ceiling = 1.0

@@ -1,0 +1,88 @@
+"""Runs of DP-SGD on clipped gradients: the rate, the number of steps and the noise multiplier that follow."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from dpcalc.errors import SpecError
+from dpcalc.model.choices import Sampling
+from dpcalc.model.source import Source
+from dpcalc.numerics.floats import down, up
+
+if TYPE_CHECKING:
+    from dpcalc.model.run import Description
+
+
+def fill_in(draft: Description) -> None:
+    """Fill in what follows of the batches and of the noise.
+
+    Raises:
+        SpecError: what is given contradicts itself.
+    """
+    if draft.get("sampling") is Sampling.FULL:
+        _fill_full(draft)
+    else:
+        _fill_rate(draft)
+    _fill_steps(draft)
+    _fill_noise(draft)
+
+
+def _fill_full(draft: Description) -> None:
+    given = [name for name in ("batch_size", "sample_rate") if name in draft]
+    if "batch_size" in draft and draft["batch_size"] == draft.get("records"):
+        given.remove("batch_size")
+    if given:
+        flags = " and ".join("--" + name.replace("_", "-") for name in given)
+        raise SpecError("a full batch is all records", f"leave out {flags}, or choose another --sampling")
+
+
+def _fill_rate(draft: Description) -> None:
+    """Fill in the rate from the batch size."""
+    records, size = draft.get("records"), draft.get("batch_size")
+    if records is not None and size is not None and size > records:
+        raise SpecError(f"batch size {size} exceeds the {records} records", "use a smaller one")
+    if "sample_rate" in draft:
+        if size is not None and records is not None:
+            raise SpecError("sample_rate is given and also follows from batch_size and records", "give one of the two")
+        if draft.get("sampling", Sampling.POISSON) is not Sampling.POISSON:
+            raise SpecError(
+                f"sample_rate is a probability of Poisson sampling, and the sampling is {draft['sampling']}",
+                "give --batch-size and --records, or --sampling poisson",
+            )
+    elif records is not None and size is not None:
+        draft.put("sample_rate", min(1.0, up(size / records)), Source.DERIVED)
+
+
+def _fill_steps(draft: Description) -> None:
+    """Fill in the number of steps from that of epochs; a short batch counts as one."""
+    if "epochs" not in draft:
+        return
+    if "steps" in draft:
+        raise SpecError("both steps and epochs are given", "give one of the two")
+    if draft.get("sampling") is Sampling.FULL:
+        each = 1
+    elif "batch_size" in draft and "records" in draft:
+        each = -(-draft["records"] // draft["batch_size"])
+    elif "sample_rate" in draft:
+        each = math.ceil(up(1.0 / draft["sample_rate"]))
+    else:
+        return
+    draft.put("steps", draft["epochs"] * each, Source.DERIVED)
+
+
+def _fill_noise(draft: Description) -> None:
+    """Fill in the noise multiplier from noise on the mean gradient, or the reverse."""
+    size = draft.get("records" if draft.get("sampling") is Sampling.FULL else "batch_size")
+    if "noise_std" not in draft:
+        if "noise_multiplier" in draft and "clip" in draft and size is not None:
+            draft.put("noise_std", draft["noise_multiplier"] * draft["clip"] / size, Source.DERIVED)
+        return
+    if "noise_multiplier" in draft:
+        raise SpecError("both noise_std and noise_multiplier are given", "give one of the two")
+    if "clip" not in draft or size is None:
+        raise SpecError(
+            "noise_std is that on the mean gradient: the noise multiplier is noise_std x batch_size / clip",
+            "give --clip and --batch-size too, or --noise-multiplier",
+        )
+    draft.put("noise_multiplier", down(draft["noise_std"] * size / draft["clip"], 4.0), Source.DERIVED)

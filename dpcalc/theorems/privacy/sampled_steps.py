@@ -1,0 +1,447 @@
+"""DP-SGD on clipped gradients, every iterate public: batches drawn by each of the usual schemes, for every adjacency.
+
+A step releases the sum of the clipped gradients of its batch plus N(0, (z C)^2 I), C the clipping norm and z the noise
+multiplier; what divides the sum is a constant. Nothing is asked of the losses or of the dimension. The pairs of laws
+that dominate a step are those of `dpcalc.notions.pld.sampled_gaussian`; an epoch of balls-in-bins has a pair of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dpcalc.model.choices import Adjacency, Sampling
+from dpcalc.model.run import Run
+from dpcalc.notions import gaussian
+from dpcalc.notions.guarantee import Composition, Gdp, Profile
+from dpcalc.numerics.floats import UNIT, up
+from dpcalc.theorems.privacy.noisy_sgd import use_cost
+from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Setting, Unmet, theorem
+
+if TYPE_CHECKING:
+    from dpcalc.notions.pld import Pair
+
+_CLIPPED = "each record's gradient is clipped to norm clip; any loss, any model"
+_NOISE = "fresh Gaussian noise of standard deviation noise_multiplier x clip on the sum, in every coordinate and step"
+_SEEN = "every iterate may be released"
+_CONSTANT = "the sum is divided by a constant, not by the size of the batch that was drawn, and no batch size is released"
+_MOST_MU = 4e7  # past this one a Gaussian mechanism hides nothing that shows
+_LEAST_RATE = 1e-15
+
+
+class SampledRun(Setting):
+    """Steps on batches drawn at random.
+
+    Attributes:
+        sampling: how.
+        adjacency: what neighbouring data sets differ in.
+        sample_rate: q, the probability that a record is in a batch.
+        steps: T, 1 to 1e15.
+        noise_multiplier: z > 0, standard deviation of the noise on the sum over the clipping norm.
+    """
+
+    sampling: Sampling
+    adjacency: Adjacency
+    sample_rate: float
+    steps: int
+    noise_multiplier: float
+
+    @property
+    def mu(self) -> float:
+        """The clipping norm over the standard deviation of the noise, rounded up."""
+        return up(1.0 / self.noise_multiplier)
+
+    def composed(self, pair: Pair) -> Composition:
+        """Return the composition of one pair for all steps, in the orders that the adjacency asks for."""
+        return in_orders(self.adjacency, pair, self.steps)
+
+
+class FullRun(Setting):
+    """Steps on all records.
+
+    Attributes:
+        sampling, adjacency, steps, noise_multiplier: as in `SampledRun`.
+    """
+
+    sampling: Sampling
+    adjacency: Adjacency
+    steps: int
+    noise_multiplier: float
+
+
+class EpochsOfBatches(Setting):
+    """Epochs in each of which a record is used once, in a random step.
+
+    Attributes:
+        sampling, adjacency, steps, noise_multiplier: as in `SampledRun`; a last epoch that is cut short counts whole.
+        records, batch_size: n and b; an epoch has n/b steps, rounded up.
+    """
+
+    sampling: Sampling
+    adjacency: Adjacency
+    records: int
+    batch_size: int
+    steps: int
+    noise_multiplier: float
+
+    @property
+    def bins(self) -> int:
+        """The number of steps of an epoch."""
+        return -(-self.records // self.batch_size)
+
+    @property
+    def epochs(self) -> int:
+        """The number of epochs, a last one that is cut short counted whole."""
+        return -(-self.steps // self.bins)
+
+    @property
+    def mu(self) -> float:
+        """The clipping norm over the standard deviation of the noise, rounded up."""
+        return up(1.0 / self.noise_multiplier)
+
+    @property
+    def public(self) -> Gdp:
+        """What holds if the step of every record is known: one use in every epoch."""
+        return Gdp(composed_mu(self.adjacency, self.noise_multiplier, self.epochs))
+
+
+# --- conditions -------------------------------------------------------------------------------------------------------
+
+
+def _sampling_is(allowed: Sampling) -> Condition:
+    def check(run: Run) -> Obstacle | None:
+        if run.sampling is None:
+            return Missing(("sampling",), "needs to know how batches are drawn", "give --sampling")
+        if run.sampling is allowed:
+            return None
+        return NotNeeded(f"speaks of {allowed} sampling", f"use --sampling {allowed}", ("sampling",))
+
+    return Condition(f"sampling is {allowed}", check)
+
+
+def _no_neighbour_without(run: Run) -> Obstacle | None:
+    """Return what is wrong with batches of fixed size where a record leaves or comes."""
+    if run.records is not None and run.batch_size is not None and run.batch_size >= run.records:
+        return Unmet(
+            f"a batch of {run.batch_size} is all {run.records} records: no draw of another one is left",
+            "use --sampling full, or a smaller --batch-size",
+        )
+    return None
+
+
+def _ends_in_shuffled(run: Run) -> Obstacle | None:
+    if run.adjacency in (Adjacency.REPLACE_ONE, Adjacency.NULL_RECORD):
+        return None
+    return Unmet(
+        f"with adjacency {run.adjacency} one record more or less moves all later ones to other batches",
+        "use --adjacency zero-out or replace-one, or --sampling balls-in-bins",
+        ("adjacency",),
+    )
+
+
+_LEAVES_ONE_OUT = Condition("batch_size < records", _no_neighbour_without)
+
+
+# --- guarantees -------------------------------------------------------------------------------------------------------
+
+
+@theorem(
+    "sampled.poisson",
+    title="Poisson sampling, composed",
+    setting=SampledRun,
+    gives=Composition,
+    algorithms=("dp-sgd",),
+    reference="zhu2022",
+    locator="dominating pairs, composed by the law of the privacy loss; replacement: docs/method.md",
+    formula="remove: ((1-q) N(0,1) + q N(1/z,1), N(0,1))^T; add: exchanged; replace: ((1-q) N(0,1) + q N(1/z,1), "
+    "(1-q) N(0,1) + q N(-1/z,1))^T",
+    conditions=(_sampling_is(Sampling.POISSON),),
+    assumes=(
+        "every step takes each record by itself with probability sample_rate, afresh", _CLIPPED, _NOISE, _CONSTANT,
+        _SEEN,
+    ),
+    slack="the lattice of losses, some 1e-4 in ln delta",
+    slow=True,
+    uncertified="composed by the law of the privacy loss on a lattice",
+)  # fmt: skip
+def poisson(run: SampledRun) -> Composition:
+    """The exact privacy of Poisson sampling: linear losses attain it, at every number of steps.
+
+    >>> run = SampledRun(sampling="poisson", adjacency="remove", sample_rate=0.1, steps=1, noise_multiplier=1.0)
+    >>> round(math.exp(poisson(run).log_delta(0.0).value), 6)  # 0.1 (2 Phi(1/2) - 1)
+    0.038292
+    """
+    replaced = run.adjacency == Adjacency.REPLACE_ONE
+    return run.composed(poisson_pair(run.mu, run.sample_rate, replaced=replaced))
+
+
+@theorem(
+    "sampled.fixed",
+    title="Batches of fixed size, composed",
+    setting=SampledRun,
+    gives=Composition,
+    algorithms=("dp-sgd",),
+    reference="dong2022",
+    locator="subsampling without replacement for replacement; the other adjacencies: docs/method.md",
+    formula="M_a = (1-q) N(0,1) + q N(a/z,1); remove: (M_2, N(0,1))^T, add: exchanged; replace: the curve of "
+    "(M_2, N(0,1)) in either order; zero-out: the curve of (M_2, M_1) above threshold 1, (N(0,1), M_1) below",
+    conditions=(_sampling_is(Sampling.FIXED), _LEAVES_ONE_OUT),
+    assumes=(
+        "every step draws batch_size of the records uniformly, without replacement, afresh",
+        "for add and remove: records counts the larger data set, and data sets of at least so many are spoken of",
+        _CLIPPED, _NOISE, _SEEN,
+    ),
+    slack="the lattice of losses; replace-one and zero-out compose a curve that no single run attains",
+    slow=True,
+    uncertified="composed by the law of the privacy loss on a lattice",
+)  # fmt: skip
+def fixed(run: SampledRun) -> Composition:
+    """A record that leaves a batch of fixed size makes room for another one: two sums are up to twice the clip apart.
+
+    >>> run = SampledRun(sampling="fixed", adjacency="replace-one", sample_rate=0.1, steps=1, noise_multiplier=2.0)
+    >>> round(math.exp(fixed(run).log_delta(0.0).value), 6)  # 0.1 (2 Phi(1/2) - 1)
+    0.038292
+    """
+    return run.composed(fixed_pair(run.mu, run.sample_rate, run.adjacency))
+
+
+@theorem(
+    "sampled.full",
+    title="Full batches, composed",
+    setting=FullRun,
+    gives=Gdp,
+    algorithms=("dp-sgd",),
+    kind="exact",
+    reference="dong2022",
+    locator="composition of Gaussian mechanisms",
+    formula="mu = sqrt(T)/z, for replacement 2 sqrt(T)/z",
+    conditions=(_sampling_is(Sampling.FULL),),
+    assumes=("every step uses all records", _CLIPPED, _NOISE, _CONSTANT, _SEEN),
+)
+def full(run: FullRun) -> Gdp:
+    """Every step is a Gaussian mechanism.
+
+    >>> run = FullRun(sampling="full", adjacency="zero-out", steps=100, noise_multiplier=20.0)
+    >>> round(full(run).mu, 9)
+    0.5
+    """
+    return Gdp(composed_mu(run.adjacency, run.noise_multiplier, run.steps))
+
+
+@theorem(
+    "sampled.balls_in_bins",
+    title="Balls in bins: one random step in every epoch, composed",
+    setting=EpochsOfBatches,
+    gives=Composition,
+    algorithms=("dp-sgd",),
+    reference="chua2025",
+    locator="the law of the likelihood ratio in convex order; adaptive epochs: docs/method.md",
+    formula="an epoch of t steps: P = (1/t) sum_j N(e_j/z, I_t), Q = N(0, I_t), E(S - g)_+ and E(1 - g S)_+ for the "
+    "mean S of t independent e^{y/z - 1/(2 z^2)}; composed over epochs",
+    conditions=(_sampling_is(Sampling.BALLS_IN_BINS),),
+    assumes=(
+        "in every epoch each record falls into one of the steps by itself, all equally likely",
+        "for replace-one: the step of every record may be known", _CLIPPED, _NOISE, _CONSTANT, _SEEN,
+    ),
+    slack="the grid of likelihood ratios, some 1e-3 of epsilon; replace-one: as if every record's step were known",
+    slow=True,
+    uncertified="composed by the law of the privacy loss on a lattice",
+)  # fmt: skip
+def balls_in_bins(run: EpochsOfBatches) -> Composition:
+    """What a record adds is hidden among the steps of an epoch, and the sizes of the batches vary.
+
+    >>> run = EpochsOfBatches(sampling="balls-in-bins", adjacency="zero-out", records=20, batch_size=10, steps=2,
+    ...                       noise_multiplier=1.0)
+    >>> round(math.exp(balls_in_bins(run).log_delta(1.0).value), 3)
+    0.092
+    """
+    from dpcalc.notions import pld
+
+    if run.adjacency == Adjacency.REPLACE_ONE or not 1e-6 <= run.mu <= 30.0:
+        return Composition([(pld.gaussian(mu=min(max(run.public.mu, 1e-30), 1e8)), 1)])
+    return in_orders(run.adjacency, pld.random_place(mu=run.mu, bins=run.bins), run.epochs)
+
+
+@theorem(
+    "sampled.shuffle",
+    title="Shuffled batches: as if the order were known",
+    setting=EpochsOfBatches,
+    gives=Gdp,
+    algorithms=("dp-sgd",),
+    reference="dong2022",
+    locator="one use in every epoch, composed",
+    formula="mu = sqrt(E)/z, for replacement 2 sqrt(E)/z",
+    conditions=(_sampling_is(Sampling.SHUFFLE), Condition("adjacency zero-out or replace-one", _ends_in_shuffled)),
+    assumes=(
+        "in every epoch the records are cut into batches, in any order that does not depend on the data; it may be "
+        "published", _CLIPPED, _NOISE, _CONSTANT, _SEEN,
+    ),
+    slack="what a secret order hides: see sampled.shuffle_lower for how much that can be",
+)  # fmt: skip
+def shuffle(run: EpochsOfBatches) -> Gdp:
+    """Every record is used once in an epoch. What Poisson sampling or balls in bins would give holds for no such run.
+
+    >>> run = EpochsOfBatches(sampling="shuffle", adjacency="zero-out", records=1000, batch_size=10, steps=400,
+    ...                       noise_multiplier=4.0)
+    >>> round(shuffle(run).mu, 9)
+    0.5
+    """
+    return run.public
+
+
+# --- what no guarantee can be below -----------------------------------------------------------------------------------
+
+
+def _batches_are_full(run: Run) -> Obstacle | None:
+    n, b = run.records, run.batch_size
+    if n is None or b is None or n % b == 0:
+        return None
+    return Unmet(f"is for batches of one size, and {b} does not divide {n}", "use another --batch-size")
+
+
+@theorem(
+    "sampled.shuffle_lower",
+    title="Shuffled batches: a run that tells so much",
+    setting=EpochsOfBatches,
+    gives=Profile,
+    algorithms=("dp-sgd",),
+    kind="lower",
+    reference="chua2024",
+    locator="the set where the largest sum exceeds a threshold",
+    formula="delta >= sup_c 1 - Phi((c-2)/z) Phi(c/z)^(t-1) - e^eps (1 - Phi((c-m)/z) Phi(c/z)^(t-1)), m = 1 "
+    "(zero-out), 0 (replace-one)",
+    conditions=(
+        _sampling_is(Sampling.SHUFFLE), Condition("adjacency zero-out or replace-one", _ends_in_shuffled),
+        Condition("batch_size divides records", _batches_are_full),
+    ),
+    assumes=("all other gradients are -C, the record's is C; the first epoch alone is looked at",),
+)  # fmt: skip
+def shuffle_lower(run: EpochsOfBatches) -> Profile:
+    """The batch with the record stands out twice: it is in, and the one it displaced is not.
+
+    >>> run = EpochsOfBatches(sampling="shuffle", adjacency="zero-out", records=1000, batch_size=1, steps=1000,
+    ...                       noise_multiplier=0.5)
+    >>> round(math.exp(shuffle_lower(run).profile(4.0)), 6)
+    0.073798
+    """
+    moved = 1.0 if run.adjacency == Adjacency.NULL_RECORD else 0.0
+    return Profile(functools.partial(_largest_sum, run.bins, run.noise_multiplier, moved))
+
+
+def _largest_sum(bins: int, noise: float, moved: float, epsilon: float) -> float:
+    """Return ln of the best lower bound on delta over thresholds, rounded down; -inf where it is below 1e-290."""
+
+    def log_delta(c: float) -> float:
+        # ln P(some sum exceeds c): of all but one, and of the one; 1 - A B = (1 - A) + A (1 - B).
+        others = (bins - 1) * _log_cdf(c / noise)
+        first = -math.expm1(others + _log_cdf((c - 2.0) / noise))
+        second = -math.expm1(others + _log_cdf((c - moved) / noise))
+        if first <= 0.0:
+            return -math.inf
+        ratio = math.exp(min(epsilon, 700.0)) * second / first
+        error = 1e-9  # of the terms, far above their rounding
+        gain = 1.0 - error - ratio * (1.0 + error)
+        return math.log(first) + math.log(gain) if gain > 0.0 else -math.inf
+
+    spread = 2.0 + noise * (3.0 + math.sqrt(2.0 * math.log(bins + 1.0)) + math.sqrt(2.0 * min(epsilon, 1e3)))
+    best, where = max((log_delta(spread * j / 256.0), j) for j in range(-64, 257))
+    for power in range(9, 24):
+        step = spread * 2.0**-power
+        best, where = max((log_delta(spread * where / 256.0 + j * step), where + j * step * 256.0 / spread)
+                          for j in (-1, 0, 1))  # fmt: skip
+    return best - 1e-9 if best > -650.0 else -math.inf
+
+
+def _log_cdf(x: float) -> float:
+    """Return ln Phi(x), to nearest, for x > -37."""
+    if x > 0.0:
+        return math.log1p(-0.5 * math.erfc(x * math.sqrt(0.5)))
+    value = 0.5 * math.erfc(-x * math.sqrt(0.5))
+    return math.log(value) if value > 0.0 else -745.0
+
+
+# --- where to look for a solution, no bound -------------------------------------------------------------------------------
+
+
+def likely(run: Run, unknown: str, *, epsilon: float, log_delta: float) -> float | None:
+    """Return about the value of the unknown that meets the budget, by the central limit theorem; None for no idea."""
+    whole = gaussian.largest_mu(epsilon=epsilon, log_delta_target=log_delta)
+    apart = 2.0 if run.adjacency is Adjacency.REPLACE_ONE or run.sampling is Sampling.FIXED else 1.0
+    rate, steps, noise = run.sample_rate, run.steps, run.noise_multiplier
+    if unknown in ("noise_multiplier", "noise_std") and rate is not None and steps is not None:
+        mu = _largest(lambda mu: steps * use_cost(mu, rate), whole * whole, 1e-6, 20.0)
+        factor = run.clip / run.batch_size if unknown == "noise_std" and run.clip and run.batch_size else 1.0
+        return apart / mu * factor
+    if noise is None:
+        return None
+    if unknown in ("steps", "epochs") and rate is not None:
+        likely_steps = whole * whole / max(use_cost(apart / noise, rate), 1e-300)
+        return likely_steps if unknown == "steps" else likely_steps * rate
+    if unknown == "sample_rate" and steps is not None:
+        return _largest(lambda q: steps * use_cost(apart / noise, q), whole * whole, 1e-12, 1.0)
+    return None
+
+
+def _largest(cost: Callable[[float], float], budget: float, low: float, high: float) -> float:
+    """Return about the largest argument of a growing function with a value of at most ``budget``."""
+    while high > 1.02 * low:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if cost(middle) <= budget else (low, middle)
+    return low
+
+
+# --- pairs ------------------------------------------------------------------------------------------------------------
+
+
+def composed_mu(adjacency: Adjacency, noise_multiplier: float, uses: int) -> float:
+    """Return mu of so many Gaussian mechanisms, rounded up: a record replaced moves a sum by twice the clip."""
+    apart = 2.0 if adjacency == Adjacency.REPLACE_ONE else 1.0
+    return up(apart * math.sqrt(uses) / noise_multiplier, 4.0)
+
+
+def in_orders(adjacency: Adjacency, pair: Pair, count: int) -> Composition:
+    """Return the composition of a pair whose forward order is that of a removed record, as the adjacency asks for it."""
+    from dpcalc.notions import pld
+
+    other = pld.exchanged(pair)
+    if adjacency == Adjacency.ADD:
+        return Composition([(other, count)])
+    if adjacency == Adjacency.REMOVE or other is pair:
+        return Composition([(pair, count)])
+    return Composition([(pair, count)], [(other, count)])
+
+
+@functools.lru_cache(maxsize=64)
+def poisson_pair(mu: float, rate: float, *, replaced: bool) -> Pair:
+    """Return the pair of a step on a Poisson sample."""
+    from dpcalc.notions import pld
+
+    if mu > _MOST_MU:
+        return _disclosed(rate)
+    make = pld.replaced_poisson if replaced else pld.removed
+    return make(mu=max(mu, 1e-30), rate=max(rate, _LEAST_RATE))
+
+
+@functools.lru_cache(maxsize=64)
+def fixed_pair(mu: float, rate: float, adjacency: Adjacency) -> Pair:
+    """Return the pair of a step on a batch of fixed size."""
+    from dpcalc.notions import pld
+
+    if mu > _MOST_MU:
+        return _disclosed(rate)
+    mu, rate = max(mu, 1e-30), max(rate, _LEAST_RATE)
+    if adjacency == Adjacency.REPLACE_ONE:
+        return pld.subsampled_gaussian(mu=2.0 * mu, rate=rate)
+    if adjacency == Adjacency.NULL_RECORD:
+        return pld.nulled_fixed(mu=mu, rate=rate)
+    return pld.removed(mu=2.0 * mu, rate=rate)
+
+
+def _disclosed(rate: float) -> Pair:
+    """Return the pair of a step that all but discloses whether a record was in the batch."""
+    from dpcalc.notions import pld
+
+    log_rate = min(0.0, math.log(rate) + 4.0 * UNIT)
+    return pld.from_curve(lambda e: e * 0.0 + log_rate)
