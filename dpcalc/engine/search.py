@@ -80,9 +80,7 @@ def unbounded(value: float, direction: Direction) -> bool:
     return value <= 256.0 * _LOWEST if direction.more_is_private else value >= HIGHEST / 256.0
 
 
-def extreme_integer(
-    excess: Callable[[int], float], direction: Direction, low: int, high: int, near: int = 1
-) -> int:
+def extreme_integer(excess: Callable[[int], float], direction: Direction, low: int, high: int, near: int = 1) -> int:
     """Return the cheapest whole value in [low, high] with excess(value) <= 0.
 
     Doubling steps from ``low``, or from ``near`` where the answer is thought to be, until the verdict changes, then a

@@ -19,7 +19,11 @@ from dpcalc.numerics.floats import up
 from dpcalc.numerics.roots import greatest, least
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from dpcalc.notions.pld import Pair
+
+    Parts: TypeAlias = Sequence[tuple[Pair, int]] | Callable[[float], Sequence[tuple[Pair, int]]]
 
 
 class Answer(NamedTuple):
@@ -117,27 +121,46 @@ class Composition(NamedTuple):
     """An adaptive composition: (dominating pair, count), composed by the distribution of the privacy loss.
 
     ``reverse`` is that with P and Q in each other's place, where it matters and is asked for: the worse one counts.
+    Pairs that are best made for a certain ln delta are given as functions of it; they hold for every other one, too.
     """
 
-    parts: Sequence[tuple[Pair, int]]
-    reverse: Sequence[tuple[Pair, int]] = ()
+    parts: Parts
+    reverse: Parts = ()
 
     def epsilon(self, log_delta: float) -> Answer:
         """Return the least epsilon at ln delta, rounded up."""
-        answers = [_composed_epsilon(tuple(parts), log_delta) for parts in self._orders()]
+        answers = [_composed_epsilon(_made(parts, log_delta), log_delta) for parts in self.orders]
         return max(answers, key=lambda answer: answer.value)
 
     def log_delta(self, epsilon: float) -> Answer:
         """Return ln delta at epsilon, rounded up."""
-        answers = [_composed_log_delta(tuple(parts), epsilon) for parts in self._orders()]
-        return max(answers, key=lambda answer: answer.value)
+        return max((_log_delta_of(parts, epsilon) for parts in self.orders), key=lambda answer: answer.value)
 
-    def _orders(self) -> list[Sequence[tuple[Pair, int]]]:
-        return [self.parts, self.reverse] if self.reverse else [self.parts]
+    @property
+    def orders(self) -> tuple[Parts, ...]:
+        """The compositions that are asked for."""
+        return (self.parts, self.reverse) if self.reverse else (self.parts,)
 
     def rdp(self, order: float) -> float:
         """Raise NotApplicable: a privacy-loss distribution has no RDP here."""
         raise NotApplicable("a privacy-loss distribution gives no RDP at an order", "ask for epsilon or delta")
+
+
+_USUAL_LOG_DELTA = -24.0
+
+
+def _made(parts: Parts, log_delta: float) -> tuple[tuple[Pair, int], ...]:
+    """Return the parts that are best for this ln delta."""
+    return tuple(parts(log_delta) if callable(parts) else parts)
+
+
+def _log_delta_of(parts: Parts, epsilon: float) -> Answer:
+    """Return ln delta at epsilon; of parts that are made for a delta, about this one."""
+    answer = _composed_log_delta(_made(parts, _USUAL_LOG_DELTA), epsilon)
+    if not callable(parts) or answer.value > _USUAL_LOG_DELTA:
+        return answer
+    nearer = _composed_log_delta(_made(parts, 2.0 * answer.value), epsilon)
+    return min(answer, nearer, key=lambda found: found.value)
 
 
 @functools.lru_cache(maxsize=64)

@@ -42,6 +42,7 @@ from dpcalc.theorems.privacy import (
     random_stop,
     recursion,
     sampled_renyi,
+    sampled_steps,
     scheduled,
     shuffle,
     shuffle_curves,
@@ -980,6 +981,61 @@ _HOLDER: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     ),
 }  # fmt: skip
 _QUANTITIES.update(_HOLDER)
+
+
+def _sampled_pair(kind: str, noise: float, rate: float) -> pld.Pair:
+    """Return the pair of a sampled step, by the name that the reference has for it."""
+    mu = 1.0 / noise
+    made = {
+        "poisson.remove": lambda: pld.removed(mu=mu, rate=rate),
+        "poisson.add": lambda: pld.exchanged(pld.removed(mu=mu, rate=rate)),
+        "poisson.replace": lambda: pld.replaced_poisson(mu=mu, rate=rate),
+        "wor.remove": lambda: pld.removed(mu=2.0 * mu, rate=rate),
+        "wor.add": lambda: pld.exchanged(pld.removed(mu=2.0 * mu, rate=rate)),
+        "wor.replace": lambda: pld.subsampled_gaussian(mu=2.0 * mu, rate=rate),
+        "wor.zero_out.forward": lambda: pld.nulled_fixed(mu=mu, rate=rate),
+        "wor.zero_out.backward": lambda: pld.exchanged(pld.nulled_fixed(mu=mu, rate=rate)),
+    }
+    return made[kind]()
+
+
+def _placed(i: _Inputs) -> pld.Pair:
+    log_tail = -12.0 + (parse_log(i.raw["delta"]) if "delta" in i.raw else -30.0)
+    pair = pld.random_place(mu=1.0 / i("noise_multiplier"), bins=i.whole("t"), log_tail=log_tail)
+    return pld.exchanged(pair) if i.raw["direction"] == "add" else pair
+
+
+def _at_epsilon(pair: pld.Pair, i: _Inputs) -> dict[str, float]:
+    return _both(float(pair.forward(np.array([i("epsilon")]))[0]))
+
+
+_QUANTITIES.update(
+    sampling_step_delta=lambda i: _at_epsilon(_sampled_pair(i.raw["sampling"], i("noise_multiplier"), i("q")), i),
+    sampling_run_epsilon=lambda i: pld.epsilon(
+        [(_sampled_pair(i.raw["pair"], i("noise_multiplier"), float(Fraction(i.raw["rate"]))), i.whole("steps"))],
+        log_delta_target=parse_log(i.raw["delta"]),
+    ).value,
+    allocation_epoch_delta=lambda i: _at_epsilon(_placed(i), i),
+    allocation_epoch_epsilon_upper=lambda i: pld.epsilon(
+        [(_placed(i), 1)], log_delta_target=parse_log(i.raw["delta"])
+    ).value,
+    shuffled_batches_lower_delta=lambda i: _both(
+        evaluated(
+            sampled_steps.shuffle_lower, sampling="shuffle", records=i.whole("t"), batch_size=1, steps=i.whole("t"),
+            adjacency={"zero_out": "null-record", "replace": "replace-one"}[i.raw["adjacency"]],
+            noise_multiplier=i("noise_multiplier"), epsilon=i("epsilon"),
+        )
+    ),
+    sampling_group_delta=lambda i: _both(
+        gaussian.log_delta(
+            mu=evaluated(
+                sampled_steps.full, sampling="full", steps=i.whole("steps"), noise_multiplier=i("noise_multiplier"),
+                adjacency="replace-one" if i.raw["mu"].startswith("2") else "null-record",
+            ),
+            epsilon=i("epsilon"),
+        )
+    ),
+)  # fmt: skip
 
 
 def evaluate(quantity: str, inputs: Mapping[str, Any]) -> float | dict[str, float]:

@@ -37,9 +37,10 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-NODES = 1000
+_NODES, _MORE_NODES = 1000, 1700  # the latter where likelihood ratios spread over many powers of ten
+_WIDE = 2.0  # from this mu on they do
 _FINE = 1 << 15  # bins of a fine grid, some of whose points become nodes
-_POWER, _EVEN = 0.12, 0.3  # nodes have this power of the mass as density, and a share of them is evenly spread
+_POWER, _EVEN = 0.15, 0.3  # nodes have this power of the mass as density, and a share of them is evenly spread
 _SMOOTH = 64  # bins
 _MOST_BINS = 10**15
 
@@ -57,14 +58,13 @@ class Law(NamedTuple):
 
 
 @functools.lru_cache(maxsize=16)
-def random_place(*, mu: float, bins: int, log_tail: float = -60.0, count: int = NODES) -> Pair:
+def random_place(*, mu: float, bins: int, log_tail: float = -60.0) -> Pair:
     """Return the pair of one use in a uniformly random step of ``bins``; exchange it for the other direction.
 
     Args:
         mu: distance over standard deviation of a use, from 1e-30 to 1e8.
         bins: t, a whole number from 1 to 1e15.
         log_tail: ln of the probability under P that may count as an infinite loss, -690 to -20.
-        count: nodes of the grid; the excess falls with its square.
 
     Raises:
         SpecError: mu or bins out of range.
@@ -72,13 +72,14 @@ def random_place(*, mu: float, bins: int, log_tail: float = -60.0, count: int = 
     >>> import math, numpy
     >>> pair = random_place(mu=1.0, bins=2)
     >>> [round(float(math.exp(log_delta)), 3) for log_delta in pair.forward(numpy.array([0.0, 1.0]))]
-    [0.293, 0.092]
+    [0.298, 0.059]
     """
     if bins != int(bins) or not 1 <= bins <= _MOST_BINS:
         raise SpecError(f"a record needs a whole number of steps from 1 to 1e15 to choose from, got {bins!r}")
     public = gaussian(mu=mu)
     if bins == 1 or not 1e-4 <= mu <= 30.0:
         return public
+    count = _NODES if mu <= _WIDE else _MORE_NODES
     law = _sum(_single(mu, log_tail, count), bins, log_tail, count)
     if law is None:
         return public

@@ -2,7 +2,7 @@
 
 A step releases the sum of the clipped gradients of its batch plus N(0, (z C)^2 I), C the clipping norm and z the noise
 multiplier; what divides the sum is a constant. Nothing is asked of the losses or of the dimension. The pairs of laws
-that dominate a step are those of `dpcalc.notions.pld.sampled_gaussian`; an epoch of balls-in-bins has a pair of its own.
+that dominate a step are those of `dpcalc.notions.pld.sampled_gaussian`; an epoch of balls-in-bins has its own pair.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ from dpcalc.theorems.privacy.noisy_sgd import use_cost
 from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Setting, Unmet, theorem
 
 if TYPE_CHECKING:
+    from dpcalc.notions.guarantee import Parts
     from dpcalc.notions.pld import Pair
 
 _CLIPPED = "each record's gradient is clipped to norm clip; any loss, any model"
 _NOISE = "fresh Gaussian noise of standard deviation noise_multiplier x clip on the sum, in every coordinate and step"
 _SEEN = "every iterate may be released"
-_CONSTANT = "the sum is divided by a constant, not by the size of the batch that was drawn, and no batch size is released"
+_CONSTANT = (
+    "the sum is divided by a constant, not by the size of the batch that was drawn, and no batch size is released"
+)
 _MOST_MU = 4e7  # past this one a Gaussian mechanism hides nothing that shows
 _LEAST_RATE = 1e-15
 
@@ -223,7 +226,7 @@ def fixed(run: SampledRun) -> Composition:
 def full(run: FullRun) -> Gdp:
     """Every step is a Gaussian mechanism.
 
-    >>> run = FullRun(sampling="full", adjacency="zero-out", steps=100, noise_multiplier=20.0)
+    >>> run = FullRun(sampling="full", adjacency="null-record", steps=100, noise_multiplier=20.0)
     >>> round(full(run).mu, 9)
     0.5
     """
@@ -252,16 +255,17 @@ def full(run: FullRun) -> Gdp:
 def balls_in_bins(run: EpochsOfBatches) -> Composition:
     """What a record adds is hidden among the steps of an epoch, and the sizes of the batches vary.
 
-    >>> run = EpochsOfBatches(sampling="balls-in-bins", adjacency="zero-out", records=20, batch_size=10, steps=2,
+    >>> run = EpochsOfBatches(sampling="balls-in-bins", adjacency="null-record", records=20, batch_size=10, steps=2,
     ...                       noise_multiplier=1.0)
     >>> round(math.exp(balls_in_bins(run).log_delta(1.0).value), 3)
-    0.092
+    0.059
     """
     from dpcalc.notions import pld
 
     if run.adjacency == Adjacency.REPLACE_ONE or not 1e-6 <= run.mu <= 30.0:
         return Composition([(pld.gaussian(mu=min(max(run.public.mu, 1e-30), 1e8)), 1)])
-    return in_orders(run.adjacency, pld.random_place(mu=run.mu, bins=run.bins), run.epochs)
+    forward, backward = (functools.partial(_epochs, run, back) for back in (False, True))
+    return _asked_for(run.adjacency, forward, backward)
 
 
 @theorem(
@@ -283,7 +287,7 @@ def balls_in_bins(run: EpochsOfBatches) -> Composition:
 def shuffle(run: EpochsOfBatches) -> Gdp:
     """Every record is used once in an epoch. What Poisson sampling or balls in bins would give holds for no such run.
 
-    >>> run = EpochsOfBatches(sampling="shuffle", adjacency="zero-out", records=1000, batch_size=10, steps=400,
+    >>> run = EpochsOfBatches(sampling="shuffle", adjacency="null-record", records=1000, batch_size=10, steps=400,
     ...                       noise_multiplier=4.0)
     >>> round(shuffle(run).mu, 9)
     0.5
@@ -321,7 +325,7 @@ def _batches_are_full(run: Run) -> Obstacle | None:
 def shuffle_lower(run: EpochsOfBatches) -> Profile:
     """The batch with the record stands out twice: it is in, and the one it displaced is not.
 
-    >>> run = EpochsOfBatches(sampling="shuffle", adjacency="zero-out", records=1000, batch_size=1, steps=1000,
+    >>> run = EpochsOfBatches(sampling="shuffle", adjacency="null-record", records=1000, batch_size=1, steps=1000,
     ...                       noise_multiplier=0.5)
     >>> round(math.exp(shuffle_lower(run).profile(4.0)), 6)
     0.073798
@@ -346,11 +350,10 @@ def _largest_sum(bins: int, noise: float, moved: float, epsilon: float) -> float
         return math.log(first) + math.log(gain) if gain > 0.0 else -math.inf
 
     spread = 2.0 + noise * (3.0 + math.sqrt(2.0 * math.log(bins + 1.0)) + math.sqrt(2.0 * min(epsilon, 1e3)))
-    best, where = max((log_delta(spread * j / 256.0), j) for j in range(-64, 257))
+    best, where = max((log_delta(c), c) for c in (spread * j / 256.0 for j in range(-64, 257)))
     for power in range(9, 24):
         step = spread * 2.0**-power
-        best, where = max((log_delta(spread * where / 256.0 + j * step), where + j * step * 256.0 / spread)
-                          for j in (-1, 0, 1))  # fmt: skip
+        best, where = max((log_delta(c), c) for c in (where - step, where, where + step))
     return best - 1e-9 if best > -650.0 else -math.inf
 
 
@@ -362,7 +365,7 @@ def _log_cdf(x: float) -> float:
     return math.log(value) if value > 0.0 else -745.0
 
 
-# --- where to look for a solution, no bound -------------------------------------------------------------------------------
+# --- where to look for a solution, no bound ---------------------------------------------------------------------------
 
 
 def likely(run: Run, unknown: str, *, epsilon: float, log_delta: float) -> float | None:
@@ -402,15 +405,27 @@ def composed_mu(adjacency: Adjacency, noise_multiplier: float, uses: int) -> flo
 
 
 def in_orders(adjacency: Adjacency, pair: Pair, count: int) -> Composition:
-    """Return the composition of a pair whose forward order is that of a removed record, as the adjacency asks for it."""
+    """Return the composition of a pair whose forward order is that of a removed record, as the adjacency asks."""
     from dpcalc.notions import pld
 
     other = pld.exchanged(pair)
-    if adjacency == Adjacency.ADD:
-        return Composition([(other, count)])
-    if adjacency == Adjacency.REMOVE or other is pair:
-        return Composition([(pair, count)])
-    return Composition([(pair, count)], [(other, count)])
+    return _asked_for(adjacency, [(pair, count)], () if other is pair else [(other, count)])
+
+
+def _asked_for(adjacency: Adjacency, removed: Parts, added: Parts) -> Composition:
+    """Return the composition in the orders that the adjacency asks for."""
+    if adjacency == Adjacency.ADD and added:
+        return Composition(added)
+    return Composition(removed) if adjacency == Adjacency.REMOVE else Composition(removed, added)
+
+
+def _epochs(run: EpochsOfBatches, backward: bool, log_delta: float) -> list[tuple[Pair, int]]:
+    """Return the pair of an epoch and how many there are, on a grid that suits this ln delta."""
+    from dpcalc.notions import pld
+
+    log_tail = log_delta - math.log(run.epochs) - 12.0
+    pair = pld.random_place(mu=run.mu, bins=run.bins, log_tail=max(-640.0, 8.0 * math.floor(log_tail / 8.0)))
+    return [(pld.exchanged(pair) if backward else pair, run.epochs)]
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,0 +1,99 @@
+"""Steps on random batches by brute force: the laws of all sums on a grid, and the hockey-stick divergence between them.
+
+Every record's gradient is a number in [-1, 1]; a step adds those of its batch and N(0, z^2). Steps see no other steps,
+so that a run is a mixture, over the batches of all steps, of products of normal laws.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Batches = tuple[tuple[int, ...], ...]
+"""The records of the batch of every step."""
+
+
+def poisson(records: int, rate: float, steps: int) -> Iterator[tuple[float, Batches]]:
+    """Yield (probability, batches)."""
+    subsets = [s for size in range(records + 1) for s in itertools.combinations(range(records), size)]
+    for batches in itertools.product(subsets, repeat=steps):
+        chosen = sum(map(len, batches))
+        yield rate**chosen * (1.0 - rate) ** (records * steps - chosen), batches
+
+
+def fixed(records: int, size: int, steps: int) -> Iterator[tuple[float, Batches]]:
+    """Yield (probability, batches)."""
+    subsets = list(itertools.combinations(range(records), size))
+    for batches in itertools.product(subsets, repeat=steps):
+        yield len(subsets) ** -float(steps), batches
+
+
+def balls_in_bins(records: int, bins: int, epochs: int) -> Iterator[tuple[float, Batches]]:
+    """Yield (probability, batches)."""
+    chance = float(bins) ** -(records * epochs)
+    for choices in itertools.product(range(bins), repeat=records * epochs):
+        batches = []
+        for epoch in range(epochs):
+            of_epoch = choices[epoch * records : (epoch + 1) * records]
+            batches += [tuple(i for i in range(records) if of_epoch[i] == j) for j in range(bins)]
+        yield chance, tuple(batches)
+
+
+def shuffle(records: int, size: int, epochs: int) -> Iterator[tuple[float, Batches]]:
+    """Yield (probability, batches)."""
+    orders = list(itertools.permutations(range(records)))
+    for chosen in itertools.product(orders, repeat=epochs):
+        yield (
+            len(orders) ** -float(epochs),
+            tuple(order[k : k + size] for order in chosen for k in range(0, records, size)),
+        )
+
+
+def hockey_stick(
+    first: tuple[Sequence[float], Sequence[tuple[float, Batches]]],
+    second: tuple[Sequence[float], Sequence[tuple[float, Batches]]],
+    noise: float,
+    epsilon: float,
+    nodes: int = 160,
+) -> float:
+    """Return a lower bound, good to the grid, on sup_A P(A) - e^epsilon Q(A) of two runs of one or two steps.
+
+    Args:
+        first, second: (gradient of every record, law of the batches) of P and of Q.
+        noise: z.
+        epsilon: the threshold.
+        nodes: cells per step; all mass in a cell counts together, which makes the divergence smaller.
+    """
+    reach = max(len(first[0]), len(second[0])) + 1.0 + 7.0 * noise
+    edges = np.concatenate(([-math.inf], np.linspace(-reach, reach, nodes), [math.inf]))
+    laws = [_law(gradients, batches, noise, edges) for gradients, batches in (first, second)]
+    return float(np.sum(np.maximum(laws[0] - math.exp(epsilon) * laws[1], 0.0)))
+
+
+def _law(gradients: Sequence[float], batches: Sequence[tuple[float, Batches]], noise: float, edges: Array) -> Array:
+    """Return the probabilities of the cells of all steps."""
+    steps = len(batches[0][1])
+    below: dict[float, Array] = {}
+    total: Array = np.zeros((len(edges) - 1,) * steps)
+    merged: dict[tuple[float, ...], float] = {}
+    for chance, chosen in batches:
+        sums = tuple(sum(gradients[i] for i in batch) for batch in chosen)
+        merged[sums] = merged.get(sums, 0.0) + chance
+    for sums, chance in merged.items():
+        cells = [below.setdefault(m, _cells(edges, m, noise)) for m in sums]
+        product = cells[0]
+        for other in cells[1:]:
+            product = np.multiply.outer(product, other)
+        total += chance * product
+    return total
+
+
+def _cells(edges: Array, mean: float, noise: float) -> Array:
+    cdf = np.array([0.5 * math.erfc(-(x - mean) / (noise * math.sqrt(2.0))) for x in edges])
+    cells: Array = np.diff(cdf)
+    return cells

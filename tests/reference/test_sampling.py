@@ -1,0 +1,49 @@
+"""Reference values of sampled steps: at most a little above, never below."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .evaluate import evaluate
+
+CASES = json.loads((Path(__file__).parent / "sampling.json").read_text())
+ABOVE = {
+    "sampling_step_delta": 1e-11,
+    "sampling_run_epsilon": 1e-4,
+    "allocation_epoch_delta": 1e-2,
+    "allocation_epoch_epsilon_upper": 1e-2,
+    "sampling_group_delta": 1e-11,
+}
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c["quantity"] in ABOVE], ids=lambda case: case["id"])
+def test_a_guarantee_is_just_above(case: dict[str, Any]) -> None:
+    found, value = evaluate(case["quantity"], case["inputs"]), float(case["value"])
+    above = ABOVE[case["quantity"]]
+    if isinstance(found, dict):
+        log_delta = float(case["log_delta"])
+        assert -1e-12 * (1 - log_delta) <= found["log_delta"] - log_delta <= above * (1 - log_delta)
+        return
+    lowest = value * (1 - 1e-10)
+    if case["quantity"] == "allocation_epoch_epsilon_upper":  # the value is above the truth, too
+        lowest = float(case["note"].split("[")[1].split(",")[0])
+    assert lowest <= found <= value * (1 + above)
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if c["quantity"] == "shuffled_batches_lower_delta"], ids=lambda case: case["id"]
+)
+def test_a_lower_value_is_just_below(case: dict[str, Any]) -> None:
+    found = evaluate(case["quantity"], case["inputs"])
+    assert isinstance(found, dict)
+    assert -1e-5 <= found["log_delta"] - float(case["log_delta"]) <= 0.0
+    assert math.isfinite(found["value"])
+
+
+def test_all_cases_are_covered() -> None:
+    assert {case["quantity"] for case in CASES} == {*ABOVE, "shuffled_batches_lower_delta"}

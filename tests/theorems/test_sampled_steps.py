@@ -1,0 +1,175 @@
+"""DP-SGD on clipped gradients: by brute force, against integrals of the definition, and against published values."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpcalc.engine.evaluate import guarantee_of
+from dpcalc.model.run import describe
+from dpcalc.notions import pld
+from dpcalc.theorems.record import for_algorithm
+from tests.oracles import draws, log_uniform
+from tests.oracles import sampling as oracle
+
+ADJACENCIES = ("replace-one", "zero-out", "add", "remove", "add-remove")
+
+
+def guarantees(**given: Any) -> dict[str, Any]:
+    run = describe("dp-sgd", given)
+    found = [b for b in for_algorithm("dp-sgd") if b.obstacle(run) is None]
+    return {bound.id: guarantee_of(bound, run) for bound in found}
+
+
+# --- the truth of small runs ------------------------------------------------------------------------------------------
+
+
+def neighbours(r: random.Random, adjacency: str, records: int) -> list[tuple[list[float], list[float]]]:
+    """The gradients of pairs of data sets (P, Q); the record that differs is the last."""
+    others = [r.choice((-1.0, 1.0, r.uniform(-1, 1))) for _ in range(records - 1)]
+    x = r.choice((1.0, -1.0, r.uniform(-1, 1)))
+    other = {"replace-one": [r.choice((-x, -math.copysign(1.0, x)))], "zero-out": [0.0]}.get(adjacency, [])
+    longer, shorter = [*others, x], [*others, *other]
+    if adjacency == "remove":
+        return [(longer, shorter)]
+    if adjacency == "add":
+        return [(shorter, longer)]
+    return [(longer, shorter), (shorter, longer)]
+
+
+def laws_of(r: random.Random, sampling: str, adjacency: str) -> tuple[dict[str, Any], Callable[[int], Any], int]:
+    """What describes a run, the law of its batches for so many records, and how many there are."""
+    records = r.choice((2, 3))
+    if sampling == "poisson":
+        rate, steps = r.uniform(0.05, 0.95), r.choice((1, 2))
+        return {"sample_rate": rate, "steps": steps}, lambda n: list(oracle.poisson(n, rate, steps)), records
+    if sampling == "full":
+        steps = r.choice((1, 2))
+        return {"steps": steps}, lambda n: [(1.0, (tuple(range(n)),) * steps)], records
+    if sampling == "fixed":
+        size, steps = r.randint(1, records - 1), r.choice((1, 2))
+        told = {"records": records, "batch_size": size, "steps": steps}
+        return told, lambda n: list(oracle.fixed(n, size, steps)), records
+    if sampling == "shuffle":
+        told = {"records": 2, "batch_size": 1, "epochs": 1}
+        return told, lambda n: list(oracle.shuffle(n, 1, 1)), 2
+    told = {"records": 2 * records, "batch_size": records, "epochs": 1}
+    return told, lambda n: list(oracle.balls_in_bins(n, 2, 1)), records
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("sampling", ["poisson", "fixed", "full", "balls-in-bins", "shuffle"])
+def test_no_small_run_is_less_private(sampling: str, adjacency: str) -> None:
+    checked, tight = 0, 0.0
+    for r in draws(f"sampled {sampling} {adjacency}", 12, cost=60):
+        told, batches, records = laws_of(r, sampling, adjacency)
+        noise = log_uniform(r, 0.3, 4.0)
+        found = guarantees(**told, sampling=sampling, adjacency=adjacency, noise_multiplier=noise)
+        uppers = [g for id, g in found.items() if not id.endswith("_lower")]
+        if sampling == "shuffle" and adjacency not in ("replace-one", "zero-out"):
+            assert not found
+            continue
+        assert uppers
+        for first, second in neighbours(r, adjacency, records):
+            laws = (first, batches(len(first))), (second, batches(len(second)))
+            for epsilon in (0.0, r.uniform(0.1, 1.0), r.uniform(1.0, 4.0)):
+                truth = oracle.hockey_stick(*laws, noise, epsilon)
+                for guarantee in uppers:
+                    bound = math.exp(guarantee.log_delta(epsilon).value)
+                    assert truth <= bound + 1e-12, (told, first, second, noise, epsilon)
+                    if truth > 1e-3:
+                        tight = max(tight, truth / bound)
+                        checked += 1
+    if sampling == "shuffle" and adjacency not in ("replace-one", "zero-out"):
+        return
+    assert checked > 0
+    assert tight > 0.5
+
+
+def test_the_lower_value_of_shuffled_batches_is_one() -> None:
+    """Two batches of one record, whose gradients are 1 and -1: below the truth of these very runs."""
+    batches = list(oracle.shuffle(2, 1, 1))
+    for adjacency, other in (("zero-out", 0.0), ("replace-one", -1.0)):
+        for noise in (0.4, 1.0, 3.0):
+            found = guarantees(
+                records=2, batch_size=1, epochs=1, sampling="shuffle", adjacency=adjacency, noise_multiplier=noise
+            )
+            for epsilon in (0.0, 0.5, 2.0):
+                truth = oracle.hockey_stick(([-1.0, 1.0], batches), ([-1.0, other], batches), noise, epsilon, 600)
+                lower = math.exp(found["sampled.shuffle_lower"].log_delta(epsilon).value)
+                assert lower <= truth * 1.001 + 1e-9
+                assert lower >= 0.3 * truth
+
+
+# --- one step, from the definition ------------------------------------------------------------------------------------
+
+
+def integral(p: dict[float, float], q: dict[float, float], noise: float, epsilon: float) -> float:
+    """int (p - e^epsilon q)_+ of two mixtures of normal laws, mean -> weight, by a fine midpoint rule."""
+    reach = 2.0 + 12.0 * noise
+    x = np.linspace(-reach, reach, 400_001)
+    x = 0.5 * (x[1:] + x[:-1])
+
+    def density(law: dict[float, float]) -> Any:
+        scale = noise * math.sqrt(2.0 * math.pi)
+        return sum(weight * np.exp(-0.5 * ((x - mean) / noise) ** 2) / scale for mean, weight in law.items())
+
+    return float(np.sum(np.maximum(density(p) - math.exp(epsilon) * density(q), 0.0)) * (x[1] - x[0]))
+
+
+@pytest.mark.parametrize("kind", ["removed", "replaced", "nulled"])
+def test_one_step_is_the_integral_of_its_definition(kind: str) -> None:
+    for r in draws(f"one sampled step {kind}", 40, cost=2):
+        noise, q, epsilon = (
+            log_uniform(r, 0.2, 10.0),
+            log_uniform(r, 1e-4, 0.95),
+            r.choice((0.0, log_uniform(r, 1e-3, 5.0))),
+        )
+        base = {0.0: 1.0}
+        one, minus, two = ({0.0: 1.0 - q, m: q} for m in (1.0, -1.0, 2.0))
+        pair, forward, backward = {
+            "removed": (pld.removed, (one, base), (base, one)),
+            "replaced": (pld.replaced_poisson, (one, minus), (minus, one)),
+            "nulled": (pld.nulled_fixed, (two, one), (one, base)),
+        }[kind]
+        made = pair(mu=1.0 / noise, rate=q)
+        for curve, laws in ((made.forward, forward), (made.backward, backward)):
+            found = float(np.exp(curve(np.array([epsilon]))[0]))
+            assert found == pytest.approx(integral(*laws, noise, epsilon), rel=1e-5, abs=1e-9)
+
+
+def test_one_step_is_never_below_for_any_rate_and_noise() -> None:
+    """Far out, where only logarithms are numbers, halfspaces give the truth from below."""
+    for r in draws("extreme sampled steps", 200, cost=1):
+        mu, q, e = log_uniform(r, 1e-6, 1e3), log_uniform(r, 1e-12, 0.999), log_uniform(r, 1e-9, 1e3)
+        for pair in (pld.removed(mu=mu, rate=q), pld.replaced_poisson(mu=mu, rate=q), pld.nulled_fixed(mu=mu, rate=q)):
+            for curve in (pair.forward, pair.backward):
+                value = float(curve(np.array([e]))[0])
+                assert -math.inf <= value <= 0.0
+                assert value <= math.log(q) + 1e-9
+
+
+# --- published values -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sampling", "adjacency", "epsilon"),
+    [("poisson", "add-remove", 2.159726), ("poisson", "replace-one", 3.655922), ("fixed", "replace-one", 15.34371)],
+)
+def test_a_run_of_twenty_epochs(sampling: str, adjacency: str, epsilon: float) -> None:
+    [found] = guarantees(
+        records=50000, batch_size=500, epochs=20, noise_multiplier=1.1, sampling=sampling, adjacency=adjacency
+    ).values()
+    assert found.epsilon(math.log(1e-5)).value == pytest.approx(epsilon, rel=2e-6)
+
+
+def test_zero_out_of_fixed_batches_is_far_above_what_the_clip_alone_suggests() -> None:
+    [found] = guarantees(
+        records=50000, batch_size=500, epochs=20, noise_multiplier=1.1, sampling="fixed", adjacency="zero-out"
+    ).values()
+    assert found.epsilon(math.log(1e-5)).value == pytest.approx(10.38638, rel=2e-6)
