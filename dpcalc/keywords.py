@@ -180,6 +180,10 @@ class DpSgd(Catalogue, Holder, Question, total=False):
     epochs: Whole
     steps: Whole
     batch_size: Whole
+    sample_rate: Real
+    sampling: Word
+    clip: Real
+    noise_multiplier: Real
     lipschitz: Real
     strong_convexity: Real
     step_size: Real

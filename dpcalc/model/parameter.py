@@ -181,7 +181,7 @@ PARAMETERS: dict[str, Parameter] = {
         ),
         Parameter(
             "clip", "C", "norm to which every record's gradient is clipped", ("--max-grad-norm",), "gradient units",
-            synonyms=("l2_norm_clip", "clipping_norm", "l2_clip_norm", "clip_norm"),
+            synonyms=("l2_norm_clip", "clipping_norm", "l2_clip_norm", "clip_norm", "max_grad_norm"),
         ),
         Parameter(
             "sampling", "",
@@ -283,6 +283,9 @@ PARAMETERS: dict[str, Parameter] = {
 }  # fmt: skip
 """Every parameter by its name."""
 
+_NEAR = frozenset({"lipschitz", "noise_std"})
+"""Parameters that stand for a word where no other one does: a clipping norm is a Lipschitz constant."""
+
 _CONVERSIONS = {
     "noise_multiplier": "noise_std = noise multiplier x clipping norm / batch size",
     "clip": "clipped gradients are of loss class lipschitz",
@@ -297,12 +300,12 @@ def meant_by(word: str, taken: Iterable[str]) -> str:
 
     A word is a flag or a name with or without hyphens, a short flag, or what another program calls the parameter.
 
-    >>> meant_by("--max-grad-norm", ["records", "lipschitz"])
-    'lipschitz'
+    >>> meant_by("--max-grad-norm", ["records", "lipschitz"]), meant_by("--l2-norm-clip", ["lipschitz", "clip"])
+    ('lipschitz', 'clip')
     """
     bare = word.lstrip("-")
     typed = bare.replace("-", "_").lower()
-    for parameter in map(PARAMETERS.get, taken):
+    for parameter in map(PARAMETERS.get, sorted(taken, key=_NEAR.__contains__)):
         if parameter and (typed in parameter.synonyms or bare in (alias.lstrip("-") for alias in parameter.aliases)):
             return parameter.name
     return ""

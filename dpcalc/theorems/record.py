@@ -63,7 +63,9 @@ KINDS = tuple(kind for kind in Kind if kind is not Kind.CONDITIONAL)
 
 _BUDGET = ("epsilon", "log_delta")
 
-_GIVEN_AS = {"sensitivity": "lipschitz", "scale": "noise_std", "log_delta": "delta"}
+_GIVEN_AS = {
+    "sensitivity": "lipschitz", "scale": "noise_std", "log_delta": "delta", "sample_rate": "batch_size",
+}  # fmt: skip
 """Parameters that follow from another one, which a user gives."""
 
 

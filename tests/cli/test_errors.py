@@ -20,6 +20,7 @@ from dpcalc.cli.main import main
 ROOT = Path(__file__).resolve().parents[2]
 PASS = "rdp -n 100 -L 1 --smoothness 1 --eta 0.1"
 NOISY = f"{PASS} --sigma 2"
+CLIPPED = "dp-sgd -n 100 --batch-size 10 --epochs 2 --noise-multiplier 1 -d 1e-6"
 FULL = f"{NOISY} -d 1e-6"
 CHAIN = "shifted --steps 10 --shift 0.1 --eta 1"
 
@@ -74,7 +75,19 @@ USAGE = [
     # words
     (f"{FULL} --algorithm sgd", "one of pnsgd, skip, stop, local"),
     (f"{FULL} --algorithm ''", "one of pnsgd"),
-    (f"{FULL} --adjacency add-remove", "one of replace-one, null-record"),
+    (f"{FULL} --adjacency add-remove", "analysed for data sets of one size"),
+    (f"{FULL} --adjacency neither", "one of replace-one, null-record, add-remove, add, remove"),
+    (f"{CLIPPED} --sampling poisson --sample-rate 0.1", "sample_rate is given and also follows"),
+    (f"{CLIPPED} --sampling poisson --noise-std 1", "both noise_std and noise_multiplier"),
+    (f"{CLIPPED} --sampling full", "a full batch is all records"),
+    (f"{CLIPPED} --sampling poisson --steps 3", "both steps and epochs"),
+    ("dp-sgd -n 100 --batch-size 200 --steps 3 --noise-multiplier 1 --sampling fixed -d 1e-6", "exceeds the 100 rec"),
+    (f"{CLIPPED} --sampling poisson --loss hinge", "dp-sgd takes no loss"),
+    ("dp-sgd --sample-rate 0.1 --steps 3 --noise-multiplier 1 --sampling fixed -d 1e-6", "a probability of Poisson"),
+    (
+        "dp-sgd -n 100 --batch-size 10 --epochs 2 --noise-std 1 --sampling fixed -d 1e-6",
+        "noise_std x batch_size / clip",
+    ),
     (f"{FULL} --format xml", "'xml' is not one of"),
     (f"{FULL} --json --format csv", "contradict"),
     (f"{FULL} --precision 1", "2<=x<=17"),
@@ -545,7 +558,7 @@ def test_no_library_warning_reaches_the_user() -> None:
             "rdp --noise-multiplier 1.1",
             "did you mean --noise-std? (noise_std = noise multiplier x clipping norm / batch size)",
         ),
-        ("compare --algorithm dp-sgd", "did you mean noisy-sgd?"),
+        ("compare --algorithm random-order", "did you mean shuffled?"),
         ("rdp --window 3", "see dpcalc rdp --help"),
     ],
 )

@@ -46,7 +46,8 @@ SEEDS = (
     "online -n 30 -L 1 --smoothness 1 --eta 0.5 -D 2 --noise gaussian --c1 1 --c2 2 --decay-exponent 1.5 -d 1e-3",
     "dp-sgd --algorithm dp-sgd-output -n 30 --steps 30 -L 1 --holder-exponent 0.5 --holder-constant 1 --radius 1 "
     "--eta 0.1 --sigma 1 -d 1e-4",
-    "dp-sgd -n 30 --steps 30 -b 2 -L 1 --sigma 2 -d 1e-4",
+    "dp-sgd --algorithm dp-sgd-gradient -n 30 --steps 30 -b 2 -L 1 --sigma 2 -d 1e-4",
+    "dp-sgd -n 30 --epochs 2 --batch-size 3 --noise-multiplier 1 --sampling fixed --adjacency zero-out -d 1e-4",
     "rdp -n 50 -L 1 --smoothness 1 --eta 0.5 --sigma 2 --order 2,4,8 --solve index -e 1 -d 1e-4",
     "rdp -n 3 -L 1 --smoothness 1 --schedule steps.csv -d 1e-4",
     "shifted --steps 20 --shift 0.1 --contraction 0.9 --eta 0.1 --sigma 1 -d 1e-5",

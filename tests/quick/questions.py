@@ -306,13 +306,35 @@ QUESTIONS = (
         "released.advanced released.optimal released.pure",
     ),
     Question(
+        "dp-sgd",
+        "dp-sgd -n 100 --batch-size 10 --epochs 2 --noise-multiplier 1 --sampling poisson --adjacency add-remove "
+        "-d 1e-5",
+        "sampled.poisson",
+    ),
+    Question(
+        "dp-sgd",
+        "compare --algorithm dp-sgd -n 100 --batch-size 10 --epochs 2 --noise-multiplier 1 --sampling fixed -d 1e-5",
+        "sampled.fixed",
+    ),
+    Question(
+        "dp-sgd",
+        "dp-sgd -n 20 --batch-size 10 --epochs 2 --noise-multiplier 1 --sampling balls-in-bins --adjacency add -d 1e-5",
+        "sampled.balls_in_bins",
+    ),
+    Question(
+        "dp-sgd",
+        "dp-sgd -n 100 --batch-size 10 --epochs 2 --noise-multiplier 1 --sampling shuffle -d 1e-5",
+        "sampled.shuffle sampled.shuffle_lower",
+    ),
+    Question("dp-sgd", "dp-sgd --steps 5 --sampling full -e 1 -d 1e-5", "sampled.full"),
+    Question(
         "dp-sgd-output",
         "dp-sgd --algorithm dp-sgd-output --loss hinge --feature-bound 1 -n 1000 -R 1 --eta 0.001 --sigma 1 -d 1e-5",
         "dp_sgd.output dp_sgd.output_split dp_sgd.output_published",
     ),
     Question(
         "dp-sgd-gradient",
-        "dp-sgd --loss hinge --feature-bound 1 -n 1000 -R 1 --sigma 2 -d 1e-8",
+        "dp-sgd --algorithm dp-sgd-gradient --loss hinge --feature-bound 1 -n 1000 -R 1 --sigma 2 -d 1e-8",
         "dp_sgd.gradient dp_sgd.gradient_renyi dp_sgd.gradient_lemma dp_sgd.gradient_published",
     ),
     Question(

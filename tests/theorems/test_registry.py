@@ -67,6 +67,8 @@ SIGNS = {
     "gradient_at_zero": 1,
     "loss_at_zero": 1,
     "schedule_factor": -1,
+    "noise_multiplier": -1,
+    "sample_rate": 1,
 }
 """How the promised loss moves when a parameter grows (and all else stays)."""
 FALLS_WITH_INDEX = ("stop",)
@@ -129,6 +131,9 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         "c2": log_uniform(r, 1.0, 1e3),
         "decay_exponent": r.uniform(1.5, 3.0),
         "schedule_factor": r.uniform(0.9, 1.05),
+        "noise_multiplier": log_uniform(r, 0.3, 10.0),
+        "sample_rate": log_uniform(r, 1e-4, 0.5),
+        "sampling": bound.id.removeprefix("sampled.").removesuffix("_lower").replace("_", "-"),
         "permutation": "secret",
         "holder_exponent": r.choice((0.0, 1.0, r.random())),
         "holder_constant": log_uniform(r, 0.1, 10.0),
@@ -149,6 +154,9 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         values["loss_class"] = "smooth"
     if bound.kind == "lower":
         del values["diameter"]
+    if bound.family == "sampled":
+        size = whole(r, 1, 1000)
+        values.update(batch_size=size, records=size * whole(r, 2, 100))
     if FLAT in bound.conditions:
         values["strong_convexity"] = 0.0
     if PUBLISHED in bound.conditions:
@@ -587,7 +595,7 @@ def test_missing_parameters_are_named(bound: Theorem) -> None:
     for name in set(bound.parameters) - bound.optional:
         found = bound.obstacle(run_of({k: v for k, v in values.items() if k != name}))
         assert found is not None
-        typed = {"sensitivity": "lipschitz", "scale": "noise_std"}.get(name, name)
+        typed = {"sensitivity": "lipschitz", "scale": "noise_std", "sample_rate": "batch_size"}.get(name, name)
         assert typed in found.because
         assert "--" + typed.replace("_", "-") in found.cure
     with pytest.raises(NotApplicable):
@@ -610,6 +618,9 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"batch_size": v["records"] + 1},
     lambda v: {"batch_size": v["records"] + 1, "last_batch": "nominal"},
     lambda v: {"epoch_delta": 1e-6},
+    lambda v: {"sampling": "full" if v["sampling"] == "shuffle" else "shuffle"},
+    lambda v: {"adjacency": "add"},
+    lambda v: {"batch_size": 3, "records": 7},
     lambda v: {"permutation": "public"},
     lambda v: {"permutation": "secret"},
     lambda v: {"diameter": 1.0},

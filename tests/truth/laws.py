@@ -12,6 +12,7 @@ import mpmath
 import numpy as np
 
 from tests.oracles import sampled
+from tests.oracles import sampling as random_batches
 from tests.oracles.chains import (
     Array,
     Case,
@@ -117,6 +118,33 @@ def extremes(algorithm: str, told: dict[str, Any], epsilon: float) -> Case:
         loss_class="convex-smooth", low=low, high=high, start=0.0, index=told.get("index") or told["records"],
         others=(pulls[1],) * (told["records"] - 1), x=pulls[0], x_prime=pulls[1],
     )  # fmt: skip
+
+
+# --- clipped gradients of batches drawn at random ---------------------------------------------------------------------
+
+
+def clipped_steps(told: dict[str, Any], epsilon: float) -> float:
+    """The largest delta over a few gradients of the records, by brute force over all batches; never above the truth."""
+    records, size = told.get("records", 2), told.get("batch_size", 1)
+    per_epoch = 1 if told["sampling"] == "full" else -(-records // size)
+    epochs = told["epochs"]
+    make = {
+        "poisson": lambda n: random_batches.poisson(n, size / records, epochs * per_epoch),
+        "fixed": lambda n: random_batches.fixed(n, size, epochs * per_epoch),
+        "balls-in-bins": lambda n: random_batches.balls_in_bins(n, per_epoch, epochs),
+        "shuffle": lambda n: random_batches.shuffle(n, size, epochs),
+        "full": lambda n: [(1.0, (tuple(range(n)),) * epochs)],
+    }[told["sampling"]]
+    best = 0.0
+    for others in ([0.0] * (records - 1), [-1.0] * (records - 1)):
+        longer = [*others, 1.0]
+        other = {"replace-one": [-1.0], "null-record": [0.0]}.get(told["adjacency"], [])
+        runs = [(g, list(make(len(g)))) for g in (longer, [*others, *other])]
+        pairs = [tuple(runs)] if told["adjacency"] == "remove" else [tuple(runs), tuple(reversed(runs))]
+        pairs = pairs[1:] if told["adjacency"] == "add" else pairs
+        found = [random_batches.hockey_stick(p, q, told["noise_multiplier"], epsilon) for p, q in pairs]
+        best = max(best, *found)
+    return max(0.0, best - 1e-12)
 
 
 # --- a stream ---------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tests.oracles.chains import laplace_linear_delta
-from tests.truth.laws import average_and_noise, one_message, optimal, sampled_steps
+from tests.truth.laws import average_and_noise, clipped_steps, one_message, optimal, sampled_steps
 from tests.truth.lower import (
     Lower,
     Told,
@@ -58,6 +58,7 @@ LINE: Told = {"lipschitz": 0.75, "smoothness": 1.0, "diameter": 2.0}
 NOT_CONVEX: Told = {"loss_class": "smooth"}
 NULL: Told = {"adjacency": "null-record"}
 SAMPLED: Told = {"lipschitz": 0.75, "noise_std": 1.5}
+CLIPPED: Told = {"records": 2, "batch_size": 1, "epochs": 1, "noise_multiplier": 1.0}
 WIDE: Told = {"step_size": 0.5, "radius": 100.0, "holder_exponent": 1.0, "holder_constant": 1.0}
 GROWING: Told = {
     "lipschitz": 1.0, "smoothness": 1.0, "strong_convexity": 0.25, "step_size": 0.5, "diameter": 2.0,
@@ -177,6 +178,14 @@ RUNS: tuple[Run, ...] = (
     _run("noisy-gd-released", DOMAIN, interval(), records=3, steps=2),
     _run("repeated", {"epoch_epsilon": 0.25, "epoch_delta": 0.0009765625}, closed(optimal), epochs=8),
     _run("repeated", {"epoch_epsilon": 0.125}, closed(optimal), epochs=60),
+    *(
+        _run("dp-sgd", CLIPPED, closed(clipped_steps), sampling=sampling, adjacency=adjacency)
+        for sampling, adjacency in (
+            ("poisson", "add-remove"), ("poisson", "replace-one"), ("fixed", "replace-one"), ("fixed", "null-record"),
+            ("balls-in-bins", "add-remove"), ("balls-in-bins", "replace-one"), ("shuffle", "null-record"),
+        )
+    ),
+    _run("dp-sgd", {"noise_multiplier": 2.0, "epochs": 2}, closed(clipped_steps), sampling="full", adjacency="add"),
     _run("dp-sgd-output", {**SAMPLED, **WIDE}, closed(average_and_noise), records=3, steps=5),
     _run("dp-sgd-output", {**SAMPLED, **WIDE}, closed(average_and_noise), records=1, steps=9),
     _run("dp-sgd-output", {**SAMPLED, **WIDE, "noise_std": 16.0}, closed(average_and_noise), records=2, steps=9),

@@ -113,6 +113,11 @@ Composition, attained by linear losses; on an interval the ends hide a little mo
     "repeated": """
 Optimal composition of what one pass promises is exact, by the definition of the question.
 """,
+    "dp-sgd": """
+Poisson sampling and full batches are exact. A replacement in batches of fixed size composes a curve that no single run
+attains. For balls in bins and a replacement the bound takes every record's step as known, and for shuffled batches it
+always does.
+""",
     "dp-sgd-output": """
 The bounds hold for losses of any curvature that is allowed; the lower values are those of linear losses on a domain
 that is never left, and far below where the record is drawn at random.

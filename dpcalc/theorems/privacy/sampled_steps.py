@@ -117,7 +117,7 @@ def _sampling_is(allowed: Sampling) -> Condition:
     def check(run: Run) -> Obstacle | None:
         if run.sampling is None:
             return Missing(("sampling",), "needs to know how batches are drawn", "give --sampling")
-        if run.sampling is allowed:
+        if run.sampling == allowed:
             return None
         return NotNeeded(f"speaks of {allowed} sampling", f"use --sampling {allowed}", ("sampling",))
 
@@ -321,6 +321,7 @@ def _batches_are_full(run: Run) -> Obstacle | None:
         Condition("batch_size divides records", _batches_are_full),
     ),
     assumes=("all other gradients are -C, the record's is C; the first epoch alone is looked at",),
+    erratum="It says what no guarantee for these runs can be below, and guarantees nothing itself.",
 )  # fmt: skip
 def shuffle_lower(run: EpochsOfBatches) -> Profile:
     """The batch with the record stands out twice: it is in, and the one it displaced is not.
@@ -371,7 +372,7 @@ def _log_cdf(x: float) -> float:
 def likely(run: Run, unknown: str, *, epsilon: float, log_delta: float) -> float | None:
     """Return about the value of the unknown that meets the budget, by the central limit theorem; None for no idea."""
     whole = gaussian.largest_mu(epsilon=epsilon, log_delta_target=log_delta)
-    apart = 2.0 if run.adjacency is Adjacency.REPLACE_ONE or run.sampling is Sampling.FIXED else 1.0
+    apart = 2.0 if run.adjacency == Adjacency.REPLACE_ONE or run.sampling == Sampling.FIXED else 1.0
     rate, steps, noise = run.sample_rate, run.steps, run.noise_multiplier
     if unknown in ("noise_multiplier", "noise_std") and rate is not None and steps is not None:
         mu = _largest(lambda mu: steps * use_cost(mu, rate), whole * whole, 1e-6, 20.0)
