@@ -15,17 +15,20 @@ import pytest
 
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.model.run import describe
-from dpcalc.theorems.privacy import expanding, expanding_maps, expanding_passes, multi_epoch
+from dpcalc.notions import gaussian
+from dpcalc.theorems.privacy import expanding, expanding_fresh, expanding_maps, expanding_passes, multi_epoch
 from dpcalc.theorems.record import for_algorithm
 from tests.formulas import evaluated
 from tests.oracles import draws, log_uniform
 from tests.oracles.chains import Array, Case, Gradient, Grid, constant, hockey_stick, last_law, random_case
 from tests.oracles.passes import isotonic, shifts
-from tests.oracles.sampled import Maker
+from tests.oracles.sampled import Maker, cut
 
 RANDOM = ("shuffle-once", "rotation-epochs", "shuffled-epochs")
 PASSES = ("cyclic", *RANDOM)
+IN_ONE_ORDER = RANDOM[:2]
 CLASSES = ("smooth", "convex", "lipschitz")
+SPLITS = ("own", "nominal", "drop", "balanced", "front")
 
 
 # --- the truth --------------------------------------------------------------------------------------------------------
@@ -130,7 +133,7 @@ def brute_force(algorithm: str, number: int) -> dict[str, float]:
         if r.random() < 0.25:
             case, adjacency = replace(case, x_prime=constant(0.0, case.low, case.high)), "null-record"
         size = case.records if algorithm == "noisy-gd" else r.randint(1, case.records)
-        last = r.choice(("own", "nominal", "drop")) if algorithm in RANDOM else "own"
+        last = r.choice(SPLITS[:3] if algorithm in IN_ONE_ORDER else SPLITS) if algorithm in RANDOM else "own"
         count = r.choice((1, 2, 3, 5, 12, 40))
         if algorithm == "shuffled-epochs":
             count = min(count, 5)
@@ -172,7 +175,7 @@ def test_laplace_noise(algorithm: str) -> None:
         if r.random() < 0.4:
             case, adjacency = replace(case, x_prime=constant(0.0, case.low, case.high)), "null-record"
         size = case.records if algorithm == "noisy-gd" else r.randint(1, case.records)
-        last = r.choice(("own", "nominal", "drop")) if algorithm in RANDOM else "own"
+        last = r.choice(SPLITS) if algorithm in RANDOM else "own"
         count, grid = r.choice((1, 2, 3)), case.cells(60)
         p, q = (law_of(algorithm, case, grid, record, size, last, count) for record in (case.x, case.x_prime))
         told = told_of(algorithm, case, size, last, count, adjacency)
@@ -248,6 +251,27 @@ def test_harmonic_numbers() -> None:
     for terms in range(1, 400):
         total += Fraction(1, terms)
         assert float(total) <= expanding_maps.harmonic(terms) <= float(total) * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_one_pass_of_a_fresh_order_is_the_mean_over_its_places(split: str) -> None:
+    """Place by place, for maps that expand by 1 + growth and records in batches of two sizes."""
+    records, size, growth, epsilon = 11, 4, 0.125, 0.5
+    run = {
+        "records": records, "batch_size": size, "last_batch": split, "sensitivity": 4.0, "noise_std": 1.0,
+        "step_size": 1.0, "loss_class": "smooth", "smoothness": growth, "epochs": 1,
+    }  # fmt: skip
+    batches = cut(range(records), size, split)
+    total = 0.0
+    for k, (batch, divisor) in enumerate(reversed(batches), 1):
+        room = math.fsum((1.0 + growth) ** (-2.0 * j) for j in range(k))
+        total += (
+            len(batch) / records * math.exp(gaussian.log_delta(mu=4.0 / divisor / math.sqrt(room), epsilon=epsilon))
+        )
+    [(pair, times)] = evaluated(expanding_fresh.fresh, **run)
+    assert times == 1
+    found = math.exp(float(pair.forward(np.array([epsilon]))[0]))
+    assert total * (1 - 1e-12) <= found <= total * 1.01
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from dpcalc.model.choices import Noise
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition
 from dpcalc.numerics.floats import UNIT
-from dpcalc.theorems.batch_layout import Layout
+from dpcalc.theorems.batch_layout import Positions
 from dpcalc.theorems.conditions import DOMAIN, GAUSSIAN, GAUSSIAN_NOISE
 from dpcalc.theorems.privacy.contraction import later_ratio
 from dpcalc.theorems.privacy.expanding import RandomOrders
@@ -60,8 +60,8 @@ class FreshPasses(RandomOrders):
     algorithms=("shuffled-epochs",),
     reference="dpcalc",
     locator="the curve of one shuffled pass, composed by the law of the privacy loss",
-    formula="E-fold composition of the least of (1/l) sum_k delta_G(eps; r/sqrt(G_k)), G_k = 1 + c^-2 + ... + "
-    "c^(-2(k-1)), of shuffle.product, and of the record's own noise",
+    formula="E-fold composition of the least of sum_k w_k delta_G(eps; r_k/sqrt(G_k)), w_k the share of the records "
+    "at k, r_k = Delta/(d_k sigma), G_k = 1 + c^-2 + ... + c^(-2(k-1)), of shuffle.product, and of its own noise",
     conditions=(
         GAUSSIAN_NOISE,
         EXPANDS,
@@ -98,27 +98,22 @@ def _pass_pair(run: FreshPasses) -> Pair:
                 displacement=run.displacement, diameter=run.diameter,
             )
         )  # fmt: skip
-    if run.growth is not None or plan.short:
-        curves.append(_pass_curve(plan, run.ratio(plan.size), own, math.inf if run.growth is None else run.growth))
+    if run.growth is not None or plan.dropped or len(plan.positions) > 1:
+        curves.append(_pass_curve(run))
     if len(curves) == 1:
         raise NotApplicable("a later step hides nothing of what an earlier one left", "a smaller --diameter")
     top = gaussian.epsilon(mu=min(own, 1e6), log_delta_target=-1e5)
     return pld.from_curve(profiles.tabulate(shuffle_curves.least(*curves), max(top, 1e-100)))
 
 
-def _pass_curve(plan: Layout, ratio: float, short: float, growth: float) -> Callable[[Array], Array]:
+def _pass_curve(run: FreshPasses) -> Callable[[Array], Array]:
     """Return the curve of one pass: the mean of delta_G over positions, blocks of them at their latest."""
     import numpy as np
 
-    first, last = 1 + plan.after, plan.steps
-    ends = [first]
-    while ends[-1] < last and ends[-1] * growth < _SETTLED:
-        ends.append(min(last, max(ends[-1] + 1, int(ends[-1] * _WIDER) if len(ends) > _SINGLE else 0)))
-    k = np.array(ends, float)
-    weights = np.diff(np.append(k, last + 1.0)) * (plan.held / plan.records)
-    mu = np.maximum(ratio / np.sqrt(rooms(growth, k)) * (1.0 + 16.0 * UNIT), 1e-100)
-    if plan.short:
-        weights, mu = np.append(weights, plan.short / plan.records), np.append(mu, max(short, 1e-100))
+    growth = math.inf if run.growth is None else run.growth
+    found = [_blocks(alike, growth, run.ratio(alike.divisor)) for alike in run.plan.positions]
+    weights = np.concatenate([count for count, _ in found]) / run.records
+    mu = np.maximum(np.concatenate([each for _, each in found]), 1e-100)
 
     def curve(e: Array) -> Array:
         from dpcalc.numerics.normal_arrays import log_hockey_stick_up
@@ -130,3 +125,16 @@ def _pass_curve(plan: Layout, ratio: float, short: float, growth: float) -> Call
         return padded
 
     return curve
+
+
+def _blocks(alike: Positions, growth: float, ratio: float) -> tuple[Array, Array]:
+    """Return how many records each block of like positions holds, and mu at its latest, rounded up."""
+    import numpy as np
+
+    last = alike.first + alike.steps - 1
+    ends = [alike.first]
+    while ends[-1] < last and ends[-1] * growth < _SETTLED:
+        ends.append(min(last, max(ends[-1] + 1, int(ends[-1] * _WIDER) if len(ends) > _SINGLE else 0)))
+    k = np.array(ends, float)
+    count: Array = np.diff(np.append(k, last + 1.0)) * alike.size
+    return count, ratio / np.sqrt(rooms(growth, k)) * (1.0 + 16.0 * UNIT)
