@@ -26,7 +26,7 @@ TRAINED = (
 )  # fmt: skip
 LOSSES = ("hinge", "absolute", "insensitive", "logistic", "huber", "squares")
 LOSS_CLASSES = ("convex-smooth", "convex", "smooth", "lipschitz")
-LAST_BATCHES = ("own", "nominal", "drop")
+LAST_BATCHES = ("own", "nominal", "drop", "balanced", "front")
 FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "statement", "explain", "bibtex")
 TARGETS = (
     "noise_std", "laplace_scale", "lipschitz", "diameter", "strong_convexity", "step_size", "records", "index",

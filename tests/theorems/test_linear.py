@@ -53,7 +53,7 @@ def described(algorithm: str, r: random.Random) -> dict[str, Any]:
     if algorithm.startswith("noisy"):
         given["steps"] = whole(r, 1, 40)
     if algorithm.startswith(("shuffle", "rotation")) and algorithm != "shuffled-stop":
-        given["last_batch"] = r.choice(("own", "nominal", "drop"))
+        given["last_batch"] = r.choice(("own", "nominal", "drop", "balanced", "front"))
     if algorithm in ("pnsgd", "cyclic", "shuffled", "rotation"):
         given["last_batch"] = r.choice(("own", "nominal", "drop", "balanced", "front"))
     if algorithm.startswith("shuffle"):

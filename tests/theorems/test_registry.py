@@ -342,6 +342,10 @@ def solvable(bound: Theorem) -> list[str]:
 
 def described(bound: Theorem, values: dict[str, Any]) -> Run:
     """The run in the terms of its user."""
+    if bound.family == "sampled":
+        names = ["records", "steps", "noise_multiplier", "sampling", "adjacency"]
+        names += ["batch_size"] if values["sampling"] != "full" else []
+        return describe("dp-sgd", {name: values[name] for name in names})
     kept = {*bound.parameters, "records", "step_size", "smoothness", "permutation", "batch_size", "adjacency", "noise"}
     given = {k: v for k, v in values.items() if k in kept - {"sensitivity", "scale", *NOISE_SCALES}}
     algorithm = bound.algorithms[0]

@@ -20,7 +20,7 @@ from tests.oracles import gaussian as gaussian_oracle
 from tests.oracles.contraction import ZERO, log_step
 
 NOISES = ("gaussian", "laplace")
-LAST_BATCHES = ("own", "nominal", "drop")
+LAST_BATCHES = ("own", "nominal", "drop", "balanced", "front")
 
 
 def epsilons(r: random.Random, around: float) -> list[float]:

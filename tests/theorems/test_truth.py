@@ -45,10 +45,11 @@ from tests.oracles.chains import (
     spring,
     step,
 )
+from tests.oracles.sampled import cut
 
 Truths = Sequence[tuple[float, float]]  # (delta, error) at every epsilon
 ALGORITHM = {"fixed": "pnsgd", "stop": "stop", "shuffled": "shuffled", "shuffled-stop": "shuffled-stop"}
-LAST_BATCHES = ("own", "nominal", "drop")
+LAST_BATCHES = ("own", "nominal", "drop", "balanced", "front")
 DISPLACEMENT_ONLY = (
     "contraction.product",
     "contraction.paper_product",
@@ -210,21 +211,21 @@ class Passes(NamedTuple):
 
     def law(self, order: Sequence[int], batch_size: int, last_batch: str) -> Array:
         """The law of the last iterate of this order."""
-        n = len(order)
         law = self.grid.start
-        batches = [tuple(order[at : at + batch_size]) for at in range(0, n, batch_size)]
-        if last_batch == "drop" and len(batches) > 1 and len(batches[-1]) < batch_size:
-            batches.pop()
-        steps = [self.step(b, batch_size if last_batch == "nominal" else len(b)) for b in batches]
+        steps = [self.step(batch, divisor) for batch, divisor in cut(order, batch_size, last_batch)]
         for one in steps[:-1]:
             law = law @ one.inner
         return law @ steps[-1].last
 
 
-def all_orders(n: int, batch_size: int) -> list[tuple[int, ...]]:
+def all_orders(n: int, batch_size: int, last_batch: str) -> list[tuple[int, ...]]:
     """One order for every sequence of batches; all are equally likely."""
-    blocks = [slice(at, at + batch_size) for at in range(0, n, batch_size)]
-    return list(dict.fromkeys(sum((tuple(sorted(o[b])) for b in blocks), ()) for o in itertools.permutations(range(n))))
+
+    def batched(order: Sequence[int]) -> tuple[int, ...]:
+        used = [j for batch, _ in cut(order, batch_size, last_batch) for j in sorted(batch)]
+        return (*used, *sorted(order[len(used) :]))
+
+    return list(dict.fromkeys(batched(order) for order in itertools.permutations(range(n))))
 
 
 def rotations(n: int, index: int) -> list[tuple[int, ...]]:
@@ -291,7 +292,7 @@ def test_shuffled_batches(last_batch: str) -> None:
     for r in draws(f"batches {last_batch}", 25, 200):
         case, told = batched_case(r)
         told["last_batch"] = last_batch
-        check_passes(r, case, "shuffled", all_orders(case.records, told["batch_size"]), told)
+        check_passes(r, case, "shuffled", all_orders(case.records, told["batch_size"], last_batch), told)
 
 
 def test_batches_in_a_fixed_order() -> None:
