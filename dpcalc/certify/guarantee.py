@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from flint import arb, fmpq
 
 from dpcalc.certify import gaussian
-from dpcalc.certify.balls import Inputs
-from dpcalc.certify.enclose import BELOW, enclosed, place_of
+from dpcalc.certify.balls import START, Inputs, Undecided, double, infinite, precision
+from dpcalc.certify.enclose import BELOW, PROVED, Enclosure, enclosed, place_of
 from dpcalc.certify.least_argument import least_argument
 from dpcalc.certify.proof import LOG_DELTA, Open, Proof, proof_between, proof_by
 from dpcalc.model.quantities import Quantity
@@ -50,6 +50,13 @@ class Guarantee:
         """Return the proof of an epsilon that is the value of a formula."""
         return proof_of_value(EPSILON, self.reading.result.value, self.epsilon)
 
+    def delta_proof(self) -> Proof:
+        """Return the proof of the reported ln delta, which is at most 0."""
+        value = self.reading.result.log_delta
+        assert value is not None
+        epsilon = self.reading.epsilon()
+        return proof_of_value(LOG_DELTA, value, lambda: gaussian.capped(self.log_delta(epsilon)))
+
     def budget_proof(self) -> Proof:
         """Return the proof that the solved parameter keeps to the epsilon that was asked for."""
         return proof_within(EPSILON, self.epsilon, lambda: arb(self.reading.epsilon()))
@@ -73,6 +80,28 @@ class Profile(Guarantee):
     def budget_proof(self) -> Proof:
         """Return the proof that the solved parameter keeps to the delta that was asked for."""
         return proof_within(LOG_DELTA, lambda: self.log_delta(self.reading.epsilon()), self.reading.log_delta)
+
+
+class Searched(Profile):
+    """A privacy profile that is the best of a search, at what the search found: the certificate of the result.
+
+    A certificate that proves less than the reported number is none. It says nothing of the number itself.
+    """
+
+    def epsilon_proof(self) -> Proof:
+        """Return the proof that delta at the reported epsilon is at most that asked for."""
+        value = double(self.reading.result.value)
+        return proof_by_certificate(lambda: self.log_delta(value), self.reading.log_delta)
+
+    def budget_proof(self) -> Proof:
+        """Return the proof that the solved parameter keeps to the delta that was asked for."""
+        return proof_by_certificate(lambda: self.log_delta(self.reading.epsilon()), self.reading.log_delta)
+
+    def delta_proof(self) -> Proof:
+        """Return the proof that ln delta is at most the reported one."""
+        value = self.reading.result.log_delta
+        assert value is not None
+        return proof_by_certificate(lambda: self.log_delta(self.reading.epsilon()), lambda: double(value))
 
 
 class Gdp(Profile):
@@ -158,7 +187,26 @@ def proof_within(quantity: str, formula: Callable[[], arb], limit: Callable[[], 
     return proof_by(quantity, enclosure._replace(bits=max(bits, enclosure.bits), place=place))
 
 
-def proof_of_log_delta(value: float, guarantee: Guarantee) -> Proof:
-    """Return the proof of the logarithm of a delta, which is at most 1."""
-    epsilon = guarantee.reading.epsilon()
-    return proof_of_value(LOG_DELTA, value, lambda: gaussian.capped(guarantee.log_delta(epsilon)))
+NOT_PROVED = "its certificate does not prove it"
+_MOST_BITS = 1024
+
+
+def proof_by_certificate(formula: Callable[[], arb], limit: Callable[[], arb]) -> Proof:
+    """Return the proof that ln delta, as a certificate gives it, is at most a limit.
+
+    Raises:
+        Open: it is not.
+    """
+    bits = START
+    while bits <= _MOST_BITS:
+        with precision(bits):
+            try:
+                ball, most = formula(), limit()
+            except Undecided:
+                ball = most = arb.nan()
+            if infinite(ball) or ball <= most or (ball <= 0 and most >= 0):
+                return proof_by(LOG_DELTA, Enclosure(gaussian.capped(ball), bits, PROVED))
+            if ball > most:
+                break
+        bits *= 2
+    raise Open(NOT_PROVED)

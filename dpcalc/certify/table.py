@@ -52,7 +52,7 @@ class Definition(NamedTuple):
 _TABLE: dict[str, Definition] = {}
 _MODULES = (
     "iteration", "shifted", "multi_epoch", "noisy_gd", "contraction", "shuffle", "streams", "released", "sampled",
-    "linear", "expanding",
+    "linear", "expanding", "random_orders",
 )  # fmt: skip
 
 

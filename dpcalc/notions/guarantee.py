@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from dpcalc.errors import Infeasible, NotApplicable
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import gaussian, renyi
+from dpcalc.notions.certificate import Certificate
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.roots import greatest, least
 
@@ -86,10 +87,14 @@ class Rdp(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """A privacy profile: epsilon >= 0 -> an upper bound on ln delta, non-increasing; searches end ``ulps`` apart."""
+    """A privacy profile: epsilon >= 0 -> an upper bound on ln delta, non-increasing; searches end ``ulps`` apart.
+
+    Where the profile is found by a search, ``certificate`` is what it found at an epsilon.
+    """
 
     profile: Callable[[float], float]
     ulps: int = 2
+    certificate: Callable[[float], Certificate] | None = None
 
     def epsilon(self, log_delta: float) -> Answer:
         """Return the least epsilon at ln delta, rounded up (inf if none below 1e300)."""
@@ -114,9 +119,13 @@ class Profile(NamedTuple):
 
 
 class Composition(NamedTuple):
-    """An adaptive composition: (dominating pair, count), composed by the distribution of the privacy loss."""
+    """An adaptive composition: (dominating pair, count), composed by the distribution of the privacy loss.
+
+    Where the pairs are found by a search, ``certificate`` is what it found, whatever the epsilon.
+    """
 
     parts: Sequence[tuple[Pair, int]]
+    certificate: Callable[[float], Certificate] | None = None
 
     def epsilon(self, log_delta: float) -> Answer:
         """Return the least epsilon at ln delta, rounded up."""
