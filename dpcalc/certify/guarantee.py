@@ -7,11 +7,11 @@ answers here, in one reading of a run and a question.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flint import arb, fmpq
 
-from dpcalc.certify import gaussian
+from dpcalc.certify import composition, gaussian
 from dpcalc.certify.balls import START, Inputs, Undecided, double, infinite, precision
 from dpcalc.certify.enclose import BELOW, PROVED, Enclosure, enclosed, place_of
 from dpcalc.certify.least_argument import least_argument
@@ -27,7 +27,7 @@ EPSILON = Quantity.EPSILON.value
 class Guarantee:
     """A definition's formula in one reading of a run and a question."""
 
-    def __init__(self, formula: Callable[[Inputs], arb], reading: Reading) -> None:
+    def __init__(self, formula: Callable[[Inputs], Any], reading: Reading) -> None:
         self.formula, self.reading = formula, reading
 
     def mu(self) -> arb:
@@ -102,6 +102,49 @@ class Searched(Profile):
         value = self.reading.result.log_delta
         assert value is not None
         return proof_by_certificate(lambda: self.log_delta(self.reading.epsilon()), lambda: double(value))
+
+
+FINENESS = (2, 8)
+"""How fine the knots of a composition are in the first attempt, and in the last."""
+
+
+class Composition(Guarantee):
+    """A composition of pairs of laws: the formula gives its parts, and the proof is by their characteristic function.
+
+    What is proved is that the true delta does not exceed the reported one, apart from the lattice that gave it.
+    """
+
+    def epsilon_proof(self) -> Proof:
+        """Return the proof that delta at the reported epsilon is at most that asked for."""
+        return self._proof(double(self.reading.result.value), self.reading.log_delta)
+
+    def budget_proof(self) -> Proof:
+        """Return the proof that the solved parameter keeps to the delta that was asked for."""
+        return self._proof(arb(self.reading.epsilon()), self.reading.log_delta)
+
+    def delta_proof(self) -> Proof:
+        """Return the proof that ln delta is at most the reported one."""
+        value = self.reading.result.log_delta
+        assert value is not None
+        return self._proof(arb(self.reading.epsilon()), lambda: double(value))
+
+    def _proof(self, epsilon: arb, limit: Callable[[], arb]) -> Proof:
+        """Return the proof that ln delta is at most the limit.
+
+        Raises:
+            Open: the finest enclosure does not end below the limit.
+        """
+        with precision(START):
+            about = float(limit().mid())
+        if about >= 0.0:
+            return proof_by(LOG_DELTA, Enclosure(arb(0), START, PROVED))
+        with precision(START):
+            parts = self.formula(self.reading.inputs(epsilon=epsilon))
+            for fineness in FINENESS:
+                ball = composition.log_delta(parts, epsilon, about, fineness)
+                if ball <= limit():
+                    return proof_by(LOG_DELTA, Enclosure(ball, START, PROVED))
+        raise Open(f"proved is ln delta <= {Enclosure(ball, START, PROVED).ends(12)[1]}, which is above it")
 
 
 class Gdp(Profile):
