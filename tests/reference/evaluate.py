@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.search import DIRECTIONS, extreme
 from dpcalc.model import loss as losses
 from dpcalc.model import loss_class as loss
@@ -50,6 +51,8 @@ from dpcalc.theorems.privacy import (
     stream_noise,
 )
 from dpcalc.theorems.privacy.published_gradient_noise import Theorem11
+from dpcalc.theorems.privacy.repeated_allocation import Pace, rate_in_range
+from dpcalc.theorems.privacy.same_places import SamePlaces
 from dpcalc.theorems.privacy.stream_noise import Stream
 from dpcalc.theorems.record import lookup
 from dpcalc.theorems.risk import (
@@ -980,6 +983,81 @@ _HOLDER: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
     ),
 }  # fmt: skip
 _QUANTITIES.update(_HOLDER)
+
+
+# --- batches of unequal size ------------------------------------------------------------------------------------------
+
+
+def _rational(i: _Inputs, name: str) -> np.ndarray:
+    return np.array([float(Fraction(str(i.raw[name])))])
+
+
+def _pair_mu_squared(i: _Inputs) -> float:
+    """Two uses in every pass, of sizes relative to one whose mu is 1."""
+    early, late = _rational(i, "size_early"), _rational(i, "size_late")
+    pace = Pace(i.whole("steps"), ((float(i.whole("steps")), rate_in_range(recursion.rate_of(i("contraction")))),))
+    places = SamePlaces(pace, i.whole("epochs"), 1.0, heaviest=float(max(early, late)[0]))
+    b, a = _rational(i, "position_early"), _rational(i, "position_late")
+    return float(places.pair_cost(b, early, a, late)[0])
+
+
+def _told(i: _Inputs) -> dict[str, Any]:
+    """What is said of a run; the steps are short enough for convex smooth losses where nothing is said of them."""
+    kept = {name: value for name, value in i.raw.items() if name not in ("epsilon", "delta", "short")}
+    words = {name: kept.pop(name) for name in ("last_batch", "permutation") if name in kept}
+    counts = {name: int(kept.pop(name)) for name in ("records", "batch_size", "epochs") if name in kept}
+    return {"step_size": 0.1, "smoothness": 1.0, **{name: float(x) for name, x in kept.items()}, **words, **counts}
+
+
+def _solved(bound: str, algorithm: str, i: _Inputs, **more: Any) -> float:
+    """The epsilon of a bound at delta."""
+    run = describe(algorithm, {**_told(i), **more})
+    return guarantee_of(lookup(bound), run).epsilon(i.log("delta")).value
+
+
+def _released(i: _Inputs) -> float:
+    bounds = {"public": "released.shuffled_epochs", "secret": "released.shuffled_epochs_secret_curve"}
+    return _solved(bounds[str(i.raw["permutation"])], "shuffled-epochs-released", i)
+
+
+def _resets(i: _Inputs, permutation: str) -> Profile:
+    """The lower value where every step is a reset: the last batch alone counts, so that the others may be one."""
+    size = i.whole("batch_size") if "batch_size" in i.raw else i.whole("records") - i.whole("short")
+    told = {**_told(i), "batch_size": size, "step_size": 1.0, "strong_convexity": 1.0, "permutation": permutation}
+    bound = lookup("linear.shuffled_curved_secret" if permutation == "secret" else "linear.shuffled_curved")
+    found = bound.prove(describe("shuffled", told))
+    assert isinstance(found, Profile)
+    return found
+
+
+_UNEQUAL: dict[str, Callable[[_Inputs], float | dict[str, float]]] = {
+    "unequal_pair_mu_squared": _pair_mu_squared,
+    "unequal_lower_secret_log_delta": lambda i: _resets(i, "secret").profile(i("epsilon")),
+    "unequal_lower_public_log_delta": lambda i: _resets(i, "public").profile(i("epsilon")),
+    "unequal_lower_public_epsilon": lambda i: _resets(i, "public").epsilon(i.log("delta")).value,
+    "unequal_one_pass_secret_epsilon": lambda i: _solved(
+        "hidden_position.shuffled", "shuffled", i, permutation="secret"
+    ),
+    "unequal_once_secret_epsilon": lambda i: _solved(
+        "shuffled_epochs.once_secret", "shuffle-once", i, permutation="secret"
+    ),
+    "unequal_fresh_secret_epsilon": lambda i: _solved(
+        "shuffled_epochs.fresh_secret", "shuffled-epochs", i, permutation="secret"
+    ),
+    "unequal_fresh_epsilon": lambda i: _solved("shuffled_epochs.fresh", "shuffled-epochs", i),
+    "unequal_fresh_released_epsilon": _released,
+    "unequal_cyclic_epsilon": lambda i: _solved("multi_epoch.cyclic", "cyclic", i),
+    "unequal_once_released_secret_epsilon": lambda i: _solved(
+        "released.shuffle_once_secret", "shuffle-once-released", i
+    ),
+}
+_QUANTITIES.update(_UNEQUAL)
+
+
+def lower_log_delta(inputs: Mapping[str, Any], epsilon: float) -> float:
+    """Return ln of a delta that no guarantee for passes in these batches can be below, the order secret."""
+    kept = ("records", "batch_size", "last_batch", "noise_std", "lipschitz")
+    return _resets(_Inputs({name: inputs[name] for name in kept}), "secret").profile(epsilon)
 
 
 def evaluate(quantity: str, inputs: Mapping[str, Any]) -> float | dict[str, float]:

@@ -15,7 +15,7 @@ import pytest
 
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.model.run import describe
-from dpcalc.theorems.privacy import expanding, multi_epoch
+from dpcalc.theorems.privacy import expanding, expanding_maps, expanding_passes, multi_epoch
 from dpcalc.theorems.record import for_algorithm
 from tests.formulas import evaluated
 from tests.oracles import draws, log_uniform
@@ -201,7 +201,7 @@ def test_without_a_domain_the_allocation_is_the_best() -> None:
         index = r.randint(1, period)
         flow = [Fraction(s) for s in shifts(period, period + 1 - index, epochs)]
         wanted = float(isotonic(flow, 1 + growth))
-        found = evaluated(expanding.cyclic, **growing(growth, records=period, index=index, epochs=epochs)) ** 2
+        found = evaluated(expanding_passes.cyclic, **growing(growth, records=period, index=index, epochs=epochs)) ** 2
         assert wanted * (1 - 1e-15) <= found <= wanted * (1 + 1e-12), (period, index, epochs, growth)
 
 
@@ -214,7 +214,7 @@ def test_a_domain_is_never_below_the_best_allocation() -> None:
         restarts = [isotonic(flow[t:], 1 + growth, reach) for t in range(1, len(flow))]
         wanted = float(min([isotonic(flow, 1 + growth), *restarts]))
         run = growing(growth, records=period, index=index, epochs=epochs, diameter=float(reach), lipschitz=1e9)
-        for function in (expanding.cyclic, expanding.domain):
+        for function in (expanding_passes.cyclic, expanding.domain):
             found = evaluated(function, **run) ** 2
             assert wanted * (1 - 1e-15) <= found, (function, run)
             nearest = min(nearest, found / wanted) if min(restarts) == wanted < isotonic(flow, 1 + growth) else nearest
@@ -236,7 +236,7 @@ def test_what_convex_losses_carry_is_spent_to_the_end() -> None:
 
         shares = [1.0 / left for left in range(steps, 0, -1)]
         least = cost(shares)
-        found = expanding._carried_convex(reach, push, steps) ** 2
+        found = expanding_maps.carried_convex(reach, push, steps) ** 2
         assert least * (1 - 1e-12) <= found <= least * (1 + 1e-12)
         for _ in range(20):
             tried = [min(1.0, share * math.exp(r.gauss(0.0, 0.2))) for share in shares[:-1]] + [1.0]
@@ -247,7 +247,7 @@ def test_harmonic_numbers() -> None:
     total = Fraction(0)
     for terms in range(1, 400):
         total += Fraction(1, terms)
-        assert float(total) <= expanding._harmonic(terms) <= float(total) * (1 + 1e-4)
+        assert float(total) <= expanding_maps.harmonic(terms) <= float(total) * (1 + 1e-4)
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_maps_that_hardly_expand_are_as_good_as_convex_ones() -> None:
         "records": 60, "index": 41, "batch_size": 3, "epochs": 7, "sensitivity": 2.0, "noise_std": 1.5,
         "step_size": 0.25, "loss_class": "smooth", "smoothness": 1e-12,
     }  # fmt: skip
-    near, convex = evaluated(expanding.cyclic, **run), evaluated(multi_epoch.cyclic, **run)
+    near, convex = evaluated(expanding_passes.cyclic, **run), evaluated(multi_epoch.cyclic, **run)
     assert convex <= near <= convex * (1 + 1e-9)
 
 
@@ -298,8 +298,8 @@ def test_monotone() -> None:
             "noise_std": log_uniform(r, 0.1, 10), "step_size": log_uniform(r, 0.01, 1), "smoothness": 0.5,
             "diameter": log_uniform(r, 0.1, 100), "loss_class": r.choice(CLASSES), "epsilon": 0.5,
         }  # fmt: skip
-        for function in (expanding.domain, expanding.once, expanding.composition):
-            if function is expanding.once and run["loss_class"] != "smooth":
+        for function in (expanding.domain, expanding_passes.once, expanding.composition):
+            if function is expanding_passes.once and run["loss_class"] != "smooth":
                 continue
             value = evaluated(function, **run)
             for name, factor in (("noise_std", 0.8), ("diameter", 1.3), ("epochs", 2), ("smoothness", 1.2)):
@@ -328,5 +328,5 @@ def test_extremes() -> None:
             assert 0.0 < value <= 2.0 * math.sqrt(1e15) * (1 + 1e-12)
             if loss_class == "smooth":
                 assert value * (1 - 1e-9) <= 1e9
-                assert evaluated(expanding.cyclic, **run) <= 2.0 * math.sqrt(1e15) * (1 + 1e-12)
-                assert evaluated(expanding.once, **run) <= 0.0
+                assert evaluated(expanding_passes.cyclic, **run) <= 2.0 * math.sqrt(1e15) * (1 + 1e-12)
+                assert evaluated(expanding_passes.once, **run) <= 0.0

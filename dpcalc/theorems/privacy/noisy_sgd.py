@@ -16,6 +16,7 @@ from dpcalc.notions import gaussian
 from dpcalc.notions.certificate import COMPOSED, SPLIT, Certificate
 from dpcalc.notions.guarantee import Composition
 from dpcalc.numerics.floats import UNIT, down, ratio_up, up
+from dpcalc.numerics.logspace import log_exp1p, log_expm1, log_sum_exp
 from dpcalc.theorems.conditions import (
     BATCH_WITHIN,
     CONVEX_SMOOTH,
@@ -286,24 +287,23 @@ def _variance(mu: float, rate: float) -> float:
 def poisson_rdp(*, order: int, rate: float, noise_multiplier: float) -> float:
     """Return the Renyi divergence of a Poisson-sampled Gaussian, one order of the pair only; for comparison.
 
-    ln(sum_k C(a, k) (1-q)^(a-k) q^k e^((k^2-k)/(2 s^2)))/(a-1) (Mironov, Talwar and Zhang 2019). It is no bound for
-    batches without replacement, which exceed it by up to 24 per cent.
+    ln(sum_k C(a, k) (1-q)^(a-k) q^k e^((k^2-k)/(2 s^2)))/(a-1) (Mironov, Talwar and Zhang 2019), to nearest. It is no
+    bound for batches without replacement, which exceed it by up to 24 per cent.
 
     Args:
-        order: a, a whole number >= 2.
-        rate: q in (0, 1).
+        order: a, a whole number >= 2; the sum has a - 1 terms.
+        rate: q, 0 < q <= 1.
         noise_multiplier: s, standard deviation over the norm of a record's contribution.
     """
-    terms = [
-        math.lgamma(order + 1) - math.lgamma(k + 1) - math.lgamma(order - k + 1) + (order - k) * math.log1p(-rate)
-        + k * math.log(rate) + (k * k - k) / (2.0 * noise_multiplier**2)
-        for k in range(order + 1)
-    ]  # fmt: skip
-    # All terms but the exponentials' excess over 1 add up to 1.
-    excess = math.fsum(
-        math.exp(term) * -math.expm1(-(k * k - k) / (2.0 * noise_multiplier**2)) for k, term in enumerate(terms)
-    )
-    return math.log1p(excess) / (order - 1)
+    if rate == 1.0:
+        return 0.5 * order / noise_multiplier / noise_multiplier
+    logs, ways = [], order  # a binomial coefficient as a whole number: lgamma loses eleven digits at large orders
+    for k in range(2, order + 1):
+        ways = ways * (order - k + 1) // k
+        chance = math.log(ways) + (order - k) * math.log1p(-rate) + k * math.log(rate)
+        logs.append(chance + log_expm1(0.5 * (k / noise_multiplier) * ((k - 1) / noise_multiplier)))
+    # The chances add up to 1, so that what the exponentials exceed 1 by is what the sum does.
+    return log_exp1p(log_sum_exp(logs)) / (order - 1)
 
 
 def clt_mu(*, mu: float, rate: float, steps: int) -> float:

@@ -1,0 +1,132 @@
+"""Several passes, each in a fresh random order, of maps that may drive two runs apart."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dpcalc.errors import NotApplicable
+from dpcalc.model.choices import Noise
+from dpcalc.notions import gaussian
+from dpcalc.notions.guarantee import Composition
+from dpcalc.numerics.floats import UNIT
+from dpcalc.theorems.batch_layout import Layout
+from dpcalc.theorems.conditions import DOMAIN, GAUSSIAN, GAUSSIAN_NOISE
+from dpcalc.theorems.privacy.contraction import later_ratio
+from dpcalc.theorems.privacy.expanding import RandomOrders
+from dpcalc.theorems.privacy.expanding_maps import EXPANDS, MAPS, growth_of, hides_by_place, rooms
+from dpcalc.theorems.record import Condition, theorem
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dpcalc.notions.pld import Pair
+
+    Array = NDArray[np.float64]
+
+_FARTHEST = 25.0  # a step that leaves points further apart, in units of its noise, hides less than 1e-33
+_SINGLE, _WIDER, _SETTLED = 48, 1.1, 40.0  # positions in blocks of their own; growth of blocks; where G_k is constant
+
+
+class FreshPasses(RandomOrders):
+    """Several passes, each in a fresh random order, whose steps are Lipschitz maps or on a bounded domain.
+
+    Attributes:
+        step_size: eta > 0.
+        smoothness, strong_convexity: beta >= m >= 0, where the losses are smooth.
+        displacement, diameter: c >= 0 and D > 0 of a bounded domain, if any.
+    """
+
+    step_size: float
+    smoothness: float | None = None
+    strong_convexity: float = 0.0
+    displacement: float | None = None
+    diameter: float = math.inf
+
+    @property
+    def growth(self) -> float | None:
+        """The growth ln c >= 0 of a step's Lipschitz factor, rounded up; None where the maps have none."""
+        return growth_of(self.loss_class, self.step_size, self.smoothness, self.strong_convexity)
+
+
+@theorem(
+    "expanding.fresh",
+    title="Fresh random orders, pass by pass, maps that expand",
+    setting=FreshPasses,
+    gives=Composition,
+    algorithms=("shuffled-epochs",),
+    reference="dpcalc",
+    locator="the curve of one shuffled pass, composed by the law of the privacy loss",
+    formula="E-fold composition of the least of (1/l) sum_k delta_G(eps; r/sqrt(G_k)), G_k = 1 + c^-2 + ... + "
+    "c^(-2(k-1)), of shuffle.product, and of the record's own noise",
+    conditions=(
+        GAUSSIAN_NOISE,
+        EXPANDS,
+        Condition("the losses are smooth, the domain is bounded, or the last batch is short", hides_by_place),
+    ),
+    assumes=(
+        "every pass in a fresh uniformly random order, drawn without looking at the data; the orders may be published",
+        "where used: " + DOMAIN, "where used: " + MAPS, GAUSSIAN, "the iterate after every pass may be released",
+    ),
+    slack="blocks of positions, chords of the curve and the lattice of losses: some hundredths in ln delta",
+    slow=True,
+    uncertified="composed by the law of the privacy loss on a lattice",
+)  # fmt: skip
+def fresh(run: FreshPasses) -> Composition:
+    """A use is hidden by what is left of its own pass. Every pass has its own order: the curve of one is composed."""
+    return Composition([(_pass_pair(run.changed(epochs=1)), run.epochs)])
+
+
+@functools.lru_cache(maxsize=8)
+def _pass_pair(run: FreshPasses) -> Pair:
+    """Return the pair of laws of one shuffled pass."""
+    from dpcalc.notions import pld, profiles
+    from dpcalc.theorems.privacy import shuffle_curves
+
+    plan = run.plan
+    own = run.ratio(plan.least_divisor)
+    curves = [shuffle_curves.own_step(Noise.GAUSSIAN, own)]
+    reach = later_ratio(run.displacement, run.diameter, run.step_size, run.noise_std)
+    if reach < _FARTHEST:
+        assert run.displacement is not None  # else the reach is infinite
+        curves.append(
+            shuffle_curves.shuffled_product(
+                plan, noise=Noise.GAUSSIAN, scale=run.noise_std, sensitivity=run.sensitivity, step_size=run.step_size,
+                displacement=run.displacement, diameter=run.diameter,
+            )
+        )  # fmt: skip
+    if run.growth is not None or plan.short:
+        curves.append(_pass_curve(plan, run.ratio(plan.size), own, math.inf if run.growth is None else run.growth))
+    if len(curves) == 1:
+        raise NotApplicable("a later step hides nothing of what an earlier one left", "a smaller --diameter")
+    top = gaussian.epsilon(mu=min(own, 1e6), log_delta_target=-1e5)
+    return pld.from_curve(profiles.tabulate(shuffle_curves.least(*curves), max(top, 1e-100)))
+
+
+def _pass_curve(plan: Layout, ratio: float, short: float, growth: float) -> Callable[[Array], Array]:
+    """Return the curve of one pass: the mean of delta_G over positions, blocks of them at their latest."""
+    import numpy as np
+
+    first, last = 1 + plan.after, plan.steps
+    ends = [first]
+    while ends[-1] < last and ends[-1] * growth < _SETTLED:
+        ends.append(min(last, max(ends[-1] + 1, int(ends[-1] * _WIDER) if len(ends) > _SINGLE else 0)))
+    k = np.array(ends, float)
+    weights = np.diff(np.append(k, last + 1.0)) * (plan.held / plan.records)
+    mu = np.maximum(ratio / np.sqrt(rooms(growth, k)) * (1.0 + 16.0 * UNIT), 1e-100)
+    if plan.short:
+        weights, mu = np.append(weights, plan.short / plan.records), np.append(mu, max(short, 1e-100))
+
+    def curve(e: Array) -> Array:
+        from dpcalc.numerics.normal_arrays import log_hockey_stick_up
+
+        total = np.full(len(e), -np.inf)
+        for weight, each in zip(weights, mu, strict=True):
+            total = np.logaddexp(total, log_hockey_stick_up(e, np.full(len(e), each)) + math.log(weight))
+        padded: Array = np.minimum(0.0, total + UNIT * (16.0 * len(mu) + 16.0 * np.abs(total)))
+        return padded
+
+    return curve
