@@ -36,7 +36,7 @@ class Part(NamedTuple):
     """A pair of laws by its profile, how often it is composed, and the largest finite loss where that has mass."""
 
     curve: Curve
-    count: int
+    copies: int
     atom: arb | None = None
 
 
@@ -45,7 +45,7 @@ class _Law(NamedTuple):
 
     atoms: list[tuple[int, arb]]
     told: arb
-    count: int
+    copies: int
 
 
 class _Tilt(NamedTuple):
@@ -69,8 +69,8 @@ def log_delta(parts: Sequence[Part], epsilon: arb, about: float, fineness: int =
         OutOfReach: it would take too many points.
     """
     with precision(_BITS):
-        parts = [part for part in parts if part.count]
-        if len(parts) == 1 and parts[0].count == 1:
+        parts = [part for part in parts if part.copies]
+        if len(parts) == 1 and parts[0].copies == 1:
             return parts[0].curve(epsilon).log()
         rare = about - 16.0
         tops = [_top(part, rare) for part in parts]
@@ -79,7 +79,7 @@ def log_delta(parts: Sequence[Part], epsilon: arb, about: float, fineness: int =
         step = _step(coarse, tilt.at, parts) / fineness
         h = _exact_step(step, parts)
         laws = [_law(part, top, h, fineness) for part, top in zip(parts, tops, strict=True)]
-        delta = _finite(laws, h, epsilon, tilt) + sum((law.count * law.told for law in laws), arb(0))
+        delta = _finite(laws, h, epsilon, tilt) + sum((law.copies * law.told for law in laws), arb(0))
         return delta.min(arb(1)).log()
 
 
@@ -99,7 +99,7 @@ def _top(part: Part, rare: float) -> float:
     """Return a loss beyond which the curve, as often as it counts, is below exp(``rare``)."""
     if part.atom is not None:
         return float(part.atom.mid())
-    goal = rare - math.log(part.count)
+    goal = rare - math.log(part.copies)
     high = 1e-6
     while _ln(part.curve(arb(high))) > goal:
         high *= 2.0
@@ -127,7 +127,7 @@ def _rough(part: Part, top: float, knots: int = 160) -> _Rough:
         before = after
         if mass > 0.0:
             found.append((z, math.log(mass)))
-    return found, part.count
+    return found, part.copies
 
 
 def _moments(rough: _Rough, c: float) -> tuple[float, float, float, float]:
@@ -199,7 +199,7 @@ def _law(part: Part, top: float, h: arb, fineness: int) -> _Law:
         before = (value - hull[i - 1][1]) / (at - hull[i - 1][0])
         after = (hull[i + 1][1] - value) / (hull[i + 1][0] - at) if i + 1 < len(hull) else arb(0)
         atoms.append((j, (at * (after - before)).max(arb(0))))
-    return _Law(atoms, hull[-1][1], part.count)
+    return _Law(atoms, hull[-1][1], part.copies)
 
 
 def _hull(points: Sequence[tuple[arb, arb, int]]) -> list[tuple[arb, arb, int]]:
@@ -221,7 +221,7 @@ def _hull(points: Sequence[tuple[arb, arb, int]]) -> list[tuple[arb, arb, int]]:
 def _finite(laws: Sequence[_Law], h: arb, epsilon: arb, tilt: _Tilt) -> arb:
     """Return an upper bound on the part of delta that is due to finite losses."""
     c, width = arb(tilt.at), float(h.mid())
-    first = int(math.floor(float((epsilon / h).mid()) + 1e-9)) + 1
+    first = math.floor(float((epsilon / h).mid()) + 1e-9) + 1
     while not first * h > epsilon:
         first += 1
     whole = 1 << max(10, math.ceil(math.log2(tilt.period / width)))
@@ -273,7 +273,7 @@ def _by_all(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kerne
     """Return the sum over all k, from one Fourier transform a part."""
     product: list[acb] | None = None
     for law, weights in zip(laws, tilted, strict=True):
-        powers = [x**law.count for x in _transformed(weights, whole)[: whole // 2 + 1]]
+        powers = [x**law.copies for x in _transformed(weights, whole)[: whole // 2 + 1]]
         product = powers if product is None else [a * b for a, b in zip(product, powers, strict=True)]
     assert product is not None
     total = arb(0)
@@ -283,9 +283,7 @@ def _by_all(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kerne
     return total / whole
 
 
-def _by_few(
-    laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kernel: _Kernel, tilt: _Tilt
-) -> arb | None:
+def _by_few(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kernel: _Kernel, tilt: _Tilt) -> arb | None:
     """Return the sum over k near 0 and a bound on the rest; None where that is not small."""
     width = float(kernel.h.mid())
     many = math.ceil(tilt.period / width)
@@ -300,7 +298,7 @@ def _by_few(
         angle = arb(k) / many
         value = kernel.at(angle)
         for law, weights in zip(laws, tilted, strict=True):
-            value *= _moment(weights, angle) ** law.count
+            value *= _moment(weights, angle) ** law.copies
         total += (1 if k == 0 else 2) * value.real
     total = total / many
     rest *= kernel.largest()
@@ -349,9 +347,7 @@ def _spread(weights: list[tuple[int, arb]]) -> _Spread:
     return _Spread(total, *moments)
 
 
-def _largest_beyond(
-    laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], start: float
-) -> arb | None:
+def _largest_beyond(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], start: float) -> arb | None:
     """Return a bound on |phi| for h times t from ``start`` to pi, or None where none is at hand.
 
     Let v, r, q be the second, third and fourth moments about the mean, in size. Where t r/6 + t^2 q/24 <= v/4 and
@@ -366,7 +362,7 @@ def _largest_beyond(
         near = arb(0)
         for law, spread in zip(laws, spreads, strict=True):
             modulus = 1 - square(arb(start)) * spread.second / 4 + arb(start) * abs(spread.mean)
-            near += law.count * (spread.total * modulus.min(arb(1))).log()
+            near += law.copies * (spread.total * modulus.min(arb(1))).log()
         bounds.append(near)
     from_here = max(edge, start)
     points = next((1 << n for n in (13, 15, 16, 17, 18) if from_here * (1 << n) >= 40.0), 0)
@@ -377,7 +373,7 @@ def _largest_beyond(
     for law, weights, spread in zip(laws, tilted, spreads, strict=True):
         moduli = [abs(x) for x in _transformed(weights, points)[skipped : points // 2 + 1]]
         far = [
-            known + law.count * (x + half * spread.first * spread.total).min(spread.total).log()
+            known + law.copies * (x + half * spread.first * spread.total).min(spread.total).log()
             for known, x in zip(far, moduli, strict=True)
         ]
     for bound in far:

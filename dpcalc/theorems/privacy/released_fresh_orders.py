@@ -143,7 +143,6 @@ def _pair(run: FreshOrders) -> Pair:
     assumes=(_FRESH, FRESH, *_WHERE, EACH),
     slack="chords of the curve and the lattice of losses: some 1e-3 in ln delta",
     slow=True,
-    uncertified="composed by the law of the privacy loss on a lattice",
 )
 def shuffled_epochs(run: FreshOrders) -> Composition:
     """A fresh order for every pass makes the passes independent: the whole curve of one is composed.
