@@ -7,17 +7,18 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from dpcalc.certify.balls import Inputs, OutOfReach, infinite, least, power, square
+from dpcalc.certify.balls import Inputs, OutOfReach, infinite, least, power, rational, square
 from dpcalc.certify.composition import Curve, Part
 from dpcalc.certify.divergence import batch, product_last, run_without_shift
 from dpcalc.certify.expanding import factor, harmonic, reach, room_of
 from dpcalc.certify.gaussian import log_step
-from dpcalc.certify.guarantee import Composition
+from dpcalc.certify.guarantee import Composition, Searched
 from dpcalc.certify.hidden import OF_ANOTHER_RUN, hockey_stick
 from dpcalc.certify.losses import factor as lipschitz_factor
 from dpcalc.certify.losses import level
-from dpcalc.certify.positions import positions_left, product_left
-from dpcalc.certify.random_orders import certificate_of
+from dpcalc.certify.positions import laplace_left, positions_left, product_left
+from dpcalc.certify.random_orders import certificate_of, shuffled
+from dpcalc.certify.released import MOST_PASSES, optimal
 from dpcalc.certify.sampled import gradient
 from dpcalc.certify.shuffle import averaged
 from dpcalc.certify.steps import room, sizes
@@ -160,6 +161,34 @@ def _few_steps(v: Inputs) -> None:
 @defines("released.shuffled_epochs", Composition, weight=20000.0, limit=_LIMIT)
 def _shuffled_epochs(v: Inputs) -> list[Part]:
     return [Part(_least(*_pass_curves(v)), v.epochs)]
+
+
+@defines("released.shuffled_epochs_point", Searched, slack=1e-3, weight=60.0, limit=f"{MOST_PASSES} passes")
+def _point(v: Inputs) -> arb:
+    certificate = certificate_of(v)
+    at = rational(float(certificate["point"]), typed=False)
+    ways = [_own_step(v)]
+    if v.displacement is not None and v.diameter is not None:
+        ways.append(lambda z: _delta(averaged(v.changed(epsilon=z), product_left)))
+    if level(v) and v.noise == Noise.GAUSSIAN:
+        ways.append(lambda z: _delta(averaged(v.changed(epsilon=z), positions_left)))
+    if level(v) and v.noise == Noise.LAPLACE and v.dimension in (None, 1):
+        ways.append(lambda z: _delta(averaged(v.changed(epsilon=z), laplace_left)))
+    return _point_composed(v, at, _least(*ways)(arb(at)).log())
+
+
+@defines("released.shuffled_epochs_secret", Searched, slack=1e-3, weight=300.0, limit=f"{MOST_PASSES} passes")
+def _secret_point(v: Inputs) -> arb:
+    certificate = certificate_of(v)
+    at = rational(float(certificate["point"]), typed=False)
+    return _point_composed(v, at, shuffled(v.changed(epsilon=at, certificate=certificate["inner"])))
+
+
+def _point_composed(v: Inputs, at: fmpq, log_each: arb) -> arb:
+    """Return ln delta of all passes, of which one is (``at``, exp(``log_each``))-private."""
+    if not log_each < 0:
+        return arb(0)
+    return optimal(v.epochs, at, log_each, v.epsilon)
 
 
 def _pass_curves(v: Inputs) -> list[Curve]:

@@ -50,6 +50,10 @@ class Guarantee:
         """Return the proof of an epsilon that is the value of a formula."""
         return proof_of_value(EPSILON, self.reading.result.value, self.epsilon)
 
+    def rdp_proof(self) -> Proof:
+        """Return the proof of the reported Renyi divergence."""
+        return proof_of_value("rdp", self.reading.result.value, self.rdp)
+
     def delta_proof(self) -> Proof:
         """Return the proof of the reported ln delta, which is at most 0."""
         value = self.reading.result.log_delta
@@ -208,6 +212,37 @@ class Rdp(Guarantee):
         """Return -1 where the exact conversion allows an epsilon, and 1 where it does not."""
         allowed = gaussian.exact_suffices(self.reading.order(), self.rdp(), self.reading.log_delta(), epsilon)
         return arb(-1 if allowed else 1)
+
+
+class SearchedRdp(Rdp):
+    """A Renyi curve that is the best of a search, at what the search found; see `Searched`."""
+
+    def rdp_proof(self) -> Proof:
+        """Return the proof of the reported Renyi divergence."""
+        return _not_below(super().rdp_proof())
+
+    def delta_proof(self) -> Proof:
+        """Return the proof of the reported ln delta."""
+        return _not_below(super().delta_proof())
+
+    def epsilon_proof(self) -> Proof:
+        """Return the proof of the reported epsilon."""
+        return _not_below(super().epsilon_proof())
+
+    def budget_proof(self) -> Proof:
+        """Return the proof that the solved parameter keeps to the budget."""
+        return _not_below(super().budget_proof())
+
+
+def _not_below(proof: Proof) -> Proof:
+    """Return a proof, which is none where the certificate proves less than what is reported.
+
+    Raises:
+        Open: it does.
+    """
+    if proof.place == BELOW:
+        raise Open(NOT_PROVED)
+    return proof
 
 
 class Point(Guarantee):

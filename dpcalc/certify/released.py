@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from flint import arb, fmpz
+from flint import arb, fmpq, fmpz
 
 from dpcalc.certify.balls import ZERO, Inputs, OutOfReach, Undecided, infinite
 from dpcalc.certify.divergence import batch, run_of, shift_log_mu
@@ -39,30 +39,35 @@ def _shuffle_once(v: Inputs) -> arb:
 
 @defines("released.optimal", Profile, slack=1e-11, weight=4.0, limit=f"{MOST_PASSES} passes")
 def _optimal(v: Inputs) -> arb:
-    count = v.epochs
+    log_each = ZERO if v.epoch_delta.is_zero() else v.epoch_delta.log()
+    return optimal(v.epochs, v.exact("epoch_epsilon"), log_each, v.exact("epsilon"))
+
+
+def optimal(count: int, each: fmpq, log_each: arb, epsilon: arb | fmpq) -> arb:
+    """Return ln delta at epsilon of ``count`` passes, each (``each``, exp(``log_each``))-private.
+
+    Raises:
+        OutOfReach: there are more than `MOST_PASSES`.
+    """
     if count > MOST_PASSES:
         raise OutOfReach(f"more than {MOST_PASSES} passes, whose outcomes are added one by one")
-    odds = (-v.epoch_epsilon).exp()
+    odds = (-arb(each)).exp()
     total, weight = arb(0), arb(1)
     for x in range(count, -1, -1):
-        gap = (2 * x - count) * v.epoch_epsilon - v.epsilon
+        exact = (2 * x - count) * each
+        gap = arb(exact) - epsilon
         if not gap > 0:
-            if gap <= 0 or _equal(v, 2 * x - count):
+            if gap <= 0 or (isinstance(epsilon, fmpq) and exact == epsilon):
                 break
             raise Undecided
         total -= fmpz(math.comb(count, x)) * weight * (-gap).expm1()
         weight *= odds
     log_pure = ZERO if total.is_zero() else total.log() - count * odds.log1p()  # ln delta at epoch_delta = 0
-    if v.epoch_delta.is_zero():
+    if infinite(log_each):
         return log_pure
-    kept = count * (-v.epoch_delta).log1p()  # ln (1 - delta_0)^E
+    kept = count * (-log_each.exp()).log1p()  # ln (1 - delta_0)^E
     hidden = arb(0) if total.is_zero() else -log_pure.exp()
     return (-(kept + hidden.log1p()).expm1()).log()
-
-
-def _equal(v: Inputs, factor: int) -> bool:
-    """Return whether epsilon is exactly ``factor`` times the epsilon of a pass."""
-    return bool(factor * v.exact("epoch_epsilon") == v.exact("epsilon"))
 
 
 @defines("released.advanced", Profile, slack=1e-9)

@@ -59,7 +59,7 @@ def _mu_proof(guarantee: Guarantee) -> Proof:
 
 
 def _rdp_proof(guarantee: Guarantee) -> Proof:
-    return proof_of_value(Quantity.RDP.value, guarantee.reading.result.value, guarantee.rdp)
+    return guarantee.rdp_proof()
 
 
 def _delta_proof(guarantee: Guarantee) -> Proof:

@@ -119,10 +119,18 @@ def conversion_fields(guarantee: Guarantee, answer: Answer, epsilon: float) -> d
     if answer.conversion == "pld":
         errors = {"rounding": answer.rounding, "lattice": answer.lattice}
         fields["details"] = {name: error for name, error in errors.items() if error < math.inf}
-    if isinstance(guarantee, (Profile, Composition)) and guarantee.certificate is not None:
-        found = guarantee.certificate(epsilon).as_json()
-        fields["details"] = {**fields.get("details", {}), "certificate": found}
+    at = answer.order if isinstance(guarantee, Rdp) else epsilon
+    if found := _found(guarantee, at):
+        fields["details"] = {**fields.get("details", {}), **found}
     return fields
+
+
+def _found(guarantee: Guarantee, at: float | None) -> dict[str, Any]:
+    """Return what a search found at an epsilon, or at an order; nothing where there was none."""
+    if not isinstance(guarantee, (Profile, Composition, Rdp)) or guarantee.certificate is None or at is None:
+        return {}
+    found = guarantee.certificate(at)
+    return {} if found is None else {"certificate": found.as_json()}
 
 
 def _mu_of(guarantee: Guarantee) -> float | None:
@@ -172,8 +180,11 @@ def rdp_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
     for order in question.orders:
         # A typed order such as 1.000000001 is off by a unit in order - 1; the divergence increases with the order.
         side = 1.0 if is_lower(bound) else math.inf
-        value = guarantee.rdp(order if is_short(order) else math.nextafter(order, side))
+        asked = order if is_short(order) else math.nextafter(order, side)
+        value = guarantee.rdp(asked)
         if math.isinf(value):
             raise NotApplicable(f"gives no finite RDP at order {order:g}", "a lower order, or more noise")
-        rows.append(result_of(bound, run, "rdp", value, order=order, mu=_mu_of(guarantee)))
+        found = _found(guarantee, asked) if isinstance(guarantee, Rdp) else {}
+        more = {"details": found} if found else {}
+        rows.append(result_of(bound, run, "rdp", value, order=order, mu=_mu_of(guarantee), **more))
     return rows

@@ -12,8 +12,10 @@ from dpcalc.named_tuple import NamedTuple
 
 KNOWN, HIDDEN, WORST = "known position", "hidden position", "worst position"
 """Theorems that a bound takes the least of: the mean over known positions, Theorem HW, the worst fixed position."""
-COMPOSED, SPLIT, POINT = "composed", "split noise", "point composed"
-"""The same for steps: all composed, or a share of the noise hides the early ones; one point of a pass's curve."""
+COMPOSED, SPLIT, POINT, ALLOCATION = "composed", "split noise", "point composed", "allocation"
+"""The same for steps: all composed, or a share of the noise hides the early ones; one point of a pass's curve; what is
+spent in each step.
+"""
 
 
 class Blocks(NamedTuple):

@@ -57,10 +57,14 @@ class Gdp(NamedTuple):
 
 
 class Rdp(NamedTuple):
-    """A Renyi curve order -> RDP; ``orders`` restricts the search to a list, else it is continuous."""
+    """A Renyi curve order -> RDP; ``orders`` restricts the search to a list, else it is continuous.
+
+    Where the curve is found by a search, ``certificate`` is what it found at an order; None where it is too long.
+    """
 
     curve: Callable[[float], float]
     orders: tuple[float, ...] = ()
+    certificate: Callable[[float], Certificate | None] | None = None
 
     def epsilon(self, log_delta: float) -> Answer:
         """Return the least epsilon over orders and conversions, rounded up."""
