@@ -8,16 +8,17 @@ from typing import Any
 from flint import arb, fmpq
 
 from dpcalc.certify.balls import Inputs, OutOfReach, infinite, least, power, rational, square
+from dpcalc.certify.certificate import OF_ANOTHER_RUN, certificate_of
 from dpcalc.certify.composition import Curve, Part
 from dpcalc.certify.divergence import batch, product_last, run_without_shift
 from dpcalc.certify.expanding import factor, harmonic, reach, room_of
 from dpcalc.certify.gaussian import log_step
 from dpcalc.certify.guarantee import Composition, Searched
-from dpcalc.certify.hidden import OF_ANOTHER_RUN, hockey_stick
+from dpcalc.certify.hidden import hockey_stick
 from dpcalc.certify.losses import factor as lipschitz_factor
 from dpcalc.certify.losses import level
 from dpcalc.certify.positions import laplace_left, positions_left, product_left
-from dpcalc.certify.random_orders import certificate_of, shuffled
+from dpcalc.certify.random_orders import shuffled
 from dpcalc.certify.released import MOST_PASSES, optimal
 from dpcalc.certify.sampled import gradient
 from dpcalc.certify.shuffle import averaged

@@ -10,7 +10,8 @@ from flint import arb, fmpq
 
 from dpcalc.certify.allocation import Stretch
 from dpcalc.certify.balls import OutOfReach
-from dpcalc.certify.hidden import OF_ANOTHER_RUN, Places
+from dpcalc.certify.certificate import OF_ANOTHER_RUN
+from dpcalc.certify.hidden import Places
 from dpcalc.certify.uses import FreshPlaces, Pace, passes_left
 
 _NARROW = 64  # probabilities of fewer numbers are added one by one

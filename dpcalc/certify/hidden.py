@@ -15,14 +15,12 @@ from typing import Any, NamedTuple, Protocol
 from flint import arb, fmpz
 
 from dpcalc.certify.balls import OutOfReach
+from dpcalc.certify.certificate import OF_ANOTHER_RUN
 from dpcalc.certify.gaussian import upper_tail
 from dpcalc.certify.uses import Alike
 
 MOST_ROWS = 20_000
 _UNITS = 1 << 80  # so many make up all that the donors have
-
-NO_CERTIFICATE = "the answer has no certificate"
-OF_ANOTHER_RUN = "the certificate is of another run"
 
 
 class Costs(Protocol):
@@ -76,15 +74,22 @@ def starts(alike: Alike, blocks: Mapping[str, Any], top: int) -> list[int]:
         OutOfReach: the blocks are malformed, or too many.
     """
     alone, growth = blocks["alone"], blocks["growth"]
-    if not (isinstance(alone, int) and 1 <= alone <= MOST_ROWS and 1e-4 < growth < 10.0):
+    fits = 1 <= alone < top and 1e-4 < growth < 10.0 if growth else alone == top
+    if not (isinstance(alone, int) and fits and alone <= MOST_ROWS):
         raise OutOfReach(OF_ANOTHER_RUN)
-    grid = set(range(1, min(top, alone) + 1))
+    grid = set(range(1, alone + 1))
     if top > alone:
         count = math.ceil((math.log((top + 1.0) / (alone + 1.0)) + growth) / growth)
         if count > MOST_ROWS:
             raise OutOfReach(OF_ANOTHER_RUN)
         grid.update(round(math.exp(i * growth) * (alone + 1.0)) for i in range(count))
     return sorted({alike.first} | {k for k in grid if alike.first < k < alike.first + alike.steps})
+
+
+def blocks_of(places: Places, alone: int, growth: float) -> dict[str, Any]:
+    """Return blocks of positions as in a certificate, all single where there are no more than ``alone``."""
+    top = max(alike.first + alike.steps - 1 for alike in places.classes)
+    return {"alone": top, "growth": 0.0} if top <= alone else {"alone": alone, "growth": growth}
 
 
 def rows_of(places: Places, blocks: Mapping[str, Any], mu_of: Callable[[arb], arb], costs: Costs) -> list[Row]:

@@ -6,18 +6,18 @@ the certificate (`hidden`). Of several ways the certificate says which one gives
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from flint import arb
 
 from dpcalc.certify import sums
 from dpcalc.certify.allocation import Stretch, passes_cost, restarts_cost
 from dpcalc.certify.balls import Inputs, OutOfReach, least, log
+from dpcalc.certify.certificate import OF_ANOTHER_RUN, certificate_of
 from dpcalc.certify.fresh import Law, Runs, cases, law
 from dpcalc.certify.gaussian import log_delta
 from dpcalc.certify.guarantee import Gdp, Profile, Searched
-from dpcalc.certify.hidden import NO_CERTIFICATE, OF_ANOTHER_RUN, Places, hockey_stick, known_mean, matched, rows_of
+from dpcalc.certify.hidden import Places, blocks_of, hockey_stick, known_mean, matched, rows_of
 from dpcalc.certify.steps import contraction
 from dpcalc.certify.table import defines
 from dpcalc.certify.uses import Pace, SamePlaces, classes, cost
@@ -25,7 +25,7 @@ from dpcalc.model.choices import Adjacency
 from dpcalc.notions.certificate import HIDDEN, KNOWN, WORST
 
 MOST_POSITIONS = 1500
-FINE, COARSE = {"alone": 1000, "growth": 0.002}, {"alone": 100, "growth": 0.01}
+FINE, COARSE = (1000, 0.002), (100, 0.01)
 """Blocks of positions where they count as known: for one order, and in each case of the earlier uses."""
 
 
@@ -59,18 +59,6 @@ def _swaps(v: Inputs) -> tuple[tuple[int, int], ...]:
 
 def _same_places(v: Inputs, epochs: int) -> SamePlaces:
     return SamePlaces(Pace(v), epochs, _reach(v), max(_places(v).sizes, key=lambda size: float(size.mid())))
-
-
-def certificate_of(v: Inputs) -> Mapping[str, Any]:
-    """Return the certificate of the answer.
-
-    Raises:
-        OutOfReach: it has none.
-    """
-    found: Mapping[str, Any] | None = v.certificate
-    if found is None:
-        raise OutOfReach(NO_CERTIFICATE)
-    return found
 
 
 def _root(ratio: arb) -> Callable[[arb], arb]:
@@ -153,7 +141,7 @@ def _hidden(v: Inputs, ratio: arb, costs: SamePlaces, known: Callable[[], arb]) 
     worst = arb(0)
     for swap, (matching,) in zip(swaps, matchings, strict=True):
         if matching is None:
-            worst = worst.max(known_mean(rows_of(places, FINE, _root(ratio), costs), v.epsilon))
+            worst = worst.max(known_mean(rows_of(places, blocks_of(places, *FINE), _root(ratio), costs), v.epsilon))
         else:
             worst = worst.max(matched(places, matching, swap, _root(ratio), costs, v.epsilon))
     return log(worst / places.records)
@@ -225,7 +213,7 @@ def _fresh_secret(v: Inputs) -> arb:
         total = arb(0)
         for (chance, costs), matching in zip(told, found, strict=True):
             if matching is None:
-                rows = rows_of(runs.places, COARSE, mu_of, costs)
+                rows = rows_of(runs.places, blocks_of(runs.places, *COARSE), mu_of, costs)
                 total += chance * known_mean(rows, v.epsilon)
             else:
                 total += chance * matched(runs.places, matching, swap, mu_of, costs, v.epsilon)

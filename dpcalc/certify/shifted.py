@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from flint import arb
 
 from dpcalc.certify.balls import Inputs, OutOfReach, least, square
+from dpcalc.certify.certificate import OF_ANOTHER_RUN, certificate_of
 from dpcalc.certify.guarantee import Gdp, SearchedRdp
-from dpcalc.certify.hidden import NO_CERTIFICATE, OF_ANOTHER_RUN
 from dpcalc.certify.table import defines
 
 LONGEST = 20_000  # steps of a schedule
@@ -114,10 +114,8 @@ def _spent(v: Inputs, first: arb, diameter: arb | None = None) -> arb:
     Raises:
         OutOfReach: the certificate is of another run, or there is none.
     """
-    certificate, s = v.certificate, steps_of(v)
-    if certificate is None:
-        raise OutOfReach(NO_CERTIFICATE)
-    start, spent = certificate["values"]["start"], certificate["values"]["spent"]
+    found, s = certificate_of(v)["values"], steps_of(v)
+    start, spent = found["start"], found["spent"]
     if len(spent) != len(s.scale) - start or not (start == 0 or (diameter is not None and 0 < start < len(s.scale))):
         raise OutOfReach(OF_ANOTHER_RUN)
     z, total = first if diameter is None or not start else diameter, arb(0)

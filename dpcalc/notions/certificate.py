@@ -6,6 +6,7 @@ evaluates the theorem at it in ball arithmetic.
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 from dpcalc.named_tuple import NamedTuple
@@ -19,7 +20,10 @@ spent in each step.
 
 
 class Blocks(NamedTuple):
-    """How positions are put together: single ones up to ``alone``, then blocks whose ends grow by exp(``growth``)."""
+    """How positions are put together: single ones up to ``alone``, then blocks whose ends grow by exp(``growth``).
+
+    ``growth`` is 0 where all positions are single.
+    """
 
     alone: int
     growth: float
@@ -80,8 +84,14 @@ class Certificate(NamedTuple):
     values: dict[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return what is set, as JSON types."""
-        return {name: _plain(value) for name, value in self._asdict().items() if value is not None and value != ()}
+        """Return what is set, as JSON types, and a digest of it, by which a slip in a copy is noticed."""
+        fields = {name: _plain(value) for name, value in self._asdict().items() if value is not None and value != ()}
+        return {**fields, "digest": digest(fields)}
+
+
+def digest(fields: dict[str, Any]) -> str:
+    """Return a check sum of a certificate in JSON; it protects from slips, and proves nothing."""
+    return f"{zlib.crc32(repr(fields).encode()):08x}"
 
 
 def _plain(value: Any) -> Any:

@@ -135,6 +135,8 @@ def _top(places: Places) -> int:
 def blocks_of(places: Places, fewer: int) -> Blocks:
     """Return how positions are put together, ``fewer`` times fewer blocks than at most."""
     top, alone = _top(places), _SINGLE // fewer
+    if top <= alone:
+        return Blocks(top, 0.0)
     return Blocks(alone, max(0.002 * fewer, math.log(max(top, alone) / alone) * fewer / _BLOCKS))
 
 
