@@ -61,6 +61,10 @@ class Inputs:
             self._rationals[name] = rational(value, self.typed and name not in self._exactly)
         return arb(self._rationals[name])
 
+    def changed(self, **values: Any) -> Inputs:
+        """Return the inputs with other values."""
+        return Inputs({**self._values, **values}, self.typed, self._derived, self._exactly)
+
     def exact(self, name: str) -> fmpq:
         """Return the parameter as a rational, 0 where it has no value; a formula for it is ignored."""
         value = self._values.get(name)

@@ -100,4 +100,4 @@ def _stop_nonlinear(v: Inputs) -> arb:
 
 @defines("contraction.stop_hybrid", Profile, slack=SLACK, weight=15.0, limit=f"{LONGEST} steps")
 def _stop_hybrid(v: Inputs) -> arb:
-    return share(hybrid_left(with_level(v, run_of(v, 1)), v.records + 1 - v.index, "none"), v.records)
+    return share(hybrid_left(with_level(v, run_of(v, 1)), v.records + 1 - v.index, 0, "none"), v.records)

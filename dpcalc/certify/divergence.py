@@ -185,13 +185,21 @@ def last_of(run: Pass, later: int, start: arb | None = None) -> arb:
 
 
 def total_of(
-    run: Pass, terms: int, *, falling: bool = False, weight: Callable[[arb], arb] | None = None, small: int = 120
+    run: Pass,
+    terms: int,
+    *,
+    first: int = 0,
+    falling: bool = False,
+    weight: Callable[[arb], arb] | None = None,
+    small: int = 120,
 ) -> arb:
-    """Return ln of the sum of e_k, k < terms, weighed by terms - k or by exp(weight(ln e_k))."""
+    """Return ln of the sum of e_k, first <= k < first + terms, weighed by terms - k or by exp(weight(ln e_k))."""
     peak, total = ZERO, arb(0)
-    for k, log_e in enumerate(walk(run, terms)):
+    for k, log_e in enumerate(walk(run, first + terms), -first):
         if infinite(log_e):
             break
+        if k < 0:
+            continue
         term = log_e if weight is None else log_e + weight(log_e)
         if infinite(term):
             break  # weights fall with e

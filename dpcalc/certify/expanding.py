@@ -19,7 +19,7 @@ def _counts() -> list[int]:
     return [1, 2, 3, *(j * 2**power for power in range(58) for j in (4, 5, 6, 7))]
 
 
-def _factor(v: Inputs) -> arb | None:
+def factor(v: Inputs) -> arb | None:
     """Return the Lipschitz factor c >= 1 of a step's map; None where it has none."""
     if v.loss_class not in (LossClass.SMOOTH, LossClass.CONVEX_SMOOTH) or v.smoothness is None:
         return None
@@ -27,7 +27,7 @@ def _factor(v: Inputs) -> arb | None:
     return arb(1 + turned if v.loss_class == LossClass.SMOOTH else max(turned - 1, fmpq(1)))
 
 
-def _room(c: arb | None, steps: int) -> arb:
+def room_of(c: arb | None, steps: int) -> arb:
     """Return 1 + c^-2 + ... + c^(-2 (steps-1)); 1 where there is no factor."""
     if c is None:
         return arb(1)
@@ -37,7 +37,8 @@ def _room(c: arb | None, steps: int) -> arb:
     return (-shrink * steps).expm1() / (-shrink).expm1()
 
 
-def _reach(v: Inputs) -> arb:
+def reach(v: Inputs) -> arb:
+    """Return the diameter in units of a step's noise."""
     return v.quotient(["diameter"], ["step_size", "noise_std"])
 
 
@@ -55,18 +56,18 @@ def _composition(v: Inputs) -> arb:
 @defines("expanding.domain", Gdp, slack=1e-11, weight=40.0)
 def _domain(v: Inputs) -> arb:
     size, between, times = _uses(v)
-    one, push, reach = v.quotient(["sensitivity"], [size, "noise_std"]), 2 * v.lipschitz / v.noise_std, _reach(v)
-    c, convex = _factor(v), v.loss_class in (LossClass.CONVEX, LossClass.CONVEX_SMOOTH)
+    one, push, far = v.quotient(["sensitivity"], [size, "noise_std"]), 2 * v.lipschitz / v.noise_std, reach(v)
+    c, convex = factor(v), v.loss_class in (LossClass.CONVEX, LossClass.CONVEX_SMOOTH)
     found = one * arb(times).sqrt()
-    for m in _near(reach / push) if push > 0 else [10**15]:
-        found = found.min(reach / arb(m).sqrt() + push * arb(m).sqrt())
+    for m in _near(far / push) if push > 0 else [10**15]:
+        found = found.min(far / arb(m).sqrt() + push * arb(m).sqrt())
     for base in _counts():
         for m in {base, base * between}:
             own = one * arb(-(-m // between)).sqrt()
             if c is not None:
-                found = found.min(c * reach / _room(c, m).sqrt() + own)
+                found = found.min(c * far / room_of(c, m).sqrt() + own)
             if convex:
-                found = found.min((square(reach) / m + square(push) * _harmonic(m)).sqrt() + own)
+                found = found.min((square(far) / m + square(push) * harmonic(m)).sqrt() + own)
     return found
 
 
@@ -85,32 +86,33 @@ def _near(x: arb) -> list[int]:
     return [m for m in range(floor - 1, floor + 3) if 1 <= m <= 10**15] or [1]
 
 
-def _harmonic(m: int) -> arb:
+def harmonic(m: int) -> arb:
+    """Return 1 + 1/2 + ... + 1/m."""
     return arb(m + 1).digamma() + arb.const_euler()
 
 
 def _earlier(v: Inputs, c: arb | None, one: arb, period: int) -> arb:
     """Return what all uses but the last cost."""
-    each = one / _room(c, period).sqrt()
+    each = one / room_of(c, period).sqrt()
     costs = [(v.epochs - 1) * square(each)]
     if c is not None and v.diameter is not None and v.epochs > 1:
         for j in (0, *_counts()):
             if m := (j + 1) * period - 1:
-                costs.append(square(c * _reach(v) / _room(c, m).sqrt() + each * arb(j).sqrt()))
+                costs.append(square(c * reach(v) / room_of(c, m).sqrt() + each * arb(j).sqrt()))
     return least(*costs)
 
 
 @defines("expanding.cyclic", Gdp, slack=1e-11, weight=20.0)
 def _cyclic(v: Inputs) -> arb:
-    (size, tail), c = batch(v), _factor(v)
+    (size, tail), c = batch(v), factor(v)
     one = v.quotient(["sensitivity"], [size, "noise_std"])
-    mu = (_earlier(v, c, one, period(v)) + square(one) / _room(c, tail)).sqrt()
-    return mu if v.diameter is None or tail == 1 or c is None else mu.min(c * _reach(v) / _room(c, tail - 1).sqrt())
+    mu = (_earlier(v, c, one, period(v)) + square(one) / room_of(c, tail)).sqrt()
+    return mu if v.diameter is None or tail == 1 or c is None else mu.min(c * reach(v) / room_of(c, tail - 1).sqrt())
 
 
 @defines("expanding.once", Profile, slack=5e-3, weight=40.0, limit=f"{MOST_POSITIONS} steps a pass")
 def _once(v: Inputs) -> arb:
-    c, (size, smallest, steps) = _factor(v), _sizes(v)
+    c, (size, smallest, steps) = factor(v), _sizes(v)
     if steps > MOST_POSITIONS:
         raise OutOfReach(f"more than {MOST_POSITIONS} steps in a pass")
     held, full = min(v.batch_size, v.records), max(1, v.records // v.batch_size)
@@ -122,6 +124,6 @@ def _once(v: Inputs) -> arb:
         one = v.quotient(["sensitivity"], [divisor, "noise_std"])
         base = _earlier(v, c, one, steps) if records else arb(0)
         for k in places if records else ():
-            delta = log_delta(v.epsilon, (base + square(one) / _room(c, k)).sqrt()).exp()
+            delta = log_delta(v.epsilon, (base + square(one) / room_of(c, k)).sqrt()).exp()
             total += delta * records / v.records
     return log(total)

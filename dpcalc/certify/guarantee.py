@@ -7,13 +7,13 @@ answers here, in one reading of a run and a question.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flint import arb, fmpq
 
-from dpcalc.certify import gaussian
-from dpcalc.certify.balls import Inputs
-from dpcalc.certify.enclose import BELOW, enclosed, place_of
+from dpcalc.certify import composition, gaussian
+from dpcalc.certify.balls import START, Inputs, Undecided, double, infinite, precision
+from dpcalc.certify.enclose import BELOW, PROVED, Enclosure, enclosed, place_of
 from dpcalc.certify.least_argument import least_argument
 from dpcalc.certify.proof import LOG_DELTA, Open, Proof, proof_between, proof_by
 from dpcalc.model.quantities import Quantity
@@ -27,7 +27,7 @@ EPSILON = Quantity.EPSILON.value
 class Guarantee:
     """A definition's formula in one reading of a run and a question."""
 
-    def __init__(self, formula: Callable[[Inputs], arb], reading: Reading) -> None:
+    def __init__(self, formula: Callable[[Inputs], Any], reading: Reading) -> None:
         self.formula, self.reading = formula, reading
 
     def mu(self) -> arb:
@@ -49,6 +49,17 @@ class Guarantee:
     def epsilon_proof(self) -> Proof:
         """Return the proof of an epsilon that is the value of a formula."""
         return proof_of_value(EPSILON, self.reading.result.value, self.epsilon)
+
+    def rdp_proof(self) -> Proof:
+        """Return the proof of the reported Renyi divergence."""
+        return proof_of_value("rdp", self.reading.result.value, self.rdp)
+
+    def delta_proof(self) -> Proof:
+        """Return the proof of the reported ln delta, which is at most 0."""
+        value = self.reading.result.log_delta
+        assert value is not None
+        epsilon = self.reading.epsilon()
+        return proof_of_value(LOG_DELTA, value, lambda: gaussian.capped(self.log_delta(epsilon)))
 
     def budget_proof(self) -> Proof:
         """Return the proof that the solved parameter keeps to the epsilon that was asked for."""
@@ -73,6 +84,71 @@ class Profile(Guarantee):
     def budget_proof(self) -> Proof:
         """Return the proof that the solved parameter keeps to the delta that was asked for."""
         return proof_within(LOG_DELTA, lambda: self.log_delta(self.reading.epsilon()), self.reading.log_delta)
+
+
+class Searched(Profile):
+    """A privacy profile that is the best of a search, at what the search found: the certificate of the result.
+
+    A certificate that proves less than the reported number is none. It says nothing of the number itself.
+    """
+
+    def epsilon_proof(self) -> Proof:
+        """Return the proof that delta at the reported epsilon is at most that asked for."""
+        value = double(self.reading.result.value)
+        return proof_by_certificate(lambda: self.log_delta(value), self.reading.log_delta)
+
+    def budget_proof(self) -> Proof:
+        """Return the proof that the solved parameter keeps to the delta that was asked for."""
+        return proof_by_certificate(lambda: self.log_delta(self.reading.epsilon()), self.reading.log_delta)
+
+    def delta_proof(self) -> Proof:
+        """Return the proof that ln delta is at most the reported one."""
+        value = self.reading.result.log_delta
+        assert value is not None
+        return proof_by_certificate(lambda: self.log_delta(self.reading.epsilon()), lambda: double(value))
+
+
+FINENESS = (2, 8)
+"""How fine the knots of a composition are in the first attempt, and in the last."""
+
+
+class Composition(Guarantee):
+    """A composition of pairs of laws: the formula gives its parts, and the proof is by their characteristic function.
+
+    What is proved is that the true delta does not exceed the reported one, apart from the lattice that gave it.
+    """
+
+    def epsilon_proof(self) -> Proof:
+        """Return the proof that delta at the reported epsilon is at most that asked for."""
+        return self._proof(double(self.reading.result.value), self.reading.log_delta)
+
+    def budget_proof(self) -> Proof:
+        """Return the proof that the solved parameter keeps to the delta that was asked for."""
+        return self._proof(arb(self.reading.epsilon()), self.reading.log_delta)
+
+    def delta_proof(self) -> Proof:
+        """Return the proof that ln delta is at most the reported one."""
+        value = self.reading.result.log_delta
+        assert value is not None
+        return self._proof(arb(self.reading.epsilon()), lambda: double(value))
+
+    def _proof(self, epsilon: arb, limit: Callable[[], arb]) -> Proof:
+        """Return the proof that ln delta is at most the limit.
+
+        Raises:
+            Open: the finest enclosure does not end below the limit.
+        """
+        with precision(START):
+            about = float(limit().mid())
+        if about >= 0.0:
+            return proof_by(LOG_DELTA, Enclosure(arb(0), START, PROVED))
+        with precision(START):
+            parts = self.formula(self.reading.inputs(epsilon=epsilon))
+            for fineness in FINENESS:
+                ball = composition.log_delta(parts, epsilon, about, fineness)
+                if ball <= limit():
+                    return proof_by(LOG_DELTA, Enclosure(ball, START, PROVED))
+        raise Open(f"proved is ln delta <= {Enclosure(ball, START, PROVED).ends(12)[1]}, which is above it")
 
 
 class Gdp(Profile):
@@ -138,6 +214,37 @@ class Rdp(Guarantee):
         return arb(-1 if allowed else 1)
 
 
+class SearchedRdp(Rdp):
+    """A Renyi curve that is the best of a search, at what the search found; see `Searched`."""
+
+    def rdp_proof(self) -> Proof:
+        """Return the proof of the reported Renyi divergence."""
+        return _not_below(super().rdp_proof())
+
+    def delta_proof(self) -> Proof:
+        """Return the proof of the reported ln delta."""
+        return _not_below(super().delta_proof())
+
+    def epsilon_proof(self) -> Proof:
+        """Return the proof of the reported epsilon."""
+        return _not_below(super().epsilon_proof())
+
+    def budget_proof(self) -> Proof:
+        """Return the proof that the solved parameter keeps to the budget."""
+        return _not_below(super().budget_proof())
+
+
+def _not_below(proof: Proof) -> Proof:
+    """Return a proof, which is none where the certificate proves less than what is reported.
+
+    Raises:
+        Open: it does.
+    """
+    if proof.place == BELOW:
+        raise Open(NOT_PROVED)
+    return proof
+
+
 class Point(Guarantee):
     """A rule that gives epsilon for a delta and nothing else."""
 
@@ -158,7 +265,26 @@ def proof_within(quantity: str, formula: Callable[[], arb], limit: Callable[[], 
     return proof_by(quantity, enclosure._replace(bits=max(bits, enclosure.bits), place=place))
 
 
-def proof_of_log_delta(value: float, guarantee: Guarantee) -> Proof:
-    """Return the proof of the logarithm of a delta, which is at most 1."""
-    epsilon = guarantee.reading.epsilon()
-    return proof_of_value(LOG_DELTA, value, lambda: gaussian.capped(guarantee.log_delta(epsilon)))
+NOT_PROVED = "its certificate does not prove it"
+_MOST_BITS = 1024
+
+
+def proof_by_certificate(formula: Callable[[], arb], limit: Callable[[], arb]) -> Proof:
+    """Return the proof that ln delta, as a certificate gives it, is at most a limit.
+
+    Raises:
+        Open: it is not.
+    """
+    bits = START
+    while bits <= _MOST_BITS:
+        with precision(bits):
+            try:
+                ball, most = formula(), limit()
+            except Undecided:
+                ball = most = arb.nan()
+            if infinite(ball) or ball <= most or (ball <= 0 and most >= 0):
+                return proof_by(LOG_DELTA, Enclosure(gaussian.capped(ball), bits, PROVED))
+            if ball > most:
+                break
+        bits *= 2
+    raise Open(NOT_PROVED)

@@ -1,7 +1,7 @@
 """Sums over the positions that a record may have: of products, of recursions and of shift bounds.
 
-Each function returns ln(e_0 + ... + e_(terms-1)), where every term is followed by one more step of reach ``extra``
-("none": by no further step; None: by one of unbounded reach).
+Each function returns ln(e_m + ... + e_(m+l-1)) for l ``terms`` with m steps ``behind``, where every term is followed by
+one more step of reach ``extra`` ("none": by no further step; None: by one of unbounded reach).
 """
 
 from __future__ import annotations
@@ -16,39 +16,56 @@ from dpcalc.certify.laplace import mixture
 from dpcalc.model.choices import Noise
 
 
-def product_left(run: Pass, terms: int, extra: arb | str | None) -> arb:
+def product_left(run: Pass, terms: int, behind: int, extra: arb | str | None) -> arb:
     """Return the sum for products."""
     log_sum_ = product_sum(run, terms)
+    if infinite(log_sum_):
+        return log_sum_
+    if behind:
+        log_b = log_step(run.noise, run.epsilon, run.following)
+        log_sum_ = log_b if infinite(log_b) else log_sum_ + behind * log_b
     if isinstance(extra, str) or infinite(log_sum_):
         return log_sum_
     more = log_step(run.noise, run.epsilon, extra)
     return more if infinite(more) else log_sum_ + more
 
 
-def walked_left(run: Pass, terms: int, extra: arb | str | None) -> arb:
+def walked_left(run: Pass, terms: int, behind: int, extra: arb | str | None) -> arb:
     """Return the sum for the recursions."""
     if isinstance(extra, str):
-        return total_of(run, terms)
+        return total_of(run, terms, first=behind)
     return total_of(run, terms, weight=lambda log_e: log_step(run.noise, shrunk(run.epsilon, log_e), extra))
 
 
-def positions_left(run: Pass, terms: int, extra: arb | str | None) -> arb:
+def positions_left(run: Pass, terms: int, behind: int, extra: arb | str | None) -> arb:
     """Return the sum for the Gaussian shift bound with 1-Lipschitz maps."""
-    first = 1 if isinstance(extra, str) else 2
+    first = 1 + behind if isinstance(extra, str) else 2
     return log(sums.hockey_sticks(run.epsilon, run.own, terms + first - 1, first))
 
 
-def hybrid_left(run: Pass, terms: int, extra: arb | str | None) -> arb:
+def hybrid_left(run: Pass, terms: int, behind: int, extra: arb | str | None) -> arb:
     """Return the least of the sums that apply."""
-    walked = walked_left(run, terms, extra)
+    walked = walked_left(run, terms, behind, extra)
     if not run.level or infinite(walked):
         return walked
     shifted = positions_left if run.noise == Noise.GAUSSIAN else laplace_left
-    return walked.min(shifted(run, terms, extra))
+    return walked.min(shifted(run, terms, behind, extra))
 
 
-def laplace_left(run: Pass, terms: int, extra: arb | str | None) -> arb:
-    """Return the sum for the Laplace shift bounds, which make no use of the step behind the last."""
+def laplace_left(run: Pass, terms: int, behind: int, extra: arb | str | None) -> arb:
+    """Return the sum for the Laplace shift bounds, which make no use of one step behind the last.
+
+    What is left of a record falls with every step. Behind more steps the last terms are therefore no more than their
+    share of all that would stand there in their place, and none is more than the first.
+    """
+    if behind <= 1:
+        return _laplace_sum(run, terms)
+    share = _laplace_sum(run, terms + behind) + (arb(terms) / (terms + behind)).log()
+    return least(share, mixture(run.own, behind, run.epsilon) + arb(terms).log())
+
+
+def _laplace_sum(run: Pass, terms: int) -> arb:
+    """Return the sum of all terms."""
     own = log_step(Noise.LAPLACE, run.epsilon, run.own)
     if terms > 8:
         integral = log_integral(run.epsilon, run.own / arb(2).sqrt(), arb(terms))

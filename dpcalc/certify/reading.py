@@ -40,7 +40,8 @@ class Reading(NamedTuple):
 
     def inputs(self, **asked: Any) -> Inputs:
         """Return the parameters, and what is asked beside them, as the attributes that a formula reads."""
-        return Inputs({**self.parameters, **asked}, self.typed, self.derived, EXACT)
+        found = {"certificate": (self.result.details or {}).get("certificate")}
+        return Inputs({**self.parameters, **found, **asked}, self.typed, self.derived, EXACT)
 
     def order(self) -> arb:
         """Return the order of the result."""

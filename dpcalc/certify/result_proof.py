@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dpcalc.certify.balls import OutOfReach, Undecided, double
 from dpcalc.certify.enclose import BELOW, PROVED, place_of
-from dpcalc.certify.guarantee import Guarantee, proof_of_log_delta, proof_of_value
+from dpcalc.certify.guarantee import Guarantee, proof_of_value
 from dpcalc.certify.proof import Open, Proof, weakest
 from dpcalc.certify.reading import cases_of, readings_of
 from dpcalc.certify.table import Definition, definition_of
@@ -59,14 +59,14 @@ def _mu_proof(guarantee: Guarantee) -> Proof:
 
 
 def _rdp_proof(guarantee: Guarantee) -> Proof:
-    return proof_of_value(Quantity.RDP.value, guarantee.reading.result.value, guarantee.rdp)
+    return guarantee.rdp_proof()
 
 
 def _delta_proof(guarantee: Guarantee) -> Proof:
     """Return the proof of ln delta; a delta below its exponential is disproved."""
     result = guarantee.reading.result
     assert result.log_delta is not None
-    proof = proof_of_log_delta(result.log_delta, guarantee)
+    proof = guarantee.delta_proof()
     return proof if _covers(result.value, result.log_delta) else proof._replace(place=BELOW)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from flint import arb, fmpq, fmpz
 
 from dpcalc.certify.balls import ZERO, Inputs, OutOfReach, infinite, least, log, power, square
-from dpcalc.certify.gaussian import classic_factor, classic_holds, log_delta, log_mixed
+from dpcalc.certify.gaussian import classic_factor, classic_holds, log_delta
 from dpcalc.certify.guarantee import Point, Profile, Rdp
 from dpcalc.certify.table import defines
 
@@ -172,11 +172,3 @@ def _gradient_lemma(v: Inputs) -> arb:
     noise = square(v.batch_size * v.noise_std / (2 * gradient(v, unconstrained=False)))
     # More noise than the conditions allow is answered by the most that they do, which is no smaller a divergence.
     return v.steps * arb(7) / 2 * p * p * order / noise
-
-
-@defines("noisy_sgd.composition", Profile, floor=True, weight=400.0)
-def _composition(v: Inputs) -> arb:
-    """Return ln delta of one step: a composition is never more private than its parts."""
-    mu = 2 * v.lipschitz / (v.batch_size * v.noise_std)
-    share = arb(fmpq(v.batch_size, v.records))
-    return log_delta(v.epsilon, mu) if v.batch_size == v.records else log_mixed(v.epsilon, mu, share)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from flint import arb
 
 from dpcalc.certify.balls import Inputs, OutOfReach, least, square
-from dpcalc.certify.guarantee import Gdp
+from dpcalc.certify.certificate import OF_ANOTHER_RUN, certificate_of
+from dpcalc.certify.guarantee import Gdp, SearchedRdp
 from dpcalc.certify.table import defines
 
 LONGEST = 20_000  # steps of a schedule
@@ -93,6 +94,46 @@ def _given_spend(v: Inputs) -> arb:
             a += z  # what rounding left unspent
         total += square(a / s.scale[t])
     return total.sqrt() / v.noise_std
+
+
+@defines("shifted.laplace", SearchedRdp, slack=1e-9, weight=5.0)
+def _laplace(v: Inputs) -> arb:
+    return _spent(v, v.start_distance)
+
+
+@defines("shifted.laplace_domain", SearchedRdp, slack=1e-9, weight=5.0)
+def _laplace_domain(v: Inputs) -> arb:
+    return _spent(v, v.start_distance, v.diameter)
+
+
+def _spent(v: Inputs, first: arb, diameter: arb | None = None) -> arb:
+    """Return the sum of Laplace divergences of the allocation that the certificate holds.
+
+    A step never spends more than there is, and the last one spends what is left: every certificate gives a bound.
+
+    Raises:
+        OutOfReach: the certificate is of another run, or there is none.
+    """
+    found, s = certificate_of(v)["values"], steps_of(v)
+    start, spent = found["start"], found["spent"]
+    if len(spent) != len(s.scale) - start or not (start == 0 or (diameter is not None and 0 < start < len(s.scale))):
+        raise OutOfReach(OF_ANOTHER_RUN)
+    z, total = first if diameter is None or not start else diameter, arb(0)
+    for t, planned in enumerate(spent, start):
+        here = s.factor[t] * z + s.shift[t]
+        a = here if t == len(s.scale) - 1 else arb(float(planned)).max(arb(0)).min(here)
+        z = here - a
+        if not a.is_zero():
+            total += laplace_divergence(v.order, a / (s.scale[t] * v.laplace_scale))
+    return total
+
+
+def laplace_divergence(order: arb, u: arb) -> arb:
+    """Return the Renyi divergence of Laplace noise from itself moved by u scales."""
+    if order == 1:
+        return u + (-u).expm1()
+    rest = order - 1
+    return ((order * (rest * u).exp() + rest * (-order * u).exp()) / (2 * order - 1)).log() / rest
 
 
 @defines("scheduled.pnsgd", Gdp, weight=2.0)

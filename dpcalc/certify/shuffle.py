@@ -3,77 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from flint import arb
 
-from dpcalc.certify.balls import Inputs, OutOfReach, infinite, log_sum
+from dpcalc.certify.balls import Inputs, infinite, log_sum
 from dpcalc.certify.divergence import LONGEST, SLACK, Pass, product_sum, run_of, run_without_shift, total_of, with_level
-from dpcalc.certify.gaussian import log_step
 from dpcalc.certify.guarantee import Profile
 from dpcalc.certify.positions import hybrid_left, laplace_left, positions_left, product_left, share, walked_left
 from dpcalc.certify.table import defines
-from dpcalc.model.choices import LastBatch
+from dpcalc.certify.uses import Alike, classes
 
+Left = Callable[[Pass, int, int, "arb | str | None"], arb]
+"""(run, l, m, extra) -> ln(e_m + ... + e_(m+l-1)), where every term is followed by one more step of reach ``extra``.
 
-class Layout(NamedTuple):
-    """``full`` steps of ``size`` records each, then ``short`` records over ``divisor``."""
-
-    full: int
-    size: int
-    short: int
-    divisor: int
-
-
-def layout(v: Inputs) -> Layout:
-    """Return how a pass falls into batches; a short one is divided by its own size or by b, or is dropped.
-
-    Raises:
-        OutOfReach: the split has a short batch that is not the last.
-    """
-    n, b = v.records, v.batch_size
-    if b >= n:
-        return Layout(1, b if v.last_batch == LastBatch.NOMINAL else n, 0, 0)
-    full, short = divmod(n, b)
-    if short and v.last_batch in (LastBatch.BALANCED, LastBatch.FRONT):
-        if v.last_batch == LastBatch.BALANCED and n % (full + 1) == 0:
-            return Layout(full + 1, n // (full + 1), 0, 0)
-        raise OutOfReach("batches of two sizes of which the shorter ones are not last")
-    if v.last_batch == LastBatch.DROP or not short:
-        return Layout(full, b, 0, 0)
-    return Layout(full, b, short, short if v.last_batch == LastBatch.OWN else b)
-
-
-Left = Callable[[Pass, int, "arb | str | None"], arb]
+"none": by no further step; None: by one of unbounded reach.
+"""
 
 
 def averaged(v: Inputs, left: Left, *, shifts: bool = False, scaled: arb | None = None) -> arb:
-    """Return ln of the average over where a record falls; r_A is ``scaled`` if that is given.
-
-    ``left(run, terms, extra)`` is ln of e_0 + ... + e_(terms-1), each followed by one more step of reach ``extra``
-    ("none": by no more step).
-    """
-    plan, n = layout(v), v.records
-    run = run_of(v, plan.size, shifts=shifts)
+    """Return ln of the average over where a record falls; r_A is ``scaled`` if that is given."""
+    found, logs = classes(v), []
+    run = run_of(v, max(alike.divisor for alike in found), shifts=shifts)
     if shifts:
         run = with_level(v, run)
-    if scaled is not None:
-        run = run._replace(own=run.own * scaled)
-    held = min(plan.size, n)
-    if not plan.short:
-        value = left(run, plan.full, "none")
-        return value if infinite(value) else value + (arb(held) / n).log()
-    s = arb(plan.short) / plan.divisor
-    extra = None
-    if run.following is not None:
-        assert run.reach is not None
-        extra = run.following if plan.short == plan.divisor else (1 - s) * run.reach + s * run.following
-    first = log_step(run.noise, run.epsilon, run.own * plan.size / plan.divisor)
-    rest = left(run, plan.full, extra)
-    return log_sum(
-        first if infinite(first) else first + (arb(plan.short) / n).log(),
-        rest if infinite(rest) else rest + (arb(held) / n).log(),
-    )
+    last = found[0]
+    short_is_last = len(found) == 2 and last.steps == 1 and last.size < found[1].size
+    for number, alike in enumerate(found):
+        own = v.quotient(["sensitivity"], [alike.divisor, "scale"]) * (1 if scaled is None else scaled)
+        extra: arb | str | None = "none"
+        behind = alike.first - 1
+        if number and short_is_last:
+            behind, extra = 0, _short_reach(run, last)
+        value = left(run._replace(own=own), alike.steps, behind, extra)
+        logs.append(value if infinite(value) else value + (arb(alike.size) / v.records).log())
+    return log_sum(*logs)
+
+
+def _short_reach(run: Pass, last: Alike) -> arb | None:
+    """Return the reach of a short last step: divided by the nominal size, it is smaller than the others."""
+    if run.following is None or last.size == last.divisor:
+        return run.following
+    assert run.reach is not None
+    share = arb(last.size) / last.divisor
+    return (1 - share) * run.reach + share * run.following
 
 
 @defines("shuffle.product", Profile)

@@ -9,9 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
-
-from flint import arb
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.certify.balls import Inputs
 
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 ROUNDING = 1e-12
 """How far above its definition a value may lie by rounding: relatively, or in ln delta by (1 + |ln delta|) times it."""
 
-Formula = Callable[[Inputs], arb]
+Formula = Callable[[Inputs], Any]
 
 
 class Definition(NamedTuple):
@@ -52,7 +50,7 @@ class Definition(NamedTuple):
 _TABLE: dict[str, Definition] = {}
 _MODULES = (
     "iteration", "shifted", "multi_epoch", "noisy_gd", "contraction", "shuffle", "streams", "released", "sampled",
-    "linear", "expanding", "sampled_steps",
+    "linear", "expanding", "random_orders", "compositions", "sampled_steps",
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import (
     Answer,
+    Composition,
     Gdp,
     Guarantee,
     LowerBound,
@@ -55,7 +56,7 @@ def _guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...]) -> Guaran
     if isinstance(proved, Rdp):
         return proved._replace(orders=orders)
     if isinstance(proved, Profile):
-        return Profile(functools.cache(proved.profile), FINE if bound.slow else 2)
+        return proved._replace(profile=functools.cache(proved.profile), ulps=FINE if bound.slow else 2)
     return proved
 
 
@@ -101,8 +102,13 @@ def result_of(bound: Theorem, run: Run, quantity: str, value: float, **more: Any
     )  # fmt: skip
 
 
-def conversion_fields(guarantee: Guarantee, answer: Answer) -> dict[str, Any]:
-    """Return the fields of a result that say how an answer came from what is proved."""
+def conversion_fields(guarantee: Guarantee, answer: Answer, epsilon: float) -> dict[str, Any]:
+    """Return the fields of a result that say how an answer came from what is proved.
+
+    Args:
+        guarantee, answer: what is proved, and what it answered.
+        epsilon: the epsilon of the answer.
+    """
     fields: dict[str, Any] = {"conversion": answer.conversion}
     if answer.order is not None and math.isfinite(answer.order):
         fields["order"] = answer.order
@@ -113,7 +119,18 @@ def conversion_fields(guarantee: Guarantee, answer: Answer) -> dict[str, Any]:
     if answer.conversion == "pld":
         errors = {"rounding": answer.rounding, "lattice": answer.lattice}
         fields["details"] = {name: error for name, error in errors.items() if error < math.inf}
+    at = answer.order if isinstance(guarantee, Rdp) else epsilon
+    if found := _found(guarantee, at):
+        fields["details"] = {**fields.get("details", {}), **found}
     return fields
+
+
+def _found(guarantee: Guarantee, at: float | None) -> dict[str, Any]:
+    """Return what a search found at an epsilon, or at an order; nothing where there was none."""
+    if not isinstance(guarantee, (Profile, Composition, Rdp)) or guarantee.certificate is None or at is None:
+        return {}
+    found = guarantee.certificate(at)
+    return {} if found is None else {"certificate": found.as_json()}
 
 
 def _mu_of(guarantee: Guarantee) -> float | None:
@@ -130,7 +147,7 @@ def epsilon_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
         raise NotApplicable("is false at this epsilon (see `explain`)", "use the exact conversion")
     if math.isinf(answer.value):
         raise NotApplicable("gives no finite epsilon here", "more noise, or a larger delta")
-    fields = {**question.budget, "epsilon": answer.value, **conversion_fields(guarantee, answer)}
+    fields = {**question.budget, "epsilon": answer.value, **conversion_fields(guarantee, answer, answer.value)}
     return [result_of(bound, run, "epsilon", answer.value, **fields)]
 
 
@@ -139,10 +156,11 @@ def delta_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
     guarantee = guarantee_of(bound, run, question.orders)
     if _mu_of(guarantee) == math.inf:
         raise NotApplicable("gives no finite mu here", "more noise")
-    answer = guarantee.log_delta(safe_budget(bound, question)[0])
+    epsilon = safe_budget(bound, question)[0]
+    answer = guarantee.log_delta(epsilon)
     delta = exp_down(answer.value) if is_lower(bound) else exp_up(answer.value)
     budget = {"epsilon": question.epsilon, "delta": delta, "log_delta": answer.value}
-    return [result_of(bound, run, "delta", delta, **budget, **conversion_fields(guarantee, answer))]
+    return [result_of(bound, run, "delta", delta, **budget, **conversion_fields(guarantee, answer, epsilon))]
 
 
 def mu_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
@@ -162,8 +180,11 @@ def rdp_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
     for order in question.orders:
         # A typed order such as 1.000000001 is off by a unit in order - 1; the divergence increases with the order.
         side = 1.0 if is_lower(bound) else math.inf
-        value = guarantee.rdp(order if is_short(order) else math.nextafter(order, side))
+        asked = order if is_short(order) else math.nextafter(order, side)
+        value = guarantee.rdp(asked)
         if math.isinf(value):
             raise NotApplicable(f"gives no finite RDP at order {order:g}", "a lower order, or more noise")
-        rows.append(result_of(bound, run, "rdp", value, order=order, mu=_mu_of(guarantee)))
+        found = _found(guarantee, asked) if isinstance(guarantee, Rdp) else {}
+        more = {"details": found} if found else {}
+        rows.append(result_of(bound, run, "rdp", value, order=order, mu=_mu_of(guarantee), **more))
     return rows

@@ -109,7 +109,7 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
     if is_lower(bound) and not problem.exact:
         value = _outside(problem, value, excess)
     value, achieved, reached = _nudged(problem, value, epsilon, log_delta)
-    fields = conversion_fields(achieved, reached)
+    fields = conversion_fields(achieved, reached, epsilon)
     details = {**(fields.pop("details", None) or {}), "achieved": {"epsilon": reached.value}, **_range(problem, value)}
     if unbounded(value, problem.direction):
         details["any"] = True
@@ -171,7 +171,7 @@ def _independent(problem: _Problem) -> Result | None:
             "allow a larger epsilon or delta, or more noise",
             epsilon=reached.value,
         )
-    fields = conversion_fields(achieved, reached)
+    fields = conversion_fields(achieved, reached, question.safe_epsilon)
     limits = {} if _holds_at(problem, direction.high) else _range(problem, value)
     details = {**(fields.pop("details", None) or {}), "achieved": {"epsilon": reached.value}, **limits, "any": True}
     return result_of(bound, run, unknown, value, **{**question.budget, **fields}, details=details)

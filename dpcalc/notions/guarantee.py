@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from dpcalc.errors import Infeasible, NotApplicable
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import gaussian, renyi
+from dpcalc.notions.certificate import Certificate
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.roots import greatest, least
 
@@ -60,10 +61,14 @@ class Gdp(NamedTuple):
 
 
 class Rdp(NamedTuple):
-    """A Renyi curve order -> RDP; ``orders`` restricts the search to a list, else it is continuous."""
+    """A Renyi curve order -> RDP; ``orders`` restricts the search to a list, else it is continuous.
+
+    Where the curve is found by a search, ``certificate`` is what it found at an order; None where it is too long.
+    """
 
     curve: Callable[[float], float]
     orders: tuple[float, ...] = ()
+    certificate: Callable[[float], Certificate | None] | None = None
 
     def epsilon(self, log_delta: float) -> Answer:
         """Return the least epsilon over orders and conversions, rounded up."""
@@ -90,10 +95,14 @@ class Rdp(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """A privacy profile: epsilon >= 0 -> an upper bound on ln delta, non-increasing; searches end ``ulps`` apart."""
+    """A privacy profile: epsilon >= 0 -> an upper bound on ln delta, non-increasing; searches end ``ulps`` apart.
+
+    Where the profile is found by a search, ``certificate`` is what it found at an epsilon.
+    """
 
     profile: Callable[[float], float]
     ulps: int = 2
+    certificate: Callable[[float], Certificate] | None = None
 
     def epsilon(self, log_delta: float) -> Answer:
         """Return the least epsilon at ln delta, rounded up (inf if none below 1e300)."""
@@ -122,10 +131,12 @@ class Composition(NamedTuple):
 
     ``reverse`` is that with P and Q in each other's place, where it matters and is asked for: the worse one counts.
     Pairs that are best made for a certain ln delta are given as functions of it; they hold for every other one, too.
+    Where the pairs are found by a search, ``certificate`` is what it found, whatever the epsilon.
     """
 
     parts: Parts
     reverse: Parts = ()
+    certificate: Callable[[float], Certificate] | None = None
 
     def epsilon(self, log_delta: float) -> Answer:
         """Return the least epsilon at ln delta, rounded up."""

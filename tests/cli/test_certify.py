@@ -166,7 +166,9 @@ def test_a_best_value_that_is_not_provable_so_is_said_to_be_that(cli: Cli) -> No
     assert "certified" not in result
 
 
-def test_what_else_is_certified_is_named(cli: Cli) -> None:
+def test_what_else_is_certified_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = {id: one for id, one in definitions().items() if id != "hidden_position.shuffled"}
+    monkeypatch.setattr(table, "definitions", lambda: left)
     outcome = cli(*f"shuffle {RUN} --permutation secret -d 1e-6 --certify".split())
     assert outcome.code == 3
     assert "hidden_position.shuffled is not certified" in outcome.out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from flint import arb
 from dpcalc.certify.balls import Inputs, OutOfReach, Undecided, precision
 from dpcalc.certify.costs import PRICES, Price
 from dpcalc.certify.enclose import BELOW, PROVED, UNDECIDED, Enclosure, enclosed
-from dpcalc.certify.guarantee import Profile
+from dpcalc.certify.guarantee import Gdp, Profile
 from dpcalc.certify.table import ROUNDING, Definition, definitions
 from dpcalc.errors import Disproved, DpcalcError
 from dpcalc.notions.risk import Risk
@@ -48,20 +49,25 @@ def judged(case: Case) -> Verdict:
     asked = {name: case.values[name] for name in QUESTIONS if name in case.values}
     run = {name: value for name, value in case.values.items() if name not in QUESTIONS}
     try:
-        if definition.gives is Profile and bound.notion == "parts":
-            from dpcalc.engine.evaluate import guarantee_of
-
-            reported = guarantee_of(bound, run_of(run)).log_delta(asked["epsilon"]).value
-        else:
-            reported = number(bound.prove(run_of(run)), **asked)
+        proved = bound.prove(run_of(run))
+        reported = number(proved, **asked)
     except DpcalcError:
         return Verdict(REFUSED)
-    judgement = worst(verdict(definition, case.values, reported, typed) for typed in (False, True))
+    values = {**case.values, **found(proved, asked)}
+    judgement = worst(verdict(definition, values, reported, typed) for typed in (False, True))
     if judgement.outcome == ABOVE and any(
-        verdict(definition, values, reported, False).outcome != ABOVE for values in _nudged(case.values)
+        verdict(definition, moved, reported, False).outcome != ABOVE for moved in _nudged(values)
     ):
         return judgement._replace(outcome=PROVED, excess=0.0)
     return judgement
+
+
+def found(proved: Any, asked: Mapping[str, float]) -> dict[str, Any]:
+    """Return the certificate of an answer as JSON, where a search left one."""
+    if getattr(proved, "certificate", None) is None:
+        return {}
+    certificate = proved.certificate(asked["epsilon"] if "epsilon" in asked else asked["order"])
+    return {} if certificate is None else {"certificate": json.loads(json.dumps(certificate.as_json()))}
 
 
 def _asked(algorithm: str, values: dict[str, Any]) -> Verdict:
@@ -127,7 +133,7 @@ _LESS_PRIVATE = (
 def verdict(definition: Definition, values: Mapping[str, Any], reported: float, typed: bool) -> Verdict:
     """Return how ``reported`` compares with the definition, for one reading of the inputs."""
     inputs = Inputs(values, typed, exactly=QUESTIONS)
-    logarithm = definition.gives is Profile
+    logarithm = issubclass(definition.gives, Profile) and definition.gives is not Gdp
 
     def formula() -> arb:
         value = definition.formula(inputs)

@@ -367,7 +367,6 @@ def log_half(log_delta: float) -> float:
     assumes=_GRADIENT_ASSUMES,
     slack="the lattice of losses, some 1e-4 in ln delta",
     slow=True,
-    uncertified="composed by the law of the privacy loss on a lattice",
 )
 def gradient(run: GradientNoise) -> Composition:
     """Each step is a subsampled Gaussian, whatever the losses; all iterates may be seen, and their average.

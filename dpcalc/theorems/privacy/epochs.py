@@ -20,13 +20,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.notions import gaussian
+from dpcalc.notions.certificate import Blocks, Earlier
 from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.theorems.batch_layout import Positions
 from dpcalc.theorems.privacy.fresh_places import cases_of
 from dpcalc.theorems.privacy.passes import Passes
-from dpcalc.theorems.privacy.position_certificates import blocks, places_of
+from dpcalc.theorems.privacy.position_certificates import blocks, blocks_of, places_of
 from dpcalc.theorems.privacy.repeated_allocation import cost, gdp, periods, stretch
 from dpcalc.theorems.privacy.same_places import SamePlaces
 
@@ -101,6 +102,18 @@ def fresh_log_delta(passes: Passes, epsilon: float) -> float:
         return _mean(lambda k: _values(_fresh_part(passes, k), passes, epsilon), alike)
 
     return _together(passes, of, _unused(passes, epsilon) if passes.plan.dropped else -math.inf)
+
+
+def known_cases(passes: Passes) -> tuple[Earlier, Blocks | None]:
+    """Return the cases of the mean of `fresh_log_delta` over at least two passes, and the blocks of the last place.
+
+    Without blocks the mean is over all last places, with the cases of `_fresh_part`: for each of the other places that
+    count, into how many parts it falls.
+    """
+    if not passes.bare or len(passes.plan.weights) > 1:
+        return cases_of(passes, _FINE, _FEWER).earlier, blocks_of(places_of(passes.plan), _ROWS)
+    two = passes.epochs == 2
+    return Earlier(0, (), (_PARTS_OF_TWO,) if two else (_PARTS, _PARTS_OF_FIRST)), None
 
 
 def _unused(passes: Passes, epsilon: float) -> float:

@@ -73,7 +73,6 @@ class FreshPasses(RandomOrders):
     ),
     slack="blocks of positions, chords of the curve and the lattice of losses: some hundredths in ln delta",
     slow=True,
-    uncertified="composed by the law of the privacy loss on a lattice",
 )  # fmt: skip
 def fresh(run: FreshPasses) -> Composition:
     """A use is hidden by what is left of its own pass. Every pass has its own order: the curve of one is composed."""

@@ -76,7 +76,6 @@ class LaplaceSteps(Setting):
     ),
     slack="the lattice of losses, some 1e-4 in ln delta",
     slow=True,
-    uncertified="composed by the law of the privacy loss on a lattice",
 )  # fmt: skip
 def laplace(run: LaplaceSteps) -> Composition:
     """Each use of the record is a Laplace mechanism, whatever the losses and the order; all iterates may be seen."""

@@ -6,6 +6,7 @@ import math
 
 from dpcalc.model.choices import LossClass
 from dpcalc.model.run import Run
+from dpcalc.notions.certificate import COMPOSED, Certificate
 from dpcalc.notions.guarantee import Composition
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.quotients import quotient_up
@@ -72,7 +73,6 @@ def _hides_sampled(run: Run) -> Obstacle | None:
     slow=True,
     slack="the split is optimised for a Gaussian approximation, and evaluated exactly",
     not_monotone_in=("records", "batch_size"),
-    uncertified="composed by the law of the privacy loss on a lattice",
 )  # fmt: skip
 def sampled(run: SampledSteps) -> Composition:
     """What was done before the last m steps is at most the diameter away, and a share of their noise hides that.
@@ -84,10 +84,12 @@ def sampled(run: SampledSteps) -> Composition:
     mu = noisy_sgd.step_ratio(run.lipschitz, run.noise_std, run.batch_size)
     plan = best_split(run)
     if plan is None:
-        return Composition([(noisy_sgd.sampled(mu, run.records, run.batch_size), run.steps)])
+        composed = [(noisy_sgd.sampled(mu, run.records, run.batch_size), run.steps)]
+        return Composition(composed, certificate=lambda _: Certificate(COMPOSED))
     hidden = up(run.carried(plan.composed) / math.sqrt(plan.fraction), 8.0)
     step = noisy_sgd.sampled(noisy_sgd.sample_mu(mu, plan.fraction), run.records, run.batch_size)
-    return Composition([(pld.gaussian(mu=max(hidden, 1e-30)), 1), (step, plan.composed)])
+    parts = [(pld.gaussian(mu=max(hidden, 1e-30)), 1), (step, plan.composed)]
+    return Composition(parts, certificate=lambda _: noisy_sgd.split_certificate(plan))
 
 
 def steps_to_hide(run: SampledSteps) -> float:

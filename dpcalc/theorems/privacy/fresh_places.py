@@ -16,6 +16,7 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dpcalc.notions.certificate import Earlier
 from dpcalc.numerics.binomial import upper_groups
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace import log_add_exp
@@ -93,10 +94,11 @@ class FreshPlaces(NamedTuple):
 
 
 class Cases(NamedTuple):
-    """The earlier uses in all cases: probabilities, rounded up, and distances; shape (cases, 1)."""
+    """The earlier uses in all cases: probabilities, rounded up, and distances, shape (cases, 1); what they are."""
 
     weight: Array
     places: FreshPlaces
+    earlier: Earlier
 
     def single(self, number: int) -> FreshPlaces:
         """Return the distances of one case, as numbers."""
@@ -174,15 +176,17 @@ def cases_of(passes: Passes, parts: int, fewer: int) -> Cases:
     numbers = _numbers(window, chance) if window else [(0, 1.0)]
     likeliest = max(numbers, key=lambda one: one[1])
     rows = []
-    for number, weight in numbers:
-        for at, size, share in nodes(plan, parts if number == likeliest[0] else fewer):
+    pieces = tuple(parts if number == likeliest[0] else fewer for number, _ in numbers)
+    for (number, weight), each in zip(numbers, pieces, strict=True):
+        for at, size, share in nodes(plan, each):
             rows.append((weight * share, float(number), at, size))
     weights, among, places_at, use = (np.array(column)[:, None] for column in zip(*rows, strict=True))
     heads: list[Head] = [()]
     if passes.epochs > 2:
         heads = _heads(passes, heavy, light, window, among, places_at)
     places = FreshPlaces(passes.pace, passes.ratio, passes.reach, tuple(heads), places_at, use)
-    return Cases(weights, _best_of(places, len(weights)) if len(heads) > 1 else places)
+    earlier = Earlier(window, tuple(number for number, _ in numbers), pieces)
+    return Cases(weights, _best_of(places, len(weights)) if len(heads) > 1 else places, earlier)
 
 
 def _heads(passes: Passes, heavy: float, light: float, window: int, number: Array, at: Array) -> list[Head]:

@@ -8,17 +8,19 @@ laws are no further apart than two Gaussians at mu_km, that of two uses. `same_p
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
 from dpcalc.model.choices import Adjacency, Permutation
 from dpcalc.model.run import Run
+from dpcalc.notions.certificate import HIDDEN, KNOWN, Certificate
 from dpcalc.notions.guarantee import Profile
 from dpcalc.numerics.floats import ratio_up
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, ONE_RELEASE, STEP_WITHIN
 from dpcalc.theorems.privacy.epochs import same_places
 from dpcalc.theorems.privacy.passes import Passes, pace_of, reach_of
-from dpcalc.theorems.privacy.position_certificates import Cell, Curve, least_certificates, places_of
+from dpcalc.theorems.privacy.position_certificates import Cell, Curve, Found, least_certificates, places_of
 from dpcalc.theorems.privacy.shuffle import SmoothShuffle, mixture
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
 
@@ -69,8 +71,8 @@ def swaps_of(adjacency: Adjacency) -> tuple[tuple[float, float], ...]:
     return ((2.0, 1.0), (1.0, 2.0)) if adjacency == Adjacency.NULL_RECORD else ((1.0, 1.0),)
 
 
-def hidden_pass(passes: Passes, adjacency: Adjacency, epsilon: float) -> float:
-    """Return ln delta of passes in one secret order, the last iterate seen: the least of all certificates tried.
+def hidden_pass(passes: Passes, adjacency: Adjacency, epsilon: float) -> Found:
+    """Return ln delta of passes in one secret order, the last iterate seen, by the least of all certificates tried.
 
     Args:
         passes: the run.
@@ -79,6 +81,19 @@ def hidden_pass(passes: Passes, adjacency: Adjacency, epsilon: float) -> float:
     """
     places = places_of(passes.plan, swaps_of(adjacency))
     return least_certificates(places, [Cell(0.0, same_places(passes))], epsilon)
+
+
+def least_of(public: Callable[[float], float], hidden: Callable[[float], Found]) -> Profile:
+    """Return the least of what a published and a secret order give, with what proves it."""
+    search = functools.lru_cache(maxsize=32)(hidden)
+
+    def certificate(epsilon: float) -> Certificate:
+        found = search(epsilon)
+        if found.log_delta < public(epsilon):
+            return Certificate(HIDDEN, matchings=found.matchings)
+        return Certificate(KNOWN)
+
+    return Profile(lambda epsilon: min(public(epsilon), search(epsilon).log_delta), certificate=certificate)
 
 
 def curve(run: SecretPass) -> Callable[[float], float]:
@@ -112,7 +127,6 @@ def curve(run: SecretPass) -> Callable[[float], float]:
     slack="within 10 % of the best of its kind for delta > 1e-9; a certificate at every value",
     slow=True,
     not_monotone_in=("records",),
-    uncertified="a certificate found by a search, which is not recorded",
 )
 def shuffled(run: SecretPass) -> Profile:
     """Nobody who sees the last iterate knows where in the secret order the record fell, and a late position may use
@@ -125,4 +139,4 @@ def shuffled(run: SecretPass) -> Profile:
     0.329626
     """
     public = mixture(run.part(SmoothShuffle)).profile
-    return Profile(lambda epsilon: min(public(epsilon), hidden_pass(run.passes, run.adjacency, epsilon)))
+    return least_of(public, lambda epsilon: hidden_pass(run.passes, run.adjacency, epsilon))

@@ -12,6 +12,7 @@ import math
 from typing import TYPE_CHECKING
 
 from dpcalc.model.chain import Chain
+from dpcalc.notions.certificate import ALLOCATION, Certificate
 from dpcalc.numerics.floats import up
 from dpcalc.theorems.privacy.allocation import completed, shares, shifts
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _REFINED_STEPS = 100_000
 _OWN_ORDER_STEPS = 200
+_MOST_RECORDED = 1000
 _ROUNDS, _WORK = 40, 200_000
 _REFINED_AT = (0.25, 1.0, 4.0, 16.0, 64.0)
 
@@ -36,20 +38,32 @@ class LaplaceSpending:
         shift, carry: s_t and c_t of these steps.
         scale: b_t, the Laplace scale of each in the space of the parameters, rounded down.
         entry: z before the first of them.
+        start: how many steps are forgotten.
     """
 
     def __init__(self, chain: Chain, allocation: Allocation, multiplier: float) -> None:
         kept = slice(allocation.start, None)
         self.shift, self.carry, self.entry = shifts(chain)[kept], chain.contraction[kept], allocation.start_value
         self.scale = (chain.scale * (multiplier * (1.0 - 2.0**-52)))[kept]
+        self.start = allocation.start
         self._gaussian = self._completed(shares(chain, allocation)[kept])
 
     def divergence(self, order: float) -> float:
         """Return the least sum of Laplace divergences found at an order, rounded up."""
-        value, _, best = min((self._cost(spent, order), k, spent) for k, spent in enumerate(self._candidates))
+        return self._cost(self.spent(order), order)
+
+    def spent(self, order: float) -> Array:
+        """Return what is spent in each of the steps at an order, shape (T,)."""
+        _, _, best = min((self._cost(spent, order), k, spent) for k, spent in enumerate(self._candidates))
         if len(self._candidates) == 1 or len(self.scale) > _OWN_ORDER_STEPS:
-            return value
-        return self._cost(self._improved(best, order), order)
+            return best
+        return self._improved(best, order)
+
+    def certificate(self, order: float) -> Certificate | None:
+        """Return where the chain restarts and what is spent in each step from there on; None for a long chain."""
+        if len(self.scale) > _MOST_RECORDED:
+            return None
+        return Certificate(ALLOCATION, values={"start": self.start, "spent": self.spent(order).tolist()})
 
     @functools.cached_property
     def _candidates(self) -> list[Array]:

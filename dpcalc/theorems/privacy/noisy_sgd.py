@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.model import loss_class as loss
 from dpcalc.notions import gaussian
+from dpcalc.notions.certificate import COMPOSED, SPLIT, Certificate
 from dpcalc.notions.guarantee import Composition
 from dpcalc.numerics.floats import UNIT, down, ratio_up, up
 from dpcalc.numerics.logspace import log_exp1p, log_expm1, log_sum_exp
@@ -129,7 +130,6 @@ class Plan(NamedTuple):
     ),
     slack="the lattice of losses, some 1e-4 in ln delta",
     slow=True,
-    uncertified="composed by the law of the privacy loss on a lattice",
 )  # fmt: skip
 def composition(run: SampledSteps) -> Composition:
     """Each step is a subsampled Gaussian, whatever the losses; all iterates may be seen.
@@ -156,7 +156,6 @@ def composition(run: SampledSteps) -> Composition:
     slow=True,
     slack="the split is optimised for a Gaussian approximation, and evaluated exactly",
     not_monotone_in=("records", "batch_size"),
-    uncertified="composed by the law of the privacy loss on a lattice",
 )
 def hidden(run: HiddenSteps) -> Composition:
     """What was done before the last k steps is at most z away, and a share of their noise hides that.
@@ -168,13 +167,18 @@ def hidden(run: HiddenSteps) -> Composition:
     chain, mu = run.chain, run.ratio
     plan = _best(chain, mu, run.batch_size / run.records)
     if plan is None or (shift := shift_mu(chain, plan)) > _MOST_MU:
-        return composition(run)
+        return composition(run)._replace(certificate=lambda _: Certificate(COMPOSED))
     parts = [
         (pld.gaussian(mu=max(shift, 1e-30)), 1),
         (run.step(sample_mu(mu, plan.fraction)), plan.split),
         (run.step(mu), plan.composed - plan.split),
     ]
-    return Composition([(pair, count) for pair, count in parts if count])
+    return Composition([(pair, count) for pair, count in parts if count], certificate=lambda _: split_certificate(plan))
+
+
+def split_certificate(plan: Plan) -> Certificate:
+    """Return what a plan is: the theorem proves a bound for every one."""
+    return Certificate(SPLIT, values=plan._asdict())
 
 
 # --- one step ---------------------------------------------------------------------------------------------------------

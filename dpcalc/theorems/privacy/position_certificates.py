@@ -25,6 +25,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from dpcalc.notions.certificate import Blocks, Matching
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.numerics.roots import greatest
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
     Flags = NDArray[np.bool_]
-    Blocks = NDArray[np.intp]
+    Chosen = NDArray[np.intp]
 
 _SINGLE = 1000  # rows that are blocks of their own
 _BLOCKS = 5000  # at most so many more
@@ -98,13 +99,15 @@ def places_of(plan: Layout, swaps: tuple[tuple[float, float], ...] = ((1.0, 1.0)
 
 class _Rows(NamedTuple):
     """The rows of the certificate in blocks, mu falling: lowest position from the end (0: left out), records, size of a
-    use, mu; shape (blocks,).
+    use, mu, class of positions (-1: left out); shape (blocks,).
     """
 
     low: Array
     weight: Array
     size: Array
     mu: Array
+    kind: Array
+    blocks: Blocks
 
 
 @functools.lru_cache(maxsize=512)
@@ -112,21 +115,36 @@ def _rows(places: Places, distances: Distances, fewer: int) -> _Rows:
     """Return the rows in blocks, ``fewer`` times fewer of them."""
     import numpy as np
 
-    low, weight, size = (np.concatenate(part) for part in zip(*blocks(places, fewer), strict=True))
+    found = blocks(places, fewer)
+    low, weight, size = (np.concatenate(part) for part in zip(*found, strict=True))
+    kind = np.repeat(np.arange(len(found)), [len(part[0]) for part in found]).astype(float)
     mu = distances.own(low, size)
     if places.out:
-        low, weight, size = (np.append(part, last) for part, last in ((low, 0.0), (weight, places.out), (size, 0.0)))
+        left_out = ((low, 0.0), (weight, places.out), (size, 0.0), (kind, -1.0))
+        low, weight, size, kind = (np.append(part, last) for part, last in left_out)
         mu = np.append(mu, distances.unused())
     order = np.argsort(-mu, kind="stable")
-    return _Rows(low[order], weight[order], size[order], mu[order])
+    return _Rows(low[order], weight[order], size[order], mu[order], kind[order], blocks_of(places, fewer))
+
+
+def _top(places: Places) -> int:
+    """Return the first position of a pass, counted from its end."""
+    return max(first + count - 1 for first, count, _, _ in places.classes)
+
+
+def blocks_of(places: Places, fewer: int) -> Blocks:
+    """Return how positions are put together, ``fewer`` times fewer blocks than at most."""
+    top, alone = _top(places), _SINGLE // fewer
+    if top <= alone:
+        return Blocks(top, 0.0)
+    return Blocks(alone, max(0.002 * fewer, math.log(max(top, alone) / alone) * fewer / _BLOCKS))
 
 
 def blocks(places: Places, fewer: int) -> list[tuple[Array, Array, Array]]:
     """Return (lowest position, records, size) of blocks: single positions up to a point, then of equal ratio."""
     import numpy as np
 
-    top, alone = max(first + count - 1 for first, count, _, _ in places.classes), _SINGLE // fewer
-    growth = max(0.002 * fewer, math.log(max(top, alone) / alone) * fewer / _BLOCKS)
+    top, (alone, growth) = _top(places), blocks_of(places, fewer)
     grid = np.arange(1, min(top, alone) + 1, dtype=np.int64)
     if top > alone:
         ends = np.exp(np.arange(0, math.log((top + 1.0) / (alone + 1.0)) + growth, growth)) * (alone + 1.0)
@@ -146,8 +164,18 @@ class Cell(NamedTuple):
     distances: Distances
 
 
-def least_certificates(places: Places, cells: Sequence[Cell], epsilon: float) -> float:
-    """Return ln of the weighted sum of the least certificates found.
+class Found(NamedTuple):
+    """ln delta, and what proves it: for each way to put the null record, the matching of every cell.
+
+    None stands for a position that counts as known.
+    """
+
+    log_delta: float
+    matchings: tuple[tuple[Matching | None, ...], ...]
+
+
+def least_certificates(places: Places, cells: Sequence[Cell], epsilon: float) -> Found:
+    """Return ln of the weighted sum of the least certificates found, and these.
 
     Cuts of all sizes are tried for the first cell over a coarse grid of rows, then few over the fine one; for every
     other cell few cuts near the best of the first.
@@ -157,7 +185,8 @@ def least_certificates(places: Places, cells: Sequence[Cell], epsilon: float) ->
         cells: the likeliest first.
         epsilon: >= 0.
     """
-    return max(_of_swap(places, swap, cells, epsilon) for swap in places.swaps)
+    found = [_of_swap(places, swap, cells, epsilon) for swap in places.swaps]
+    return Found(max(value for value, _ in found), tuple(matchings for _, matchings in found))
 
 
 class Curve:
@@ -185,25 +214,41 @@ class Curve:
         return value
 
 
-def _of_swap(places: Places, swap: tuple[float, float], cells: Sequence[Cell], epsilon: float) -> float:
+def _of_swap(
+    places: Places, swap: tuple[float, float], cells: Sequence[Cell], epsilon: float
+) -> tuple[float, tuple[Matching | None, ...]]:
+    """Return ln of the weighted sum of the least certificates for one way to put the null record, and these."""
     total, near = -math.inf, 0
+    matchings: list[Matching | None] = []
     for number, cell in enumerate(cells):
         rows = _rows(places, cell.distances, 10)
-        value = _known(rows, epsilon)
+        value, best = _known(rows, epsilon), None
         likely = cell.log_weight + value >= total - _NEGLIGIBLE
         if likely and len(rows.mu) > 1 and 1e-90 < rows.mu[0] < 1e90 and epsilon < 1e90:
             coarse = _Cuts(rows, cell.distances, swap, epsilon)
+            tried = [coarse]
             if number == 0:
                 coarse.scan()
                 near = coarse.best
                 fine = _Cuts(_rows(places, cell.distances, 1), cell.distances, swap, epsilon)
                 fine.refine(coarse)
-                value = min(value, fine.least)
+                tried.append(fine)
             else:
                 coarse.descend(near)
-            value = min(value, coarse.least)
+            for cuts in tried:
+                if cuts.least < value:
+                    value, best = cuts.least, cuts
         total = log_add_exp(total, cell.log_weight + value)
-    return total
+        matchings.append(None if best is None else _matching(places, best.rows, epsilon, best.best))
+    return total, tuple(matchings)
+
+
+def _matching(places: Places, rows: _Rows, epsilon: float, cut: int) -> Matching:
+    """Return what the certificate of a cut is made from."""
+    level = _common_level(rows, epsilon, cut)
+    assert level is not None  # a certificate has been made from it
+    receivers = tuple(int((rows.kind[: cut + 1] == number).sum()) for number in range(len(places.classes)))
+    return Matching(level, receivers, rows.blocks, len(rows.mu))
 
 
 def _known(rows: _Rows, epsilon: float) -> float:
@@ -314,7 +359,7 @@ def _certificate(
 
 
 def _between(
-    rows: _Rows, distances: Distances, swap: tuple[float, float], taker: Blocks, giver: Blocks
+    rows: _Rows, distances: Distances, swap: tuple[float, float], taker: Chosen, giver: Chosen
 ) -> Array:  # fmt: skip
     """Return mu for the record in the blocks ``taker`` and its replacement in the blocks ``giver``."""
     import numpy as np
@@ -333,6 +378,15 @@ def _between(
 
 def _level(rows: _Rows, epsilon: float, cut: int) -> Array | None:
     """Return ln gamma of every block at the highest common level at which the donors can meet the need."""
+    common = _common_level(rows, epsilon, cut)
+    if common is None:
+        return None
+    level: Array = rows.mu * (common - 0.5 * rows.mu)
+    return level
+
+
+def _common_level(rows: _Rows, epsilon: float, cut: int) -> float | None:
+    """Return z of the highest level mu z - mu^2/2 at which the donors can meet the need; None where there is none."""
     import numpy as np
 
     half = 0.5 * rows.mu
@@ -349,14 +403,12 @@ def _level(rows: _Rows, epsilon: float, cut: int) -> Array | None:
     high = min(high, low + (epsilon + 710.0 + math.log(float(rows.weight.sum()))) / float(rows.mu[0]) + float(half[0]))
     if balance(low) > 0.0:
         return None
-    highest = greatest(balance, low, high, ulps=_LEVEL_ULPS)
-    level: Array = rows.mu * (highest * (1.0 - 1e-12) - half)
-    return level
+    return greatest(balance, low, high, ulps=_LEVEL_ULPS) * (1.0 - 1e-12)
 
 
 def _matched(
     rows: _Rows, epsilon: float, level: Array, receives: Flags, donates: Flags
-) -> tuple[Array, Blocks, Blocks] | None:
+) -> tuple[Array, Chosen, Chosen] | None:
     """Return (amount in units of e^eps, receiving block, giving block) of every transfer, amounts rounded up."""
     import numpy as np
 

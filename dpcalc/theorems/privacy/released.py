@@ -205,7 +205,6 @@ def cyclic(run: ShiftedPasses) -> Gdp:
     assumes=(FIXED_ORDER, _SAME, FRESH, DOMAIN, contraction.DISPLACED, EACH),
     slack="the lattice of losses, some 1e-4 in ln delta",
     slow=True,
-    uncertified="composed by the law of the privacy loss on a lattice",
 )
 def cyclic_curve(run: BoundedPasses) -> Composition:
     """A record at the same place in every pass: the product bound of one pass, composed E times."""

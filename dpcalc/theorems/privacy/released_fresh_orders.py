@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from dpcalc.model.choices import Adjacency, LossClass, Noise
 from dpcalc.notions import gaussian, optimal_composition
+from dpcalc.notions.certificate import POINT, Certificate
 from dpcalc.notions.guarantee import Composition, Profile, Rdp
 from dpcalc.numerics.floats import product_up
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, DOMAIN, GAUSSIAN_NOISE, STEP_WITHIN
@@ -143,7 +144,6 @@ def _pair(run: FreshOrders) -> Pair:
     assumes=(_FRESH, FRESH, *_WHERE, EACH),
     slack="chords of the curve and the lattice of losses: some 1e-3 in ln delta",
     slow=True,
-    uncertified="composed by the law of the privacy loss on a lattice",
 )
 def shuffled_epochs(run: FreshOrders) -> Composition:
     """A fresh order for every pass makes the passes independent: the whole curve of one is composed.
@@ -168,12 +168,15 @@ def shuffled_epochs(run: FreshOrders) -> Composition:
     formula="least over eps_0 of the optimal E-fold composition of (eps_0, delta_0 = delta(eps_0))",
     assumes=(_FRESH, FRESH, *_WHERE, EACH),
     slow=True,
-    uncertified="the point composed is found by a search and is not recorded",
 )
 def shuffled_epochs_point(run: AnyFreshOrders) -> Profile:
     """One point of a pass's curve, composed exactly in closed form; looser than the curve, for any number of passes."""
     profile = _one_pass_profile(run)
-    return Profile(lambda epsilon: _best_point(profile, run.epochs, epsilon))
+    best = functools.lru_cache(maxsize=32)(lambda epsilon: _best_point(profile, run.epochs, epsilon))
+    return Profile(
+        lambda epsilon: best(epsilon)[0],
+        certificate=lambda epsilon: Certificate(POINT, point=best(epsilon)[1]),
+    )
 
 
 def _one_pass_profile(run: AnyFreshOrders) -> Callable[[float], float]:
@@ -188,15 +191,17 @@ def _one_pass_profile(run: AnyFreshOrders) -> Callable[[float], float]:
     return functools.cache(lambda epsilon: min(bound(epsilon) for bound in applicable))
 
 
-def _best_point(profile: Callable[[float], float], epochs: int, epsilon: float, tries: int = 24) -> float:
-    """Return the least ln delta over points of the curve: scanned from epsilon/E to epsilon, then refined."""
+def _best_point(profile: Callable[[float], float], epochs: int, epsilon: float, tries: int = 24) -> tuple[float, float]:
+    """Return the least ln delta over points of the curve, and the point: scanned from epsilon/E to epsilon, then
+    refined.
+    """
 
     def composed(x: float) -> float:
         e = math.exp(x)
         return optimal_composition.log_delta(epsilon0=e, log_delta0=profile(e), count=epochs, epsilon=epsilon)
 
     if epsilon == 0.0:
-        return optimal_composition.log_delta(epsilon0=0.0, log_delta0=profile(0.0), count=epochs, epsilon=0.0)
+        return optimal_composition.log_delta(epsilon0=0.0, log_delta0=profile(0.0), count=epochs, epsilon=0.0), 0.0
     high = math.log(epsilon)
     low = high - math.log(epochs) - 1.0
     points = {low + (high - low) * j / tries: 0.0 for j in range(tries + 1)}
@@ -208,7 +213,8 @@ def _best_point(profile: Callable[[float], float], epochs: int, epsilon: float, 
         for x in (best - width, best + width):
             if x not in points:
                 points[x] = composed(x)
-    return min(points.values())
+    value, x = min((value, x) for x, value in points.items())
+    return value, math.exp(x)
 
 
 @theorem(
@@ -266,12 +272,19 @@ def _renyi(order: float, run: FreshOrders) -> float:
     assumes=_SECRETLY,
     slow=True,
     not_monotone_in=("records",),
-    uncertified="the point composed is found by a search and is not recorded",
 )
 def shuffled_epochs_secret(run: SecretOrders) -> Profile:
     """The place of a record in every pass stays hidden, although the iterates between passes do not."""
-    profile = _secret_profile(run.part(SecretPass))
-    return Profile(lambda epsilon: _best_point(profile, run.epochs, epsilon, tries=8))
+    one_pass = run.part(SecretPass)
+    profile = _secret_profile(one_pass)
+    best = functools.lru_cache(maxsize=32)(lambda epsilon: _best_point(profile, run.epochs, epsilon, tries=8))
+
+    def certificate(epsilon: float) -> Certificate:
+        point, of_pass = best(epsilon)[1], hidden_position.shuffled(one_pass).certificate
+        assert of_pass is not None
+        return Certificate(POINT, point=point, inner=of_pass(point))
+
+    return Profile(lambda epsilon: best(epsilon)[0], certificate=certificate)
 
 
 @theorem(

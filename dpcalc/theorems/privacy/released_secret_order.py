@@ -7,7 +7,7 @@ import math
 from dpcalc.notions.guarantee import Profile
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, STEP_WITHIN
 from dpcalc.theorems.privacy.contraction import FRESH, LIPSCHITZ_STEPS
-from dpcalc.theorems.privacy.hidden_position import SECRET, SecretPass, hidden_pass
+from dpcalc.theorems.privacy.hidden_position import SECRET, SecretPass, hidden_pass, least_of
 from dpcalc.theorems.privacy.released import EACH, SmoothOrders, shuffle_once
 from dpcalc.theorems.privacy.released_fresh_orders import SecretOrders
 from dpcalc.theorems.record import theorem
@@ -34,7 +34,6 @@ from dpcalc.theorems.record import theorem
     slack="as hidden_position.shuffled; at most released.shuffle_once",
     slow=True,
     not_monotone_in=("records",),
-    uncertified="a certificate found by a search, which is not recorded",
 )  # fmt: skip
 def shuffle_once_secret(run: SecretOrders) -> Profile:
     """The place of a record in the one order stays hidden, although the iterates between the passes do not: telling two
@@ -43,4 +42,4 @@ def shuffle_once_secret(run: SecretOrders) -> Profile:
     one_pass = run.part(SecretPass).passes
     together = one_pass._replace(ratio=one_pass.ratio * math.sqrt(run.epochs) * (1.0 + 1e-15))
     public = shuffle_once(run.part(SmoothOrders)).profile
-    return Profile(lambda epsilon: min(public(epsilon), hidden_pass(together, run.adjacency, epsilon)))
+    return least_of(public, lambda epsilon: hidden_pass(together, run.adjacency, epsilon))

@@ -236,7 +236,6 @@ def _spent(cost: float, noise_std: float) -> Gdp:
     conditions=(_HAS_SHIFT, _ONE_NOISE),
     assumes=(*_STEPS, "the parameter is one-dimensional and the noise is Laplace"),
     erratum=_ERRATUM,
-    uncertified="an optimum found by iteration, whose allocation is not recorded",
 )
 def laplace(run: LaplaceChain) -> Rdp:
     """With Laplace noise in one dimension every step's share of the shift costs its Laplace divergence.
@@ -252,7 +251,8 @@ def laplace(run: LaplaceChain) -> Rdp:
     >>> round(laplace(run).curve(math.inf), 12)  # four steps of pure privacy 1/4
     1.0
     """
-    return Rdp(run.spending.divergence)
+    spending = run.spending
+    return Rdp(spending.divergence, certificate=spending.certificate)
 
 
 @theorem(
@@ -266,7 +266,6 @@ def laplace(run: LaplaceChain) -> Rdp:
     formula="RDP(a) = min sum_t R_a(a_t/b_t), with the restart of the Gaussian problem",
     conditions=(_HAS_SHIFT, _ONE_NOISE),
     assumes=(*_STEPS, DOMAIN, "the parameter is one-dimensional and the noise is Laplace"),
-    uncertified="an optimum found by iteration, whose allocation is not recorded",
 )
 def laplace_domain(run: BoundedLaplaceChain) -> Rdp:
     """As `laplace`, but everything up to some step is forgotten: the runs are then at most a diameter apart.
@@ -278,4 +277,5 @@ def laplace_domain(run: BoundedLaplaceChain) -> Rdp:
     >>> round(laplace_domain(run).curve(math.inf), 12)
     0.5
     """
-    return Rdp(run.spending.divergence)
+    spending = run.spending
+    return Rdp(spending.divergence, certificate=spending.certificate)

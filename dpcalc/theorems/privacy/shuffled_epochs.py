@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from dpcalc.model.algorithm import Release, in_one_random_order
 from dpcalc.model.choices import Adjacency, LastBatch
 from dpcalc.notions import gaussian
+from dpcalc.notions.certificate import HIDDEN, KNOWN, WORST, Certificate
 from dpcalc.notions.guarantee import Gdp, Profile
 from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
 from dpcalc.numerics.floats import UNIT, down, ratio_up, up
@@ -23,12 +24,12 @@ from dpcalc.numerics.sums import log_sum_expm1_reciprocals_up
 from dpcalc.theorems.batch_layout import Layout, Positions, layout
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, ONE_RELEASE, STEP_WITHIN
 from dpcalc.theorems.privacy.contraction import own_ratio
-from dpcalc.theorems.privacy.epochs import fresh_log_delta, once_log_delta
-from dpcalc.theorems.privacy.fresh_places import cases_of
-from dpcalc.theorems.privacy.hidden_position import SECRET, hidden_pass, swaps_of
+from dpcalc.theorems.privacy.epochs import fresh_log_delta, known_cases, once_log_delta
+from dpcalc.theorems.privacy.fresh_places import Cases, cases_of
+from dpcalc.theorems.privacy.hidden_position import SECRET, hidden_pass, least_of, swaps_of
 from dpcalc.theorems.privacy.passes import Passes, pace_of, reach_of
 from dpcalc.theorems.privacy.periodic_allocation import Uses, bounded_mu, contracting_mu
-from dpcalc.theorems.privacy.position_certificates import Cell, least_certificates, places_of
+from dpcalc.theorems.privacy.position_certificates import Cell, Found, least_certificates, places_of
 from dpcalc.theorems.privacy.repeated_allocation import Pace, rate_in_range
 from dpcalc.theorems.privacy.same_places import SamePlaces
 from dpcalc.theorems.privacy.shuffle import shifted_pass
@@ -246,7 +247,6 @@ def _once_rdp(places: SamePlaces, x: float, order: float) -> float:
     assumes=(_FRESH, _STEPS, _NOISE, ONE_RELEASE),
     slack="up to 5 % of delta against the mean over all positions; more with few steps in an epoch, and with strong "
     "convexity, a domain or a short batch at very small deltas",
-    uncertified="a mean over blocks of positions, whose ends are not recorded",
 )
 def fresh(run: PublicOrders) -> Profile:
     """Wherever the record falls in the earlier epochs, its uses there cost little more than 1/l each; the mean over the
@@ -259,18 +259,42 @@ def fresh(run: PublicOrders) -> Profile:
     >>> round(fresh(run).profile(1.0), 2)
     -8.51
     """
-    return Profile(lambda epsilon: _public(run, epsilon, fresh_log_delta))
+    return Profile(
+        lambda epsilon: _public(run, epsilon, fresh_log_delta),
+        certificate=lambda epsilon: _fresh_certificate(run, epsilon),
+    )
 
 
 def _public(run: RandomOrders, epsilon: float, log_delta: Callable[[Passes, float], float]) -> float:
     """Return the least of ln delta without the contraction and the domain, with them, and at the worst position."""
+    return min(value for value, _ in _ways(run, epsilon, log_delta))
+
+
+def _ways(
+    run: RandomOrders, epsilon: float, log_delta: Callable[[Passes, float], float]
+) -> list[tuple[float, Certificate]]:
+    """Return the values of the theorems that apply, each with its name."""
     if run.passes.ratio > _LARGEST:
-        return 0.0
+        return [(0.0, Certificate(KNOWN))]
+    plain = Certificate(KNOWN, contracts=False)
     if run.epochs == 1:
-        bare = shifted_pass(run.layout, own_ratio(run.sensitivity, run.noise_std, run.layout.size), epsilon)
+        own = own_ratio(run.sensitivity, run.noise_std, run.layout.size)
+        found = [(shifted_pass(run.layout, own, epsilon), plain)]
     else:
-        bare = min(log_delta(run.passes, epsilon), gaussian.log_delta(mu=run.worst, epsilon=epsilon))
-    return bare if run.sharper.bare else min(bare, log_delta(run.sharper, epsilon))
+        worst = gaussian.log_delta(mu=run.worst, epsilon=epsilon)
+        found = [(log_delta(run.passes, epsilon), plain), (worst, Certificate(WORST))]
+    if not run.sharper.bare:
+        found.append((log_delta(run.sharper, epsilon), Certificate(KNOWN, contracts=True)))
+    return found
+
+
+def _fresh_certificate(run: RandomOrders, epsilon: float) -> Certificate:
+    """Return which theorem gives the least ln delta for fresh orders, with the cases of its mean."""
+    chosen = min(_ways(run, epsilon, fresh_log_delta), key=lambda way: way[0])[1]
+    if chosen.contracts is None or run.epochs == 1:
+        return chosen
+    earlier, blocks = known_cases(run.sharper if chosen.contracts else run.passes)
+    return chosen._replace(earlier=earlier, blocks=blocks)
 
 
 # --- secret orders -------------------------------------------------------------------------------------------------
@@ -302,7 +326,6 @@ _SECRET_ASSUMES = (
     slack="as hidden_position.shuffled; at most shuffled_epochs.once",
     slow=True,
     not_monotone_in=("records",),
-    uncertified="a certificate found by a search, which is not recorded",
 )  # fmt: skip
 def once_secret(run: SecretOrders) -> Profile:
     """Nobody who sees the last iterate knows where in the secret order the record stood; telling two places apart costs
@@ -311,7 +334,7 @@ def once_secret(run: SecretOrders) -> Profile:
     return _secret(run, once_log_delta, _same)
 
 
-def _same(run: SecretOrders, epsilon: float) -> float:
+def _same(run: SecretOrders, epsilon: float) -> Found:
     return hidden_pass(run.sharper, run.adjacency, epsilon)
 
 
@@ -332,31 +355,46 @@ def _same(run: SecretOrders, epsilon: float) -> float:
     slack="as hidden_position.shuffled; at most shuffled_epochs.fresh",
     slow=True,
     not_monotone_in=("records",),
-    uncertified="a certificate found by a search, which is not recorded",
 )  # fmt: skip
 def fresh_secret(run: SecretOrders) -> Profile:
     """The orders of all epochs but the last may be given away; where the record falls in the last one stays hidden."""
-    return _secret(run, fresh_log_delta, _fresh)
+    profile = _secret(run, fresh_log_delta, _fresh)
+
+    def certificate(epsilon: float) -> Certificate:
+        assert profile.certificate is not None
+        found = profile.certificate(epsilon)
+        if found.theorem != HIDDEN:
+            return _fresh_certificate(run, epsilon)
+        return found if run.epochs == 1 else found._replace(earlier=_cases(run).earlier)
+
+    return profile._replace(certificate=certificate)
 
 
-def _fresh(run: SecretOrders, epsilon: float) -> float:
+def _cases(run: SecretOrders) -> Cases:
+    return cases_of(run.sharper, _SECRET_PARTS, _FEWER)
+
+
+def _fresh(run: SecretOrders, epsilon: float) -> Found:
+    """Return ln delta of fresh orders; the matchings are in the order of the cases."""
     if run.epochs == 1:
         return _same(run, epsilon)
-    cases = cases_of(run.sharper, _SECRET_PARTS, _FEWER)
+    cases = _cases(run)
     weights = cases.weight.ravel()
-    cells = [Cell(math.log(weights[i]), cases.single(i)) for i in (-weights).argsort(kind="stable")]
-    return least_certificates(places_of(run.layout, swaps_of(run.adjacency)), cells, epsilon)
+    order = (-weights).argsort(kind="stable").tolist()
+    cells = [Cell(math.log(weights[i]), cases.single(i)) for i in order]
+    found = least_certificates(places_of(run.layout, swaps_of(run.adjacency)), cells, epsilon)
+    places = sorted(range(len(order)), key=order.__getitem__)
+    return Found(found.log_delta, tuple(tuple(swap[i] for i in places) for swap in found.matchings))
 
 
 def _secret(
     run: SecretOrders,
     log_delta: Callable[[Passes, float], float],
-    hidden: Callable[[SecretOrders, float], float],
+    hidden: Callable[[SecretOrders, float], Found],
 ) -> Profile:
     """Return the least of what a published and a secret order give."""
-
-    def profile(epsilon: float) -> float:
-        public = _public(run, epsilon, log_delta)
-        return min(public, hidden(run, epsilon)) if run.passes.ratio <= _LARGEST else public
-
-    return Profile(profile)
+    nothing = Found(0.0, ())
+    return least_of(
+        functools.lru_cache(maxsize=32)(lambda epsilon: _public(run, epsilon, log_delta)),
+        lambda epsilon: hidden(run, epsilon) if run.passes.ratio <= _LARGEST else nothing,
+    )

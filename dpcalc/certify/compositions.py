@@ -1,0 +1,245 @@
+"""Definitions of compositions: the profiles of one step or one pass, and how often each is composed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flint import arb, fmpq
+
+from dpcalc.certify.balls import Inputs, OutOfReach, infinite, least, power, rational, square
+from dpcalc.certify.certificate import OF_ANOTHER_RUN, certificate_of
+from dpcalc.certify.composition import Curve, Part
+from dpcalc.certify.divergence import batch, product_last, run_without_shift
+from dpcalc.certify.expanding import factor, harmonic, reach, room_of
+from dpcalc.certify.gaussian import log_step
+from dpcalc.certify.guarantee import Composition, Searched
+from dpcalc.certify.hidden import hockey_stick
+from dpcalc.certify.losses import factor as lipschitz_factor
+from dpcalc.certify.losses import level
+from dpcalc.certify.positions import laplace_left, positions_left, product_left
+from dpcalc.certify.random_orders import shuffled
+from dpcalc.certify.released import MOST_PASSES, optimal
+from dpcalc.certify.sampled import gradient
+from dpcalc.certify.shuffle import averaged
+from dpcalc.certify.steps import room, sizes
+from dpcalc.certify.table import defines
+from dpcalc.certify.uses import classes
+from dpcalc.model.choices import LossClass, Noise
+from dpcalc.notions.certificate import COMPOSED, SPLIT
+
+MOST_POSITIONS = 300
+_LIMIT = "compositions that would take too many points"
+
+
+def _gaussian(mu: arb) -> Curve:
+    return lambda z: hockey_stick(z, mu)
+
+
+def _sampled(curve: Curve, share: fmpq) -> Curve:
+    """Return p delta(ln(1 + (e^z - 1)/p)): that of a step that uses the record with probability p, in either order."""
+    p = arb(share)
+    return lambda z: p * curve((z.expm1() / p).log1p())
+
+
+def _sampled_steps(mu: arb, v: Inputs, steps: int) -> list[Part]:
+    """Return ``steps`` steps on fresh batches, of this mu where the batch holds the record."""
+    if not steps or mu.is_zero():
+        return []
+    if v.batch_size >= v.records:
+        return [Part(_gaussian(mu * arb(steps).sqrt()), 1)]
+    return [Part(_sampled(_gaussian(mu), fmpq(v.batch_size, v.records)), steps)]
+
+
+def _step_mu(v: Inputs) -> arb:
+    """Return mu = 2 L/(b sigma)."""
+    return 2 * v.quotient(["lipschitz"], [v.batch_size, "noise_std"])
+
+
+# --- fresh batches ---------------------------------------------------------------------------------------------------
+
+
+@defines("noisy_sgd.composition", Composition, weight=20000.0, limit=_LIMIT)
+def _composition(v: Inputs) -> list[Part]:
+    return _sampled_steps(_step_mu(v), v, v.steps)
+
+
+@defines("dp_sgd.gradient", Composition, weight=20000.0, limit=_LIMIT)
+def _gradient(v: Inputs) -> list[Part]:
+    return _sampled_steps(2 * gradient(v, unconstrained=False) / (v.batch_size * v.noise_std), v, v.steps)
+
+
+def _plan(v: Inputs) -> Mapping[str, Any] | None:
+    """Return how the noise is split; None where all steps are composed.
+
+    Raises:
+        OutOfReach: the certificate is of another run.
+    """
+    certificate = certificate_of(v)
+    if certificate["theorem"] == COMPOSED:
+        return None
+    plan = certificate.get("values", {})
+    if certificate["theorem"] != SPLIT or set(plan) != {"composed", "split", "fraction"}:
+        raise OutOfReach(OF_ANOTHER_RUN)
+    if not (1 <= plan["split"] <= plan["composed"] <= v.steps and 0.0 < plan["fraction"] < 1.0):
+        raise OutOfReach(OF_ANOTHER_RUN)
+    return plan
+
+
+@defines("noisy_sgd.hidden", Composition, weight=20000.0, limit=_LIMIT)
+def _hidden(v: Inputs) -> list[Part]:
+    plan, mu = _plan(v), _step_mu(v)
+    if plan is None:
+        return _composition(v)
+    c, q, done = lipschitz_factor(v), arb(plan["fraction"]), v.steps - plan["composed"]
+    if c > 1:
+        raise OutOfReach("the step size is above 2/smoothness, in this reading of the two")
+    use = 2 * v.step_size * v.lipschitz / v.batch_size
+    apart = use * _geometric(arb(c), done)
+    if v.diameter is not None:
+        apart = apart.min(v.diameter)
+    shift = (
+        apart * power(arb(c), plan["composed"]) / (v.step_size * v.noise_std * (q * room(arb(c), plan["split"])).sqrt())
+    )
+    split = _sampled_steps(mu / (1 - q).sqrt(), v, plan["split"])
+    hides = [Part(_gaussian(shift), 1)] if done and not shift.is_zero() else []
+    return [*hides, *split, *_sampled_steps(mu, v, plan["composed"] - plan["split"])]
+
+
+def _geometric(c: arb, terms: int) -> arb:
+    """Return 1 + c + ... + c^(terms-1)."""
+    return arb(terms) if c == 1 else (1 - power(c, terms)) / (1 - c)
+
+
+@defines("expanding.sampled", Composition, weight=20000.0, limit=_LIMIT)
+def _expanding_sampled(v: Inputs) -> list[Part]:
+    plan, mu = _plan(v), _step_mu(v)
+    if plan is None:
+        return _composition(v)
+    m, q, c = plan["composed"], arb(plan["fraction"]), factor(v)
+    ways = [] if c is None else [c * reach(v) / room_of(c, m).sqrt()]
+    if v.loss_class in (LossClass.CONVEX, LossClass.CONVEX_SMOOTH):
+        push = 2 * v.quotient(["lipschitz"], ["noise_std"])
+        ways.append((square(reach(v)) / m + square(push) * harmonic(m)).sqrt())
+    if plan["split"] != m or m >= v.steps:
+        raise OutOfReach(OF_ANOTHER_RUN)
+    return [Part(_gaussian(least(*ways) / q.sqrt()), 1), *_sampled_steps(mu / (1 - q).sqrt(), v, m)]
+
+
+# --- passes ----------------------------------------------------------------------------------------------------------
+
+
+@defines("released.cyclic_curve", Composition, weight=20000.0, limit=_LIMIT)
+def _cyclic_curve(v: Inputs) -> list[Part]:
+    size, later = batch(v)
+
+    def curve(z: arb) -> arb:
+        return _delta(product_last(run_without_shift(v.changed(epsilon=z), size), later))
+
+    return [Part(curve, v.epochs)]
+
+
+def _delta(log: arb) -> arb:
+    return arb(0) if infinite(log) else log.exp()
+
+
+def _own_step(v: Inputs) -> Curve:
+    """Return the curve of the record's own step in the smallest batch."""
+    ratio = v.quotient(["sensitivity"], [min(divisor for _, _, divisor in sizes(v)), "scale"])
+    return lambda z: _delta(log_step(v.noise, z, ratio))
+
+
+def _least(*curves: Curve) -> Curve:
+    return lambda z: least(*(curve(z) for curve in curves))
+
+
+def _few_steps(v: Inputs) -> None:
+    """Raise OutOfReach where a pass has too many steps to add them up at every knot."""
+    if sum(alike.steps for alike in classes(v)) > MOST_POSITIONS:
+        raise OutOfReach(f"more than {MOST_POSITIONS} steps in a pass")
+
+
+@defines("released.shuffled_epochs", Composition, weight=20000.0, limit=_LIMIT)
+def _shuffled_epochs(v: Inputs) -> list[Part]:
+    return [Part(_least(*_pass_curves(v)), v.epochs)]
+
+
+@defines("released.shuffled_epochs_point", Searched, slack=1e-3, weight=60.0, limit=f"{MOST_PASSES} passes")
+def _point(v: Inputs) -> arb:
+    certificate = certificate_of(v)
+    at = rational(float(certificate["point"]), typed=False)
+    ways = [_own_step(v)]
+    if v.displacement is not None and v.diameter is not None:
+        ways.append(lambda z: _delta(averaged(v.changed(epsilon=z), product_left)))
+    if level(v) and v.noise == Noise.GAUSSIAN:
+        ways.append(lambda z: _delta(averaged(v.changed(epsilon=z), positions_left)))
+    if level(v) and v.noise == Noise.LAPLACE and v.dimension in (None, 1):
+        ways.append(lambda z: _delta(averaged(v.changed(epsilon=z), laplace_left)))
+    return _point_composed(v, at, _least(*ways)(arb(at)).log())
+
+
+@defines("released.shuffled_epochs_secret", Searched, slack=1e-3, weight=300.0, limit=f"{MOST_PASSES} passes")
+def _secret_point(v: Inputs) -> arb:
+    certificate = certificate_of(v)
+    at = rational(float(certificate["point"]), typed=False)
+    return _point_composed(v, at, shuffled(v.changed(epsilon=at, certificate=certificate["inner"])))
+
+
+def _point_composed(v: Inputs, at: fmpq, log_each: arb) -> arb:
+    """Return ln delta of all passes, of which one is (``at``, exp(``log_each``))-private."""
+    if not log_each < 0:
+        return arb(0)
+    return optimal(v.epochs, at, log_each, v.epsilon)
+
+
+def _pass_curves(v: Inputs) -> list[Curve]:
+    """Return the curves of one pass in a random order that apply."""
+    curves = [_own_step(v)]
+    if v.displacement is not None and v.diameter is not None:
+        curves.append(lambda z: _delta(averaged(v.changed(epsilon=z), product_left)))
+    if v.noise == Noise.GAUSSIAN and level(v):
+        _few_steps(v)
+        curves.append(lambda z: _delta(averaged(v.changed(epsilon=z), positions_left)))
+    return curves
+
+
+@defines("expanding.fresh", Composition, weight=20000.0, limit=_LIMIT)
+def _expanding_fresh(v: Inputs) -> list[Part]:
+    named = v.changed(noise=Noise.GAUSSIAN, scale=v.exact("noise_std"))
+    curves, found, c = [_own_step(named)], classes(v), factor(v)
+    if v.displacement is not None and v.diameter is not None:
+        curves.append(lambda z: _delta(averaged(named.changed(epsilon=z), product_left)))
+    if c is not None or len(found) > 1:
+        _few_steps(v)
+        ratios = [v.quotient(["sensitivity"], [alike.divisor, "noise_std"]) for alike in found]
+        by_place = [
+            (arb(fmpq(alike.size, v.records)), ratio / (arb(1) if c is None else room_of(c, k)).sqrt())
+            for alike, ratio in zip(found, ratios, strict=True)
+            for k in range(alike.first, alike.first + alike.steps)
+        ]
+        curves.append(lambda z: sum((share * hockey_stick(z, mu) for share, mu in by_place), arb(0)))
+    return [Part(_least(*curves), v.epochs)]
+
+
+# --- Laplace noise ---------------------------------------------------------------------------------------------------
+
+
+@defines("expanding.laplace", Composition, weight=20000.0, limit=_LIMIT)
+def _laplace(v: Inputs) -> list[Part]:
+    if v.steps is None:
+        divisor = min(d for _, _, d in sizes(v)) if v.batch_size is not None else v.records
+        ratio = v.quotient(["sensitivity"], [divisor, "scale"])
+        return [Part(_laplace_curve(ratio), v.epochs or 1, ratio)]
+    size = v.records if v.batch_size is None else v.batch_size
+    if size >= v.records:
+        ratio = v.quotient(["sensitivity"], [v.records, "scale"])
+        return [Part(_laplace_curve(ratio), v.steps, ratio)]
+    ratio = 2 * v.quotient(["lipschitz"], [size, "scale"])
+    share = fmpq(size, v.records)
+    largest = (arb(share) * ratio.expm1()).log1p()
+    return [Part(_sampled(_laplace_curve(ratio), share), v.steps, largest)]
+
+
+def _laplace_curve(ratio: arb) -> Curve:
+    """Return (1 - exp((z - r)/2))_+."""
+    return lambda z: (-((z - ratio) / 2).min(arb(0)).expm1()).max(arb(0))
