@@ -78,23 +78,37 @@ def unbounded(value: float, direction: Direction) -> bool:
     return value <= 256.0 * _LOWEST if direction.more_is_private else value >= HIGHEST / 256.0
 
 
-def extreme_integer(excess: Callable[[int], float], direction: Direction, low: int, high: int) -> int:
+def extreme_integer(
+    excess: Callable[[int], float], direction: Direction, low: int, high: int, guess: int | None = None
+) -> int:
     """Return the cheapest whole value in [low, high] with excess(value) <= 0.
 
-    Doubling steps from ``low`` until the verdict changes, then bisection: small answers cost few, cheap evaluations.
+    Doubling steps from ``low``, or from a guess, until the verdict changes, then bisection: small answers cost few,
+    cheap evaluations.
 
     Raises:
         Infeasible: not even the most private end meets the budget.
     """
     seeks_good = direction.more_is_private
-    if (excess(low) <= 0.0) == seeks_good:
+
+    def past(value: int) -> bool:
+        return (excess(value) <= 0.0) == seeks_good
+
+    first, step = low, 1
+    if guess is not None and low < guess <= high:
+        first = guess
+        while first > low and past(first):
+            high = first
+            first, step = max(low, first - step), 2 * step
+        step = 1
+    if past(first):
         if seeks_good:
-            return low
-        raise Infeasible(f"not even {low} meets the budget", reached=low)
-    before, step = low, 1
+            return first
+        raise Infeasible(f"not even {first} meets the budget", reached=first)
+    before = first
     while True:
-        probe = min(low + step, high)
-        if (excess(probe) <= 0.0) == seeks_good:
+        probe = min(before + step, high)
+        if past(probe):
             break
         if probe == high:
             if seeks_good:
@@ -103,8 +117,39 @@ def extreme_integer(excess: Callable[[int], float], direction: Direction, low: i
         before, step = probe, 2 * step
     while probe - before > 1:
         middle = (before + probe) // 2
-        if (excess(middle) <= 0.0) == seeks_good:
+        if past(middle):
             probe = middle
         else:
             before = middle
     return probe if seeks_good else before
+
+
+def roughly(excess: Callable[[int], float], low: int, high: int, near: float) -> int | None:
+    """Return a whole value whose excess is about 0, by few evaluations of what is monotone; None where none is found.
+
+    Steps by a factor of 16 from ``low`` until the sign changes, then false position in the logarithm.
+    """
+    if low < 1:
+        return None
+    before, value = low, low
+    at_before = at = excess(low)
+    while at * at_before > 0.0 and value < high:
+        before, at_before = value, at
+        value = min(16 * value, high)
+        at = excess(value)
+    for _ in range(_TRIES):
+        if not at * at_before < 0.0 or value - before < 2:
+            break
+        share = min(0.9, max(0.1, at_before / (at_before - at)))
+        middle = min(max(round(before * (value / before) ** share), before + 1), value - 1)
+        at_middle = excess(middle)
+        if abs(at_middle) <= near:
+            return middle
+        if at_middle * at > 0.0:
+            value, at = middle, at_middle
+        else:
+            before, at_before = middle, at_middle
+    return before if at * at_before < 0.0 else None
+
+
+_TRIES = 12

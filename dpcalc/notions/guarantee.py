@@ -113,6 +113,10 @@ class Profile(NamedTuple):
         raise NotApplicable("a privacy profile gives no RDP at an order", "ask for epsilon or delta")
 
 
+_FAIR = 512  # points per standard deviation
+_BELOW, _ABOVE = 0.005, 0.05  # how near to a target ln delta is told by the finest lattices
+
+
 class Composition(NamedTuple):
     """An adaptive composition: (dominating pair, count), composed by the distribution of the privacy loss."""
 
@@ -125,6 +129,21 @@ class Composition(NamedTuple):
     def log_delta(self, epsilon: float) -> Answer:
         """Return ln delta at epsilon, rounded up."""
         return _composed_log_delta(tuple(self.parts), epsilon)
+
+    def excess(self, epsilon: float, log_delta: float) -> float:
+        """Return a number that is <= 0 where `log_delta` at epsilon is at most this, in less time where that is clear.
+
+        A single attempt on a coarser lattice is an upper bound as well, and tells all but what is close.
+        """
+        if epsilon > 0.0:
+            value = self.rough_excess(epsilon, log_delta, _FAIR)
+            if not -_BELOW < value <= _ABOVE:
+                return value
+        return self.log_delta(epsilon).value - log_delta
+
+    def rough_excess(self, epsilon: float, log_delta: float, resolution: int) -> float:
+        """Return an upper bound on ln delta at epsilon, less this, which is close where it is about 0."""
+        return _log_delta_near(tuple(self.parts), epsilon, log_delta, resolution) - log_delta
 
     def rdp(self, order: float) -> float:
         """Raise NotApplicable: a privacy-loss distribution has no RDP here."""
@@ -152,6 +171,13 @@ def _composed_log_delta(parts: tuple[tuple[Pair, int], ...], epsilon: float) -> 
         nearer = pld.log_delta(parts, epsilon=math.ldexp(epsilon, -halvings))
         bound = min(bound, nearer, key=lambda b: b.value)
     return Answer(bound.value, None, "pld", False, bound.rounding, bound.lattice)
+
+
+@functools.lru_cache(maxsize=64)
+def _log_delta_near(parts: tuple[tuple[Pair, int], ...], epsilon: float, log_delta: float, resolution: int) -> float:
+    from dpcalc.notions import pld
+
+    return pld.log_delta_near(parts, epsilon=epsilon, log_delta_target=log_delta, resolution=resolution)
 
 
 class Point(NamedTuple):
