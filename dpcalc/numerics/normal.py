@@ -57,25 +57,25 @@ TAYLOR_TERMS = 18
 _CELL_TERMS = 13  # beyond the table m_{j+1}/m_j is below 1/4, and distances are at most 1/8
 
 
-_CELL_LAST = 32.125
+CELL_LAST = 32.125
 """Up to here scalars use a Taylor series about the nearest multiple of 1/4; beyond, a continued fraction."""
 
 
 def mills(u: float) -> float:
     """Return the Mills ratio M(u) = Q(u)/phi(u), for u >= -1.25, within 3 units of roundoff."""
-    if u > _CELL_LAST:
+    if u > CELL_LAST:
         return 1.0 / (u + _mills_fraction(u))
     nearest = round(4.0 * u)
-    return _polynomial(_cell(nearest)[0], u - 0.25 * nearest)
+    return _polynomial(taylor_cell(nearest)[0], u - 0.25 * nearest)
 
 
 def mills_slope(u: float) -> float:
     """Return D(u) = 1 - u M(u) = -M'(u) > 0, for u >= -1.25, within 6 units of roundoff."""
-    if u > _CELL_LAST:
+    if u > CELL_LAST:
         k = _mills_fraction(u)
         return k / (u + k)
     nearest = round(4.0 * u)
-    return _polynomial(_cell(nearest)[1], u - 0.25 * nearest)
+    return _polynomial(taylor_cell(nearest)[1], u - 0.25 * nearest)
 
 
 def _polynomial(coefficients: tuple[float, ...], h: float) -> float:
@@ -87,7 +87,7 @@ def _polynomial(coefficients: tuple[float, ...], h: float) -> float:
 
 
 @functools.cache
-def _cell(nearest: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def taylor_cell(nearest: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return the Taylor coefficients of M and of D about nearest/4, the highest first."""
     u0 = 0.25 * nearest
     series = _taylor_by_table(nearest) if u0 < TABLE_LAST else _taylor_by_fraction(u0)
@@ -209,14 +209,14 @@ def _log_mills_difference(x: float, r: float, y: float) -> float:
     scale = max(x, 1.0)
     if r >= 0.5 * scale:
         return math.log(mills(x) - mills(y))
-    if r <= _SHORT and x < _CELL_LAST:
+    if r <= SHORT and x < CELL_LAST:
         mean = _divided_difference(x, r)
     else:
         mean = _mean_slope(x, r, next(points for reach, points in _REACHES if r <= reach * scale))
     return math.log(r * mean) if r > 1e-100 else math.log(r) + math.log(mean)
 
 
-_SHORT = 0.0625
+SHORT = 0.0625
 """Intervals up to this length are within reach of one Taylor series."""
 _REACHES = ((1e-9, 1), (1e-4, 2), (3e-3, 3), (0.05, 5), (0.5, 10))
 """(r/max(x, 1), points) of Gauss-Legendre panels over [x, x + r] that leave less than a unit of roundoff."""
@@ -228,7 +228,7 @@ def _divided_difference(x: float, r: float) -> float:
     first = x - 0.25 * nearest
     second = first + r
     value = difference = 0.0
-    for c in _cell(nearest)[0][:-1]:
+    for c in taylor_cell(nearest)[0][:-1]:
         value = value * first + c
         difference = difference * second + value
     return -difference
