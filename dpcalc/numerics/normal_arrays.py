@@ -53,6 +53,19 @@ def log_hockey_stick_up(e: Any, r: Any) -> Array:
     return value.reshape(shape)
 
 
+def log_hockey_stick_down(e: Array, r: Array) -> Array:
+    """Return lower bounds on ln H(e, r), elementwise, for 0 <= e <= 1e98 r and 1e-99 <= r <= 1e99.
+
+    They are below `log_hockey_stick_up` by what that may exceed the exact value; where x < -1, and ln H is near 0, by so
+    much relative to it.
+    """
+    value, q = _at_non_negative_threshold(e, r), e / r
+    x = q - 0.5 * r
+    error = 2.0**-49 * (1.0 + q + r) * (np.abs(x) + 2.0)
+    far = value - error + 2.0**-49 * value
+    return np.where((x < -1.0) & (error < 0.1), np.maximum(far, value * (1.0 + 4.0 * np.minimum(error, 0.1)) - 1e-300), far)
+
+
 def _at_non_negative_threshold(e: Array, r: Array) -> Array:
     q = np.minimum(e / r, 1e99)
     x = q - 0.5 * r
