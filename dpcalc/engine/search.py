@@ -127,29 +127,34 @@ def extreme_integer(
 def roughly(excess: Callable[[int], float], low: int, high: int, near: float) -> int | None:
     """Return a whole value whose excess is about 0, by few evaluations of what is monotone; None where none is found.
 
-    Steps by a factor of 16 from ``low`` until the sign changes, then false position in the logarithm.
+    Steps by a factor of 16 from ``low`` >= 1 until the sign changes, then false position in the logarithm; where one
+    end stays, the bracket is halved.
     """
-    if low < 1:
-        return None
     before, value = low, low
     at_before = at = excess(low)
     while at * at_before > 0.0 and value < high:
         before, at_before = value, at
         value = min(16 * value, high)
         at = excess(value)
+    if not at * at_before < 0.0:
+        return None
+    halve, moved = False, 0
     for _ in range(_TRIES):
-        if not at * at_before < 0.0 or value - before < 2:
+        if value - before < 2:
             break
         share = min(0.9, max(0.1, at_before / (at_before - at)))
-        middle = min(max(round(before * (value / before) ** share), before + 1), value - 1)
+        middle = (before + value) // 2 if halve else round(before * (value / before) ** share)
+        middle = min(max(middle, before + 1), value - 1)
         at_middle = excess(middle)
         if abs(at_middle) <= near:
             return middle
-        if at_middle * at > 0.0:
+        side = 1 if at_middle * at > 0.0 else -1
+        halve, moved = side == moved and not halve, side
+        if side == 1:
             value, at = middle, at_middle
         else:
             before, at_before = middle, at_middle
-    return before if at * at_before < 0.0 else None
+    return before
 
 
-_TRIES = 12
+_TRIES = 24

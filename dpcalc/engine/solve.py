@@ -243,13 +243,13 @@ def _search_whole(problem: _Problem, excess: Excess) -> int:
         high = _records_of(problem) - _OF_THE_RECORDS[problem.unknown]
     elif run.typed("index"):
         low = run.index or low
-    return extreme_integer(excess, direction, low, high, _whole_guess(problem, low, high))
+    return extreme_integer(excess, direction, low, high, _whole_guess(problem, excess, low, high))
 
 
-def _whole_guess(problem: _Problem, low: int, high: int) -> int | None:
-    """Return about the solution where a bound is costly, by cheap evaluations; None where there is no guess."""
+def _whole_guess(problem: _Problem, excess: Excess, low: int, high: int) -> int | None:
+    """Return about the solution where a bound is costly, by few or cheap evaluations; None where there is no guess."""
     if problem.bound.gives is not Composition:
-        return None
+        return roughly(excess, max(low, 1), high, 0.0) if problem.bound.slow else None
     epsilon, log_delta = safe_budget(problem.bound, problem.question)
 
     def rough(value: int) -> float:
@@ -257,7 +257,7 @@ def _whole_guess(problem: _Problem, low: int, high: int) -> int | None:
         assert isinstance(guarantee, Composition)
         return guarantee.rough_excess(epsilon, log_delta, _COARSEST) if epsilon > 0.0 else math.nan
 
-    return roughly(rough, low, high, _NEAR)
+    return roughly(rough, max(low, 1), high, _NEAR)
 
 
 def _records_of(problem: _Problem) -> int:

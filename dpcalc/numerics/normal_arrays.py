@@ -63,7 +63,9 @@ def log_hockey_stick_down(e: Array, r: Array) -> Array:
     x = q - 0.5 * r
     error = 2.0**-49 * (1.0 + q + r) * (np.abs(x) + 2.0)
     far = value - error + 2.0**-49 * value
-    return np.where((x < -1.0) & (error < 0.1), np.maximum(far, value * (1.0 + 4.0 * np.minimum(error, 0.1)) - 1e-300), far)
+    return np.where(
+        (x < -1.0) & (error < 0.1), np.maximum(far, value * (1.0 + 4.0 * np.minimum(error, 0.1)) - 1e-300), far
+    )
 
 
 def _at_non_negative_threshold(e: Array, r: Array) -> Array:

@@ -79,9 +79,15 @@ def log_delta(parts: Parts, *, epsilon: float, resolution: int = RESOLUTION) -> 
     if epsilon >= _largest_loss(merged):
         return Bound(_log_infinity_mass_of(components))
 
+    known: dict[tuple[int, ...], Bound] = {}
+
     def attempt(expected: float, share: float, fineness: int) -> Bound:
-        law, frequent = _law_about(_without_rare_losses(components, expected - share), epsilon, fineness)
-        return _bound_at(law, frequent, epsilon)
+        frequent = _without_rare_losses(components, expected - share)
+        key = (fineness, *(len(c.above) for c in frequent))  # other shares may leave out the same losses
+        if key not in known:
+            law, refined = _law_about(frequent, epsilon, fineness)
+            known[key] = _bound_at(law, refined, epsilon)
+        return known[key]
 
     value, better = math.inf, attempt(-math.inf, 0.0, _COARSE).value
     while better < value - 1.0:
@@ -126,6 +132,8 @@ def _improved(attempt: Callable[[float, float, int], Bound], value: float, resol
     """
     best = Bound(math.inf)
     for share, fineness in [*((share, resolution) for share in _LOG_SHARES), (_LOG_SHARES[0], _FINER * resolution)]:
+        if fineness > resolution and best.rounding > _LOOSE:
+            break  # a finer lattice rounds more
         bound = attempt(value, share, fineness)
         best = min(best, bound, key=lambda b: b.value)
         if best.rounding + best.lattice <= _LOOSE or not math.isfinite(best.value):
