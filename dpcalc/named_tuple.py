@@ -49,6 +49,18 @@ else:
             Raises:
                 TypeError: a field without default is missing, or a value is given twice or to no field.
             """
+            rest, defaults = cls._fields[len(values) :], cls._field_defaults
+            try:
+                all_values = (*values, *[named[name] if name in named else defaults[name] for name in rest])
+            except KeyError:
+                raise TypeError(cls._mistake(values, named)) from None
+            if len(all_values) > len(cls._fields) or not all(map(rest.__contains__, named)):
+                raise TypeError(cls._mistake(values, named))
+            return all_values
+
+        @classmethod
+        def _mistake(cls, values: tuple[Any, ...], named: dict[str, Any]) -> str:
+            """Return what is wrong with the values given."""
             rest = cls._fields[len(values) :]
             missing = [field for field in rest if field not in named and field not in cls._field_defaults]
             twice = [name for name in named if name in cls._fields and name not in rest]
@@ -59,9 +71,7 @@ else:
                 *([f"does not take {', '.join(unknown)}"] if unknown else ()),
                 *([f"lacks {', '.join(missing)}"] if missing else ()),
             ]
-            if wrong:
-                raise TypeError(f"{cls.__name__}({', '.join(cls._fields)}) {' and '.join(wrong)}")
-            return (*values, *(named[field] if field in named else cls._field_defaults[field] for field in rest))
+            return f"{cls.__name__}({', '.join(cls._fields)}) {' and '.join(wrong)}"
 
         @classmethod
         def _make(cls, values: Any) -> Any:
@@ -79,7 +89,8 @@ else:
             return dict(zip(self._fields, self, strict=True))
 
         def _replace(self, **changes: Any) -> Any:
-            return type(self)(**{**self._asdict(), **changes})
+            values = [changes.pop(field, value) for field, value in zip(self._fields, self, strict=True)]
+            return type(self)(*values, **changes)  # what is left is no field, and refused
 
         def __getnewargs__(self) -> tuple[Any, ...]:
             return tuple(self)

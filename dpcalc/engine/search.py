@@ -80,51 +80,83 @@ def unbounded(value: float, direction: Direction) -> bool:
     return value <= 256.0 * _LOWEST if direction.more_is_private else value >= HIGHEST / 256.0
 
 
-def extreme_integer(excess: Callable[[int], float], direction: Direction, low: int, high: int, near: int = 1) -> int:
+def extreme_integer(
+    excess: Callable[[int], float], direction: Direction, low: int, high: int, guess: int | None = None
+) -> int:
     """Return the cheapest whole value in [low, high] with excess(value) <= 0.
 
-    Doubling steps from ``low``, or from ``near`` where the answer is thought to be, until the verdict changes, then a
-    search between: small answers cost few, cheap evaluations. ``excess`` is asked for the same value more than once.
+    Doubling steps from ``low``, or from a guess, until the verdict changes, then bisection: small answers cost few,
+    cheap evaluations.
 
     Raises:
         Infeasible: not even the most private end meets the budget.
     """
     seeks_good = direction.more_is_private
-    if (excess(low) <= 0.0) == seeks_good:
+
+    def past(value: int) -> bool:
+        return (excess(value) <= 0.0) == seeks_good
+
+    first, step = low, 1
+    if guess is not None and low < guess <= high:
+        first = guess
+        while first > low and past(first):
+            high = first
+            first, step = max(low, first - step), 2 * step
+        step = 1
+    if past(first):
         if seeks_good:
-            return low
-        raise Infeasible(f"not even {low} meets the budget", reached=low)
-    before, step = low, max(1, near - low)
+            return first
+        raise Infeasible(f"not even {first} meets the budget", reached=first)
+    before = first
     while True:
-        probe = min(low + step, high)
-        if (excess(probe) <= 0.0) == seeks_good:
+        probe = min(before + step, high)
+        if past(probe):
             break
         if probe == high:
             if seeks_good:
                 raise Infeasible(f"not even {high} meets the budget", reached=high)
             return high
         before, step = probe, 2 * step
-    return _between(excess, before, probe, seeks_good)
-
-
-def _between(excess: Callable[[int], float], before: int, probe: int, seeks_good: bool) -> int:
-    """Return the cheapest whole value between two of which one meets the budget.
-
-    Every other value tried is where a straight line through the two excesses meets the budget; bisection bounds their
-    number.
-    """
-    bisect = False
     while probe - before > 1:
         middle = (before + probe) // 2
-        if not bisect:
-            left, right = excess(before), excess(probe)
-            share = left / (left - right) if left != right else 0.5
-            # One past the crossing, on the side of the end that is kept, so that both ends move.
-            middle = min(max(before + round(share * (probe - before)), before + 1), probe - 1)
-        width = probe - before
-        if (excess(middle) <= 0.0) == seeks_good:
+        if past(middle):
             probe = middle
         else:
             before = middle
-        bisect = not bisect and 4 * (probe - before) > width
     return probe if seeks_good else before
+
+
+def roughly(excess: Callable[[int], float], low: int, high: int, near: float) -> int | None:
+    """Return a whole value whose excess is about 0, by few evaluations of what is monotone; None where none is found.
+
+    Steps by a factor of 16 from ``low`` >= 1 until the sign changes, then false position in the logarithm; where one
+    end stays, the bracket is halved.
+    """
+    before, value = low, low
+    at_before = at = excess(low)
+    while at * at_before > 0.0 and value < high:
+        before, at_before = value, at
+        value = min(16 * value, high)
+        at = excess(value)
+    if not at * at_before < 0.0:
+        return None
+    halve, moved = False, 0
+    for _ in range(_TRIES):
+        if value - before < 2:
+            break
+        share = min(0.9, max(0.1, at_before / (at_before - at)))
+        middle = (before + value) // 2 if halve else round(before * (value / before) ** share)
+        middle = min(max(middle, before + 1), value - 1)
+        at_middle = excess(middle)
+        if abs(at_middle) <= near:
+            return middle
+        side = 1 if at_middle * at > 0.0 else -1
+        halve, moved = side == moved and not halve, side
+        if side == 1:
+            value, at = middle, at_middle
+        else:
+            before, at_before = middle, at_middle
+    return before
+
+
+_TRIES = 24

@@ -19,7 +19,7 @@ from dpcalc.engine.evaluate import (
     safe_budget,
 )
 from dpcalc.engine.question import Question
-from dpcalc.engine.search import DIRECTIONS, Direction, extreme, extreme_integer, unbounded
+from dpcalc.engine.search import DIRECTIONS, Direction, extreme, extreme_integer, roughly, unbounded
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import Order
 from dpcalc.model.loss_class import two_over
@@ -36,6 +36,7 @@ from dpcalc.theorems.record import Theorem
 Excess = Callable[[float], float]
 """By how much a value of the unknown misses the budget; <= 0 where it meets it."""
 
+_COARSEST, _NEAR = 64, 0.2  # points per standard deviation, and the excess of ln delta where a guess is good enough
 _STEEP = 100.0  # the search does not distinguish larger excesses of ln delta
 _NUDGES = 24
 _THROUGH = {
@@ -100,7 +101,10 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
 
     @functools.cache
     def excess(value: float) -> float:
-        return excess_of(problem.guarantee_at(value), epsilon, log_delta)
+        guarantee = problem.guarantee_at(value)
+        if problem.exact and isinstance(guarantee, Composition):
+            return guarantee.excess(epsilon, log_delta)  # the search asks for no more than its sign
+        return excess_of(guarantee, epsilon, log_delta)
 
     try:
         value = _search(problem, excess)
@@ -221,7 +225,7 @@ def _search(problem: _Problem, excess: Excess) -> float:
     direction, unknown = problem.direction, problem.unknown
     guess = _guess(problem)
     if direction.integer:
-        return _search_whole(problem, excess, max(1, math.floor(min(guess or 1.0, 1e15))))
+        return _search_whole(problem, excess)
     if guess is not None:
         guess = min(max(guess, direction.low), direction.high)
         return extreme(excess, direction, guess, COARSE, stride=1.5)
@@ -231,7 +235,7 @@ def _search(problem: _Problem, excess: Excess) -> float:
     return extreme(excess, direction, start, problem.width)
 
 
-def _search_whole(problem: _Problem, excess: Excess, near: int) -> int:
+def _search_whole(problem: _Problem, excess: Excess) -> int:
     run, direction = problem.run, problem.direction
     low, high = int(direction.low), int(direction.high)
     if problem.unknown == "batch_size":
@@ -240,7 +244,23 @@ def _search_whole(problem: _Problem, excess: Excess, near: int) -> int:
         high = _records_of(problem) - _OF_THE_RECORDS[problem.unknown]
     elif run.typed("index"):
         low = run.index or low
-    return extreme_integer(excess, direction, low, high, near)
+    likely = _guess(problem)
+    guess = _whole_guess(problem, excess, low, high) if likely is None else round(min(likely, high))
+    return extreme_integer(excess, direction, low, high, guess)
+
+
+def _whole_guess(problem: _Problem, excess: Excess, low: int, high: int) -> int | None:
+    """Return about the solution where a bound is costly, by few or cheap evaluations; None where there is no guess."""
+    if problem.bound.gives is not Composition:
+        return roughly(excess, max(low, 1), high, 0.0) if problem.bound.slow else None
+    epsilon, log_delta = safe_budget(problem.bound, problem.question)
+
+    def rough(value: int) -> float:
+        guarantee = problem.guarantee_at(value)
+        assert isinstance(guarantee, Composition)
+        return guarantee.rough_excess(epsilon, log_delta, _COARSEST) if epsilon > 0.0 else math.nan
+
+    return roughly(rough, max(low, 1), high, _NEAR)
 
 
 def _records_of(problem: _Problem) -> int:

@@ -126,6 +126,10 @@ class Profile(NamedTuple):
         raise NotApplicable("a privacy profile gives no RDP at an order", "ask for epsilon or delta")
 
 
+_FAIR = 512  # points per standard deviation
+_BELOW, _ABOVE = 0.005, 0.05  # how near to a target ln delta is told by the finest lattices
+
+
 class Composition(NamedTuple):
     """An adaptive composition: (dominating pair, count), composed by the distribution of the privacy loss.
 
@@ -151,6 +155,22 @@ class Composition(NamedTuple):
     def orders(self) -> tuple[Parts, ...]:
         """The compositions that are asked for."""
         return (self.parts, self.reverse) if self.reverse else (self.parts,)
+
+    def excess(self, epsilon: float, log_delta: float) -> float:
+        """Return a number that is <= 0 where `log_delta` at epsilon is at most this, in less time where that is clear.
+
+        A single attempt on a coarser lattice is an upper bound as well, and tells all but what is close.
+        """
+        if epsilon > 0.0:
+            value = self.rough_excess(epsilon, log_delta, _FAIR)
+            if not -_BELOW < value <= _ABOVE:
+                return value
+        return self.log_delta(epsilon).value - log_delta
+
+    def rough_excess(self, epsilon: float, log_delta: float, resolution: int) -> float:
+        """Return an upper bound on ln delta at epsilon, less this, which is close where it is about 0."""
+        found = (_log_delta_near(_made(parts, log_delta), epsilon, log_delta, resolution) for parts in self.orders)
+        return max(found) - log_delta
 
     def rdp(self, order: float) -> float:
         """Raise NotApplicable: a privacy-loss distribution has no RDP here."""
@@ -195,6 +215,13 @@ def _composed_log_delta(parts: tuple[tuple[Pair, int], ...], epsilon: float) -> 
         nearer = pld.log_delta(parts, epsilon=math.ldexp(epsilon, -halvings))
         bound = min(bound, nearer, key=lambda b: b.value)
     return Answer(bound.value, None, "pld", False, bound.rounding, bound.lattice)
+
+
+@functools.lru_cache(maxsize=64)
+def _log_delta_near(parts: tuple[tuple[Pair, int], ...], epsilon: float, log_delta: float, resolution: int) -> float:
+    from dpcalc.notions import pld
+
+    return pld.log_delta_near(parts, epsilon=epsilon, log_delta_target=log_delta, resolution=resolution)
 
 
 class Point(NamedTuple):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from dpcalc.numerics.floats import UNIT
@@ -183,8 +185,29 @@ def quantile_up(log_chance: float, *, trials: int, one_in: int) -> int:
     return high
 
 
+Group = tuple[int, float, float]
+
+
+class Groups:
+    """Groups of numbers in order, each worked out when it is first asked for, from the one before."""
+
+    def __init__(self, following: Callable[[Group | None], Group | None]) -> None:
+        self._known: list[Group] = []
+        self._following = following
+
+    def __iter__(self) -> Iterator[Group]:
+        """Iterate over the groups from the first; several iterations share what is known."""
+        for place in itertools.count():
+            if place == len(self._known):
+                group = self._following(self._known[-1] if self._known else None)
+                if group is None:
+                    return
+                self._known.append(group)
+            yield self._known[place]
+
+
 @functools.lru_cache(maxsize=64)
-def upper_groups_with_tails(trials: int, one_in: int) -> tuple[tuple[int, float, float], ...]:
+def upper_groups_with_tails(trials: int, one_in: int) -> Groups:
     """Return (number, ln weight, ln rest) such that sum weight f(number) >= E f for every non-decreasing f >= 0.
 
     The rest is an upper bound on P(Bin > number). Numbers up to 1000, and within 10 standard deviations of a mean up
@@ -195,30 +218,29 @@ def upper_groups_with_tails(trials: int, one_in: int) -> tuple[tuple[int, float,
     Args:
         trials, one_in: as in `log_mass_up`.
     """
+    return Groups(lambda before: _group_after(before, trials, one_in))
+
+
+def _group_after(before: Group | None, trials: int, one_in: int) -> Group | None:
+    """Return the group that follows another, or the first; None after the last."""
+    if before is not None and (before[0] == trials or before[2] < -1e9):
+        return None  # no delta that can be asked about is as small as e^(-1e9)
     if one_in == 1:
-        return ((trials, 0.0, -math.inf),)
+        return trials, 0.0, -math.inf
     mean = trials / one_in
     spread = math.sqrt(mean)
-    groups: list[tuple[int, float, float]] = []
-    top = int(mean - 10.0 * spread - 10.0) if mean > 1000.0 else -1
-    if top >= 0:
-        weight = _log_lower_tail_up(top, trials, one_in)
-        groups.append((top, weight, 0.0))
-    mode = (trials + 1) // one_in
-    while top < trials:
-        start = top + 1
-        beyond = max(0.0, start - mean - 10.0 * spread) if mean > 1000.0 else max(0.0, start - mean - 1000.0)
-        width = max(1, int(spread / 16.0), int(beyond / 64.0))
-        top = min(trials, start + width - 1)
-        peak = min(max(mode, start), top)
-        weight = log_mass_up(peak, trials=trials, one_in=one_in) + math.log(top - start + 1)
-        if start > mean:
-            weight = min(weight, log_tail_up(start, trials=trials, one_in=one_in, terms=64))
-        rest = log_tail_up(top + 1, trials=trials, one_in=one_in, terms=64)
-        groups.append((top, min(0.0, weight + 4.0 * UNIT * (1.0 + abs(weight))), rest))
-        if rest < -1e9:  # no delta that can be asked about is as small as e^(-1e9)
-            break
-    return tuple(groups)
+    if before is None and mean > 1000.0 and (top := int(mean - 10.0 * spread - 10.0)) >= 0:
+        return top, _log_lower_tail_up(top, trials, one_in), 0.0
+    start = 0 if before is None else before[0] + 1
+    beyond = max(0.0, start - mean - 10.0 * spread) if mean > 1000.0 else max(0.0, start - mean - 1000.0)
+    width = max(1, int(spread / 16.0), int(beyond / 64.0))
+    top = min(trials, start + width - 1)
+    peak = min(max((trials + 1) // one_in, start), top)
+    weight = log_mass_up(peak, trials=trials, one_in=one_in) + math.log(top - start + 1)
+    if start > mean:
+        weight = min(weight, log_tail_up(start, trials=trials, one_in=one_in, terms=64))
+    rest = log_tail_up(top + 1, trials=trials, one_in=one_in, terms=64)
+    return top, min(0.0, weight + 4.0 * UNIT * (1.0 + abs(weight))), rest
 
 
 def _log_lower_tail_up(top: int, trials: int, one_in: int) -> float:

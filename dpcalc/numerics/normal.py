@@ -17,6 +17,7 @@ H = 10^(-10^300).
 
 from __future__ import annotations
 
+import functools
 import math
 
 from dpcalc.numerics.floats import MAX, UNIT, two_product, two_sum
@@ -53,37 +54,68 @@ MILLS_TABLE = (
 TABLE_LAST = 4.125
 """Up to here the Mills ratio is a Taylor series about the nearest entry of the table; beyond, a continued fraction."""
 TAYLOR_TERMS = 18
+_CELL_TERMS = 13  # beyond the table m_{j+1}/m_j is below 1/4, and distances are at most 1/8
+
+
+CELL_LAST = 32.125
+"""Up to here scalars use a Taylor series about the nearest multiple of 1/4; beyond, a continued fraction."""
 
 
 def mills(u: float) -> float:
     """Return the Mills ratio M(u) = Q(u)/phi(u), for u >= -1.25, within 3 units of roundoff."""
-    return _mills_pair(u)[0]
+    if u > CELL_LAST:
+        return 1.0 / (u + _mills_fraction(u))
+    nearest = round(4.0 * u)
+    return _polynomial(taylor_cell(nearest)[0], u - 0.25 * nearest)
 
 
 def mills_slope(u: float) -> float:
     """Return D(u) = 1 - u M(u) = -M'(u) > 0, for u >= -1.25, within 6 units of roundoff."""
-    return _mills_pair(u)[1]
-
-
-def _mills_pair(u: float) -> tuple[float, float]:
-    if u > TABLE_LAST:
+    if u > CELL_LAST:
         k = _mills_fraction(u)
-        return 1.0 / (u + k), k / (u + k)
-    # Taylor series about the nearest grid point; M' = u M - 1 gives the coefficients
-    # (j+1) m_{j+1} = u0 m_j + m_{j-1}, started from two correctly rounded values.
+        return k / (u + k)
     nearest = round(4.0 * u)
-    value, slope = MILLS_TABLE[nearest + 5]
+    return _polynomial(taylor_cell(nearest)[1], u - 0.25 * nearest)
+
+
+def _polynomial(coefficients: tuple[float, ...], h: float) -> float:
+    """Return the value at h of a polynomial whose highest coefficient is the first."""
+    value = 0.0
+    for c in coefficients:
+        value = value * h + c
+    return value
+
+
+@functools.cache
+def taylor_cell(nearest: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the Taylor coefficients of M and of D about nearest/4, the highest first."""
     u0 = 0.25 * nearest
-    h = u - u0
-    before, last = value, -slope
-    total, derivative = 0.0, 0.0
-    power = h
+    series = _taylor_by_table(nearest) if u0 < TABLE_LAST else _taylor_by_fraction(u0)
+    slopes = [-j * m for j, m in enumerate(series)][1:]
+    return tuple(reversed(series)), tuple(reversed(slopes))
+
+
+def _taylor_by_table(nearest: int) -> list[float]:
+    """Return m_0, m_1, ...: M' = u M - 1 gives j m_j = u0 m_{j-1} + m_{j-2}, from two correctly rounded values."""
+    value, slope = MILLS_TABLE[nearest + 5]
+    series = [value, -slope]
     for j in range(2, TAYLOR_TERMS):
-        before, last = last, (u0 * last + before) / j
-        derivative += j * last * power
-        power *= h
-        total += last * power
-    return value + (total - slope * h), slope - derivative
+        series.append((0.25 * nearest * series[-1] + series[-2]) / j)
+    return series
+
+
+def _taylor_by_fraction(u0: float) -> list[float]:
+    """Return m_0, m_1, ...: downwards, where it is stable, the same recurrence is m_j/m_{j-1} = -1/(u0 + (j+1) k_j).
+
+    All those ratios -k_j are tails of the continued fraction of M.
+    """
+    k, ratios = 0.0, [0.0] * (_fraction_terms(u0) + _CELL_TERMS)
+    for j in range(len(ratios) - 1, -1, -1):
+        ratios[j] = k = 1.0 / (u0 + (j + 1) * k)
+    series = [ratios[0]]
+    for ratio in ratios[1:_CELL_TERMS]:
+        series.append(-ratio * series[-1])
+    return series
 
 
 def _mills_fraction(u: float) -> float:
@@ -91,9 +123,13 @@ def _mills_fraction(u: float) -> float:
     if u > 1e8:
         return 1.0 / u
     k = 0.0
-    for j in range(int(6 + 150.0 / u + 1000.0 / (u * u * u)), 0, -1):
+    for j in range(_fraction_terms(u), 0, -1):
         k = j / (u + k)
     return k
+
+
+def _fraction_terms(u: float) -> int:
+    return int(6 + 150.0 / u + 1000.0 / (u * u * u))
 
 
 def log_phi(hi: float, lo: float = 0.0) -> float:
@@ -170,8 +206,35 @@ def _threshold(e: float, r: float, q: float) -> tuple[float, float]:
 
 def _log_mills_difference(x: float, r: float, y: float) -> float:
     """Return ln of M(x) - M(x + r) = int_x^{x+r} D for x >= -1, without cancellation."""
-    if r >= 0.5 * max(x, 1.0):
+    scale = max(x, 1.0)
+    if r >= 0.5 * scale:
         return math.log(mills(x) - mills(y))
+    if r <= SHORT and x < CELL_LAST:
+        mean = _divided_difference(x, r)
+    else:
+        mean = _mean_slope(x, r, next(points for reach, points in _REACHES if r <= reach * scale))
+    return math.log(r * mean) if r > 1e-100 else math.log(r) + math.log(mean)
+
+
+SHORT = 0.0625
+"""Intervals up to this length are within reach of one Taylor series."""
+_REACHES = ((1e-9, 1), (1e-4, 2), (3e-3, 3), (0.05, 5), (0.5, 10))
+"""(r/max(x, 1), points) of Gauss-Legendre panels over [x, x + r] that leave less than a unit of roundoff."""
+
+
+def _divided_difference(x: float, r: float) -> float:
+    """Return (M(x) - M(x + r))/r, by Horner's scheme for the divided difference of a Taylor polynomial."""
+    nearest = round(4.0 * x + 2.0 * r)
+    first = x - 0.25 * nearest
+    second = first + r
+    value = difference = 0.0
+    for c in taylor_cell(nearest)[0][:-1]:
+        value = value * first + c
+        difference = difference * second + value
+    return -difference
+
+
+def _mean_slope(x: float, r: float, points: int) -> float:
+    """Return the mean of D over [x, x + r]."""
     # In units of r, because x + r may have lost most of r and the product may underflow.
-    mean_slope = integrate(lambda s: mills_slope(x + r * s), 0.0, 1.0, 10)
-    return math.log(r * mean_slope) if r > 1e-100 else math.log(r) + math.log(mean_slope)
+    return integrate(lambda s: mills_slope(x + r * s), 0.0, 1.0, points)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpcalc.numerics.floats import UNIT
-from dpcalc.numerics.normal import INV_SQRT_2PI, LN_SQRT_2PI, MILLS_TABLE, TABLE_LAST, TAYLOR_TERMS
+from dpcalc.numerics.normal import CELL_LAST, INV_SQRT_2PI, LN_SQRT_2PI, SHORT, taylor_cell
 from dpcalc.numerics.quadrature import gauss_legendre
 
 if TYPE_CHECKING:
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_VALUES, _SLOPES = (np.array(column) for column in zip(*MILLS_TABLE, strict=True))
-_FRACTION_REACH = 36.0
+_FIRST_CELL = -5
+_FAR_TERMS = 10  # of the continued fraction, as many as at 33
+_REACHES = ((3e-3, 3), (0.05, 5), (0.5, 10))
+"""(r/max(x, 1), points) of Gauss-Legendre panels over [x, x + r] that leave less than a unit of roundoff."""
 _MOST_NODES_AT_ONCE = 1 << 14  # more would need too much memory
 
 
@@ -50,6 +53,21 @@ def log_hockey_stick_up(e: Any, r: Any) -> Array:
     return value.reshape(shape)
 
 
+def log_hockey_stick_down(e: Array, r: Array) -> Array:
+    """Return lower bounds on ln H(e, r), elementwise, for 0 <= e <= 1e98 r and 1e-99 <= r <= 1e99.
+
+    They are below `log_hockey_stick_up` by what that may exceed the exact value; where x < -1, and ln H is near 0, by so
+    much relative to it.
+    """
+    value, q = _at_non_negative_threshold(e, r), e / r
+    x = q - 0.5 * r
+    error = 2.0**-49 * (1.0 + q + r) * (np.abs(x) + 2.0)
+    far = value - error + 2.0**-49 * value
+    return np.where(
+        (x < -1.0) & (error < 0.1), np.maximum(far, value * (1.0 + 4.0 * np.minimum(error, 0.1)) - 1e-300), far
+    )
+
+
 def _at_non_negative_threshold(e: Array, r: Array) -> Array:
     q = np.minimum(e / r, 1e99)
     x = q - 0.5 * r
@@ -73,53 +91,92 @@ def _at_non_negative_threshold(e: Array, r: Array) -> Array:
 
 
 def mills(u: Array) -> Array:
-    """Return the Mills ratio Q(u)/phi(u) for u >= -1.25, within 4 units of roundoff."""
-    return _mills_pair(u)[0]
+    """Return the Mills ratio M(u) = Q(u)/phi(u) for u >= -1.25, within 4 units of roundoff."""
+    value, far, k = _by_series(u, 0)
+    value[far] = 1.0 / (u[far] + k)
+    return value
 
 
-def _mills_pair(u: Array) -> tuple[Array, Array]:
-    """Return (M, -M') elementwise: a Taylor series about the table's nearest entry, beyond it a continued fraction."""
-    value, slope = np.empty_like(u), np.empty_like(u)
-    large = u > TABLE_LAST
-    if large.any():
-        w = u[large]
-        k = np.zeros_like(w)
-        # n terms leave some exp(-1.16 u sqrt(n)) of the whole.
-        for j in range(max(24, math.ceil((_FRACTION_REACH / float(w.min())) ** 2)), 0, -1):
-            k = j / (w + k)
-        value[large], slope[large] = 1.0 / (w + k), k / (w + k)
-    small = ~large
-    if small.any():
-        value[small], slope[small] = _taylor(u[small])
-    return value, slope
+def mills_slope(u: Array) -> Array:
+    """Return -M'(u) for u >= -1.25, within 8 units of roundoff."""
+    slope, far, k = _by_series(u, 1)
+    slope[far] = k / (u[far] + k)
+    return slope
 
 
-def _taylor(u: Array) -> tuple[Array, Array]:
-    nearest = np.rint(4.0 * u).astype(int)
-    u0 = 0.25 * nearest
-    h = u - u0
-    before, last = _VALUES[nearest + 5], -_SLOPES[nearest + 5]
-    value, slope = before + h * last, -last
-    power = h
-    for j in range(2, TAYLOR_TERMS):
-        before, last = last, (u0 * last + before) / j
-        slope = slope - j * last * power
-        power = power * h
-        value = value + last * power
-    return value, slope
+def _by_series(u: Array, kind: int) -> tuple[Array, Any, Array]:
+    """Return values by Taylor series (of M or of -M'), which are too far for that, and the continued fraction there."""
+    far = u > CELL_LAST
+    near = np.where(far, 0.0, u)
+    nearest = np.rint(4.0 * near)
+    value = _polynomial(_cells()[kind], nearest, near - 0.25 * nearest)
+    return value, far, _fraction(u[far])
+
+
+def _fraction(u: Array) -> Array:
+    """Return K(u), M = 1/(u + K), for u > `CELL_LAST`."""
+    k = np.zeros_like(u)
+    if len(u):
+        for j in range(_FAR_TERMS, 0, -1):
+            k = j / (u + k)
+    return k
+
+
+@functools.cache
+def _cells() -> tuple[Array, Array]:
+    """Return the coefficients of the Taylor series of M and of -M', the highest first, about k/4 for k = -5, -4, ..."""
+    cells = [taylor_cell(k) for k in range(_FIRST_CELL, math.ceil(4.0 * (CELL_LAST + SHORT)) + 1)]
+    return _table([m for m, _ in cells]), _table([slope for _, slope in cells])
+
+
+def _table(rows: list[tuple[float, ...]]) -> Array:
+    most = max(map(len, rows))
+    return np.array([(0.0,) * (most - len(row)) + row for row in rows]).T.copy()
+
+
+def _polynomial(table: Array, nearest: Array, h: Array) -> Array:
+    """Return the values at h of the polynomials about nearest/4."""
+    index = (nearest - _FIRST_CELL).astype(np.intp)
+    value = np.zeros_like(h)
+    for row in table:
+        value *= h
+        value += row[index]
+    return value
 
 
 def _log_difference(x: Array, r: Array) -> Array:
     """Return ln(M(x) - M(x + r)) for x >= -1; as the integral of -M' where the difference would cancel."""
     result = np.empty_like(x)
-    wide = r >= 0.5 * np.maximum(x, 1.0)
+    scale = np.maximum(x, 1.0)
+    wide = r >= 0.5 * scale
+    short = ~wide & (r <= SHORT) & (x < CELL_LAST)
+    rest = ~(wide | short)
     if wide.any():
         result[wide] = np.log(mills(x[wide]) - mills(x[wide] + r[wide]))
-    slim = r < 0.05 * np.maximum(x, 1.0)
-    for mask, points in ((slim, 5), (~wide & ~slim, 10)):
+    if short.any():
+        result[short] = np.log(r[short]) + np.log(_divided_difference(x[short], r[short]))
+    below = 0.0
+    for reach, points in _REACHES if rest.any() else ():
+        mask = rest & (r >= below * scale) & (r < reach * scale)
         if mask.any():
             result[mask] = np.log(r[mask]) + np.log(_mean_slope(x[mask], r[mask], points))
+        below = reach
     return result
+
+
+def _divided_difference(x: Array, r: Array) -> Array:
+    """Return (M(x) - M(x + r))/r, by Horner's scheme for the divided difference of a Taylor polynomial."""
+    nearest = np.rint(4.0 * x + 2.0 * r)
+    index = (nearest - _FIRST_CELL).astype(np.intp)
+    first = x - 0.25 * nearest
+    second = first + r
+    value, difference = np.zeros_like(x), np.zeros_like(x)
+    for row in _cells()[0][:-1]:
+        value *= first
+        value += row[index]
+        difference *= second
+        difference += value
+    return -difference
 
 
 def _mean_slope(x: Array, r: Array, points: int) -> Array:
@@ -127,10 +184,10 @@ def _mean_slope(x: Array, r: Array, points: int) -> Array:
     if points * len(x) <= _MOST_NODES_AT_ONCE:
         nodes, weights = (np.array(column) for column in zip(*gauss_legendre(points), strict=True))
         at = x + r * (0.5 + 0.5 * nodes)[:, None]
-        slopes = _mills_pair(at.ravel())[1].reshape(at.shape)
+        slopes = mills_slope(at.ravel()).reshape(at.shape)
         mean: Array = (0.5 * weights[:, None] * slopes).sum(axis=0)
         return mean
     total = np.zeros_like(x)
     for node, weight in gauss_legendre(points):
-        total += 0.5 * weight * _mills_pair(x + r * (0.5 + 0.5 * node))[1]
+        total += 0.5 * weight * mills_slope(x + r * (0.5 + 0.5 * node))
     return total

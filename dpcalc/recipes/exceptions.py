@@ -7,7 +7,9 @@ report shows them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
@@ -96,7 +98,15 @@ def _worst_index(entry: Entry, case: Case) -> object:
         return _value(case, "records")
     values = {name: value for name, value in entry.parameters.items() if name != "index" and value is not None}
     try:
-        _, run, _ = run_of(COMMANDS[entry.command], Description(values))
+        return _worst_index_of(entry.command, frozenset(values.items()))  # one for a whole sweep over positions
+    except TypeError:  # a value has no hash
+        return _worst_index_of.__wrapped__(entry.command, values.items())
+
+
+@functools.lru_cache(maxsize=64)
+def _worst_index_of(command: str, values: Iterable[tuple[str, Any]]) -> object:
+    try:
+        _, run, _ = run_of(COMMANDS[command], Description(dict(values)))
     except DpcalcError:
         return None
     return run.index if len(worst_cases(run)) == 1 else None

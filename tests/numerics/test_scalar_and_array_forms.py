@@ -28,7 +28,7 @@ def test_mills_ratio_and_its_slope() -> None:
         for r in draws("mills", 4000)
     ]
     u = np.array([x for x in around(TABLE) if x >= -1.25] + drawn)
-    values, slopes = normal_arrays.mills(u), normal_arrays._mills_pair(u)[1]
+    values, slopes = normal_arrays.mills(u), normal_arrays.mills_slope(u)
     for x, value, slope in zip(u.tolist(), values.tolist(), slopes.tolist(), strict=True):
         assert abs(value / normal.mills(x) - 1.0) <= (3.0 + 4.0) * UNIT, x
         assert abs(slope / normal.mills_slope(x) - 1.0) <= (6.0 + 8.0) * UNIT, x

@@ -74,7 +74,7 @@ def test_means_of_groups_are_never_below() -> None:
 
 def test_groups_of_long_runs() -> None:
     for trials, one_in in ((10**9, 1), (10**9, 10**3), (10**9, 10**9), (10**15, 2)):
-        groups = binomial.upper_groups_with_tails(trials, one_in)
+        groups = list(binomial.upper_groups_with_tails(trials, one_in))
         assert len(groups) < 4000
         assert 1.0 <= math.fsum(math.exp(weight) for _, weight, _ in groups) < 1.1
         assert groups[-1][2] < -700.0

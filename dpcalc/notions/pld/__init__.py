@@ -4,7 +4,7 @@
 transforms of `convolution`, `tilting` chooses the lattice, and `accountant` answers.
 """
 
-from dpcalc.notions.pld.accountant import Bound, epsilon, log_delta, on_lattice
+from dpcalc.notions.pld.accountant import Bound, epsilon, log_delta, log_delta_near, on_lattice
 from dpcalc.notions.pld.allocation_law import random_place
 from dpcalc.notions.pld.dominating_pair import (
     Pair,
@@ -25,6 +25,7 @@ __all__ = [
     "gaussian",
     "laplace",
     "log_delta",
+    "log_delta_near",
     "nulled_fixed",
     "on_lattice",
     "random_place",

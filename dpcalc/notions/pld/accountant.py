@@ -79,14 +79,50 @@ def log_delta(parts: Parts, *, epsilon: float, resolution: int = RESOLUTION) -> 
     if epsilon >= _largest_loss(merged):
         return Bound(_log_infinity_mass_of(components))
 
+    known: dict[tuple[int, ...], Bound] = {}
+
     def attempt(expected: float, share: float, fineness: int) -> Bound:
-        law, frequent = _law_about(_without_rare_losses(components, expected - share), epsilon, fineness)
-        return _bound_at(law, frequent, epsilon)
+        frequent = _without_rare_losses(components, expected - share)
+        key = (fineness, *(len(c.above) for c in frequent))  # other shares may leave out the same losses
+        if key not in known:
+            law, refined = _law_about(frequent, epsilon, fineness)
+            known[key] = _bound_at(law, refined, epsilon)
+        return known[key]
 
     value, better = math.inf, attempt(-math.inf, 0.0, _COARSE).value
     while better < value - 1.0:
         value, better = better, attempt(better, _LOG_SHARES[0], _COARSE).value
     return _improved(attempt, min(value, better), resolution)
+
+
+def log_delta_near(parts: Parts, *, epsilon: float, log_delta_target: float, resolution: int) -> float:
+    """Return an upper bound on ln delta at ``epsilon`` that is close where it is about the target.
+
+    This is what a search for a target needs, in one attempt where `log_delta` makes many: losses that are rare beside
+    the target count as infinite, so where ln delta is far below the target the bound is not.
+
+    Args:
+        parts, epsilon, resolution: as for `log_delta`.
+        log_delta_target: ln delta, finite and < 0.
+
+    Raises:
+        SpecError: no parts, or a count or a resolution out of range.
+
+    >>> from dpcalc.notions.pld import subsampled_gaussian
+    >>> parts = [(subsampled_gaussian(mu=1.0, rate=0.1), 100)]
+    >>> round(log_delta_near(parts, epsilon=8.0, log_delta_target=-12.0, resolution=512), 3)
+    -11.937
+    """
+    _check(parts, resolution)
+    merged = _merge(parts)
+    if (pair := _single_pair(merged)) is not None:
+        return _log_profile(pair, epsilon)
+    components = [component_of(pair, count) for pair, count in merged]
+    if epsilon >= _largest_loss(merged):
+        return _log_infinity_mass_of(components)
+    frequent = _without_rare_losses(components, log_delta_target - _LOG_SHARES[-1])
+    law, frequent = _law_about(frequent, epsilon, resolution)
+    return _value_at(law, frequent, epsilon)
 
 
 def _improved(attempt: Callable[[float, float, int], Bound], value: float, resolution: int) -> Bound:
@@ -96,6 +132,8 @@ def _improved(attempt: Callable[[float, float, int], Bound], value: float, resol
     """
     best = Bound(math.inf)
     for share, fineness in [*((share, resolution) for share in _LOG_SHARES), (_LOG_SHARES[0], _FINER * resolution)]:
+        if fineness > resolution and best.rounding > _LOOSE:
+            break  # a finer lattice rounds more
         bound = attempt(value, share, fineness)
         best = min(best, bound, key=lambda b: b.value)
         if best.rounding + best.lattice <= _LOOSE or not math.isfinite(best.value):

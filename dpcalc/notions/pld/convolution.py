@@ -31,6 +31,8 @@ def convolution_power(x: Array, times_x: int, y: Array, times_y: int) -> tuple[A
     added at the end. Weights below 0 are set to 0: no farther from the exact ones. The transform is cyclic: what is
     outside of a window that long is small, by Chernoff's bound, and is wrong twice.
     """
+    if x is y:  # one transform is enough
+        times_x, times_y = times_x + times_y, 0
     full = times_x * (len(x) - 1) + times_y * (len(y) - 1) + 1
     if not x.any():
         return np.zeros(1), 0, 0.0

@@ -34,13 +34,18 @@ from dpcalc.theorems.conditions import (
     STEP_WITHIN,
     UNBOUNDED,
 )
-from dpcalc.theorems.lower.averages import gaussian_log_delta, log_average, log_sum
+from dpcalc.theorems.lower.averages import log_average, log_sum_of_gaussians
 from dpcalc.theorems.lower.common_losses import CURVED, NO_SUCH_GUARANTEE, largest
 from dpcalc.theorems.lower.random_linear_losses import RandomOrder
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from dpcalc.numerics.normal_mixtures import Mixture
+
+    Array = NDArray[np.float64]
 
 _SEARCH = "the best curvature of a search, and blocks of many positions as one"
 _SAFE = 1.0 - 1e-13  # what rounding may take from a mu, several times over
@@ -107,6 +112,11 @@ class _Class(NamedTuple):
     def mu(self, k: int) -> float:
         """Return mu_k."""
         return self.top * self.factor ** (k - self.first) * _SAFE
+
+    def mus(self, k: Array) -> Array:
+        """Return mu_k for an array of positions."""
+        powers: Array = self.factor ** (k - self.first)
+        return self.top * powers * _SAFE
 
 
 def _classes(run: CurvedShuffle, epochs: int, q: float) -> list[_Class]:
@@ -233,7 +243,7 @@ def _published_profile(run: CurvedShuffle, epochs: int) -> Profile:
 
 def _log_sum(positions: _Class, epsilon: float) -> float:
     """Return ln of the sum of delta_G(eps; mu_k) over the positions."""
-    return log_sum(lambda _, high: gaussian_log_delta(positions.mu(high), epsilon), positions.first, positions.last)
+    return log_sum_of_gaussians(positions.mus, epsilon, positions.first, positions.last)
 
 
 # --- secret orders ------------------------------------------------------------------------------------------------

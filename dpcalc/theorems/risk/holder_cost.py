@@ -79,7 +79,7 @@ def gradient_expected(run: PrivateSgd) -> Risk:
     >>> run = PrivateSgd(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0,
     ...                  holder_constant=0.25, gradient_at_zero=0.5, epsilon=2.0, log_delta=-9.210340371976182)
     >>> round(gradient_expected(run).excess_risk, 6)
-    0.145084
+    0.145086
     """
     return run.with_step_noise(lambda eta, sigma: expected_risk(run.sgd, eta, sigma))
 
@@ -135,7 +135,7 @@ def gradient_published(run: LikelyRisk) -> Risk:
     ...                  holder_constant=0.25, gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1,
     ...                  epsilon=2.0, log_delta=-9.210340371976182)
     >>> round(gradient_published(run).excess_risk, 6)
-    41.111053
+    41.111063
     """
     return run.likely_with_step_noise(Sgd.published_gap)
 
@@ -162,7 +162,7 @@ def gradient_uniform(run: LikelyRisk) -> Risk:
     ...                  holder_constant=0.25, gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1,
     ...                  epsilon=2.0, log_delta=-9.210340371976182)
     >>> round(gradient_uniform(run).excess_risk, 6)
-    3.446129
+    3.44614
     """
     return run.likely_with_step_noise(Sgd.uniform_gap)
 
@@ -188,7 +188,7 @@ def gradient_likely(run: LikelyRisk) -> Risk:
     ...                  holder_constant=0.25, gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1,
     ...                  epsilon=2.0, log_delta=-9.210340371976182)
     >>> round(gradient_likely(run).excess_risk, 6)
-    2.16983
+    2.169841
     """
     return run.likely_with_step_noise(Sgd.least_gap)
 

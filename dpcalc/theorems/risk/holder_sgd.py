@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dpcalc.errors import NotApplicable
 from dpcalc.notions import gaussian
@@ -207,18 +207,25 @@ def likely_output_risk(sgd: Sgd, gap: Gap, step_size: float, noise_std: float, l
 
 @functools.lru_cache(maxsize=64)
 def step_noise_ratio(records: int, steps: int, epsilon: float, log_delta: float) -> float:
-    """Return an s = sigma/(2 G) that keeps the budget with noise in every step, at most 1e-4 above the least.
+    """Return an s = sigma/(2 G) that keeps the budget with noise in every step, some 1e-4 above the least.
 
     By the law of the privacy loss, as in `dp_sgd.gradient`. The budget was checked at the value returned.
 
     Raises:
         NotApplicable: 1e6 times the noise of T composed Gaussian mechanisms is not enough.
     """
+    from dpcalc.notions import pld
+
+    def parts(s: float) -> Sequence[tuple[pld.Pair, int]]:
+        run = noisy_sgd.SampledSteps(records=records, batch_size=1, steps=steps, lipschitz=0.5, noise_std=s)
+        return [(run.step(run.ratio), run.steps)]
 
     def excess(s: float) -> float:
-        run = noisy_sgd.SampledSteps(records=records, batch_size=1, steps=steps, lipschitz=0.5, noise_std=s)
-        log_delta_at = Composition(noisy_sgd.composition(run).parts).log_delta(epsilon).value
-        return min(50.0, max(-50.0, log_delta_at - log_delta))
+        return min(50.0, max(-50.0, Composition(parts(s)).log_delta(epsilon).value - log_delta))
+
+    def excess_near(s: float, resolution: int) -> float:
+        near = pld.log_delta_near(parts(s), epsilon=epsilon, log_delta_target=log_delta, resolution=resolution)
+        return near - log_delta
 
     mu = gaussian.largest_mu(epsilon=epsilon, log_delta_target=log_delta)
     low, high = 1e-3, math.sqrt(steps) / mu
@@ -226,10 +233,57 @@ def step_noise_ratio(records: int, steps: int, epsilon: float, log_delta: float)
         middle = math.sqrt(low * high)
         enough = noisy_sgd.clt_mu(mu=1.0 / middle, rate=1 / records, steps=steps) <= mu
         low, high = (low, middle) if enough else (middle, high)
-    sufficient = high
+    found = _by_secants(excess_near, high, 3.0 * log_delta)
+    return found if found is not None else _by_bracket(excess, high, 1e6 * math.sqrt(steps) / mu)
+
+
+_LATTICES = ((64, False), (512, True))
+"""Points per standard deviation, and whether the search ends there: at the first it gets near."""
+_NEAR, _CLOSE = 0.3, 1e-4
+
+
+def _by_secants(excess: Callable[[float, int], float], start: float, slope: float) -> float | None:
+    """Return an s where excess(s, resolution) is at most 0, about `_CLOSE` above the least such s, in few steps.
+
+    Args:
+        excess: falls with s; the difference between resolutions is small.
+        start: where to begin.
+        slope: a guess of its derivative in ln s.
+
+    Returns:
+        None where the search does not settle; nothing is known then.
+    """
+    log_s = math.log(start)
+    for resolution, last in _LATTICES:
+        before = None
+        for _ in range(8):
+            value = excess(math.exp(log_s), resolution)
+            if before is not None and log_s != before[0]:
+                slope = (value - before[1]) / (log_s - before[0])
+            if not slope < 0.0:
+                return None
+            tolerance = -slope * _CLOSE
+            if last and -tolerance <= value <= 0.0:
+                return math.exp(log_s)
+            before = log_s, value
+            log_s -= min(0.5, max(-0.5, (value + 0.5 * tolerance) / slope))
+            if not last and abs(value) <= _NEAR:
+                break
+        else:
+            return None
+    return None
+
+
+def _by_bracket(excess: Callable[[float], float], start: float, most: float) -> float:
+    """Return an s with excess(s) <= 0, at most 1e-4 above the least.
+
+    Raises:
+        NotApplicable: there is none up to ``most``.
+    """
+    sufficient = start
     while excess(sufficient) > 0.0:
         sufficient *= 1.25
-        if sufficient > 1e6 * math.sqrt(steps) / mu:
+        if sufficient > most:
             raise NotApplicable("no noise on the gradients keeps this budget", "allow a larger epsilon or delta")
     insufficient = sufficient / 1.25
     while insufficient > 1e-150 and excess(insufficient) <= 0.0:
