@@ -35,8 +35,8 @@ from dpcalc.theorems.record import Theorem, for_algorithm
 _MOST = 2
 """How many improvements are told at most."""
 
-_WORTH = 0.95
-"""An alternative that is not a twentieth better is not worth a note."""
+_WORTH = -math.log(0.95)
+"""The logarithm of the gain from which on an alternative is worth a note: it is a twentieth better."""
 
 _NEAR = 1.02
 """Gains within a factor of this or so count as the same, and the cheaper change comes first."""
@@ -180,54 +180,53 @@ def _quick(asked: Asked, run: Run) -> list[Theorem]:
     return [bound for bound in _bounds(asked, run) if bound.gives in kinds and not bound.slow]
 
 
-def _improved(asked: Asked, changes: Changes, bounds: Sequence[Theorem], run: Run, least: float) -> Result | None:
-    """Return the best answer with the changes if it is below ``least`` times the present one; else None."""
-    enough = [bound for bound in bounds if _reaches(asked, bound, run, least)]
+def _improved(asked: Asked, changes: Changes, bounds: Sequence[Theorem], run: Run, gain: float) -> Result | None:
+    """Return the best answer with the changes if the logarithm of its gain is above ``gain``; else None."""
+    enough = [bound for bound in bounds if _reaches(asked, bound, run, gain)]
     if not enough or not asked.takes(changes):
         return None
     try:
         best = answer(run, asked.question, enough).best
     except DpcalcError:
         return None
-    return best if best is not None and _log_gain(best, asked.best) > -math.log(least) else None
+    return best if best is not None and _log_gain(best, asked.best) > gain else None
 
 
-def _reaches(asked: Asked, bound: Theorem, run: Run, share: float) -> bool:
-    """Return whether one evaluation of the bound shows a value that is better than ``share`` times the present one.
+def _reaches(asked: Asked, bound: Theorem, run: Run, gain: float) -> bool:
+    """Return whether one evaluation of the bound shows a value that is better by ``gain``, the logarithm of a factor.
 
     The composition of a whole run answers a second question almost for nothing: it is not asked beforehand.
     """
     try:
-        run = _at(asked, run, share)
+        run = _at(asked, run, gain)
         if bound.obstacle(run) is not None:
             return False
-        return bound.gives is Composition or _meets(asked, guarantee_of(bound, run, asked.question.orders), share)
+        return bound.gives is Composition or _meets(asked, guarantee_of(bound, run, asked.question.orders), gain)
     except DpcalcError:
         return False
 
 
-def _at(asked: Asked, run: Run, share: float) -> Run:
-    """Return the run with the parameter that was solved for, better by the share; the same where none was."""
+def _at(asked: Asked, run: Run, gain: float) -> Run:
+    """Return the run with the parameter that was solved for, better by the gain; the same where none was."""
     best = asked.best
-    return run.replacing(**{best.quantity: _bettered(best, share)}) if asked.solved else run
+    return run.replacing(**{best.quantity: _bettered(best, gain)}) if asked.solved else run
 
 
-def _meets(asked: Asked, found: Guarantee, share: float) -> bool:
-    """Return whether what is proved meets the budget, where epsilon, delta or mu is ``share`` times the present one."""
-    from dpcalc.engine.solve import excess_of
-
+def _meets(asked: Asked, found: Guarantee, gain: float) -> bool:
+    """Return whether what is proved meets the budget, where epsilon, delta or mu is better by the gain."""
     question, best = asked.question, asked.best
+    value = best.value * math.exp(-gain)
     if best.quantity == Quantity.MU:
-        return isinstance(found, Gdp) and found.mu <= share * best.value
+        return isinstance(found, Gdp) and found.mu <= value
     if best.quantity == Quantity.DELTA:
-        return found.log_delta(question.safe_epsilon).value <= _log_size(best) + math.log(share)
-    epsilon = share * best.value if best.quantity == Quantity.EPSILON else question.safe_epsilon
-    return excess_of(found, epsilon, question.safe_log_delta) <= 0.0
+        return bool(found.log_delta(question.safe_epsilon).value <= _log_size(best) - gain)
+    epsilon = value if best.quantity == Quantity.EPSILON else question.safe_epsilon
+    return found.log_delta(epsilon).value <= question.safe_log_delta
 
 
-def _bettered(best: Result, share: float) -> float:
-    """Return the value of a parameter that was solved for, better by the share."""
-    value = best.value * share if _smaller_is_better(best.quantity) else best.value / share
+def _bettered(best: Result, gain: float) -> float:
+    """Return the value of a parameter that was solved for, better by the gain."""
+    value = best.value * math.exp(-gain if _smaller_is_better(best.quantity) else gain)
     return max(math.floor(value), int(best.value) + 1) if DIRECTIONS[best.quantity].integer else value
 
 
@@ -314,7 +313,7 @@ def _promises(asked: Asked) -> Iterator[Alternative]:
     """Yield what a promise that was not made would give: that the order stays secret."""
     rows = [row for row in asked.case.results if row.kind == Kind.CONDITIONAL and row.details]
     best = max(rows, key=lambda row: _log_gain(row, asked.best), default=None)
-    if best is not None and _log_gain(best, asked.best) > -math.log(_WORTH):
+    if best is not None and _log_gain(best, asked.best) > _WORTH:
         demands = tuple((best.details or {})["demands"])
         yield _note(PromiseNotMade, asked, best, {"permutation": Permutation.SECRET}, promise=demands)
 
@@ -331,7 +330,7 @@ def _other_orders(asked: Asked) -> Iterator[Alternative]:
     if asked.command.compares and run.algorithm.order is Order.FIXED:
         return
     found: tuple[Result, Changes] | None = None
-    share = _WORTH
+    gain = _WORTH
     for name in _IN_PUBLIC if run.permutation is Permutation.SECRET else _ORDERS:
         if name == run.algorithm.base or name not in taken:
             continue
@@ -340,8 +339,8 @@ def _other_orders(asked: Asked) -> Iterator[Alternative]:
             other = asked.changed(changes)
         except DpcalcError:
             continue
-        if (result := _improved(asked, changes, _bounds(asked, other), other, share)) is not None:
-            found, share = (result, changes), math.exp(-_log_gain(result, asked.best))
+        if (result := _improved(asked, changes, _bounds(asked, other), other, gain)) is not None:
+            found, gain = (result, changes), _log_gain(result, asked.best)
     if found is not None:
         yield _note(OtherOrder, asked, *found)
 

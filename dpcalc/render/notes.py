@@ -39,6 +39,7 @@ from dpcalc.notes import (
 )
 from dpcalc.render.allocation import allocation_lines
 from dpcalc.render.numbers import MAXIMISED, Side, delta_text, number
+from dpcalc.render.positions import worst_positions
 from dpcalc.report import Case, Report, Result
 
 _DIGITS = 4
@@ -70,7 +71,7 @@ def _sentences(command: str, case: Case) -> Iterator[str]:
     for kind, group in itertools.groupby(case.note_data, type):
         notes: list[Any] = list(group)
         if kind is OtherIndex:
-            yield _other_indices(notes)
+            yield _other_indices(case, notes)
         elif kind is PromiseNotMade and command == "compare":
             yield from map(_promised_in_comparison, notes)
         else:
@@ -100,12 +101,10 @@ def _up(answer: Result | Alternative | NewestRecord) -> str:
     return number(answer.value, _DIGITS, Side.UP)
 
 
-def _other_indices(notes: Sequence[Alternative]) -> str:
+def _other_indices(case: Case, notes: Sequence[Alternative]) -> str:
     listed = ", ".join(f"{_up(note)} for record {_changes(note)['index']}" for note in notes)
-    return (
-        f"{notes[0].quantity} above is for the last record, which no noise follows; earlier ones are better hidden: "
-        f"{listed} (use --index)"
-    )
+    which = "record that is worst off" if worst_positions(case) else "last record, which no noise follows"
+    return f"{notes[0].quantity} above is for the {which}; earlier ones are better hidden: {listed} (use --index)"
 
 
 def _changes(note: Alternative) -> Mapping[str, Any]:
@@ -118,12 +117,16 @@ def _improved(note: Alternative, side: Side | None = None) -> str:
     return f"{note.options} gives {note.quantity} {value}{_gain_text(note)}"
 
 
+_HUNDRED, _MILLION = 100.0, 1e6
+
+
 def _gain_text(note: Alternative) -> str:
     """Return by how much the value is better, rounded down; nothing where that is not worth saying."""
     if note.gain is None or note.gain < 1.1 or note.any:
         return ""
     more = "more" if note.quantity in MAXIMISED else "less"
-    return f", {number(note.gain, 2, Side.DOWN)} times {more}"
+    times = str(int(note.gain)) if _HUNDRED <= note.gain < _MILLION else number(note.gain, 2, Side.DOWN)
+    return f", {times} times {more}"
 
 
 def _promised(note: PromiseNotMade) -> str:

@@ -21,8 +21,9 @@ def summary(report: Report, precision: int) -> list[tuple[str, ...]]:
     tight = any(case.tightness and case.tightness.ratio for case in report.cases)
     measured = training.summary_names(report)
     better = any(map(best_improvement, report.cases))
-    ends = (*(["could be"] if better else []), "")
-    head = (*names, *(symbol_of(name) for name in quantities), *measured, *(["within"] if tight else []), "bound", *ends)
+    symbols = (symbol_of(name) for name in quantities)
+    ends = ("bound", *(["could be"] if better else []), "")
+    head = (*names, *symbols, *measured, *(["within"] if tight else []), *ends)
     table = [head]
     for case in report.cases:
         inputs = tuple(_input_cell(case, name) for name in names)
