@@ -10,9 +10,11 @@ import pytest
 
 import dpcalc
 from dpcalc import notes
-from dpcalc.engine import improvements
+from dpcalc.engine import improvements, nearest
 from dpcalc.engine.search import DIRECTIONS
+from dpcalc.model.quantities import Kind
 from dpcalc.render.numbers import Side, delta_text, number
+from dpcalc.report import Result
 from dpcalc.theorems.record import all_bounds
 from tests.cli.conftest import best
 
@@ -61,7 +63,7 @@ TOLD: dict[str, tuple[str, ...]] = {
     f"{MANY} --algorithm cyclic --release epoch --step-size 0.1 --noise-std 0.2 --delta 1e-6": (
         "algorithm", "last_batch",
     ),
-    f"multi-epoch --algorithm noisy-gd --release epoch {ONE.replace('std 2', 'std 0.02')} --epochs 20 "
+    f"multi-epoch --algorithm noisy-gd --release epoch {ONE.replace('std 2', 'std 0.02')} --epochs 200 "
     "--strong-convexity 0.5 --step-size 0.1 --delta 1e-6": ("release",),
     # --- the noise, or another parameter, is sought
     f"{MANY} --epsilon 1 --delta 1e-6": ("step_size", "last_batch"),
@@ -187,6 +189,30 @@ def test_long_sweeps_and_gates_have_no_notes() -> None:
     assert all(isinstance(case.note_data[0], notes.ShortLastBatch) for case in few.cases)
     many = dpcalc.multi_epoch(**run, noise_std=[0.1 * k for k in range(1, 14)])
     assert not any(case.note_data for case in many.cases)
+
+
+def test_of_which_records_an_answer_is(ask: Any, ask_json: Any) -> None:
+    """Where an earlier batch is smaller, its last record may be the worst off: the answer covers both."""
+    line = f"rdp {RUN} --step-size 0.1 --noise-std 0.2 --delta 1e-6"
+    for split, earlier in (("balanced", 580), ("front", 10)):  # 20 batches of 29 and 14 of 30; 10 and 33 of 30
+        text = ask(f"{line} --last-batch {split} --format plain")
+        assert f"index i = 1000 or {earlier} (worst case)" in text
+        assert f"Replacing any record (the worst off is at position 1000 or {earlier})" in text
+        assert "above is for the record that is worst off" in text
+        whole = best(ask_json(f"{line} --last-batch {split}")[0])["value"]
+        alone = [best(ask_json(f"{line} --last-batch {split} --index {i}")[0])["value"] for i in (1000, earlier)]
+        assert whole == max(alone)
+    for more in ("--last-batch balanced --index 1000", "--last-batch own"):
+        assert "Replacing the record at position 1000 by" in ask(f"{line} {more} --format plain")
+
+
+@pytest.mark.parametrize(
+    ("quantity", "value", "shown"),
+    [("batch_size", 4.0, "4"), ("epochs", 12345678.0, "12345678"), ("epsilon", 1.23456, "1.235"),
+     ("diameter", 1.23456, "1.234"), ("noise_std", 1.23456, "1.235")],
+)  # fmt: skip
+def test_the_nearest_run_is_told_with_whole_numbers(quantity: str, value: float, shown: str) -> None:
+    assert nearest._shown(Result("a.b", "", quantity, value, Kind.UPPER)) == shown
 
 
 def test_every_promise_is_that_of_a_secret_order() -> None:
