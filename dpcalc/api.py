@@ -303,7 +303,9 @@ def train(
     models = []
 
     def asker(fit: Callable[..., Any]) -> Callable[..., Case]:
-        def answer(_: str, run: Mapping[str, Any], question: Question, *, notes: bool, gates: Sequence[Gate]) -> Case:
+        def answer(
+            _: str, run: Mapping[str, Any], question: Question, *, notes: bool, brief: bool, gates: Sequence[Gate]
+        ) -> Case:
             fitted = fit(run, question, setup, gates=gates)
             models.append(fitted.model)
             case: Case = fitted.case
