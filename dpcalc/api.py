@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, Unpack
 
 from dpcalc import keywords
-from dpcalc.engine.ask import applying, ask, side_by_side
+from dpcalc.engine.ask import FEW, applying, ask, side_by_side
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import Gate, parse
 from dpcalc.engine.question import Question
@@ -303,7 +303,9 @@ def train(
     models = []
 
     def asker(fit: Callable[..., Any]) -> Callable[..., Case]:
-        def answer(_: str, run: Mapping[str, Any], question: Question, *, notes: bool, gates: Sequence[Gate]) -> Case:
+        def answer(
+            _: str, run: Mapping[str, Any], question: Question, *, notes: bool, brief: bool, gates: Sequence[Gate]
+        ) -> Case:
             fitted = fit(run, question, setup, gates=gates)
             models.append(fitted.model)
             case: Case = fitted.case
@@ -502,11 +504,11 @@ def _gate(text: Any) -> Gate:
 def _answered(command: str, asked: _Asked, alone: Callable[..., Case], among_others: Callable[..., Case]) -> Report:
     """Return the report on every combination; ``alone`` raises where nothing holds, ``among_others`` says why."""
     single = len(asked.runs) == 1
-    options = {"certified": True} if asked.certify else {}
+    options = {"notes": len(asked.runs) <= FEW, "brief": not single, **({"certified": True} if asked.certify else {})}
 
     def answer(by: Callable[..., Case], /, **run: Any) -> Case:
         question = _question(run.pop("epsilon", None), run.pop("delta", None), asked.orders, asked.solve)
-        return by(command, run, question, gates=asked.gates, notes=single, **options)
+        return by(command, run, question, gates=asked.gates, **options)
 
     cases = [answer(alone if single else among_others, **run) for run in asked.runs]
     if not any(case.best for case in cases):

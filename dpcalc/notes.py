@@ -40,17 +40,21 @@ class Alternative(Note):
 
     Attributes:
         changes: the parameters of the other run that differ, and their values there.
+        options: the changes as they are typed on the command line.
         promise: what would have to be promised.
         quantity, value, bound: the answer and its bound; a guarantee is rounded to the safe side.
         log_delta: ln delta, where the quantity is delta.
+        gain: how many times better the value is than the answer; at most e^700.
         any: True where every value of the quantity, a parameter that was solved for, meets the budget.
     """
 
     changes: Mapping[str, Any] | None = None
+    options: str | None = None
     promise: tuple[str, ...] | None = None
     quantity: str
     value: float
     log_delta: float | None = None
+    gain: float | None = None
     any: bool | None = None
     bound: str
 
@@ -67,21 +71,31 @@ class OtherIndex(Alternative):
 
 
 class OtherOrder(Alternative):
-    """The answer for the same passes with the records in another order."""
+    """The answer for the same passes with the records in another order: the one that gives the best."""
 
     kind: str = "other_order"
 
 
+class OtherRelease(Alternative):
+    """The answer where only the last iterate is released."""
+
+    kind: str = "other_release"
+
+
 class PromiseNotMade(Alternative):
-    """A smaller value that a bound gives under a promise."""
+    """A better value that a bound gives under a promise."""
 
     kind: str = "promise_not_made"
 
 
 class Improvement(Alternative):
-    """The answer where more is known of the run, or can be arranged: the weakest change that is worth it."""
+    """The answer where more is known of the run, or can be arranged: the weakest change that is worth it.
+
+    ``or_less`` is True where every smaller value of the parameter gives a value that is no worse.
+    """
 
     kind: str = "improvement"
+    or_less: bool | None = None
 
 
 class ShortLastBatch(Alternative):

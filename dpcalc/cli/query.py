@@ -12,7 +12,7 @@ import click
 
 from dpcalc.cli.printing import Output, emit
 from dpcalc.cli.types import Delta
-from dpcalc.engine.ask import ask, side_by_side
+from dpcalc.engine.ask import FEW, ask, side_by_side
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
@@ -68,14 +68,14 @@ def run_cases(command: str, flags: Flags, askers: Askers | None = None) -> tuple
     combinations = _combinations({name: [v for part in parts for v in part] for name, parts in flags.items() if parts})
     single = len(combinations) == 1
     askers = askers or Askers(ask, side_by_side)
-    options = {"certified": True} if certified else {}
+    options = {"notes": len(combinations) <= FEW, "brief": not single, **({"certified": True} if certified else {})}
 
     def evaluate(values: Flags, asker: Callable[..., Case]) -> Case:
         given, question = _question(values, orders, solve)
         if schedule is not None:
             given["schedule"] = schedule
         sources = dict.fromkeys(given, Source.FLAG)
-        return asker(command, given, question, sources=sources, gates=gates, notes=single, **options)
+        return asker(command, given, question, sources=sources, gates=gates, **options)
 
     with _progress(combinations) as chosen:
         cases = [evaluate(values, askers.alone if single else askers.among_others) for values in chosen]

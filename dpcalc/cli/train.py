@@ -70,7 +70,7 @@ def command(**flags: Any) -> None:
     models: list[Any] = []
 
     def asker(answer: Callable[..., Any]) -> Callable[..., Case]:
-        def asked(command: str, given: Any, question: Any, *, notes: bool, **more: Any) -> Case:
+        def asked(command: str, given: Any, question: Any, *, notes: bool, brief: bool, **more: Any) -> Case:
             with _bar(setup.replicas) as progress:
                 fitted = answer(given, question, setup, progress=progress, **more)
             models.append(fitted.model)

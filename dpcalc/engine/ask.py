@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import COMMANDS, Command
 from dpcalc.engine.description import add_loss_constants, algorithm_of, run_of
+from dpcalc.engine.improvements import Asked
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Question, check_question
 from dpcalc.errors import (
@@ -35,6 +36,10 @@ Values = Mapping[str, Any]
 Sources = Mapping[str, Source]
 
 
+FEW = 12
+"""Of this many cases at most it is said what would better each of them."""
+
+
 def ask(
     command: str,
     given: Values,
@@ -43,6 +48,7 @@ def ask(
     sources: Sources | None = None,
     gates: Sequence[Gate] = (),
     notes: bool = True,
+    brief: bool = False,
     best_only: bool = False,
     certified: bool = False,
 ) -> Case:
@@ -54,7 +60,8 @@ def ask(
         question: what is sought.
         sources: parameter name -> where it came from.
         gates: parsed assertions.
-        notes: whether to say how the answer depends on the position (two more answers).
+        notes: whether to say what would change the answer, and what is worth knowing of it.
+        brief: whether the case is one of several, of which no more is asked than costs little.
         best_only: whether to leave out the bounds that cannot be the best: lower values, limits, what is implied.
         certified: whether to recompute every guarantee in ball arithmetic.
 
@@ -72,8 +79,11 @@ def ask(
         case = _priced(record, description, question, gates)
         return _certify(case, None, question) if certified else case
     record, run, run_notes = run_of(record, description)
-    bounds = _bounds_of(record, run, question, best_only=best_only, notes=notes)
-    case = _with_notes(record, run, question, _answer(record, run, question, bounds), bounds, notes=notes)
+    bounds = _bounds_of(record, run, question, best_only=best_only, alone=notes and not brief)
+    case = _answer(record, run, question, bounds)
+    if case.best is not None:
+        asked = Asked(COMMANDS[command], given, sources or {}, run, question, case, case.best, brief)
+        case = _with_notes(asked, bounds, notes=notes)
     case = case._replace(note_data=(*case.note_data, *run_notes))
     if run.algorithm.chained:
         case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
@@ -96,12 +106,12 @@ def _answer(record: Command, run: Run, question: Question, bounds: Sequence[Theo
         raise with_nearest(error, run, question, record) from None
 
 
-def _bounds_of(record: Command, run: Run, question: Question, *, best_only: bool, notes: bool) -> list[Theorem]:
+def _bounds_of(record: Command, run: Run, question: Question, *, best_only: bool, alone: bool) -> list[Theorem]:
     """Return the bounds to ask."""
     bounds = for_algorithm(run.algorithm.name, record.families or run.algorithm.families)
     if best_only:
         return _contenders(bounds, run, question)
-    if record.compares and not notes:  # in a sweep, what a promise not made would give is not worth its time
+    if record.compares and not alone:  # in a sweep, what a promise not made would give is not worth its time
         return [bound for bound in bounds if not (bound.slow and bound.unpromised(run))]
     return bounds
 
@@ -115,20 +125,19 @@ def _contenders(bounds: list[Theorem], run: Run, question: Question) -> list[The
     return [bound for bound in guarantees if bound.implied_by not in ids] or bounds
 
 
-def _with_notes(
-    record: Command, run: Run, question: Question, case: Case, bounds: Sequence[Theorem], *, notes: bool
-) -> Case:
+def _with_notes(asked: Asked, bounds: Sequence[Theorem], *, notes: bool) -> Case:
     """Return the case with what is said beside its rows; the rows stand where that fails."""
+    case = asked.case
     try:
         with isolate_failure():
-            if record.compares:
+            if asked.command.compares:
                 from dpcalc.engine.compare import compared
 
-                return compared(run, question, case, bounds, hints=notes)
+                return compared(asked, bounds, hints=notes)
             if notes:
                 from dpcalc.engine.notes import notes_on
 
-                return case._replace(note_data=(*case.note_data, *notes_on(run, question, case, bounds)))
+                return case._replace(note_data=(*case.note_data, *notes_on(asked, bounds)))
     except (BoundFailed, NotConverged) as error:
         return case._replace(warnings=(*case.warnings, f"the notes {error.message} ({error.hint})"))
     return case

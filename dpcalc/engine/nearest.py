@@ -8,6 +8,7 @@ from typing import Any
 from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import Command
 from dpcalc.engine.question import Question
+from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, NotApplicable
 from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length, Release, released
 from dpcalc.model.choices import Releases
@@ -15,6 +16,9 @@ from dpcalc.model.run import Run, describe
 from dpcalc.model.source import Source
 from dpcalc.report import Result
 from dpcalc.theorems.record import for_algorithm
+
+_HALF_A_DIGIT = 5e-4
+"""By how much four digits may fall short of a number, relative to it."""
 
 _UNIT_DIAMETER = 1.0
 """A domain to speak of where none is given."""
@@ -72,5 +76,9 @@ def _plain(value: Any) -> str:
 
 
 def _shown(result: Result) -> str:
-    """Return the value of an answer with four digits, on its safe side for what grows with the loss of privacy."""
-    return f"{result.value * (1.0 + 5e-4):.4g}"
+    """Return the value of an answer with four digits, on its safe side; of a count all digits."""
+    direction = DIRECTIONS.get(result.quantity)
+    if direction is not None and direction.integer:
+        return f"{result.value:.0f}"
+    upward = direction is None or direction.more_is_private
+    return f"{result.value * (1.0 + (_HALF_A_DIGIT if upward else -_HALF_A_DIGIT)):.4g}"

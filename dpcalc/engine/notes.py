@@ -6,100 +6,53 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dpcalc.engine.answer import answer
+from dpcalc.engine.improvements import Asked, improvements
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError
-from dpcalc.model.algorithm import Length, Order
-from dpcalc.model.choices import LastBatch, Noise
-from dpcalc.model.quantities import Kind, Quantity
-from dpcalc.model.run import Run, describe
+from dpcalc.model.algorithm import Length
+from dpcalc.model.choices import Noise
+from dpcalc.model.quantities import Quantity
+from dpcalc.model.run import Run
 from dpcalc.model.source import Source
-from dpcalc.notes import (
-    BetterThanPublished,
-    NewestRecord,
-    Note,
-    OtherIndex,
-    OtherOrder,
-    PromiseNotMade,
-    ShortLastBatch,
-    TunedNoise,
-    value_of,
-)
+from dpcalc.notes import BetterThanPublished, NewestRecord, Note, OtherIndex, TunedNoise, value_of
 from dpcalc.notions.guarantee import Rdp
 from dpcalc.report import Case, Result
-from dpcalc.theorems.record import Theorem, for_algorithm
-
-_ORDERS = ("cyclic", "shuffle-once", "shuffled-epochs", "noisy-sgd")
-_NOT_FOR = {
-    "cyclic": ("permutation",),
-    "noisy-sgd": ("last_batch", "permutation", "index"),
-    "shuffle-once": ("index",),
-    "shuffled-epochs": ("index",),
-}
-"""The parameters that an order does not take."""
-
-_LOOSER = {"released.shuffled_epochs_point": "released.shuffled_epochs"}
-"""Bounds whose search is long and which are looser than another: a note is not worth their time."""
+from dpcalc.theorems.record import Theorem
 
 _PUBLISHED = "shuffle.product"
 """The bound that the literature has for a shuffled pass."""
 
 
-def notes_on(run: Run, question: Question, case: Case, bounds: Sequence[Theorem]) -> tuple[Note, ...]:
-    """Return the notes on a case; ``bounds`` are those of its command. At most three more answers are computed."""
-    best = case.best
-    if best is None or best.quantity not in (Quantity.EPSILON, Quantity.DELTA, Quantity.MU) or "schedule" in run.values:
-        return ()
-    return tuple(_notes(run, question, case, best, bounds))
+def notes_on(asked: Asked, bounds: Sequence[Theorem]) -> tuple[Note, ...]:
+    """Return the notes on an answer: at most two lines on what would change it, and what is said of it.
+
+    Args:
+        asked: the question and its answer.
+        bounds: those of its command.
+    """
+    if asked.brief:
+        return improvements(asked)
+    run, best = asked.run, asked.best
+    plain = best.quantity in (Quantity.EPSILON, Quantity.DELTA, Quantity.MU) and run.schedule is None
+    earlier = tuple(_earlier(run, asked.question, best, bounds)) if plain else ()
+    said = tuple(_said(asked, bounds)) if plain else ()
+    return (*earlier, *improvements(asked, 1 if earlier else 2), *said)
 
 
-def _notes(run: Run, question: Question, case: Case, best: Result, bounds: Sequence[Theorem]) -> Iterator[Note]:
-    if run.algorithm.name in ("pnsgd", "skip"):
-        yield from _earlier(run, question, best, bounds)
-    elif run.algorithm.name == "shuffled":
-        yield from _promises(case, best)
-        yield from _better_than_published(case, best)
-        yield from _short_batch(run, question, best, bounds)
+def _said(asked: Asked, bounds: Sequence[Theorem]) -> Iterator[Note]:
+    """Yield what is worth knowing of the answer as it is."""
+    run = asked.run
+    if run.algorithm.name == "shuffled":
+        yield from _better_than_published(asked.case, asked.best)
         yield from _tuned_noise(run)
     elif run.algorithm.length is Length.STREAM:
-        yield _newest(run, question, bounds)
-    elif run.algorithm.order is Order.ROTATION:
-        yield from _short_batch(run, question, best, bounds)
-    elif run.algorithm.base in _ORDERS:
-        yield from _promises(case, best)
-        yield from _short_batch(run, question, best, bounds)
-        yield from _other_orders(run, question)
-
-
-def _other_orders(run: Run, question: Question) -> Iterator[Note]:
-    """Yield what the same passes would give in another order, each by its closed-form or composed bounds."""
-    released = run.algorithm.name.removeprefix(run.algorithm.base)
-    kept = {name: value for name, value in run.values.items() if run.typed(name) or run.source(name) is Source.LOSS}
-    if "steps" in kept or run.algorithm.full_batch:
-        return
-    for name in _ORDERS:
-        if name == run.algorithm.base:
-            continue
-        values = {key: value for key, value in kept.items() if key not in _NOT_FOR.get(name, ())}
-        try:
-            other = describe(name + released, values)
-            best = answer(other, question, _contenders(other, for_algorithm(other.algorithm.name))).best
-        except DpcalcError:
-            continue
-        if best is not None:
-            yield OtherOrder.of(best, changes={"algorithm": name})
-
-
-def _contenders(run: Run, bounds: Sequence[Theorem]) -> list[Theorem]:
-    """Return the bounds that may be best: guarantees, and not the Renyi forms of what has a sharper one."""
-    guarantees = [b for b in bounds if b.guarantee and b.gives is not Rdp and not b.unpromised(run)]
-    ids = {bound.id for bound in guarantees}
-    return [bound for bound in guarantees if _LOOSER.get(bound.id) not in ids]
+        yield _newest(run, asked.question, bounds)
 
 
 def _earlier(run: Run, question: Question, best: Result, bounds: Sequence[Theorem]) -> Iterator[Note]:
     """Yield how much better the first record and that in the middle are hidden than the last."""
-    records = int(run.values["records"])
-    if run.source("index") is not Source.WORST_CASE or records < 2:
+    records = run.records or 0
+    if run.algorithm.name not in ("pnsgd", "skip") or run.source("index") is not Source.WORST_CASE or records < 2:
         return
     for index in sorted({1, (records + 1) // 2} - {records}):
         earlier = _at(run, question, bounds, index)
@@ -125,34 +78,11 @@ def _at(run: Run, question: Question, bounds: Sequence[Theorem], index: int) -> 
         return None
 
 
-def _promises(case: Case, best: Result) -> Iterator[Note]:
-    """Yield what a promise that was not made would give."""
-    for result in case.results:
-        if result.kind == Kind.CONDITIONAL and result.details and _better(result, best):
-            yield PromiseNotMade.of(result, promise=tuple(result.details["demands"]))
-
-
 def _better_than_published(case: Case, best: Result) -> Iterator[Note]:
     """Yield that the best bound is better than the published one, by more than a hundredth."""
     published = next((result for result in case.results if result.bound == _PUBLISHED), None)
     if published is not None and _better(best, published, 0.99):
         yield BetterThanPublished(bound=best.bound, published=_PUBLISHED, **value_of(published))
-
-
-def _short_batch(run: Run, question: Question, best: Result, bounds: Sequence[Theorem]) -> Iterator[Note]:
-    """Yield what a short last batch costs, where it is divided by its own size and so weighs its records more."""
-    short = int(run.values["records"]) % int(run.values["batch_size"]) if "records" in run.values else 0
-    own = run.last_batch is LastBatch.OWN or (run.last_batch is None and run.algorithm.fixed_order)
-    if not short or not own or run.typed("index"):
-        return
-    for split in (LastBatch.BALANCED, LastBatch.DROP):  # the first of them uses every record
-        try:
-            other = answer(run.replacing(last_batch=split), question, _contenders(run, bounds)).best
-        except DpcalcError:
-            continue
-        if other is not None and _better(other, best, 0.9):
-            yield ShortLastBatch.of(other, changes={"last_batch": split}, size=short)
-        return
 
 
 def _log_size(result: Result) -> float:

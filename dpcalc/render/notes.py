@@ -27,6 +27,7 @@ from dpcalc.notes import (
     OnePass,
     OtherIndex,
     OtherOrder,
+    OtherRelease,
     OwnChoice,
     PromiseNotMade,
     Referenced,
@@ -38,6 +39,7 @@ from dpcalc.notes import (
 )
 from dpcalc.render.allocation import allocation_lines
 from dpcalc.render.numbers import MAXIMISED, Side, delta_text, number
+from dpcalc.render.positions import worst_positions
 from dpcalc.report import Case, Report, Result
 
 _DIGITS = 4
@@ -68,14 +70,24 @@ def _sentences(command: str, case: Case) -> Iterator[str]:
     """Yield the sentences; notes of one kind that follow each other may share one."""
     for kind, group in itertools.groupby(case.note_data, type):
         notes: list[Any] = list(group)
-        if kind is OtherOrder:
-            yield _other_orders(case, notes)
-        elif kind is OtherIndex:
-            yield _other_indices(notes)
-        elif kind is PromiseNotMade:
-            yield from map(_promised_in_comparison if command == "compare" else _promised, notes)
+        if kind is OtherIndex:
+            yield _other_indices(case, notes)
+        elif kind is PromiseNotMade and command == "compare":
+            yield from map(_promised_in_comparison, notes)
         else:
             yield from filter(None, map(_SENTENCES[kind], notes))
+
+
+def improvement_sentences(command: str, case: Case) -> Iterator[str]:
+    """Yield the sentences on what would better the answer."""
+    told = tuple(note for note in case.note_data if isinstance(note, _BETTER))
+    yield from _sentences(command, case._replace(note_data=told))
+
+
+def best_improvement(case: Case) -> str:
+    """Return what would better the answer the most and the value there, for the cell of a table; empty if nothing."""
+    note = next((note for note in case.note_data if isinstance(note, _BETTER)), None)
+    return f"{_sided(note, _safe_side(note))} with {note.options}" if note is not None else ""
 
 
 # --- what would change the answer ------------------------------------------------------------------------------------
@@ -89,33 +101,54 @@ def _up(answer: Result | Alternative | NewestRecord) -> str:
     return number(answer.value, _DIGITS, Side.UP)
 
 
-def _other_orders(case: Case, notes: Sequence[Alternative]) -> str:
-    best = case.best
-    assert best is not None
-    here = f"{ALGORITHMS[case.algorithm].base} {_up(best)}"
-    listed = ", ".join([here, *(f"{_changes(note)['algorithm']} {_up(note)}" for note in notes)])
-    return f"{best.quantity} by the way the records are ordered: {listed} (--algorithm)"
-
-
-def _other_indices(notes: Sequence[Alternative]) -> str:
+def _other_indices(case: Case, notes: Sequence[Alternative]) -> str:
     listed = ", ".join(f"{_up(note)} for record {_changes(note)['index']}" for note in notes)
-    return (
-        f"{notes[0].quantity} above is for the last record, which no noise follows; earlier ones are better hidden: "
-        f"{listed} (use --index)"
-    )
+    which = "record that is worst off" if worst_positions(case) else "last record, which no noise follows"
+    return f"{notes[0].quantity} above is for the {which}; earlier ones are better hidden: {listed} (use --index)"
 
 
 def _changes(note: Alternative) -> Mapping[str, Any]:
     return note.changes or {}
 
 
+def _improved(note: Alternative, side: Side | None = None) -> str:
+    """Return what is to be typed, and what it gives."""
+    value = _sided(note, side or _safe_side(note))
+    return f"{note.options} gives {note.quantity} {value}{_gain_text(note)}"
+
+
+_HUNDRED, _MILLION = 100.0, 1e6
+
+
+def _gain_text(note: Alternative) -> str:
+    """Return by how much the value is better, rounded down; nothing where that is not worth saying."""
+    if note.gain is None or note.gain < 1.1 or note.any:
+        return ""
+    more = "more" if note.quantity in MAXIMISED else "less"
+    times = str(int(note.gain)) if _HUNDRED <= note.gain < _MILLION else number(note.gain, 2, Side.DOWN)
+    return f", {times} times {more}"
+
+
 def _promised(note: PromiseNotMade) -> str:
-    return f"{note.bound} gives {note.quantity} {_up(note)} if {'; '.join(note.promise or ())}"
+    return f"{_improved(note)}, if {_promises(note)} ({note.bound})"
 
 
 def _promised_in_comparison(note: PromiseNotMade) -> str:
     # A value that is no guarantee is rounded as in the table above it.
-    return f"{note.quantity} {_sided(note, Side.NEAREST)} by {note.bound} if {'; '.join(note.promise or ())}"
+    return f"{_improved(note, Side.NEAREST)}, if {_promises(note)} ({note.bound})"
+
+
+def _promises(note: PromiseNotMade) -> str:
+    """Return what is to be promised, without the option that the note begins with."""
+    return "; ".join(note.promise or ()).replace(f" ({note.options})", "")
+
+
+def _other_order(note: OtherOrder) -> str:
+    return f"{_improved(note)}: {ALGORITHMS[_changes(note)['algorithm']].gloss.partition(';')[0]} ({note.bound})"
+
+
+def _other_release(note: OtherRelease) -> str:
+    return f"{_improved(note)}: only the last iterate is released then ({note.bound})"
 
 
 def _sided(note: Alternative | NotCertified, side: Side) -> str:
@@ -132,32 +165,26 @@ def _safe_side(note: Alternative | NotCertified) -> Side:
 
 
 _IF_KNOWN = {
-    "smoothness": "losses known to be convex and smooth, with smoothness <= {},",
-    "step_size": "a step size of at most 2/smoothness = {}",
-    "strong_convexity": "strong convexity known to be at least {}",
-    "diameter": "iterates projected onto a set of diameter {}",
+    "smoothness": "if the losses are known to be convex and this smooth, or smoother",
+    "strong_convexity": "an example of what it is worth to know the losses to be strongly convex",
+    "diameter": "an example of what it is worth to project every iterate onto a bounded set",
 }
-"""What an improvement consists of, by the first parameter that it changes."""
-
-_KNOWN_SIDES = {"strong_convexity": Side.UP}
-"""To which side the values in `_IF_KNOWN` are rounded, down where nothing is said: what is shown asks for no less."""
+"""What an improvement demands, by the parameter that it changes."""
 
 
 def _improvement(note: Improvement) -> str:
     changes = _changes(note)
-    value = _sided(note, _safe_side(note))
     known = next(iter(changes))
-    shown = number(changes[known])
-    if float(shown) != changes[known]:
-        shown = number(changes[known], side=_KNOWN_SIDES.get(known, Side.DOWN))
-    return f"{_IF_KNOWN[known].format(shown)} would give {note.quantity} {value} ({note.bound})"
+    if known == "step_size":
+        demand = f"{'any step size up to' if note.or_less else 'the step size'} 2/smoothness"
+        demand += " does" if note.or_less else ""
+    else:
+        demand = _IF_KNOWN[known]
+    return f"{_improved(note)}: {demand} ({note.bound})"
 
 
 def _short_last_batch(note: ShortLastBatch) -> str:
-    return (
-        f"the short last batch of {note.size} records weighs each of them more and no noise follows it; "
-        f"--last-batch {_changes(note)['last_batch']} gives {note.quantity} {_up(note)}"
-    )
+    return f"{_improved(note)}: the short last batch of {note.size} records weighs each of them more"
 
 
 def _newest_record(note: NewestRecord) -> str:
@@ -276,7 +303,13 @@ def _always(sentence: str) -> Callable[[Note], str]:
     return lambda _: sentence
 
 
+_BETTER = (Improvement, ShortLastBatch, PromiseNotMade, OtherOrder, OtherRelease)
+"""The notes on what would better the answer."""
+
 _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
+    OtherOrder: _other_order,
+    OtherRelease: _other_release,
+    PromiseNotMade: _promised,
     Improvement: _improvement,
     ShortLastBatch: _short_last_batch,
     NewestRecord: _newest_record,

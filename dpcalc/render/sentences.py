@@ -10,6 +10,7 @@ from dpcalc.model.source import Source
 from dpcalc.render.allocation import allocation_lines
 from dpcalc.render.comparison import cost_probability, cost_run, is_cost
 from dpcalc.render.numbers import MAXIMISED, Side, delta_text, number, symbol_of, value_text
+from dpcalc.render.positions import worst_positions
 from dpcalc.report import Case, Result
 
 
@@ -35,7 +36,8 @@ def inputs_text(case: Case) -> str:
             continue
         mark = f" ({_SOURCES[source]})" if source in _SOURCES else ""
         side = Side.NEAREST if source == Source.LOSS else Side.AS_GIVEN
-        parts.append(f"{symbol_of(name)} = {number(value, side=side)}{mark}")
+        text = " or ".join(map(str, worst_positions(case))) if name == "index" else ""
+        parts.append(f"{symbol_of(name)} = {text or number(value, side=side)}{mark}")
     return ", ".join(parts)
 
 
@@ -96,6 +98,8 @@ def promise(case: Case) -> str:
         )
     index = case.inputs.get("index", (None, ""))[0]
     who = f"the record at position {index}" if index is not None else "the differing record"
+    if several := worst_positions(case):
+        who = f"any record (the worst off is at position {' or '.join(map(str, several))})"
     window = case.inputs.get("window", (None, ""))[0]
     if best.quantity == "index":
         who = f"any record at positions 1 to {best.value:.0f}"

@@ -8,18 +8,22 @@ from dpcalc.model.quantities import RISKS, Quantity
 from dpcalc.model.source import Source
 from dpcalc.render import training
 from dpcalc.render.comparison import cost_kind, cost_run
+from dpcalc.render.notes import best_improvement, improvement_sentences
 from dpcalc.render.numbers import Side, number, symbol_of, value_text
 from dpcalc.render.sentences import factor_text, grounds, inputs_text
 from dpcalc.report import Case, Report, Result
 
 
 def summary(report: Report, precision: int) -> list[tuple[str, ...]]:
-    """Return one row per case (and order): what varies between the cases, the best answer and its bound."""
+    """Return one row per case (and order): what varies, the best answer, its bound, and what would better it most."""
     names = varying(report)
     quantities = dict.fromkeys(r.quantity for case in report.cases for r in case.results if r.best)
     tight = any(case.tightness and case.tightness.ratio for case in report.cases)
     measured = training.summary_names(report)
-    head = (*names, *(symbol_of(name) for name in quantities), *measured, *(["within"] if tight else []), "bound", "")
+    better = any(map(best_improvement, report.cases))
+    symbols = (symbol_of(name) for name in quantities)
+    ends = ("bound", *(["could be"] if better else []), "")
+    head = (*names, *symbols, *measured, *(["within"] if tight else []), *ends)
     table = [head]
     for case in report.cases:
         inputs = tuple(_input_cell(case, name) for name in names)
@@ -28,7 +32,8 @@ def summary(report: Report, precision: int) -> list[tuple[str, ...]]:
             values = (value_text(best, precision) if best.quantity == name else "" for name in quantities)
             metrics = training.summary_cells(case, measured, precision)
             within = [_within(case)] if tight else []
-            table.append((*inputs, *values, *metrics, *within, best.bound, _last_cell(best, precision)))
+            could = [best_improvement(case)] if better else []
+            table.append((*inputs, *values, *metrics, *within, best.bound, *could, _last_cell(best, precision)))
         if not answers:
             because = case.obstacles[0].because if case.obstacles else "no guarantee"
             blank = [""] * (len(head) - len(names) - 2)
@@ -90,10 +95,16 @@ def summary_tail(report: Report) -> list[str]:
     """Return what stands under a summary: the grounds of each best bound, notes, and how many gates held."""
     lines = [
         *("\n".join(grounds(case)) for case in report.cases),
-        *(f"note: {note}" for case in report.cases for note in case.notes),
+        *(f"note: {note}" for case in report.cases for note in _notes(report, case)),
         *_counts(report),
     ]
     return [line for line in dict.fromkeys(lines) if line]
+
+
+def _notes(report: Report, case: Case) -> list[str]:
+    """Return the notes of a case but those on what would better it: the table has the best of these."""
+    told = set(improvement_sentences(report.command, case))
+    return [note for note in case.notes if note not in told]
 
 
 def _counts(report: Report) -> Iterator[str]:

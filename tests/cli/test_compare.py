@@ -128,38 +128,6 @@ def test_every_bound_is_reached(ask: Any, tmp_path: Any) -> None:
     assert known - found == set()
 
 
-NOTE = re.compile(r"(strong convexity known to be at least|diameter|step size of at most 2/smoothness =) ([0-9.e+-]+)")
-FLAG = {"strong": "--strong-convexity", "diameter": "-D", "step": "--eta"}
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        f"--algorithm pnsgd {PASS} -i 1 -d 1e-6",
-        f"--algorithm cyclic --epochs 5000 {PASS} -d 1e-6",
-        f"--algorithm cyclic --epochs 5000 {PASS} -e 0.5",
-        f"--algorithm cyclic --epochs 5000 -n 1000 {CONVEX} -d 1e-6 -e 1",
-        f"--algorithm noisy-gd --steps 1000 {PASS} -d 1e-6",
-        f"--algorithm noisy-gd -n 100 {CONVEX} --sigma 1 -d 1e-6 -e 1 --solve steps",
-    ],
-)
-def test_what_knowing_more_would_give_is_true(ask_json: Any, line: str) -> None:
-    [case] = ask_json(f"compare {line}")
-    kept = 0
-    for note in case["notes"]:
-        found = NOTE.search(note)
-        assert found, note
-        [better] = ask_json(f"compare {line} {FLAG[found[1].split()[0]]} {found[2]}")
-        promised = float(re.findall(r"would give \w+ ([0-9.e+-]+)", note)[0])
-        value, old = best(better)["value"], best(case)["value"]
-        if best(case)["quantity"] == "steps":
-            assert value >= promised > old
-        else:
-            assert value <= promised < old
-        kept += 1
-    assert kept or "-i 1 " in line
-
-
 @pytest.mark.parametrize("algorithm", DESCRIBED)
 @pytest.mark.parametrize("question", ["-d 1e-6", "-e 1"])
 def test_no_guarantee_is_below_what_nothing_beats(ask_json: Any, algorithm: str, question: str) -> None:

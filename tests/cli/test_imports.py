@@ -76,12 +76,12 @@ def test_what_certifies_is_imported_only_where_it_is_asked(line: str) -> None:
 
 ROOMS = {
     "cli": "help_option lost main options printing query types",
-    "engine": "answer ask commands description evaluate inputs notes question rows search",
+    "engine": "answer ask commands description evaluate improvements inputs notes question rows search",
     "files": "output",
     "model": "algorithm choices frozen loss_class numbers parameter quantities run source",
     "notions": "classic gaussian guarantee renyi risk",
     "numerics": "floats logspace normal quadrature roots sums",
-    "render": "allocation machine notes numbers",
+    "render": "allocation machine notes numbers positions",
     "theorems": "batch_layout conditions record",
 }
 ALONE = "errors inert named_tuple notes plain_enum references report version"

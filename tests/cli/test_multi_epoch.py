@@ -9,7 +9,7 @@ import pytest
 
 import dpcalc
 from dpcalc.cli.main import main
-from dpcalc.engine import notes
+from dpcalc.engine import improvements
 from tests.cli.conftest import best
 
 RUN = "-n 60000 --batch-size 240 -L 1 --smoothness 1 --eta 0.1"
@@ -26,8 +26,12 @@ def test_how_the_records_are_ordered_is_spoken_of(ask_json: Any) -> None:
     for name in ORDERS:
         [case] = ask_json(f"multi-epoch --algorithm {name} {RUN} --epochs 20 --sigma 0.05 -d 1e-6")
         found[name] = best(case)["value"]
-        [note] = [note for note in case["notes"] if "ordered" in note]
-        assert all(f"{other} " in note for other in ORDERS)
+        orders = [note for note in case["note_data"] if note["kind"] == "other_order"]
+        told = {note["options"]: note["value"] for note in orders}
+    assert told == {}  # nothing is better than noisy-sgd
+    [case] = ask_json(f"multi-epoch --algorithm cyclic {RUN} --epochs 20 --sigma 0.05 -d 1e-6")
+    [note] = [note for note in case["note_data"] if note["kind"] == "other_order"]
+    assert (note["options"], note["value"]) == ("--algorithm noisy-sgd", found["noisy-sgd"])
     assert found["noisy-sgd"] < found["shuffled-epochs"] < found["shuffle-once"] < found["cyclic"]
 
 
@@ -195,17 +199,17 @@ def test_composed_deltas_may_be_very_small(ask_json: Any) -> None:
 def test_notes_ask_only_bounds_that_may_be_best(monkeypatch: pytest.MonkeyPatch) -> None:
     """A note must not cost more than the question."""
     asked: list[str] = []
-    right = notes.answer
+    right = improvements.answer
 
     def counted(run: Any, question: Any, bounds: Any) -> Any:
         asked.extend(bound.id for bound in bounds)
         return right(run, question, bounds)
 
-    monkeypatch.setattr(notes, "answer", counted)
+    monkeypatch.setattr(improvements, "answer", counted)
     given = {"algorithm": "shuffled-epochs", "release": "epoch", "records": 60000, "batch_size": 256, "epochs": 3,
              "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "noise_std": 0.05, "delta": 1e-6}  # fmt: skip
     case = dpcalc.multi_epoch(**given).cases[0]
     assert len(case.notes) == 2
-    assert {"released.shuffled_epochs", "released.cyclic"} <= set(asked)
+    assert {"noisy_sgd.composition", "released.shuffled_epochs"} <= set(asked)
     assert not {"released.shuffled_epochs_point", "released.shuffled_epochs_rdp"} & set(asked)
     assert {"released.shuffled_epochs_point", "released.shuffled_epochs_rdp"} <= {r.bound for r in case.results}
