@@ -112,18 +112,15 @@ def _cyclic(v: Inputs) -> arb:
 
 @defines("expanding.once", Profile, slack=5e-3, weight=40.0, limit=f"{MOST_POSITIONS} steps a pass")
 def _once(v: Inputs) -> arb:
-    c, (size, smallest, steps) = factor(v), _sizes(v)
+    c, steps = factor(v), period(v)
     if steps > MOST_POSITIONS:
         raise OutOfReach(f"more than {MOST_POSITIONS} steps in a pass")
-    held, full = min(v.batch_size, v.records), max(1, v.records // v.batch_size)
-    total = arb(0)
-    for divisor, records, places in (
-        (size, held, range(1 + steps - full, steps + 1)),
-        (smallest, v.records - full * held if steps > full else 0, range(1, 2)),
-    ):
+    total, k = arb(0), steps
+    for count, records, divisor in sizes(v):
         one = v.quotient(["sensitivity"], [divisor, "noise_std"])
-        base = _earlier(v, c, one, steps) if records else arb(0)
-        for k in places if records else ():
+        base = _earlier(v, c, one, steps)
+        for _ in range(count):
             delta = log_delta(v.epsilon, (base + square(one) / room_of(c, k)).sqrt()).exp()
             total += delta * records / v.records
+            k -= 1
     return log(total)

@@ -30,7 +30,7 @@ LOSSES: dict[str, dict[str, Any]] = {
 SAMPLES: dict[str, Any] = {
     "smoothness": 1.0, "strong_convexity": 0.1, "step_size": 0.25, "diameter": 2.0, "noise_std": 1.0,
     "laplace_scale": 1.0, "holder_exponent": 1.0, "holder_constant": 1.0, "gradient_at_zero": 1.0, "loss_at_zero": 1.0,
-    "epochs": 2, "lipschitz": 1.0, "records": 6, "dimension": 1,
+    "epochs": 2, "lipschitz": 1.0, "records": 6, "dimension": 1, "steps": 2, "shift": 0.5,
 }  # fmt: skip
 """What is given where a cure names a parameter and no value."""
 WORDS = ("algorithm", "release", "loss_class", "noise", "permutation", "last_batch")
@@ -149,10 +149,29 @@ def test_one_pass_is_no_dead_end(algorithm: str) -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name == ALGORITHMS[name].base])
+@pytest.mark.parametrize("algorithm", [a.name for a in ALGORITHMS.values() if a.name == a.base and not a.chained])
 def test_no_run_is_a_dead_end(algorithm: str) -> None:
-    for command, told in product((algorithm,)):
+    runs = list(product((algorithm,)))
+    assert len(runs) >= 12
+    for command, told in runs:
         check(command, told)
+
+
+def test_no_chain_is_a_dead_end() -> None:
+    """Whatever is left out of it: each refusal names one thing to give, and then the next, up to an answer."""
+    whole = {"steps": 2, "shift": 0.5, "contraction": 0.9, "step_size": 0.5}
+    for diameter, left_out in itertools.product(({}, {"diameter": 2.0}), (None, *whole)):
+        told = {name: value for name, value in {**whole, **diameter, "noise_std": 1.0}.items() if name != left_out}
+        for _ in range(3):
+            try:
+                answered("shifted", told)
+                break
+            except DpcalcError as error:
+                changed = cured(told, error.message, (error.hint or "").split(", or ")[0])
+                assert changed is not None, (told, error.message)
+                told = changed
+        else:
+            raise AssertionError(f"{whole} without {left_out}: no answer")
 
 
 def test_every_pass_over_several_epochs_is_answered_without_assumptions() -> None:

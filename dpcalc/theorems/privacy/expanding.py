@@ -1,6 +1,7 @@
-"""Steps that may drive two runs apart, in any order: composition, and a domain hidden by the last steps.
+"""Several passes of maps that may drive two runs apart: smooth losses that need not be convex, and Lipschitz ones.
 
-`expanding_maps` has what a step does to two runs and what the last steps hide. Every guarantee rounds up.
+Here are the bounds for any order: composition, and on a domain what the last steps hide. `expanding_maps` has how far a
+step drives two runs apart. Every guarantee rounds up.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class FreshPasses(RandomOrders):
     reference="dpcalc",
     locator="the curve of one shuffled pass, composed by the law of the privacy loss",
     formula="E-fold composition of the least of sum_k w_k delta_G(eps; r_k/sqrt(G_k)), w_k the share of the records "
-    "at k, r_k = Delta/(d_k sigma), G_k = 1 + c^-2 + ... + c^(-2(k-1)), of shuffle.product, and of its own noise",
+    "at k, r_k = Delta/(d_k sigma), G_k = 1 + c^-2 + ... + c^(-2(k-1)), of shuffle.product, and of a use's own noise",
     conditions=(
         GAUSSIAN_NOISE,
         EXPANDS,

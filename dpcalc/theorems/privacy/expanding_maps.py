@@ -1,4 +1,4 @@
-"""Several passes of maps that may drive two runs apart: smooth losses that need not be convex, and Lipschitz ones.
+"""How far a step may drive two runs apart, what the last steps hide of it, and the conditions of bounds on such runs.
 
 The shifted-divergence theorem asks no more of a step than how far it leaves two points z apart: at most F(z), and the
 shift may be spent as z_t = F(z_(t-1)) - a_t. With s = eta Delta/b for a use of the record, F(z) is

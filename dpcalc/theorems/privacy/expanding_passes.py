@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 from dpcalc.model.algorithm import Release, in_one_random_order
 from dpcalc.model.choices import LastBatch, LossClass
-from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Gdp, Profile
 from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.numerics.quotients import quotient_up
-from dpcalc.theorems.batch_layout import Layout, layout
+from dpcalc.theorems.batch_layout import Layout, Positions, layout
 from dpcalc.theorems.conditions import GAUSSIAN, GAUSSIAN_NOISE, INDEX_IN_RANGE, LIPSCHITZ, ONE_RELEASE
 from dpcalc.theorems.privacy.expanding_maps import (
     EXPANDS,
@@ -166,8 +165,8 @@ def cyclic(run: FixedPasses) -> Gdp:
     algorithms=in_one_random_order(Release.LAST),
     reference="dpcalc",
     locator="expanding.cyclic for each position, averaged",
-    formula="delta(eps) = (1/l) sum_{k=1}^{l} delta_G(eps; mu_k), mu_k^2 = B + r^2/G_k as in expanding.cyclic; G_k = 1 "
-    "for losses that are not smooth",
+    formula="delta(eps) = sum_k w_k delta_G(eps; mu_k), w_k the share of the records at k, mu_k^2 = B + r_k^2/G_k as "
+    "in expanding.cyclic; G_k = 1 for losses that are not smooth",
     conditions=(GAUSSIAN_NOISE, EXPANDS, PLACED),
     assumes=("one order for all epochs, all orders (or rotations) equally likely and drawn without looking at the "
              "data; it may be published", "where used: " + MAPS, GAUSSIAN, ONE_RELEASE),
@@ -186,11 +185,18 @@ def once(run: ShuffledPasses) -> Profile:
 
 def _positions(run: ShuffledPasses, epsilon: float) -> float:
     """Return ln of the mean of delta_G over all places of a record."""
-    plan = run.plan
-    ratio = run.ratio(plan.size)
-    if max(ratio, run.ratio(plan.least_divisor)) > LARGEST:
+    plan, total = run.plan, -math.inf
+    if run.ratio(plan.least_divisor) > LARGEST:
         return 0.0
-    earlier = run.earlier(ratio, plan.steps)
+    for alike in plan.positions:
+        total = log_add_exp(total, _like_positions(run, alike, epsilon) + math.log(alike.records / run.records))
+    return min(0.0, total + UNIT * (8.0 * abs(total) + 64.0))
+
+
+def _like_positions(run: ShuffledPasses, alike: Positions, epsilon: float) -> float:
+    """Return ln of the mean of delta_G over the places in like batches."""
+    ratio = run.ratio(alike.divisor)
+    earlier = run.earlier(ratio, run.plan.steps)
 
     def terms(k: Array) -> TermBounds:
         import numpy as np
@@ -201,12 +207,4 @@ def _positions(run: ShuffledPasses, epsilon: float) -> float:
         logs = log_hockey_stick_up(min(epsilon, LARGEST), np.maximum(mu, 1e-100))[None]
         return TermBounds(logs, logs, np.zeros((1, len(k)), bool))
 
-    full = log_sum_decreasing_up(terms, 1 + plan.after, plan.steps) - math.log(plan.full)
-    if not plan.held < run.records:
-        return min(0.0, full)
-    total = full + math.log(plan.full * plan.held / run.records)
-    if plan.short:
-        own = run.ratio(plan.divisor)
-        mu = up(math.sqrt(run.earlier(own, plan.steps) + own * own), 16.0)
-        total = log_add_exp(total, gaussian.log_delta(mu=mu, epsilon=epsilon) + math.log(plan.short / run.records))
-    return min(0.0, total + UNIT * (8.0 * abs(total) + 64.0))
+    return log_sum_decreasing_up(terms, alike.first, alike.first + alike.steps - 1) - math.log(alike.steps)
