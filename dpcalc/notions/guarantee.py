@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from dpcalc.errors import Infeasible, NotApplicable
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import gaussian, renyi
-from dpcalc.notions.certificate import Certificate
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.roots import greatest, least
 
 if TYPE_CHECKING:
+    from dpcalc.notions.certificate import Certificate
     from dpcalc.notions.pld import Pair
 
 
