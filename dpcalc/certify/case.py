@@ -52,6 +52,15 @@ def has_definition(bound: str) -> bool:
     return price_of(bound) is not None or definition_of(bound) is not None
 
 
+def may_stay_open(bound: str) -> bool:
+    """Return whether a definition may leave open what is right: that of a composition is an upper bound itself."""
+    from dpcalc.certify.guarantee import Composition
+    from dpcalc.certify.table import definition_of
+
+    definition = definition_of(bound)
+    return definition is not None and definition.gives is Composition
+
+
 def _certified(result: Result, case: Case, run: Run | None, question: Question, undefined: Mapping[str, str]) -> Result:
     """Return the result with its proof, or with the reason why there is none.
 

@@ -76,7 +76,9 @@ def log_delta(parts: Sequence[Part], epsilon: arb, about: float, fineness: int =
         tops = [_top(part, rare) for part in parts]
         coarse = [_rough(part, top) for part, top in zip(parts, tops, strict=True)]
         tilt = _tilt_of(coarse, float(epsilon.mid()), about)
-        step = _step(coarse, tilt.at, parts) / fineness
+        widest = _step(coarse, tilt.at, parts)
+        least = 1.001 * tilt.period / _MOST_POINTS  # a finer step takes more points than are allowed
+        step = max(widest / fineness, least) if least < widest else widest / fineness
         h = _exact_step(step, parts)
         laws = [_law(part, top, h, fineness) for part, top in zip(parts, tops, strict=True)]
         delta = _finite(laws, h, epsilon, tilt) + sum((law.copies * law.told for law in laws), arb(0))

@@ -8,7 +8,7 @@ from typing import Any
 from flint import arb, fmpq
 
 from dpcalc.certify.balls import Inputs, OutOfReach, infinite, least, power, rational, square
-from dpcalc.certify.certificate import OF_ANOTHER_RUN, certificate_of
+from dpcalc.certify.certificate import COMPOSED, OF_ANOTHER_RUN, SPLIT, certificate_of
 from dpcalc.certify.composition import Curve, Part
 from dpcalc.certify.divergence import batch, product_last, run_without_shift
 from dpcalc.certify.expanding import factor, harmonic, reach, room_of
@@ -26,7 +26,6 @@ from dpcalc.certify.steps import room, sizes
 from dpcalc.certify.table import defines
 from dpcalc.certify.uses import classes
 from dpcalc.model.choices import LossClass, Noise
-from dpcalc.notions.certificate import COMPOSED, SPLIT
 
 MOST_POSITIONS = 300
 _LIMIT = "compositions that would take too many points"

@@ -108,7 +108,7 @@ class Searched(Profile):
         return proof_by_certificate(lambda: self.log_delta(self.reading.epsilon()), lambda: double(value))
 
 
-FINENESS = (2, 8)
+FINENESS = (2, 12)
 """How fine the knots of a composition are in the first attempt, and in the last."""
 
 

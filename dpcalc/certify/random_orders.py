@@ -13,7 +13,7 @@ from flint import arb
 from dpcalc.certify import sums
 from dpcalc.certify.allocation import Stretch, passes_cost, restarts_cost
 from dpcalc.certify.balls import Inputs, OutOfReach, least, log
-from dpcalc.certify.certificate import OF_ANOTHER_RUN, certificate_of
+from dpcalc.certify.certificate import HIDDEN, KNOWN, OF_ANOTHER_RUN, WORST, certificate_of
 from dpcalc.certify.fresh import Law, Runs, cases, law
 from dpcalc.certify.gaussian import log_delta
 from dpcalc.certify.guarantee import Gdp, Profile, Searched
@@ -22,7 +22,6 @@ from dpcalc.certify.steps import contraction
 from dpcalc.certify.table import defines
 from dpcalc.certify.uses import Pace, SamePlaces, classes, cost
 from dpcalc.model.choices import Adjacency
-from dpcalc.notions.certificate import HIDDEN, KNOWN, WORST
 
 MOST_POSITIONS = 1500
 FINE, COARSE = (1000, 0.002), (100, 0.01)

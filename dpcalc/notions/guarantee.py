@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from dpcalc.errors import Infeasible, NotApplicable
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import gaussian, renyi
-from dpcalc.notions.certificate import Certificate
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.roots import greatest, least
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    from dpcalc.notions.certificate import Certificate
     from dpcalc.notions.pld import Pair
 
     Parts: TypeAlias = Sequence[tuple[Pair, int]] | Callable[[float], Sequence[tuple[Pair, int]]]

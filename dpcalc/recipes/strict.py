@@ -37,10 +37,10 @@ def uncertified_of(case: Case) -> Iterator[str]:
 
 
 def certifiable(bound: str) -> bool:
-    """Return whether a guarantee has a definition that could prove it."""
-    from dpcalc.certify.case import has_definition
+    """Return whether a guarantee has a definition that proves it if it is right."""
+    from dpcalc.certify.case import has_definition, may_stay_open
 
-    return has_definition(bound)
+    return has_definition(bound) and not may_stay_open(bound)
 
 
 def objections_to(entry: Entry, case: Case) -> Iterator[str]:

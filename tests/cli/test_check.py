@@ -258,7 +258,8 @@ cases:
 
 CERTIFIED = """\
 cases:
-  open: {command: multi-epoch, algorithm: noisy-sgd, records: 50, batch_size: 5, steps: 3, noise_std: 2}
+  open: {command: multi-epoch, algorithm: shuffled-epochs, release: epoch, records: 20, batch_size: 5, epochs: 2,
+         permutation: secret, noise_std: 2}
   proved: {noise_std: 2, assert: epsilon <= 5}
 """
 
@@ -270,7 +271,7 @@ def test_certify_says_what_could_not_be(run: Any, jobs: str) -> None:
     assert "certified" not in run(line)[1].replace("certified.yaml", "")
     code, out, err = run(line + " --certify")
     assert code == 0
-    assert "warning: open: noisy_sgd.composition is not certified: composed by the law" in err
+    assert "warning: open: released.shuffled_epochs_secret_curve is not certified: the curve of a pass" in err
     opened, proved = json.loads(out)["cases"]
     assert "not_certified" in opened["results"][0]
     assert proved["results"][0]["certified"]["quantity"] == "epsilon"

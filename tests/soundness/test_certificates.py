@@ -106,7 +106,7 @@ def test_a_changed_certificate_proves_nothing(command: str, given: dict[str, Any
 
 @pytest.mark.parametrize(("command", "given", "bound"), [case for case in CASES if case[2] == HIDDEN])
 def test_a_level_off_by_a_millionth_proves_nothing(command: str, given: dict[str, Any], bound: str) -> None:
-    """By the theorem, whatever the digest says: above it receivers need more than there is; below, delta is larger."""
+    """By the theorem, whatever the digest says: above it receivers need more than there is, below it delta grows."""
     run, case = answered(command, given, bound, Question(epsilon=0.1))
     certificate = json.loads(json.dumps((case.results[0].details or {})["certificate"]))
     fields = {name: value for name, value in certificate.items() if name != "digest"}

@@ -230,7 +230,7 @@ def _best_point(profile: Callable[[float], float], epochs: int, epsilon: float, 
     erratum="Sordello, Bu and Dong turn (epsilon, delta) of a pass into RDP epsilon + ln(delta)/(a-1). That is false: "
     "it reads the conversion from RDP backwards, and can even be negative.",
     slow=True,
-    uncertified="an integral over a curve that is itself a search",
+    uncertified="an integral over a curve that is the least of several, between points of a table",
 )
 def shuffled_epochs_rdp(run: FreshOrders) -> Rdp:
     """The Renyi divergence that the whole curve of a pass allows, times the number of passes."""
@@ -301,7 +301,7 @@ def shuffled_epochs_secret(run: SecretOrders) -> Profile:
     slack="chords of the curve between some hundred points, and the lattice of losses: some 1 % in epsilon",
     slow=True,
     not_monotone_in=("records",),
-    uncertified="composed by the law of the privacy loss on a lattice",
+    uncertified="the curve of a pass is a hundred searches, too many to record",
 )
 def shuffled_epochs_secret_curve(run: SecretOrders) -> Composition:
     """A fresh secret order for every pass makes the passes independent: the whole curve of one is composed."""

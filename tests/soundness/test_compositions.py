@@ -1,0 +1,92 @@
+"""The bound on compositions by their characteristic function: against closed forms, and where the answer is lowered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flint import arb
+
+from dpcalc.certify.balls import Inputs, precision
+from dpcalc.certify.case import certify
+from dpcalc.certify.composition import Part, log_delta
+from dpcalc.certify.gaussian import log_delta as log_gaussian
+from dpcalc.certify.hidden import hockey_stick
+from dpcalc.certify.table import definitions
+from dpcalc.engine.answer import answer
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.description import run_of
+from dpcalc.engine.question import Question
+from dpcalc.model.run import Description, Run
+from dpcalc.theorems.record import all_bounds, without_definition
+
+
+@pytest.mark.parametrize(("mu", "count", "epsilon"), [(1.0, 3, 2.0), (0.3, 40, 5.0), (0.01, 20_000, 3.0)])
+def test_gaussians_compose_to_a_gaussian(mu: float, count: int, epsilon: float) -> None:
+    with precision(192):
+        each, e = arb(mu), arb(epsilon)
+        truth = log_gaussian(e, each * arb(count).sqrt())
+        about = float(truth.mid())
+        bounds = [log_delta([Part(lambda z: hockey_stick(z, each), count)], e, about, fineness) for fineness in (1, 2)]
+        assert bounds[0] > bounds[1] > truth
+        assert bounds[0] < truth + arb("1e-3")
+        assert bounds[1] < truth + arb("3e-4")
+
+
+def test_randomised_response_composes_to_a_binomial_law() -> None:
+    """Two of (1, 0): the loss is 2 with probability p^2, p = e/(1 + e), and delta is p^2 (1 - e^(eps - 2)) above 0."""
+    with precision(192):
+        p = arb(1).exp() / (1 + arb(1).exp())
+
+        def curve(z: arb) -> arb:
+            return (p - z.exp() * (1 - p)).max(arb(0))
+
+        bound = log_delta([Part(curve, 2, arb(1))], arb("0.5"), -1.0, 1)
+        truth = (p * p * (1 - arb("-1.5").exp())).log()
+        assert bound > truth - arb("1e-30")
+        assert bound < truth + arb("1e-6")
+
+
+RUNS: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"algorithm": "noisy-sgd", "records": 50, "batch_size": 5, "steps": 3, "noise_std": 2.0}, "noisy_sgd.composition"),
+    ({"algorithm": "noisy-sgd", "records": 1000, "batch_size": 10, "steps": 2000, "noise_std": 0.2,
+      "smoothness": 1.0, "step_size": 0.1, "diameter": 0.01}, "noisy_sgd.hidden"),
+    ({"algorithm": "shuffled-epochs", "records": 60, "batch_size": 10, "epochs": 4, "noise_std": 0.5,
+      "smoothness": 1.0, "step_size": 0.1, "loss_class": "smooth"}, "expanding.fresh"),
+)  # fmt: skip
+
+
+def run_and_values(given: dict[str, Any]) -> tuple[Run, dict[str, Any]]:
+    run = run_of(COMMANDS["multi-epoch"], Description({**given, "lipschitz": 1.0}, {}))[1]
+    return run, dict(run.values)
+
+
+@pytest.mark.parametrize(("given", "bound"), RUNS)
+def test_two_ways_to_compose_agree(given: dict[str, Any], bound: str) -> None:
+    """The truth is below both, and at most what the lattice says of itself below the reported value."""
+    question = Question(epsilon=0.5)
+    run, values = run_and_values(given)
+    result = answer(run, question, [all_bounds()[bound]]).results[0]
+    details = dict(result.details or {})
+    assert result.log_delta is not None
+    values.update(epsilon=0.5, certificate=details.get("certificate"))
+    with precision(128):
+        parts = definitions()[bound].formula(Inputs(values, False))
+        found = log_delta(parts, arb(0.5), result.log_delta, 1)
+        chords = 0.05 if bound == "expanding.fresh" else 0.0  # of the curve of a pass, as the slack says
+        assert found > result.log_delta - details["lattice"] - chords - 1e-9
+        assert found < result.log_delta + 5e-3
+
+
+@pytest.mark.campaign
+def test_a_composition_is_proved_and_a_lower_value_is_not() -> None:
+    given = {"algorithm": "noisy-sgd", "records": 1000, "batch_size": 100, "steps": 100, "noise_std": 0.02}
+    question = Question(epsilon=8.0)
+    run, _ = run_and_values(given)
+    case = answer(run, question, [all_bounds()["noisy_sgd.composition"]])
+    result = case.results[0]
+    assert result.log_delta is not None
+    for less, what in ((0.0, "certified"), (1e-3, "not_certified")):
+        moved = result._replace(log_delta=result.log_delta - less, value=result.value * (1.0 - 0.99 * less))
+        told = certify(case._replace(results=(moved,)), run, question, without_definition()).results[0].details or {}
+        assert what in told, told
