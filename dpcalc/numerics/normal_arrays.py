@@ -56,8 +56,8 @@ def log_hockey_stick_up(e: Any, r: Any) -> Array:
 def log_hockey_stick_down(e: Array, r: Array) -> Array:
     """Return lower bounds on ln H(e, r), elementwise, for 0 <= e <= 1e98 r and 1e-99 <= r <= 1e99.
 
-    They are below `log_hockey_stick_up` by what that may exceed the exact value; where x < -1, and ln H is near 0, by so
-    much relative to it.
+    They are below `log_hockey_stick_up` by what that may exceed the exact value; where x < -1, and ln H is near 0, by
+    so much relative to it.
     """
     value, q = _at_non_negative_threshold(e, r), e / r
     x = q - 0.5 * r
