@@ -60,6 +60,24 @@ def test_composed_gaussian_curves() -> None:
         assert found.lattice < 1e-5 * (1.0 - float(value) + e)
 
 
+def test_one_attempt_near_a_target_is_a_bound_and_close() -> None:
+    """Of a composition of Gaussian curves, whose delta is known: never below, and close where it is as expected."""
+    for r in draws("near", 8, cost=200):
+        mu, count = log_uniform(r, 0.01, 1.0), whole(r, 2, 2000)
+        epsilon, wanted = log_uniform(r, 0.1, 5.0) * mu * math.sqrt(count), target(r)
+        true = gaussian.log_delta(mu=mu * math.sqrt(count), epsilon=epsilon)
+        for resolution, slack in ((64, 0.3), (512, 0.03)):
+            for expected in (wanted, true):
+                found = pld.log_delta_near(
+                    [(pld.from_curve(curve_of(mu)), count)],
+                    epsilon=epsilon,
+                    log_delta_target=expected,
+                    resolution=resolution,
+                )
+                assert found >= true - 1e-9 * (1.0 - true), (mu, count, epsilon, expected)
+            assert found <= true + slack, (mu, count, epsilon, resolution)
+
+
 def test_epsilon_of_gaussian_curves() -> None:
     for r in draws("gaussian epsilon", 12, cost=20):
         n, mu, wanted = whole(r, 2, 1000), log_uniform(r, 1e-3, 1.0), target(r)

@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from flint import arb
 
-from dpcalc.numerics import normal
+from dpcalc.numerics import normal, normal_arrays
 from dpcalc.numerics.floats import UNIT
 from tests.oracles import ball, call, draws, exact, excess
 from tests.oracles import gaussian as oracle
@@ -109,6 +110,22 @@ def test_log_hockey_stick_error_is_a_bound() -> None:
         true = oracle.log_delta(exact(e), exact(r))
         room = ball(normal.log_hockey_stick_error(value)) + ball(math.ulp(0.0))
         assert not abs(ball(value) - true) > room, call(normal.log_hockey_stick, e=e, r=r)
+
+
+def test_array_forms_are_bounds_on_either_side() -> None:
+    """At every switch between series, divided differences, quadrature and the continued fraction."""
+    pairs = list(hockey_sticks("array hockey", 1500))
+    edges = (normal.SHORT, 1e-9, 1e-4, 3e-3, 0.05, 0.5)
+    for r in draws("edges", 300, cost=2):
+        x = r.choice((r.uniform(-1.0, 5.0), r.uniform(5.0, 40.0), normal.CELL_LAST, 10.0 ** r.uniform(1, 5)))
+        mu = max(x, 1.0) * r.choice(edges) * (1.0 + r.uniform(-1, 1) * 1e-9)
+        pairs.append((max(0.0, mu * x + 0.5 * mu * mu), mu))
+    e, mu = (np.array(column) for column in zip(*((e, mu) for e, mu in pairs if 1e-90 < mu < 1e6), strict=True))
+    above, below = normal_arrays.log_hockey_stick_up(e, mu), normal_arrays.log_hockey_stick_down(e, mu)
+    for threshold, distance, high, low in zip(e.tolist(), mu.tolist(), above.tolist(), below.tolist(), strict=True):
+        true = oracle.log_delta(exact(threshold), exact(distance))
+        assert not true > ball(high), (threshold, distance)
+        assert not true < ball(low), (threshold, distance)
 
 
 @pytest.mark.parametrize("r", [1e10, 1e11, 1e12, 3.7e15, 1e20, 1e99, 1e101, 1e300])

@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 from dpcalc.notions.risk import Risk
-from dpcalc.theorems.risk import holder_cost
+from dpcalc.theorems.privacy import noisy_sgd
+from dpcalc.theorems.risk import holder_cost, holder_sgd
 from tests.formulas import evaluated
 
 BUDGET = {"epsilon": 2.0, "log_delta": math.log(1e-4)}
@@ -151,3 +152,17 @@ def test_likely_risk(place: str, gap: str, run: dict[str, Any]) -> None:
         agrees(cost.excess_risk, gaps[gap](share) + f.regret() + noise + f.sampling(share))
     assert cost.failure_probability == LIKELY["failure_probability"]
     assert cost.step_size == run.get("step_size", cost.step_size)
+
+
+@pytest.mark.parametrize("run", [(200, 200, 2.0, 1e-4), (10**4, 10**4, 0.1, 1e-8), (50, 5000, 3.0, 1e-3)])
+def test_the_least_noise_keeps_the_budget_and_hardly_less_does_not(run: tuple[int, int, float, float]) -> None:
+    records, steps, epsilon, delta = run
+    s = holder_sgd.step_noise_ratio(records, steps, epsilon, math.log(delta))
+
+    def log_delta(ratio: float) -> float:
+        sampled = noisy_sgd.SampledSteps(
+            records=records, batch_size=1, steps=steps, lipschitz=0.5, noise_std=ratio
+        )  # fmt: skip
+        return noisy_sgd.composition(sampled).log_delta(epsilon).value
+
+    assert log_delta(s) <= math.log(delta) < log_delta(s * (1.0 - 4e-4))
