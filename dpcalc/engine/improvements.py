@@ -242,7 +242,7 @@ def _not_told(asked: Asked) -> Iterator[Alternative]:
         return
     long = any(bound.slow and bound.id == asked.best.bound for bound in _bounds(asked, run))
     for several in _knowable(run):
-        if long and not any("step_size" in changes for changes in several):
+        if long and any(name in changes for changes in several for name in ("strong_convexity", "diameter")):
             continue  # the same bound would give less still, after a long search
         weakest: tuple[Changes, Run, list[Theorem]] | None = None
         for changes in several:
