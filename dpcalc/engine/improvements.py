@@ -240,7 +240,10 @@ def _not_told(asked: Asked) -> Iterator[Alternative]:
         return
     if asked.brief and run.noise is Noise.LAPLACE:
         return
+    long = any(bound.slow and bound.id == asked.best.bound for bound in _bounds(asked, run))
     for several in _knowable(run):
+        if long and any(name in changes for changes in several for name in ("strong_convexity", "diameter")):
+            continue  # the same bound would give less still, after a long search
         weakest: tuple[Changes, Run, list[Theorem]] | None = None
         for changes in several:
             try:
