@@ -135,13 +135,13 @@ def _steady(steps: int, factor: arb) -> Stretch:
 
 
 def _factor(v: Inputs, share: fmpq) -> fmpq:
-    """Return the Lipschitz factor of a step of which the share moves, and the rest stays.
+    """Return the Lipschitz factor of a step of which the share moves, and the rest stays; a ridge may move whole.
 
     Raises:
         OutOfReach: it is above 1.
     """
-    eta, convexity = share * v.exact("step_size"), v.exact("strong_convexity")
-    c = max(abs(1 - eta * convexity), abs(1 - eta * v.exact("smoothness")))
+    eta, convexity, smoothness = (v.exact(name) for name in ("step_size", "strong_convexity", "smoothness"))
+    c = max(abs(1 - eta * share * convexity), abs(1 - eta * (convexity + share * (smoothness - convexity))))
     if c > 1:
         raise OutOfReach("the step size is above 2/smoothness, in this reading of the two")
     return c

@@ -37,11 +37,17 @@ class Passes(NamedTuple):
 
 
 def pace_of(plan: Layout, step_size: float, smoothness: float, strong_convexity: float) -> Pace:
-    """Return how the steps of a pass contract: a step divided by more than its records mixes the identity in."""
+    """Return how the steps of a pass contract: a step divided by more than its records mixes the identity in.
+
+    A ridge may be a part of every loss, and is then divided with it, or be added to the mean of their gradients. The
+    rate is that of whichever contracts less.
+    """
     pieces: list[tuple[float, float]] = []
     for alike in plan.positions:
         share = min(1.0, alike.size / alike.divisor)
-        rate = rate_in_range(decay_rate(step_size * share, smoothness, strong_convexity) * (1.0 - 8.0 * UNIT))
+        steepest = min(smoothness, up(strong_convexity + share * (smoothness - strong_convexity), 4.0))
+        rate = decay_rate(step_size, steepest, strong_convexity * share)
+        rate = rate_in_range(rate * (1.0 - 8.0 * UNIT))
         if pieces and pieces[-1][1] == rate:
             pieces.pop()
         pieces.append((float(alike.first + alike.steps - 1), rate))
