@@ -7,7 +7,7 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from dpcalc.certify.balls import Inputs, OutOfReach, infinite, least, power, rational, square
+from dpcalc.certify.balls import Inputs, OutOfReach, infinite, least, log, power, rational, square
 from dpcalc.certify.certificate import COMPOSED, OF_ANOTHER_RUN, SPLIT, certificate_of
 from dpcalc.certify.composition import Curve, Part
 from dpcalc.certify.divergence import batch, product_last, run_without_shift
@@ -174,7 +174,7 @@ def _point(v: Inputs) -> arb:
         ways.append(lambda z: _delta(averaged(v.changed(epsilon=z), positions_left)))
     if level(v) and v.noise == Noise.LAPLACE and v.dimension in (None, 1):
         ways.append(lambda z: _delta(averaged(v.changed(epsilon=z), laplace_left)))
-    return _point_composed(v, at, _least(*ways)(arb(at)).log())
+    return _point_composed(v, at, log(_least(*ways)(arb(at))))
 
 
 @defines("released.shuffled_epochs_secret", Searched, slack=1e-3, weight=300.0, limit=f"{MOST_PASSES} passes")

@@ -12,7 +12,7 @@ from dpcalc.model.choices import Adjacency
 
 def _composed(v: Inputs, uses: int) -> arb:
     """Return sqrt(uses)/z, twice that where a record is replaced by another."""
-    apart = 2 if v.run.adjacency is Adjacency.REPLACE_ONE else 1
+    apart = 2 if v.adjacency == Adjacency.REPLACE_ONE else 1
     return apart * arb(uses).sqrt() / v.noise_multiplier
 
 

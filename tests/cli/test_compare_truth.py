@@ -36,6 +36,7 @@ from tests.truth.laws import (
     Truth,
     after_a_reset,
     average_and_noise,
+    clipped_steps,
     described,
     every_full_batch,
     extremes,
@@ -231,6 +232,7 @@ def test_no_stream_is_less_private() -> None:
 
 
 LAPLACE = {**SMOOTH, "noise_std": None, "laplace_scale": 1.0}
+CLIPPED = {"records": 2, "batch_size": 1, "epochs": 1, "noise_multiplier": 1.0}
 CLOSED: list[tuple[str, dict[str, Any], Truth, float]] = [
     ("pnsgd", {**SMOOTH, "records": 5, "index": 1}, first_of_linear, 1e-9),
     ("pnsgd", {**SMOOTH, "records": 6, "index": 2, "batch_size": 3}, first_of_linear, 1e-9),
@@ -253,6 +255,9 @@ CLOSED: list[tuple[str, dict[str, Any], Truth, float]] = [
     ("noisy-sgd-released", {**SMOOTH, "records": 100, "batch_size": 1, "steps": 7}, sampled_steps, math.inf),
     ("noisy-sgd-released", {**SMOOTH, "records": 2, "batch_size": 2, "steps": 4}, sampled_steps, 5e-3),
     ("noisy-sgd", {**SMOOTH, "records": 2, "batch_size": 2, "steps": 4}, every_full_batch, 2e-3),
+    ("dp-sgd", {**CLIPPED, "sampling": "poisson", "adjacency": "remove"}, clipped_steps, 0.05),
+    ("dp-sgd", {**CLIPPED, "sampling": "fixed", "adjacency": "replace-one"}, clipped_steps, math.inf),
+    ("dp-sgd", {**CLIPPED, "sampling": "balls-in-bins", "adjacency": "add-remove"}, clipped_steps, 0.1),
     ("dp-sgd-gradient", {**SAMPLED, "records": 4, "batch_size": 1, "steps": 6}, sampled_steps, math.inf),
     ("dp-sgd-gradient", {**SAMPLED, "records": 5, "batch_size": 2, "steps": 1}, sampled_steps, 0.05),
     ("dp-sgd-output", {**SAMPLED, **WIDE, "noise_std": 0.3, "records": 3, "steps": 5}, average_and_noise, math.inf),

@@ -193,6 +193,9 @@ def _drawn(bound: Theorem, r: random.Random, number: Regime) -> dict[str, Any]:
         values["epoch_delta"] = 0.0
     if bound.id.startswith("dp_sgd"):
         _sampled(bound, r, values)
+    if bound.family == "sampled":
+        values["sampling"] = bound.id.removeprefix("sampled.").removesuffix("_lower").replace("_", "-")
+        values["noise_multiplier"] = number(r, 0.1, 100.0)
     if "schedule" in bound.parameters:
         steps = r.choice((1, 2, 3, r.randint(1, 12), r.randint(1, 40)))
         chain = chain_of(r, steps, number, spend=bound.id == "shifted.given_spend")
