@@ -100,7 +100,7 @@ def _worst_position(v: Inputs) -> arb:
     found, c = classes(v), contraction(v)
     period = sum(alike.steps for alike in found)
     if any(alike.size < alike.divisor for alike in found):
-        c = _slowest(v)
+        c = Pace(v).slowest
     worst = arb(0)
     for alike in found:
         one = v.quotient(["sensitivity"], [alike.divisor, "noise_std"])
@@ -112,14 +112,6 @@ def _worst_position(v: Inputs) -> arb:
             squared = squared.min(restarts_cost(period, alike.first, v.epochs, c, reach))
         worst = worst.max(one * squared.sqrt())
     return worst
-
-
-def _slowest(v: Inputs) -> arb:
-    """Return the largest factor of a step."""
-    pace, factor = Pace(v), arb(0)
-    for k in range(1, pace.steps + 1):
-        factor = factor.max(pace.quiet(k, k - 1).factor)
-    return factor
 
 
 def _hidden(v: Inputs, ratio: arb, costs: SamePlaces, known: Callable[[], arb]) -> arb:

@@ -82,6 +82,14 @@ class Pace:
             self._pieces = [(self.steps, self._pieces[0][1])]
 
     @property
+    def slowest(self) -> arb:
+        """The largest factor of a step."""
+        largest = arb(0)
+        for _, factor in self._pieces:
+            largest = largest.max(factor)
+        return largest
+
+    @property
     def still(self) -> bool:
         """Whether no step contracts."""
         return all(bool(factor == 1) for _, factor in self._pieces)

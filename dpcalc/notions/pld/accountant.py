@@ -132,8 +132,8 @@ def _improved(attempt: Callable[[float, float, int], Bound], value: float, resol
     """
     best = Bound(math.inf)
     for share, fineness in [*((share, resolution) for share in _LOG_SHARES), (_LOG_SHARES[0], _FINER * resolution)]:
-        if fineness > resolution and best.rounding > _LOOSE:
-            break  # a finer lattice rounds more
+        if fineness > resolution and (best.rounding > _LOOSE or not best.lattice < 1.0):
+            break  # a finer lattice rounds more, or is too far off to help
         bound = attempt(value, share, fineness)
         best = min(best, bound, key=lambda b: b.value)
         if best.rounding + best.lattice <= _LOOSE or not math.isfinite(best.value):
