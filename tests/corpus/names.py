@@ -4,7 +4,7 @@ from __future__ import annotations
 
 ALGORITHMS = (
     "pnsgd", "skip", "stop", "local", "shuffled", "rotation", "shuffled-stop", "cyclic", "shuffle-once",
-    "shuffled-epochs", "noisy-sgd", "noisy-gd", "repeated", "online", "dp-sgd-gradient", "dp-sgd-output",
+    "shuffled-epochs", "noisy-sgd", "noisy-gd", "repeated", "online", "dp-sgd", "dp-sgd-gradient", "dp-sgd-output",
 )  # fmt: skip
 COMMANDS: dict[str, tuple[str, ...]] = {
     "rdp": ("pnsgd", "skip", "stop", "local"),
@@ -12,7 +12,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "shuffle": ("shuffled", "rotation", "shuffled-stop"),
     "multi-epoch": ("cyclic", "shuffle-once", "shuffled-epochs", "noisy-sgd", "noisy-gd", "repeated"),
     "online": ("online",),
-    "dp-sgd": ("dp-sgd-gradient", "dp-sgd-output"),
+    "dp-sgd": ("dp-sgd", "dp-sgd-gradient", "dp-sgd-output"),
     "shifted": ("chain",),
     "compare": ALGORITHMS,
 }
@@ -38,6 +38,7 @@ FLAGS = (
     "--step-size", "--noise-std", "--diameter", "--adjacency", "--loss", "--feature-bound", "--label-bound", "--power",
     "--huber-threshold", "--tube", "--radius", "--regularisation", "--loss-class", "--displacement", "--laplace-scale",
     "--noise", "--dimension", "--last-batch", "--permutation", "--c1", "--c2", "--release", "--epochs", "--steps",
+    "--noise-multiplier", "--clip", "--sampling", "--sample-rate",
     "--langevin-std", "--epoch-epsilon", "--epoch-delta", "--window", "--decay-exponent", "--schedule-factor",
     "--holder-exponent", "--holder-constant", "--gradient-at-zero", "--loss-at-zero", "--epsilon", "--delta", "--order",
     "--format", "--precision", "--color", "--schedule", "--solve", "--assert", "--shift", "--contraction",
@@ -73,6 +74,8 @@ BOUNDS = (
     "linear.shuffled", "linear.once", "linear.epochs", "linear.sampled", "linear.curved", "linear.curved_passes",
     "linear.curved_released", "linear.stop", "linear.skip", "linear.shuffled_stop", "linear.shuffled_curved",
     "linear.once_curved", "linear.shuffled_curved_secret", "linear.once_curved_secret",
+    "sampled.poisson", "sampled.fixed", "sampled.full", "sampled.balls_in_bins", "sampled.shuffle",
+    "sampled.shuffle_lower",
     "dp_sgd.output", "dp_sgd.output_split", "dp_sgd.output_published", "dp_sgd.gradient", "dp_sgd.gradient_renyi",
     "dp_sgd.gradient_lemma", "dp_sgd.gradient_published", "utility.average", "utility.average_published",
     "utility.stop", "utility.stop_from_centre", "utility.stop_classic", "utility.skip",

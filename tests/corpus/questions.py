@@ -14,7 +14,7 @@ from tests.corpus.runs import Words, budget, described, maybe, number
 
 SLOW = ("shuffled-epochs", "shuffle-once", "noisy-sgd", "rotation", "shuffled-stop", "shuffled", "stop", "online")
 """Algorithms with bounds that take tenths of a second: fewer questions about the noise that they need."""
-SLOW_TO_SOLVE = (*SLOW, "dp-sgd-gradient", "dp-sgd-output")
+SLOW_TO_SOLVE = (*SLOW, "dp-sgd", "dp-sgd-gradient", "dp-sgd-output")
 FORMAT_SHARE = 0.12
 LONG = frozenset((
     "3676b5dacd", "07379c2ea9", "ae1bbab25c", "c9116872e9", "db9a4a0b5a", "2f19e00e58", "ef3e716ee6", "9c2f56f91a",

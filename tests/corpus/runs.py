@@ -172,6 +172,15 @@ def _gradient_noise(r: random.Random, noisy: bool) -> Words:
     return words + (noise(r, low=0.5) if noisy else [])
 
 
+def _clipped(r: random.Random, noisy: bool) -> Words:
+    sampling = r.choice(("poisson", "poisson", "fixed", "balls-in-bins", "shuffle", "full"))
+    words = ["--sampling", sampling, r.choice(("--epochs", "--steps")), r.choice(("1", "3", "20"))]
+    words += [] if sampling == "full" else ["-n", r.choice(("60", "5000")), "--batch-size", r.choice(("10", "7"))]
+    adjacency = r.choice(("add-remove", "add", "remove", "zero-out", "replace-one"))
+    words += maybe(r, 0.8, "--adjacency", adjacency) + maybe(r, 0.3, "--clip", "0.5")
+    return words + (["--noise-multiplier", number(r, 0.5, 5)] if noisy else [])
+
+
 def _output_noise(r: random.Random, noisy: bool) -> Words:
     words = ["-n", records(r), "--steps", r.choice(("10", "500", "20000")), *holder(r), "--eta", number(r, 1e-3, 0.5)]
     return words + (noise(r) if noisy else [])
@@ -191,7 +200,8 @@ _DESCRIBED = {
     "pnsgd": _fixed_order, "skip": _skipping, "stop": _skipping, "local": _local,
     "shuffled": _one_random_order, "rotation": _one_random_order, "shuffled-stop": _one_random_order,
     "cyclic": _passes, "shuffle-once": _random_passes, "shuffled-epochs": _random_passes, "noisy-sgd": _sampled,
-    "noisy-gd": _full_batch, "repeated": _repeated, "online": _online, "dp-sgd-gradient": _gradient_noise,
+    "noisy-gd": _full_batch, "repeated": _repeated, "online": _online, "dp-sgd": _clipped,
+    "dp-sgd-gradient": _gradient_noise,
     "dp-sgd-output": _output_noise, "chain": _chain,
 }  # fmt: skip
 

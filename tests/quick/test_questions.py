@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dpcalc.certify.case import may_stay_open
 from dpcalc.cli.main import main
 from dpcalc.theorems.record import all_bounds
 from tests.quick.questions import FILES, OTHERS, QUESTIONS, Question
@@ -43,7 +44,10 @@ def test_question(run: Any, question: Question) -> None:
     assert case["algorithm"] == question.algorithm
     assert {row["bound"] for row in case["results"]} == set(question.theorems.split())
     for row in case["results"]:
-        assert ("certified" in row) == all_bounds()[row["bound"]].certifiable, row["bound"]
+        promised = row["kind"] != "conditional"
+        if "not_certified" in row and may_stay_open(row["bound"]):
+            continue
+        assert ("certified" in row) == (promised and all_bounds()[row["bound"]].certifiable), row["bound"]
     proved = all("certified" in row for row in case["results"] if row["best"])
     assert code == (0 if proved else 3)
     lower_values_are_below_guarantees(case["results"])

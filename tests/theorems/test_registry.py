@@ -287,6 +287,8 @@ def test_monotone_in_the_question(bound: Theorem) -> None:
 
 def asked(bound: Theorem, values: dict[str, Any], question: Question) -> Case:
     algorithm = bound.algorithms[0]
+    if bound.family == "sampled":
+        return answer(described(bound, values), question, [bound])
     given = {
         k: v for k, v in values.items() if k in bound.parameters and k not in ("sensitivity", "noise_std", "scale")
     }
@@ -307,8 +309,9 @@ def test_solved_noise_meets_the_budget(bound: Theorem) -> None:
     if not bound.guarantee or "schedule" in bound.parameters or bound.algorithms[0] in ("online", "repeated"):
         pytest.skip("its noise is no parameter")
     solved, scale = 0, "laplace_scale" if noise_of(bound) == "laplace" else "noise_std"
+    scale = "noise_multiplier" if bound.family == "sampled" else scale
     for r, values in runs(bound, default=4, cost=5000):
-        del values["noise_std"], values["laplace_scale"]
+        del values["noise_std"], values["laplace_scale"], values["noise_multiplier"]
         epsilon, delta = log_uniform(r, 0.05, 20.0), log_uniform(r, 1e-12, 0.1)
         question = Question(epsilon, delta, math.log(delta))
         try:
@@ -345,7 +348,7 @@ def described(bound: Theorem, values: dict[str, Any]) -> Run:
     if bound.family == "sampled":
         names = ["records", "steps", "noise_multiplier", "sampling", "adjacency"]
         names += ["batch_size"] if values["sampling"] != "full" else []
-        return describe("dp-sgd", {name: values[name] for name in names})
+        return describe("dp-sgd", {name: values[name] for name in names if name in values})
     kept = {*bound.parameters, "records", "step_size", "smoothness", "permutation", "batch_size", "adjacency", "noise"}
     given = {k: v for k, v in values.items() if k in kept - {"sensitivity", "scale", *NOISE_SCALES}}
     algorithm = bound.algorithms[0]
@@ -371,7 +374,8 @@ def next_cheaper(name: str, value: float, run: Run) -> float | None:
     """The nearest value that asks for less, or None at the end of what there is."""
     more = -1 if DIRECTIONS[name].more_is_private else 1
     if not DIRECTIONS[name].integer:
-        limits = {"strong_convexity": run.values["smoothness"], "step_size": 2.0 / run.values["smoothness"]}
+        beta = run.values.get("smoothness", math.inf)
+        limits = {"strong_convexity": beta, "step_size": 2.0 / beta}
         cheaper = value * (1.0 + 1e-6 * more)
         return cheaper if name not in limits or cheaper < limits[name] * (1.0 - 1e-5) else None
     if name == "batch_size":

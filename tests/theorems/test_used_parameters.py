@@ -13,7 +13,7 @@ import pytest
 
 from dpcalc.errors import DpcalcError
 from dpcalc.model.algorithm import ALGORITHMS, Order
-from dpcalc.model.choices import LastBatch
+from dpcalc.model.choices import LastBatch, Sampling
 from dpcalc.notions.guarantee import Composition, Point, Rdp
 from dpcalc.theorems.conditions import BALANCED
 from dpcalc.theorems.record import Theorem, lookup
@@ -27,6 +27,7 @@ EVERY_BUT_SLOW = pytest.mark.parametrize(
 )
 WORDS: dict[str, tuple[str, ...]] = {
     "last_batch": tuple(LastBatch), "adjacency": ("replace-one", "null-record"), "permutation": ("public", "secret"),
+    "sampling": tuple(Sampling),
     "noise": ("gaussian", "laplace"), "loss_class": ("convex-smooth", "convex", "smooth", "lipschitz"),
 }  # fmt: skip
 CLASSES = {
@@ -75,6 +76,11 @@ ALLOWS_ONLY: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         "expanding.domain", "expanding.cyclic", "expanding.once", "expanding.fresh", "expanding.sampled",
     )),
     ("pure privacy has no delta", ("epoch_delta",), ("released.pure",)),
+    ("only the first epoch is looked at", ("steps",), ("sampled.shuffle_lower",)),
+    ("each is about one way to draw batches", ("sampling",), (
+        "sampled.poisson", "sampled.fixed", "sampled.full", "sampled.balls_in_bins", "sampled.shuffle",
+        "sampled.shuffle_lower",
+    )),
 )  # fmt: skip
 """(why, parameters, bounds): what a bound reads to see whether it applies, and that does not change its value."""
 
@@ -186,8 +192,8 @@ def test_what_is_listed_as_unused_is_unused(bound: Theorem) -> None:
 SHARPENING = ("strong_convexity", "diameter", "index", "batch_size", "last_batch", "epochs")
 """What may make a run more private, or a record of it."""
 THROUGH = {
-    "strong_convexity": ("displacement", "schedule"), "batch_size": ("schedule",), "last_batch": ("schedule",),
-    "epochs": ("steps",),
+    "strong_convexity": ("displacement", "schedule"), "batch_size": ("schedule", "sample_rate"),
+    "last_batch": ("schedule",), "epochs": ("steps",),
 }  # fmt: skip
 """Parameters from which others follow that a bound may read in their place."""
 LEFT_TO: dict[str, dict[str, tuple[str, ...]]] = {
@@ -236,6 +242,7 @@ UNREAD: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         "iteration.skip", "iteration.skip_rdp", "released.shuffle_once", "released.shuffled_epochs",
         "released.shuffled_epochs_point", "released.shuffled_epochs_rdp",
     )),
+    ("a full batch is all records", ("batch_size",), ("sampled.full",)),
     ("what is composed is the worst place", ("index",), (
         "released.own_noise", "expanding.laplace", "expanding.domain",
     )),

@@ -31,8 +31,6 @@ def convolution_power(x: Array, times_x: int, y: Array, times_y: int) -> tuple[A
     added at the end. Weights below 0 are set to 0: no farther from the exact ones. The transform is cyclic: what is
     outside of a window that long is small, by Chernoff's bound, and is wrong twice.
     """
-    if x is y:  # one transform is enough
-        times_x, times_y = times_x + times_y, 0
     full = times_x * (len(x) - 1) + times_y * (len(y) - 1) + 1
     if not x.any():
         return np.zeros(1), 0, 0.0
@@ -40,6 +38,8 @@ def convolution_power(x: Array, times_x: int, y: Array, times_y: int) -> tuple[A
     wrapped = 4.0 * _WRAPPED
     if high - low >= full:
         low, high, wrapped = 0, full, 0.0
+    if x is y:  # one transform is enough
+        times_x, times_y = times_x + times_y, 0
     bits = (high - low).bit_length()
     length = 1 << bits
     factors = [(_transform(z, length, bits), times) for z, times in ((x, times_x), (y, times_y)) if times]
