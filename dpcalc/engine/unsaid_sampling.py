@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 from dpcalc.engine.answer import answer
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, NotApplicable
 from dpcalc.model.choices import Sampling
 from dpcalc.model.run import Run
 from dpcalc.theorems.record import for_algorithm
+
+_NOISE = ("noise_multiplier", "noise_std")
+_AT_MOST = ("steps", "epochs")
 
 
 def with_choices(error: NotApplicable, run: Run, question: Question) -> NotApplicable:
@@ -25,7 +30,7 @@ def with_choices(error: NotApplicable, run: Run, question: Question) -> NotAppli
 
 def _answer(run: Run, question: Question, sampling: Sampling) -> str:
     """Return the best answer in a few words; empty where no bound speaks of the run."""
-    if sampling is Sampling.FULL and run.batch_size is not None:
+    if (sampling is Sampling.FULL and run.batch_size is not None) or question.solve in ("sample_rate", "sample-rate"):
         return ""
     try:
         best = answer(run.replacing(sampling=sampling), question, for_algorithm(run.algorithm.name)).best
@@ -33,5 +38,7 @@ def _answer(run: Run, question: Question, sampling: Sampling) -> str:
         return ""
     if best is None:
         return ""
-    sign = ">=" if best.quantity == "noise_multiplier" else "<="
+    if best.quantity in _AT_MOST:
+        return f"{best.quantity} <= {math.floor(best.value)}"
+    sign = ">=" if best.quantity in _NOISE else "<="
     return f"{best.quantity} {sign} {best.value * (1.0 + 5e-4):.4g}"

@@ -106,6 +106,18 @@ def test_the_lower_value_of_shuffled_batches_is_one() -> None:
                 assert lower >= 0.3 * truth
 
 
+def test_the_lower_value_of_shuffled_batches_is_below_the_guarantee() -> None:
+    for r in draws("lower values of shuffled batches", 200, cost=10):
+        found = guarantees(
+            records=10 * r.choice((1, 2, 10, 10**5)), batch_size=10, epochs=1, sampling="shuffle",
+            adjacency=r.choice(("zero-out", "replace-one")), noise_multiplier=log_uniform(r, 1e-6, 1e3),
+        )  # fmt: skip
+        log_delta, epsilon = -log_uniform(r, 1e-3, 700.0), log_uniform(r, 1e-6, 1e10)
+        lower, upper = found["sampled.shuffle_lower"], found["sampled.shuffle"]
+        assert lower.epsilon(log_delta).value <= upper.epsilon(log_delta).value
+        assert lower.log_delta(epsilon).value <= upper.log_delta(epsilon).value
+
+
 # --- one step, from the definition ------------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from dpcalc.model.run import Run
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition, Gdp, Profile
 from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.normal import LN_SQRT_2PI, mills
 from dpcalc.theorems.privacy.noisy_sgd import use_cost
 from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Setting, Unmet, theorem
 
@@ -246,6 +247,7 @@ def full(run: FullRun) -> Gdp:
     conditions=(_sampling_is(Sampling.BALLS_IN_BINS),),
     assumes=(
         "in every epoch each record falls into one of the steps by itself, all equally likely",
+        "an epoch has records/batch_size steps, rounded up",
         "for replace-one: the step of every record may be known", _CLIPPED, _NOISE, _CONSTANT, _SEEN,
     ),
     slack="the grid of likelihood ratios, some 1e-3 of epsilon; replace-one: as if every record's step were known",
@@ -263,7 +265,7 @@ def balls_in_bins(run: EpochsOfBatches) -> Composition:
     from dpcalc.notions import pld
 
     if run.adjacency == Adjacency.REPLACE_ONE or not 1e-6 <= run.mu <= 30.0:
-        return Composition([(pld.gaussian(mu=min(max(run.public.mu, 1e-30), 1e8)), 1)])
+        return Composition([(pld.gaussian_sum([(run.public.mu, 1)]), 1)])
     forward, backward = (functools.partial(_epochs, run, back) for back in (False, True))
     return _asked_for(run.adjacency, forward, backward)
 
@@ -343,11 +345,12 @@ def _largest_sum(bins: int, noise: float, moved: float, epsilon: float) -> float
         others = (bins - 1) * _log_cdf(c / noise)
         first = -math.expm1(others + _log_cdf((c - 2.0) / noise))
         second = -math.expm1(others + _log_cdf((c - moved) / noise))
-        if first <= 0.0:
+        if first < 1e-280:
             return -math.inf
-        ratio = math.exp(min(epsilon, 700.0)) * second / first
-        error = 1e-9  # of the terms, far above their rounding
-        gain = 1.0 - error - ratio * (1.0 + error)
+        log_second = math.log(second) if second > 1e-200 else _log_any(bins, c / noise, (c - moved) / noise)
+        log_ratio = epsilon + log_second - math.log(first)
+        error = 1e-9 * (1.0 + abs(epsilon))  # far above the rounding of the terms
+        gain = -math.expm1(log_ratio + error) if log_ratio + error < 0.0 else 0.0
         return math.log(first) + math.log(gain) if gain > 0.0 else -math.inf
 
     spread = 2.0 + noise * (3.0 + math.sqrt(2.0 * math.log(bins + 1.0)) + math.sqrt(2.0 * min(epsilon, 1e3)))
@@ -356,6 +359,17 @@ def _largest_sum(bins: int, noise: float, moved: float, epsilon: float) -> float
         step = spread * 2.0**-power
         best, where = max((log_delta(c), c) for c in (where - step, where, where + step))
     return best - 1e-9 if best > -650.0 else -math.inf
+
+
+def _log_any(bins: int, others: float, own: float) -> float:
+    """Return an upper bound on ln P(one of t normal variables is so large), of t - 1 and of one; for small ones."""
+    tails = [_log_tail(own)] + ([math.log(bins - 1) + _log_tail(others)] if bins > 1 else [])
+    return max(tails) + math.log(len(tails))
+
+
+def _log_tail(x: float) -> float:
+    """Return ln P(y > x) of a normal variable, or 0 for x < 0."""
+    return -0.5 * x * x - LN_SQRT_2PI + math.log(mills(x)) if x >= 0.0 else 0.0
 
 
 def _log_cdf(x: float) -> float:
