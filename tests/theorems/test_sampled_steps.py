@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -116,6 +117,36 @@ def test_the_lower_value_of_shuffled_batches_is_below_the_guarantee() -> None:
         lower, upper = found["sampled.shuffle_lower"], found["sampled.shuffle"]
         assert lower.epsilon(log_delta).value <= upper.epsilon(log_delta).value
         assert lower.log_delta(epsilon).value <= upper.log_delta(epsilon).value
+
+
+def test_a_run_shorter_than_an_epoch_has_no_lower_value() -> None:
+    told = {"records": 1000, "batch_size": 1, "noise_multiplier": 0.5, "sampling": "shuffle", "adjacency": "zero-out"}
+    assert "sampled.shuffle_lower" not in guarantees(**told, steps=999)
+    assert "sampled.shuffle_lower" in guarantees(**told, steps=1000)
+
+
+# --- balls in bins, far out -------------------------------------------------------------------------------------------
+
+
+def test_probabilities_that_are_no_numbers_under_the_other_law_are_not_lost() -> None:
+    """Two steps, z = 0.05, epsilon 572: the set where the larger of two sums exceeds c has more than 4e-78."""
+    [found] = guarantees(
+        records=2, batch_size=1, steps=2, noise_multiplier=0.05, sampling="balls-in-bins", adjacency="remove"
+    ).values()
+    with mpmath.workdps(900):
+        mu, epsilon, c = mpmath.mpf(20), mpmath.mpf(572), mpmath.mpf("38.6")
+        tail = [mpmath.erfc(x / mpmath.sqrt(2)) / 2 for x in (c, c - mu)]
+        truth = 1 - (1 - tail[0]) * (1 - tail[1]) - mpmath.exp(epsilon) * (1 - (1 - tail[0]) ** 2)
+        assert truth > mpmath.mpf("1e-80")
+        assert found.log_delta(572.0).value >= float(mpmath.log(truth))
+
+
+@pytest.mark.parametrize("bins", [10**7, 10**15])
+def test_more_steps_to_choose_from_are_no_worse(bins: int) -> None:
+    few, many = (pld.random_place(mu=1.0, bins=t) for t in (10**6, bins))
+    e = np.array([1e-6, 1e-3, 0.1])
+    assert np.all(np.isfinite(many.forward(e)))
+    assert np.all(many.forward(e) <= few.forward(e) + 0.05)
 
 
 # --- one step, from the definition ------------------------------------------------------------------------------------

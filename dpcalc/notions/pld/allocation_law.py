@@ -42,6 +42,11 @@ _WIDE = 2.0  # from this mu on they do
 _FINE = 1 << 15  # bins of a fine grid, some of whose points become nodes
 _POWER, _EVEN = 0.15, 0.3  # nodes have this power of the mass as density, and a share of them is evenly spread
 _SMOOTH = 64  # bins
+_FARTHEST = 36.5  # standard deviations: the density there is 1e-289
+_LARGEST_LOG = 600.0  # of a likelihood ratio
+_LIGHT = 1e-290
+_UNDERFLOW = 5e-324  # a product that is too small for a double is below this
+_SPARE = 0.1  # mass that rounding may have added
 _MOST_BINS = 10**15
 
 
@@ -80,9 +85,12 @@ def random_place(*, mu: float, bins: int, log_tail: float = -60.0) -> Pair:
     if bins == 1 or not 1e-4 <= mu <= 30.0:
         return public
     count = _NODES if mu <= _WIDE else _MORE_NODES
-    law = _sum(_single(mu, log_tail, count), bins, log_tail, count)
-    if law is None:
-        return public
+    single = _single(mu, log_tail, count)
+    # A mean of more copies is smaller in convex order: where the grid is too coarse for all of them, fewer will do.
+    while (law := _sum(single, bins, log_tail, count)) is None:
+        bins //= 10
+        if bins < 2:
+            return public
     forward, backward = _curves(law._replace(nodes=law.nodes / bins), law.beyond / bins)
 
     def known(e: Array) -> Array:
@@ -100,7 +108,9 @@ def random_place(*, mu: float, bins: int, log_tail: float = -60.0) -> Pair:
 def _single(mu: float, log_tail: float, count: int) -> Law:
     """Return a law above that of L, which is lognormal."""
     reach = math.sqrt(-2.0 * log_tail)
-    low, high = -reach - 1.0, reach + mu + 1.0
+    # Farther out probabilities under Q are no numbers any more, and likelihood ratios are too large to add up.
+    low = max(-min(reach + 1.0, _FARTHEST), (0.5 * mu * mu - _LARGEST_LOG) / mu)
+    high = min(reach + mu + 1.0, _FARTHEST, (_LARGEST_LOG + 0.5 * mu * mu) / mu)
     y = np.linspace(low, high, count)
     nodes = np.exp(mu * y - 0.5 * mu * mu)
     under_q, under_p = _cells(y), _cells(y - mu)
@@ -111,7 +121,7 @@ def _single(mu: float, log_tail: float, count: int) -> Law:
     law = _split(np.concatenate(([0.0], nodes)), masses[:-1], means[:-1], error)
     last = _upper_tail(high) * 1.001
     law.masses[-1] += last
-    return law._replace(beyond=_upper_tail(high - mu) * 1.001)
+    return law._replace(beyond=law.beyond + _upper_tail(high - mu) * 1.001 + 1e-300)
 
 
 def _cells(y: Array) -> Array:
@@ -137,9 +147,10 @@ def _sum(law: Law, times: int, log_tail: float, count: int) -> Law | None:
     result = law
     for bit in bin(times)[3:]:
         result = _add(result, result, log_tail, count)
-        if bit == "1":
+        if bit == "1" and float(result.masses.sum()) < 1.0 + _SPARE:
             result = _add(result, law, log_tail, count)
-        if not (math.isfinite(result.beyond) and np.all(np.isfinite(result.nodes))):
+        # Mass that padding added again and again, on a grid that is too fine for doubles, would bound nothing.
+        if not (math.isfinite(result.beyond) and float(result.masses.sum()) < 1.0 + _SPARE):
             return None
     return result
 
@@ -153,11 +164,14 @@ def _add(a: Law, b: Law, log_tail: float, count: int) -> Law:
         rows, columns = (i.ravel() for i in np.indices((len(a.nodes), len(b.nodes))))
         weights = a.masses[rows] * b.masses[columns]
     values = a.nodes[rows] + b.nodes[columns]
-    heavy = weights > 0.0
-    values, weights = values[heavy], weights[heavy]
+    # What is next to no number goes to 0, and its mean beyond all nodes, which is larger in convex order.
+    heavy = weights > _LIGHT
+    light = weights[~heavy] + 2.0 * _UNDERFLOW
+    at_zero, above = float(light.sum()), float((light * values[~heavy]).sum()) * (1.0 + 1e-9)
+    values, weights = np.append(values[heavy], 0.0), np.append(weights[heavy], at_zero)
     # A sum of two laws with total mass a little above 1 has a little more of what lies beyond.
     beyond = (a.beyond * float(b.masses.sum()) + b.beyond * float(a.masses.sum())) * (1.0 + 1e-12)
-    return _on_nodes(values, weights, beyond, log_tail, count)
+    return _on_nodes(values, weights, beyond + above, log_tail, count)
 
 
 def _on_nodes(values: Array, weights: Array, beyond: float, log_tail: float, count: int) -> Law:
@@ -185,7 +199,7 @@ def _on_nodes(values: Array, weights: Array, beyond: float, log_tail: float, cou
     law = _split(np.concatenate(([0.0], edges)), cell_masses, cell_means, UNIT * (terms + _FINE + 64.0) / gap)
     law.masses[-1] += above_mass * (1.0 + 1e-11)
     excess = max(0.0, above_mean * (1.0 + 1e-11) - above_mass * (1.0 - 1e-11) * float(edges[-1]))
-    return law._replace(beyond=beyond + excess)
+    return law._replace(beyond=law.beyond + beyond + excess)
 
 
 def _choose(masses: Array, means: Array, tail: float, count: int) -> NDArray[np.int64]:
@@ -210,6 +224,9 @@ def _split(nodes: Array, masses: Array, means: Array, padding: float) -> Law:
     """Return the law with the mass of every cell at its ends, its mean kept, and ``padding`` times as much around."""
     a, b = nodes[:-1], nodes[1:]
     upper = np.clip((means - a * masses) / (b - a), 0.0, masses)
+    # A mean that is above the cell by more than roundoff, for the mass has all but underflown, is kept as beyond all.
+    over = means - b * masses
+    beyond = float(over[over > padding * b * masses].sum())
     result = np.append(masses - upper, 0.0)
     result[1:] += upper
     extra = padding * masses
@@ -217,7 +234,7 @@ def _split(nodes: Array, masses: Array, means: Array, padding: float) -> Law:
     result[1:] += extra
     result[:-2] += extra[1:]
     result[2:] += extra[:-1]
-    return Law(nodes, result, 0.0)
+    return Law(nodes, result, beyond)
 
 
 # --- profiles ---------------------------------------------------------------------------------------------------------

@@ -307,6 +307,13 @@ def _batches_are_full(run: Run) -> Obstacle | None:
     return Unmet(f"is for batches of one size, and {b} does not divide {n}", "use another --batch-size")
 
 
+def _one_whole_epoch(run: Run) -> Obstacle | None:
+    n, b, steps = run.records, run.batch_size, run.steps
+    if n is None or b is None or steps is None or steps * b >= n:
+        return None
+    return Unmet("looks at one whole epoch, and the run is shorter", "use more steps", ("steps",))
+
+
 @theorem(
     "sampled.shuffle_lower",
     title="Shuffled batches: a run that tells so much",
@@ -321,6 +328,7 @@ def _batches_are_full(run: Run) -> Obstacle | None:
     conditions=(
         _sampling_is(Sampling.SHUFFLE), Condition("adjacency zero-out or replace-one", _ends_in_shuffled),
         Condition("batch_size divides records", _batches_are_full),
+        Condition("at least one whole epoch", _one_whole_epoch),
     ),
     assumes=("all other gradients are -C, the record's is C; the first epoch alone is looked at",),
     erratum="It says what no guarantee for these runs can be below, and guarantees nothing itself.",
