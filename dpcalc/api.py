@@ -213,7 +213,8 @@ def dp_sgd(**given: Unpack[keywords.DpSgd]) -> Report:
     Raises:
         SpecError, NotApplicable, Infeasible: as in `rdp`.
 
-    >>> round(dp_sgd(records=1000, lipschitz=1.0, noise_std=2.0, delta=1e-6).cases[0].best.value, 2)
+    >>> report = dp_sgd(algorithm="dp-sgd-gradient", records=1000, lipschitz=1.0, noise_std=2.0, delta=1e-6)
+    >>> round(report.cases[0].best.value, 2)
     0.22
     """
     return _report("dp-sgd", **given)

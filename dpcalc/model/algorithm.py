@@ -366,8 +366,8 @@ def released(name: str) -> str:
 def algorithm_meant_by(word: str) -> str:
     """Return the name of the algorithm that papers and other programs call so; the empty string if there is none.
 
-    >>> algorithm_meant_by("DP-SGD")
-    'noisy-sgd'
+    >>> algorithm_meant_by("Opacus")
+    'dp-sgd'
     """
     typed = word.strip().lower().replace("_", "-")
     return next((name for name in NAMED if typed in ALGORITHMS[name].synonyms), "")

@@ -105,6 +105,11 @@ REACHED = [
     f"--algorithm cyclic,noisy-gd --release epoch --epochs 2 -n 20 {CONVEX} --sigma 2 -d 1e-6",
     "--algorithm dp-sgd-gradient -n 100000 --loss logistic --feature-bound 1 -R 1 --sigma 4 -d 1e-6",
     f"--algorithm dp-sgd-output {SAMPLED} --eta 0.001 -d 1e-6",
+    *(
+        f"--algorithm dp-sgd -n 20 --batch-size 10 --epochs 2 --noise-multiplier 1 --sampling {sampling} -d 1e-6"
+        for sampling in ("poisson", "fixed", "balls-in-bins", "shuffle")
+    ),
+    "--algorithm dp-sgd --epochs 2 --noise-multiplier 1 --sampling full -d 1e-6",
     f"--algorithm shuffled,shuffle-once,shuffled-epochs --epochs 1 -n 20 {CONVEX} --sigma 2 --permutation secret "
     "-d 1e-6",
 ]

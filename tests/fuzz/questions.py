@@ -36,6 +36,7 @@ NEEDED = {
     "online": ("noise", "c1", "c2", "decay_exponent"),
     "dp-sgd-output": ("holder_exponent", "holder_constant", "radius"),
     "repeated": ("epochs", "epoch_epsilon", "epoch_delta"),
+    "dp-sgd": ("sampling", "records", "batch_size", "epochs"),
 }
 NOISE = ("noise_std", "laplace_scale", "noise", "c1", "c2", "schedule_factor", "decay_exponent", "langevin_std")
 DESCRIBED = ("compare", "statement", "explain", "cite")
@@ -74,11 +75,12 @@ def described_run(r: random.Random, command: str, odd: float) -> dict[str, str]:
         if "steps" in chosen and command != "shifted":
             chosen.discard(r.choice(("steps", "epochs")) if "epochs" in taken else "")
         chosen -= _unfit(r, algorithm, command == "train" or ("loss" in taken and r.random() < 0.3), chosen, found)
-        if algorithm == "repeated":
-            chosen = set(NEEDED["repeated"])
+        if algorithm in ("repeated", "dp-sgd"):
+            chosen = set(NEEDED[algorithm])
     noisy = r.random() < 0.75 and algorithm not in ("online", "repeated") and command != "utility"
     if noisy:
-        chosen.add(r.choice([name for name in ("noise_std", "noise_std", "laplace_scale") if name in taken] or taken))
+        scale = r.choice([name for name in ("noise_std", "noise_std", "laplace_scale") if name in taken] or taken)
+        chosen.add("noise_multiplier" if algorithm == "dp-sgd" else scale)
     for name in taken:
         if name in chosen and name not in found:
             found[name] = parameter(r, PARAMETERS[name], hostile=hostile)

@@ -131,8 +131,8 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         "c2": log_uniform(r, 1.0, 1e3),
         "decay_exponent": r.uniform(1.5, 3.0),
         "schedule_factor": r.uniform(0.9, 1.05),
-        "noise_multiplier": log_uniform(r, 0.3, 10.0),
-        "sample_rate": log_uniform(r, 1e-4, 0.5),
+        "noise_multiplier": 1.0,
+        "sample_rate": 0.1,
         "sampling": bound.id.removeprefix("sampled.").removesuffix("_lower").replace("_", "-"),
         "permutation": "secret",
         "holder_exponent": r.choice((0.0, 1.0, r.random())),
@@ -157,6 +157,7 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
     if bound.family == "sampled":
         size = whole(r, 1, 1000)
         values.update(batch_size=size, records=size * whole(r, 2, 100))
+        values.update(noise_multiplier=log_uniform(r, 0.3, 10.0), sample_rate=log_uniform(r, 1e-4, 0.5))
     if FLAT in bound.conditions:
         values["strong_convexity"] = 0.0
     if PUBLISHED in bound.conditions:
