@@ -86,6 +86,12 @@ def described_run(r: random.Random, command: str, odd: float) -> dict[str, str]:
             found[name] = parameter(r, PARAMETERS[name], hostile=hostile)
     if "index" in found and not hostile:
         found["index"] = "1"
+    if "adjacency" in found and algorithm != "dp-sgd" and not hostile:
+        found["adjacency"] = r.choice(("replace-one", "null-record"))
+    if algorithm == "dp-sgd" and not hostile:  # a batch is no larger than the records, and a full one is all of them
+        found["batch_size"] = "1"
+        if found.get("sampling") == "full":
+            del found["batch_size"]
     fixed = noisy or algorithm in ("online", "repeated")
     asked = ["epsilon", "delta"] if not fixed or r.random() < 0.1 else [r.choice(("epsilon", "delta", "delta"))]
     return {**found, **{name: parameter(r, PARAMETERS[name], hostile=hostile) for name in asked}}
