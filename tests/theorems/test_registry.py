@@ -155,8 +155,8 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
     if bound.kind == "lower":
         del values["diameter"]
     if bound.family == "sampled":
-        size = whole(r, 1, 1000)
-        values.update(batch_size=size, records=size * whole(r, 2, 100))
+        size, batches = whole(r, 1, 1000), whole(r, 2, 100)
+        values.update(batch_size=size, records=size * batches, steps=batches * whole(r, 10, 50))  # also once records grow
         values.update(noise_multiplier=log_uniform(r, 0.3, 10.0), sample_rate=log_uniform(r, 1e-4, 0.5))
     if FLAT in bound.conditions:
         values["strong_convexity"] = 0.0
@@ -638,6 +638,7 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"loss_class": "lipschitz", "smoothness": None, "diameter": None, "batch_size": 1},
     lambda v: {"regularisation": 2.0 / v["step_size"]},
     lambda v: {"epochs": None, "steps": None},
+    lambda v: {"batch_size": 1, "records": 2 * v["steps"]},
     lambda v: {"loss_class": "convex", "schedule": Unmapped()},
     lambda v: {"holder_exponent": 1.0, "step_size": 3.0 / v["holder_constant"]},
     lambda v: {"holder_exponent": 0.5, "lipschitz": None, "radius": None, "loss_at_zero": None},
