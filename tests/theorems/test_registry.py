@@ -155,8 +155,8 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
     if bound.kind == "lower":
         del values["diameter"]
     if bound.family == "sampled":
-        size, batches = whole(r, 1, 1000), whole(r, 2, 100)
-        values.update(batch_size=size, records=size * batches, steps=batches * whole(r, 10, 50))  # also once records grow
+        size, batches = whole(r, 1, 1000), whole(r, 2, 100)  # an epoch stays whole as records grow
+        values.update(batch_size=size, records=size * batches, steps=batches * whole(r, 10, 50))
         values.update(noise_multiplier=log_uniform(r, 0.3, 10.0), sample_rate=log_uniform(r, 1e-4, 0.5))
     if FLAT in bound.conditions:
         values["strong_convexity"] = 0.0
