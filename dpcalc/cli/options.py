@@ -67,7 +67,7 @@ def _as_taken(command: str, parameter: Parameter) -> Parameter:
 
 
 def _option(parameter: Parameter) -> Decorator:
-    kind: click.ParamType[Any]
+    kind: Sweep | Choice
     if parameter.choices:
         kind = Choice(parameter)
     elif parameter is PARAMETERS["delta"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,11 @@ from dpcalc.errors import SpecError
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number, parse_sweep
 from dpcalc.model.parameter import Parameter, check
 from dpcalc.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[Any]
+else:
+    _ParamType = click.ParamType  # takes no type argument before click 8.4
 
 
 class Delta(NamedTuple):
@@ -20,7 +25,7 @@ class Delta(NamedTuple):
     log: float
 
 
-class Sweep(click.ParamType[Any]):
+class Sweep(_ParamType):
     """One number, a list ``1,2,4``, a range ``1:10:0.5`` or a log range ``1:1000:log7``; converts to a list."""
 
     def __init__(self, parameter: Parameter) -> None:
@@ -54,7 +59,7 @@ class DeltaSweep(Sweep):
             raise SpecError(f"--delta: {error.message}", error.hint) from None
 
 
-class Choice(click.ParamType[Any]):
+class Choice(_ParamType):
     """One of a few words, or several separated by commas, or ``all`` where that is a choice; converts to a list."""
 
     name = "word"
