@@ -35,7 +35,7 @@ def certify(case: Case, run: Run | None, question: Question, undefined: Mapping[
     try:
         import flint  # noqa: F401
     except ImportError:
-        raise SpecError("--certify needs python-flint", "pip install 'dpcalc[certify]'") from None
+        raise SpecError("--certify needs python-flint", "pip install python-flint") from None
     results = (
         _certified(result, case, run, question, undefined) if result.guarantee else result for result in case.results
     )

@@ -71,9 +71,7 @@ def _need(package: str, what: str, otherwise: str) -> None:
     from importlib.util import find_spec
 
     if find_spec(package) is None:
-        raise SpecError(
-            f"{what} needs {package}, which is not installed", f"pip install 'dpcalc[plot]', or {otherwise}"
-        )
+        raise SpecError(f"{what} needs {package}, which is not installed", f"pip install {package}, or {otherwise}")
 
 
 def picture(report: Report, output: Output) -> str | bytes | None:

@@ -25,7 +25,7 @@ _NAMED = 20
 def check_installed() -> None:
     """Raise SpecError where nothing can be certified, which a strict check does."""
     if importlib.util.find_spec("flint") is None:
-        raise SpecError("a strict check certifies, which needs python-flint", "pip install 'dpcalc[certify]'")
+        raise SpecError("a strict check certifies, which needs python-flint", "pip install python-flint")
 
 
 def uncertified_of(case: Case) -> Iterator[str]:

@@ -354,7 +354,7 @@ def _read_parquet(stream: IO[bytes], wanted: _Wanted) -> Table:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise SpecError("Parquet files need pyarrow", "pip install 'dpcalc[parquet]'") from None
+        raise SpecError("Parquet files need pyarrow", "pip install pyarrow") from None
     with _damaged(path):
         file = parquet.ParquetFile(stream)
     names = list(file.schema_arrow.names)

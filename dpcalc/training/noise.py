@@ -56,7 +56,7 @@ def secure() -> Source:
     try:
         from randomgen import AESCounter  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
-        raise SpecError("the secure source needs randomgen", "pip install 'dpcalc[secure]'") from None
+        raise SpecError("the secure source needs randomgen", "pip install randomgen") from None
     bits: Any = AESCounter(key=int.from_bytes(os.urandom(16), "little"))
     return Source(np.random.Generator(bits), True, "AES-128 in counter mode, its key from the OS")
 

@@ -181,7 +181,7 @@ def test_without_python_flint_the_cure_is_named(cli: Cli, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "flint", None)
     outcome = cli(*f"rdp {RUN} -d 1e-6 --certify".split())
     assert outcome.code == 2
-    assert "pip install 'dpcalc[certify]'" in outcome.err
+    assert "pip install python-flint" in outcome.err
 
 
 @pytest.mark.parametrize("question", ["-d 1e-6", "-e 0.7", "", "--order 8"])

@@ -81,4 +81,4 @@ def test_without_randomgen_the_secure_source_says_what_to_install(monkeypatch: p
     monkeypatch.setitem(sys.modules, "randomgen", None)
     with pytest.raises(DpcalcError, match="randomgen") as caught:
         noise.secure()
-    assert caught.value.hint == "pip install 'dpcalc[secure]'"
+    assert caught.value.hint == "pip install randomgen"
