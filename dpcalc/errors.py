@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator
 
 PRECEDENCE = (2, 4, 3, 1)
 """Exit codes in order of precedence: malformed input or output not written, an internal error, no valid answer, a
@@ -102,8 +100,7 @@ def debugging() -> bool:
     return os.environ.get("DPCALC_DEBUG") == "1"
 
 
-@contextlib.contextmanager
-def isolate_failure() -> Iterator[None]:
+class isolate_failure:  # noqa: N801 (it is used as a function)
     """Turn an unexpected exception in the code of a bound into an error of that bound alone.
 
     DPCALC_DEBUG=1 lets the exception through.
@@ -112,14 +109,17 @@ def isolate_failure() -> Iterator[None]:
         BoundFailed: an exception other than a `DpcalcError`.
         NotConverged: there was not enough memory.
     """
-    try:
-        yield
-    except DpcalcError:
-        raise
-    except MemoryError:
-        raise NotConverged("not enough memory", "fewer records or steps") from None
-    except Exception as error:
+
+    def __enter__(self) -> None:
+        """Begin what may fail."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        """Raise the error of the bound alone where the exception is another one."""
+        if error is None or isinstance(error, DpcalcError) or not isinstance(error, Exception):
+            return
+        if isinstance(error, MemoryError):
+            raise NotConverged("not enough memory", "fewer records or steps") from None
         if debugging():
-            raise
+            return
         what = " ".join(f"{type(error).__name__}: {error}".split())
         raise BoundFailed(f"failed: {what}", "please report it (DPCALC_DEBUG=1 shows where)") from error

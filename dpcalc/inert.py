@@ -25,6 +25,8 @@ _XML_START = r"(?m)^(\s*):(?=:)"
 
 def printable(text: str) -> str:
     """Return the text on one line, with characters that control a terminal or break a document as escape codes."""
+    if text.isascii() and text.isprintable() and "##" not in text:
+        return text
     return re.sub(_ANYWHERE, r"\\", re.sub(_IN_A_LINE, _escaped, text))
 
 

@@ -15,6 +15,13 @@ else:
     from itertools import pairwise
     from operator import itemgetter
 
+    try:
+        from _collections import _tuplegetter as _getter  # what `typing.NamedTuple` uses
+    except ImportError:  # it is CPython's own
+
+        def _getter(place: int, doc: str | None) -> property:
+            return property(itemgetter(place), doc=doc)
+
     class _Maker(type):
         def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> type:
             own = tuple(namespace.get("__annotations__", ()))
@@ -23,8 +30,13 @@ else:
             defaults = {field: value for base in bases for field, value in getattr(base, "_field_defaults", {}).items()}
             defaults.update({field: namespace.pop(field) for field in own if field in namespace})
             _refuse_gaps(name, fields, defaults)
-            getters = {field: property(itemgetter(i)) for i, field in enumerate(fields)}
-            shared = {"_fields": fields, "_field_defaults": defaults, "__match_args__": fields, "__slots__": ()}
+            places = {field: place for place, field in enumerate(fields)}
+            getters = {field: _getter(place, None) for field, place in places.items()}
+            tail = tuple(defaults[field] for field in fields if field in defaults)
+            shared = {
+                "_fields": fields, "_field_defaults": defaults, "_places": places, "_tail": tail,
+                "__match_args__": fields, "__slots__": (),
+            }  # fmt: skip
             return super().__new__(cls, name, bases, {**namespace, **getters, **shared})
 
     def _refuse_gaps(name: str, fields: tuple[str, ...], defaults: dict[str, Any]) -> None:
@@ -38,8 +50,11 @@ else:
 
         def __new__(cls, *values: Any, **named: Any) -> Any:
             """Return the tuple of a class; the items follow the order of its fields or have their names."""
-            if named or len(values) != len(cls._fields):
+            left = len(cls._fields) - len(values)
+            if named or left < 0 or left > len(cls._tail):
                 values = cls._values(values, named)
+            elif left:
+                values += cls._tail[-left:]
             return tuple.__new__(cls, values)
 
         @classmethod
@@ -89,8 +104,12 @@ else:
             return dict(zip(self._fields, self, strict=True))
 
         def _replace(self, **changes: Any) -> Any:
-            values = [changes.pop(field, value) for field, value in zip(self._fields, self, strict=True)]
-            return type(self)(*values, **changes)  # what is left is no field, and refused
+            values, places = list(self), self._places
+            for field, value in changes.items():
+                if field not in places:
+                    raise TypeError(self._mistake((), {field: value, **dict(zip(self._fields, self, strict=True))}))
+                values[places[field]] = value
+            return tuple.__new__(type(self), values)
 
         def __getnewargs__(self) -> tuple[Any, ...]:
             return tuple(self)

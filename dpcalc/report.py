@@ -140,7 +140,10 @@ class Case(NamedTuple):
     @property
     def best(self) -> Result | None:
         """The result to quote, if any bound gave a guarantee."""
-        return next((r for r in self.results if r.best), None)
+        for result in self.results:
+            if result.best:
+                return result
+        return None
 
     @property
     def failed(self) -> bool:

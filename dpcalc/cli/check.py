@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT = 60.0  # seconds, where neither the command nor the recipe says how many
 _FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown")
+_FROZEN = 256  # cases at a time
 _FEW = 20  # cases without a progress bar
 
 
@@ -162,7 +164,7 @@ def command(
     to_answer = sum(one.entry.skip is None for one in selected)
     running = checked(selected, jobs=jobs, fail_fast=fail_fast, certify=certify, limits=limits, strict=strict)
     with contextlib.closing(running), _progress(running, len(selected)) as cases:
-        judged = list(cases)
+        judged = list(_kept(cases))
     result = summed_up(recipes, judged, strict=strict)
     if earlier is not None:
         from dpcalc.recipes.strict import fail_weaker
@@ -266,6 +268,17 @@ def _progress(cases: Iterator[Case], count: int) -> Iterator[Iterator[Case]]:
         return
     with click.progressbar(cases, length=count, label="cases", file=sys.stderr) as bar:
         yield iter(bar)
+
+
+def _kept(cases: Iterator[Case]) -> Iterator[Case]:
+    """Pass on cases that are all kept: the garbage collector does not look at them again and again."""
+    try:
+        for number, case in enumerate(cases):
+            if number % _FROZEN == 0:
+                gc.freeze()
+            yield case
+    finally:
+        gc.unfreeze()
 
 
 def _text(result: Report, printing: _Printing, baseline: Snapshot | None) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, HOLDER, NAMED
 from dpcalc.named_tuple import NamedTuple
 
@@ -169,6 +171,7 @@ def columns_of(algorithm: str) -> tuple[str, ...]:
     return _COLUMNS if any(command.columns for command in _DESCRIBING if algorithm in command.algorithms) else ()
 
 
-def taken_by(algorithm: str) -> set[str]:
+@functools.cache
+def taken_by(algorithm: str) -> frozenset[str]:
     """Return the parameters that `compare` takes for this algorithm."""
-    return {"algorithm", *ALGORITHMS[algorithm].parameters}
+    return frozenset({"algorithm", *ALGORITHMS[algorithm].parameters})

@@ -101,7 +101,7 @@ def _fit_to(algorithm: str, description: Description) -> tuple[Note, ...]:
     own = taken_by(algorithm)
     taken = own | {"schedule"}
     if description.get("epochs") == 1:
-        taken.add("epochs")  # one pass is what the algorithms without epochs do
+        taken |= {"epochs"}  # one pass is what the algorithms without epochs do
     strange = [name for name in description if name not in taken and name not in _IMMATERIAL]
     if strange:
         raise _stranger(algorithm, strange)

@@ -17,10 +17,13 @@ class Frozen:
     Attributes:
         fields: the names of the fields, in order of declaration, those of the base first.
         optional: the fields that have a default.
+        needed: those that have none.
     """
 
     fields: ClassVar[tuple[str, ...]] = ()
     optional: ClassVar[frozenset[str]] = frozenset()
+    needed: ClassVar[tuple[str, ...]] = ()
+    _names: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
         own = [
@@ -29,17 +32,17 @@ class Frozen:
             if not (name.startswith("_") or str(kind).startswith("ClassVar"))
         ]
         cls.fields = (*(name for name in cls.fields if name not in own), *own)
+        cls._names = frozenset(cls.fields)
         cls.optional = frozenset(name for name in cls.fields if hasattr(cls, name))
+        cls.needed = tuple(name for name in cls.fields if name not in cls.optional)
 
     def __init__(self, **given: Any) -> None:
-        store = self.__dict__
-        for name in self.fields:
-            if name in given:
-                store[name] = given.pop(name)
-            elif name not in self.optional:
+        for name in self.needed:
+            if name not in given:
                 raise TypeError(f"{type(self).__name__} needs {name}")
-        if given:
-            raise TypeError(f"{type(self).__name__} has no {', '.join(given)}")
+        if strange := [name for name in given if name not in self._names]:
+            raise TypeError(f"{type(self).__name__} has no {', '.join(strange)}")
+        self.__dict__.update(given)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be set")

@@ -342,7 +342,15 @@ def _word(parameter: Parameter, value: float | int | str) -> float | int | str:
     return _WORDS[parameter.name](value) if parameter.name in _WORDS else value
 
 
+_COUNTABLE = 1 << 53
+"""Up to here every whole number is a double."""
+
+
 def _number(parameter: Parameter, value: float | int | str) -> float | int:
+    if type(value) is int and abs(value) <= _COUNTABLE and parameter.allows(value):
+        return value if parameter.integer else float(value)
+    if type(value) is float and not parameter.integer and parameter.allows(value):
+        return value
     refusal, flag = f"it must be {parameter.domain}", parameter.flag
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise SpecError(f"{parameter.name} is {value!r}; {refusal}", f"write {flag} as a plain number")

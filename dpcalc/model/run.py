@@ -97,12 +97,15 @@ class Run(Frozen):
     @functools.cached_property
     def values(self) -> Mapping[str, Any]:
         """The parameters that are known, name -> value, in the order in which they were given or derived."""
-        names = [*self.sources, *(name for name in PARAMETER_FIELDS if name not in self.sources)]
-        return {name: value for name in names if (value := self.value(name)) is not None}
+        known, sources = self.__dict__, self.sources
+        rest = [name for name in known if name in _PLACES and name not in sources]
+        rest.sort(key=_PLACES.__getitem__)
+        names = (*sources, *rest)
+        return {name: value for name in names if name in _PLACES and (value := known.get(name)) is not None}
 
     def value(self, name: str) -> Any:
         """Return the value of a parameter by its name; None where it is not known or is no parameter of a run."""
-        return self.__dict__.get(name) if name in PARAMETER_FIELDS else None
+        return self.__dict__.get(name) if name in _PLACES else None
 
     def source(self, name: str) -> Source | None:
         """Return where a value came from; None where it is not known."""
@@ -125,6 +128,8 @@ class Run(Frozen):
 
 PARAMETER_FIELDS = tuple(name for name in Run.fields if name not in ("algorithm", "sources"))
 """The fields of a run that are parameters."""
+
+_PLACES = {name: place for place, name in enumerate(PARAMETER_FIELDS)}
 
 
 class Description:

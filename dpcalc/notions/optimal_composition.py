@@ -14,6 +14,7 @@ its relative precision from delta = 1 - 1e-300 to delta = 10^(-10^14).
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -350,8 +351,9 @@ def _law(epsilon0: float, count: int, anchor: int) -> _Law:
         return _Law(epsilon0, count, anchor, float(log_f), slope)
 
 
+@functools.lru_cache(maxsize=1024)
 def _log_factorial(n: int) -> Decimal:
-    """Return ln n! in the current decimal context, within 1e-34 or so: Stirling's series from n = 100."""
+    """Return ln n! in the decimal context of `_law`, within 1e-34 or so: Stirling's series from n = 100."""
     from decimal import Decimal
 
     if n < 100:

@@ -179,13 +179,20 @@ def _divided_difference(x: Array, r: Array) -> Array:
     return -difference
 
 
+@functools.cache
+def _panel(points: int) -> tuple[Array, Array]:
+    """Return the nodes of [0, 1] and half their weights on [-1, 1], shape (points, 1)."""
+    nodes, weights = (np.array(column)[:, None] for column in zip(*gauss_legendre(points), strict=True))
+    return 0.5 + 0.5 * nodes, 0.5 * weights
+
+
 def _mean_slope(x: Array, r: Array, points: int) -> Array:
     """Return the mean of -M' over [x, x + r], by Gauss-Legendre."""
     if points * len(x) <= _MOST_NODES_AT_ONCE:
-        nodes, weights = (np.array(column) for column in zip(*gauss_legendre(points), strict=True))
-        at = x + r * (0.5 + 0.5 * nodes)[:, None]
+        places, halves = _panel(points)
+        at = x + r * places
         slopes = mills_slope(at.ravel()).reshape(at.shape)
-        mean: Array = (0.5 * weights[:, None] * slopes).sum(axis=0)
+        mean: Array = (halves * slopes).sum(axis=0)
         return mean
     total = np.zeros_like(x)
     for node, weight in gauss_legendre(points):

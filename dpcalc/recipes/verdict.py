@@ -67,12 +67,13 @@ def _with_verdicts(recipe: Recipe, entry: Entry, case: Case, outcomes: Outcomes,
             outcome = Outcome(None, "", refusal.message, refusal.hint, refusal.exit_code)
             return error(entry, item.place, outcome, case)
     case = case._replace(assertions=tuple(assertion for _, assertion in verdicts))
+    own = exceptions(entry, case) if entry.accept or case.assertions else ()
     for name in entry.accept:
-        if _is_stale(name, recipe, entry, case, outcomes, stale):
+        if name not in own and _is_stale(name, recipe, entry, outcomes, stale):
             hint = f"leave {name} out of accept"
             outcome = Outcome(None, "", f"accept: {name} does not apply to this case", hint, 2)
             return error(entry, entry.place, outcome, case)
-    objections = tuple(_objections(entry, case, certify))
+    objections = tuple(_objections(entry, case, own, certify))
     failed = [(place, assertion) for place, assertion in verdicts if not assertion.passed]
     if not failed and not objections:
         return case._replace(check=_check(entry, entry.place, Status.PASSED))
@@ -81,20 +82,18 @@ def _with_verdicts(recipe: Recipe, entry: Entry, case: Case, outcomes: Outcomes,
     return case._replace(check=_failed(entry, place, objections, failures))
 
 
-def _objections(entry: Entry, case: Case, certify: bool) -> Iterator[str]:
-    """Yield why a case fails whether or not its gates hold."""
+def _objections(entry: Entry, case: Case, own: tuple[str, ...], certify: bool) -> Iterator[str]:
+    """Yield why a case fails whether or not its gates hold; ``own`` are the exceptions that it is."""
     if case.assertions:
-        yield from (objection(name) for name in exceptions(entry, case) if name not in entry.accept)
+        yield from (objection(name) for name in own if name not in entry.accept)
         if certify or entry.strict:
             yield from strictly.uncertified_of(case)
     if entry.strict:
         yield from strictly.objections_to(entry, case)
 
 
-def _is_stale(name: str, recipe: Recipe, entry: Entry, case: Case, outcomes: Outcomes, stale: Stale) -> bool:
-    """Return whether neither a case nor another of its matrix is an exception that it accepts."""
-    if name in exceptions(entry, case):
-        return False
+def _is_stale(name: str, recipe: Recipe, entry: Entry, outcomes: Outcomes, stale: Stale) -> bool:
+    """Return whether no case of a matrix is an exception that it accepts."""
     key = id(recipe), entry.group, name
     if key not in stale:
         answers = ((other, outcomes(other).case) for other in recipe.matrix_of(entry) if other.skip is None)

@@ -17,15 +17,18 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import IO, Any, Self
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import IO, Any, NamedTuple, Self
 
 from dpcalc.errors import DpcalcError
 
 GIB = 1 << 30
 _ATTEMPTS = 2  # a process may be ended by accident once
 _START = 60.0  # seconds
+_LARGEST, _MESSAGE, _PATIENCE = 128, 0.05, 1.0  # arguments in a message, the seconds it is to take, and may take
 _GRACE = 10.0  # seconds after which a process ends by itself, where its parent could not end it
 
 _PROGRAM = (
@@ -41,8 +44,20 @@ class Stopped(DpcalcError):
     exit_code = 3
 
 
+class _Task(NamedTuple):
+    """An argument, the seconds that it may take, and where its result goes; ``alone``: it shares no message."""
+
+    argument: Any
+    timeout: float | None
+    future: Future[Any]
+    alone: bool = False
+
+
 class Pool:
     """Processes that apply a function to arguments; the function and all values can be pickled.
+
+    Arguments whose results came fast travel several to a message. What such a message lost is computed again, each
+    argument by itself: every one has its own limits.
 
     Args:
         function: what is applied. A MemoryError that it raises is reported as `Stopped`, in a new process.
@@ -51,51 +66,122 @@ class Pool:
     """
 
     def __init__(self, function: Callable[[Any], Any], jobs: int, memory: float | None = None) -> None:
-        self._setup, self._memory = (function, memory), memory
-        self._idle: list[_Worker] = []
+        self._setup, self._memory, self._jobs = (function, memory), memory, jobs
+        self._waiting: deque[_Task] = deque()
         self._all: list[_Worker] = []
         self._lock = threading.Lock()
+        self._arrived = threading.Condition(self._lock)
         self._closed = False
-        self._threads = ThreadPoolExecutor(jobs, initializer=_block_interrupts)
+        self._threads: list[threading.Thread] = []
 
     def submit(self, argument: Any, timeout: float | None = None) -> Future[Any]:
         """Return the future result; it raises Stopped where the computation was ended after ``timeout`` seconds,
         for want of memory, or, twice, from outside.
         """  # fmt: skip
-        return self._threads.submit(self._computed, argument, timeout)
+        task = _Task(argument, timeout, Future())
+        with self._arrived:
+            self._waiting.append(task)
+            if len(self._threads) < self._jobs:
+                self._threads.append(threading.Thread(target=self._serve))
+                self._threads[-1].start()
+            self._arrived.notify()
+        return task.future
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         """End all processes, and drop what was not computed."""
-        with self._lock:
+        with self._arrived:
             self._closed = True
             for worker in self._all:
                 worker.end()
-        self._threads.shutdown(cancel_futures=True)
+            self._arrived.notify_all()
+        for thread in self._threads:
+            thread.join()
+        for task in self._waiting:
+            task.future.cancel()
 
-    def _computed(self, argument: Any, timeout: float | None) -> Any:
+    def _serve(self) -> None:
+        """Compute what is waiting, in one process after another, until the pool is closed."""
+        _block_interrupts()
+        worker, size = None, 1
+        while tasks := self._next(size):
+            start = time.monotonic()
+            worker, answered = self._computed(worker, tasks)
+            taken = time.monotonic() - start
+            size = max(1, min(_LARGEST, 2 * answered, int(answered * _MESSAGE / max(taken, 1e-6))))
+
+    def _next(self, size: int) -> list[_Task]:
+        """Return up to so many tasks for one message, a fair share of what is waiting; none when the pool is closed."""
+        with self._arrived:
+            while not self._waiting and not self._closed:
+                self._arrived.wait()
+            if self._closed:
+                return []
+            size = min(size, 1 + len(self._waiting) // (2 * self._jobs))
+            tasks = [self._waiting.popleft()]
+            while len(tasks) < size and not tasks[0].alone and self._waiting and not self._waiting[0].alone:
+                tasks.append(self._waiting.popleft())
+            return tasks
+
+    def _computed(self, worker: _Worker | None, tasks: Sequence[_Task]) -> tuple[_Worker | None, int]:
+        """Compute the first of the tasks, or more, and leave the rest for later.
+
+        Returns:
+            The process if it goes on, and how many tasks it answered.
+        """
+        if len(tasks) == 1:
+            task = tasks[0]
+            try:
+                worker, result = self._computed_alone(worker, task)
+            except Exception as error:
+                task.future.set_exception(error)
+                return None, 0
+            task.future.set_result(result)
+            return worker, 1
+        patience = min([_PATIENCE, *(task.timeout for task in tasks if task.timeout is not None)])
+        results: list[Any] = []
+        try:
+            worker = worker or self._started()
+            done, results = worker.ask([(task.argument, task.timeout) for task in tasks], patience)
+        except (EOFError, OSError):  # TimeoutError is an OSError
+            done = False
+        if not done and worker is not None:
+            self._ended(worker)
+        for task, result in zip(tasks, results, strict=False):
+            task.future.set_result(result)
+        rest = tasks[len(results) :]
+        with self._arrived:
+            self._waiting.extendleft(task if done else task._replace(alone=True) for task in reversed(rest))
+            self._arrived.notify_all()
+        return worker if done else None, len(results)
+
+    def _computed_alone(self, worker: _Worker | None, task: _Task) -> tuple[_Worker, Any]:
+        """Return the process, which goes on, and the result.
+
+        Raises:
+            Stopped: the process was ended.
+        """
         why = ""
         for _ in range(_ATTEMPTS):
             try:
-                worker = self._idle.pop() if self._idle else self._started()
+                worker = worker or self._started()
             except (EOFError, OSError) as error:
                 why = str(error)
                 continue
             try:
-                done, result = worker.ask((argument, timeout), timeout)
+                done, results = worker.ask([(task.argument, task.timeout)], task.timeout)
             except EOFError:
-                why = self._ended(worker)
+                why, worker = self._ended(worker), None
                 continue
             except TimeoutError:
                 self._ended(worker)
-                raise _overdue(timeout) from None
+                raise _overdue(task.timeout) from None
             if not done:
                 self._ended(worker)
                 raise _exhausted(self._memory)
-            self._idle.append(worker)
-            return result
+            return worker, results[0]
         raise Stopped(
             f"the process that computed it ended early, twice: {why}", "with fewer --jobs there is more memory for each"
         )
@@ -238,17 +324,26 @@ def serve() -> None:
 
 
 def _answer(requests: IO[bytes], replies: IO[bytes]) -> None:
+    """Reply to every message with whether the process goes on, and the results: of all its arguments where that is
+    soon done, else of the first.
+    """  # fmt: skip
     function, memory = pickle.load(requests)
     _limit_memory(memory)
     _send(replies, pickle.dumps((True, None)))
     done = True
     while done:
-        argument, timeout = pickle.load(requests)
-        _end_after(timeout)
+        tasks = pickle.load(requests)
+        late = time.monotonic() + _MESSAGE
+        results: list[Any] = []
         try:
-            text = pickle.dumps((True, function(argument)))
+            for argument, timeout in tasks:
+                _end_after(timeout)
+                results.append(function(argument))
+                if time.monotonic() > late:
+                    break
+            text = pickle.dumps((True, results))
         except MemoryError:  # an import may have been cut off: the process is not used again
-            text, done = pickle.dumps((False, None)), False
+            text, done = pickle.dumps((False, results)), False
         _send(replies, text)
         _end_after(None)
 

@@ -53,13 +53,12 @@ def report(command: str, cases: Sequence[Case]) -> Report:
 
 def in_words(command: str, case: Case) -> Case:
     """Return the case with its notes, and the summary of an allocation, in words."""
-    return case._replace(
-        results=tuple(map(_with_summary, case.results)), notes=(*case.notes, *_sentences(command, case))
-    )
+    sentences = tuple(_sentences(command, case)) if case.note_data else ()
+    return case._replace(results=tuple(map(_with_summary, case.results)), notes=(*case.notes, *sentences))
 
 
 def _with_summary(result: Result) -> Result:
-    allocation = (result.details or {}).get("allocation")
+    allocation = result.details.get("allocation") if result.details else None
     if allocation is None:
         return result
     summary = {**allocation, "summary": allocation_lines(allocation)}

@@ -84,7 +84,8 @@ class Setting(Frozen):
     @classmethod
     def of(cls, run: Run) -> Any:
         """Return the setting of a run that has all that it needs."""
-        return cls(**{name: value for name in cls.fields if (value := run.value(name)) is not None})
+        known = run.values
+        return cls(**{name: known[name] for name in cls.fields if name in known})
 
     def part(self, setting: type[S]) -> S:
         """Return the setting of another theorem, which reads no other parameters than this one."""
@@ -275,16 +276,16 @@ class Theorem(NamedTuple):
                 "leave out --schedule if all steps are alike",
                 ("schedule",),
             )
-        unneeded = (found for condition in self.conditions if isinstance(found := condition.check(run), NotNeeded))
-        if found := next(unneeded, None):
-            return found
-        needed = [name for name in self.setting.fields if name not in self.optional]
-        missing = [_GIVEN_AS.get(name, name) for name in needed if run.value(name) is None]
+        found = [obstacle for condition in self.conditions if (obstacle := condition.check(run))]
+        if unneeded := [obstacle for obstacle in found if isinstance(obstacle, NotNeeded)]:
+            return unneeded[0]
+        known = run.values
+        missing = [_GIVEN_AS.get(name, name) for name in self.setting.needed if name not in known]
         if len(missing) > 1:
             missing = [name for name in missing if name != "displacement"]  # it follows from the others
         if missing:
             return needs(*missing)
-        return next((obstacle for condition in self.conditions if (obstacle := condition.check(run))), None)
+        return found[0] if found else None
 
     def prove(self, run: Run) -> Any:
         """Return what the theorem proves of the run.
@@ -299,7 +300,7 @@ class Theorem(NamedTuple):
 
     def unpromised(self, run: Run) -> tuple[str, ...]:
         """Return the promises that it needs and this run does not make: its number is then no guarantee."""
-        return tuple(promise.text for promise in self.promises if promise.check(run))
+        return tuple([promise.text for promise in self.promises if promise.check(run)]) if self.promises else ()
 
 
 S = TypeVar("S", bound=Setting)
@@ -376,7 +377,12 @@ def lookup(id: str) -> Theorem:
 
 def for_algorithm(algorithm: str, families: tuple[str, ...] = tuple(FAMILIES)) -> list[Theorem]:
     """Return the privacy bounds of these families that speak of this algorithm, in order of registration."""
-    return [b for b in all_bounds(families).values() if algorithm in b.algorithms and not b.price]
+    return list(_for_algorithm(algorithm, families))
+
+
+@functools.cache
+def _for_algorithm(algorithm: str, families: tuple[str, ...]) -> tuple[Theorem, ...]:
+    return tuple(b for b in all_bounds(families).values() if algorithm in b.algorithms and not b.price)
 
 
 def costs() -> list[Theorem]:

@@ -84,6 +84,27 @@ def test_a_process_killed_once_costs_nothing(pool: Pool, tmp_path: Path) -> None
     assert pool.submit(text).result(PATIENT) is True
 
 
+@POSIX
+@pytest.mark.parametrize(("lost", "why"), [("__import__('time').sleep(1000)", "took longer"), (KILLED, "ended early")])
+def test_of_many_that_travel_together_one_alone_is_lost(pool: Pool, lost: str, why: str) -> None:
+    texts = [lost if number == 250 else f"({number}, __import__('os').getpid())" for number in range(300)]
+    futures = [pool.submit(text, 2.0) for text in texts]
+    with pytest.raises(Stopped, match=why):
+        futures.pop(250).result(PATIENT)
+    results = [future.result(PATIENT) for future in futures]
+    assert [number for number, _ in results] == [number for number in range(300) if number != 250]
+    assert 2 <= len({process for _, process in results}) <= 4
+
+
+@LIMITED
+def test_of_many_that_travel_together_one_alone_is_short_of_memory() -> None:
+    with Pool(eval, 1, memory=0.5) as pool:
+        futures = [pool.submit("bytearray(1 << 30)" if number == 250 else str(number)) for number in range(300)]
+        with pytest.raises(Stopped, match="more memory"):
+            futures.pop(250).result(PATIENT)
+        assert [future.result(PATIENT) for future in futures] == [number for number in range(300) if number != 250]
+
+
 def test_what_is_printed_does_not_mix_with_the_answers(pool: Pool) -> None:
     assert pool.submit("print('x' * 100, flush=True)").result(PATIENT) is None
     assert pool.submit("__import__('sys').stdin.read()").result(PATIENT) == ""

@@ -158,31 +158,44 @@ def _sum(law: Law, times: int, log_tail: float, count: int) -> Law | None:
 def _add(a: Law, b: Law, log_tail: float, count: int) -> Law:
     """Return a law above that of the sum of two independent ones, on a grid of its own."""
     if a is b:
-        rows, columns = np.triu_indices(len(a.nodes))
-        weights = np.where(rows == columns, 1.0, 2.0) * a.masses[rows] * a.masses[columns]
+        rows, columns = _pairs(len(a.nodes))
+        masses = 2.0 * a.masses
+        weights = masses[rows] * a.masses[columns]
+        weights[np.append(0, np.cumsum(np.arange(len(a.nodes), 1, -1)))] *= 0.5  # a node and itself, once
+        values = a.nodes[rows] + a.nodes[columns]
     else:
-        rows, columns = (i.ravel() for i in np.indices((len(a.nodes), len(b.nodes))))
-        weights = a.masses[rows] * b.masses[columns]
-    values = a.nodes[rows] + b.nodes[columns]
+        weights = np.multiply.outer(a.masses, b.masses).ravel()
+        values = np.add.outer(a.nodes, b.nodes).ravel()
     # What is next to no number goes to 0, and its mean beyond all nodes, which is larger in convex order.
     heavy = weights > _LIGHT
-    light = weights[~heavy] + 2.0 * _UNDERFLOW
-    at_zero, above = float(light.sum()), float((light * values[~heavy]).sum()) * (1.0 + 1e-9)
-    values, weights = np.append(values[heavy], 0.0), np.append(weights[heavy], at_zero)
+    at_zero, above = 0.0, 0.0
+    if not heavy.all():
+        light = weights[~heavy] + 2.0 * _UNDERFLOW
+        at_zero, above = float(light.sum()), float((light * values[~heavy]).sum()) * (1.0 + 1e-9)
+        values, weights = values[heavy], weights[heavy]
     # A sum of two laws with total mass a little above 1 has a little more of what lies beyond.
     beyond = (a.beyond * float(b.masses.sum()) + b.beyond * float(a.masses.sum())) * (1.0 + 1e-12)
-    return _on_nodes(values, weights, beyond + above, log_tail, count)
+    return _on_nodes(values, weights, at_zero, beyond + above, log_tail, count)
 
 
-def _on_nodes(values: Array, weights: Array, beyond: float, log_tail: float, count: int) -> Law:
-    """Return a law on 0 and ``count`` nodes that is above the one given by values and weights."""
+@functools.lru_cache(maxsize=2)
+def _pairs(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the indices of all pairs of so many nodes, in one order each."""
+    rows, columns = np.triu_indices(count)
+    return rows, columns
+
+
+def _on_nodes(values: Array, weights: Array, at_zero: float, beyond: float, log_tail: float, count: int) -> Law:
+    """Return a law on 0 and ``count`` nodes that is above the one given by values and weights, and a weight at 0."""
     positive = values > 0.0
-    at_zero = float(weights[~positive].sum())
-    logs = np.log(values[positive])
+    at_zero += float(weights[~positive].sum())
     weights, values = weights[positive], values[positive]
+    logs = np.log(values)
     low, high = float(logs.min()), float(logs.max()) + 1e-9
     step = (high - low) / _FINE
-    index = np.minimum(((logs - low) / step).astype(np.int64), _FINE - 1)
+    logs -= low
+    logs /= step
+    index = np.minimum(logs.astype(np.int64), _FINE - 1)
     masses: Array = np.bincount(index, weights, _FINE).astype(float)
     means: Array = np.bincount(index, weights * values, _FINE).astype(float)
     terms = float(np.bincount(index, minlength=_FINE).max())

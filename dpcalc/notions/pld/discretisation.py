@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from dpcalc.notions.pld.dominating_pair import LogProfile, Pair
 
     Array = NDArray[np.float64]
+    Chosen = NDArray[np.intp]
+
+_ROUNDS = 60  # after so many the rest of a hull is walked
 
 
 class DiscreteLoss(NamedTuple):
@@ -132,8 +135,27 @@ def _roundoff(value: Array, *operands: Array) -> Array:
     return 16.0 * UNIT * size
 
 
-def _hull(points: Array, log_h: Array) -> list[int]:
-    """Return the corners of the lower convex hull of H over e^z: the exact H, being convex, is below its chords."""
+def _hull(points: Array, log_h: Array) -> Chosen:
+    """Return the corners of the lower convex hull of H over e^z: the exact H, being convex, is below its chords.
+
+    A point above the chord of its neighbours is no corner, whichever others are left out beside it. Where many rounds
+    of leaving out do not end, what is left is walked through one by one.
+    """
+    kept = np.arange(len(points))
+    for _ in range(_ROUNDS):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            slopes = _log_slopes(points[kept], log_h[kept])
+        slopes[np.isnan(slopes)] = -math.inf  # of points that coincide
+        above = slopes[1:] > slopes[:-1]
+        if not above.any():
+            return kept
+        kept = kept[np.concatenate(([True], ~above, [True]))]
+    corners: Chosen = kept[_walked_hull(points[kept], log_h[kept])]
+    return corners
+
+
+def _walked_hull(points: Array, log_h: Array) -> list[int]:
+    """Return the corners of the lower convex hull, by Graham's walk."""
     z, h = points.tolist(), log_h.tolist()
     kept = [0]
     slopes: list[float] = []

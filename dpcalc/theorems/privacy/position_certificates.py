@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from dpcalc.notions.certificate import Blocks, Matching
@@ -167,11 +167,13 @@ class Cell(NamedTuple):
 class Found(NamedTuple):
     """ln delta, and what proves it: for each way to put the null record, the matching of every cell.
 
-    None stands for a position that counts as known.
+    None stands for a position that counts as known. ``tangent`` gives ln delta at other epsilons by the same cuts: an
+    upper bound on the least, which it touches at this one.
     """
 
     log_delta: float
     matchings: tuple[tuple[Matching | None, ...], ...]
+    tangent: Callable[[float], float] | None = None
 
 
 def least_certificates(places: Places, cells: Sequence[Cell], epsilon: float) -> Found:
@@ -186,7 +188,15 @@ def least_certificates(places: Places, cells: Sequence[Cell], epsilon: float) ->
         epsilon: >= 0.
     """
     found = [_of_swap(places, swap, cells, epsilon) for swap in places.swaps]
-    return Found(max(value for value, _ in found), tuple(matchings for _, matchings in found))
+    matchings = tuple(
+        tuple(None if best is None else _matching(places, best.rows, epsilon, best.best) for best in chosen)
+        for _, chosen in found
+    )
+
+    def tangent(near: float) -> float:
+        return max(_by_same_cuts(places, cells, chosen, near) for _, chosen in found)
+
+    return Found(max(value for value, _ in found), matchings, tangent)
 
 
 class Curve:
@@ -216,10 +226,10 @@ class Curve:
 
 def _of_swap(
     places: Places, swap: tuple[float, float], cells: Sequence[Cell], epsilon: float
-) -> tuple[float, tuple[Matching | None, ...]]:
-    """Return ln of the weighted sum of the least certificates for one way to put the null record, and these."""
+) -> tuple[float, tuple[_Cuts | None, ...]]:
+    """Return ln of the weighted sum of the least certificates for one way to put the null record, and their cuts."""
     total, near = -math.inf, 0
-    matchings: list[Matching | None] = []
+    chosen: list[_Cuts | None] = []
     for number, cell in enumerate(cells):
         rows = _rows(places, cell.distances, 10)
         value, best = _known(rows, epsilon), None
@@ -239,8 +249,19 @@ def _of_swap(
                 if cuts.least < value:
                     value, best = cuts.least, cuts
         total = log_add_exp(total, cell.log_weight + value)
-        matchings.append(None if best is None else _matching(places, best.rows, epsilon, best.best))
-    return total, tuple(matchings)
+        chosen.append(best)
+    return total, tuple(chosen)
+
+
+def _by_same_cuts(
+    places: Places, cells: Sequence[Cell], chosen: Sequence[_Cuts | None], epsilon: float
+) -> float:  # fmt: skip
+    """Return ln of the weighted sum of the certificates of cuts that were chosen for another epsilon."""
+    total = -math.inf
+    for cell, best in zip(cells, chosen, strict=True):
+        value = _known(_rows(places, cell.distances, 10), epsilon) if best is None else best.at(epsilon)
+        total = log_add_exp(total, cell.log_weight + value)
+    return total
 
 
 def _matching(places: Places, rows: _Rows, epsilon: float, cut: int) -> Matching:
@@ -292,6 +313,10 @@ class _Cuts:
     def least(self) -> float:
         """ln of the least certificate so far, at most 0."""
         return min(self.tried.values(), default=0.0)
+
+    def at(self, epsilon: float) -> float:
+        """Return ln of the certificate of the best cut at another epsilon."""
+        return _certificate(self.rows, self._distances, self._swap, epsilon, self.best)
 
     def attempt(self, *cuts: int) -> None:
         """Work out the certificates of those of these cuts that are new."""
@@ -351,11 +376,12 @@ def _certificate(
 
     # Rows with their own column: receivers keep e^eps/gamma of themselves, donors spend gamma, the others e^eps.
     spent = np.where(receives | donates, level, epsilon)
-    own = np.log(rows.weight) + np.where(receives, epsilon - level, 0.0) + log_hockey_stick_up(spent, rows.mu)
     amount, taker, giver = passed
-    mu = _between(rows, distances, swap, taker, giver)
-    given = np.log(amount) + (epsilon - level[taker]) + log_hockey_stick_up(level[taker], mu)
-    return _log_mean(np.concatenate((own, given)), rows, float(np.abs(level).max()))
+    kept = np.where(receives, epsilon - level, 0.0)
+    thresholds = np.concatenate((spent, level[taker]))
+    mu = np.concatenate((rows.mu, _between(rows, distances, swap, taker, giver)))
+    shares = np.log(np.concatenate((rows.weight, amount))) + np.concatenate((kept, kept[taker]))
+    return _log_mean(shares + log_hockey_stick_up(thresholds, mu), rows, float(np.abs(level).max()))
 
 
 def _between(
@@ -366,10 +392,12 @@ def _between(
 
     k, m = rows.low[taker], rows.low[giver]
     here, there = rows.size[taker] * swap[0], rows.size[giver] * swap[1]
-    mu = np.empty(len(k))
     both = (k > 0.0) & (m > 0.0)
     first = k > m
     early, late = np.where(first, here, there), np.where(first, there, here)
+    if both.all():
+        return distances.pair(np.maximum(k, m), early, np.minimum(k, m), late)
+    mu = np.empty(len(k))
     mu[both] = distances.pair(np.maximum(k, m)[both], early[both], np.minimum(k, m)[both], late[both])
     # The swap with a record that is left out changes one step.
     mu[~both] = distances.own(np.maximum(k, m)[~both], np.where(k > 0.0, here, there)[~both])
@@ -423,8 +451,10 @@ def _matched(
     offered = np.cumsum(np.floor(supply * (scale * (1.0 - 1e-14))).astype(np.int64))
     if not 0 < wanted[-1] <= offered[-1]:
         return None
-    ends = np.unique(np.concatenate((wanted, offered[offered < wanted[-1]])))
+    ends = np.concatenate((wanted, offered[offered < wanted[-1]]))
+    ends.sort(kind="stable")  # of two runs that are sorted
     starts = np.concatenate(([0], ends[:-1]))
+    starts, ends = starts[starts < ends], ends[starts < ends]
     amount = (ends - starts) * ((1.0 + 8.0 * UNIT) / scale)
     taker = takers[np.searchsorted(wanted, starts, side="right")]
     giver = givers[np.searchsorted(offered, starts, side="right")]

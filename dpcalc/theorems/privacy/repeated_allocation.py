@@ -198,32 +198,35 @@ def cost(*stretches: Stretch) -> Array:
     """
     import numpy as np
 
-    first = np.broadcast_arrays(*(part for piece in stretches for part in piece))
-    blocks = [[np.array(part, float) for part in first[3 * i : 3 * i + 3]] for i in range(len(stretches))]
-    alive = [np.ones(first[0].shape, bool) for _ in stretches]
+    blocks = [tuple(stretch) for stretch in stretches]  # numbers stay numbers, which cost less
+    alive: list[Any] = [True] * len(blocks)
     for i in range(len(blocks) - 2, -1, -1):
         carried, room, factor = blocks[i]
         going: Any = True
         for j in range(i + 1, len(blocks)):
+            if alive[j] is False:
+                continue
             right, wide, shrink = blocks[j]
             joined = going & alive[j] & (carried * wide >= shrink * right * room)
-            going = going & (joined | ~alive[j])
-            if joined.all():
-                alive[j][...] = False
+            going = going & (joined | (alive[j] ^ True))
+            if np.all(joined):
+                alive[j] = False
                 carried, room, factor = shrink * carried + right, shrink * shrink * room + wide, factor * shrink
-            elif joined.any():
-                alive[j] &= ~joined
+            elif np.any(joined):
+                alive[j] = alive[j] & (joined ^ True)
                 carried = np.where(joined, shrink * carried + right, carried)
                 room = np.where(joined, shrink * shrink * room + wide, room)
                 factor = np.where(joined, factor * shrink, factor)
-            if not going.any():
+            if not np.any(going):
                 break
-        blocks[i] = [carried, room, factor]
-    total = np.zeros(first[0].shape)
+        blocks[i] = (carried, room, factor)
+    total: Any = 0.0
     with np.errstate(divide="ignore", over="ignore"):
         for (carried, room, _), kept in zip(blocks, alive, strict=True):
-            # The order matters: the square of a small number may be 0.
-            total += np.where(kept & (carried > 0.0), np.where(carried > 0.0, carried, 1.0) / room * carried, 0.0)
+            if kept is not False:
+                # The order matters: the square of a small number may be 0.
+                spent = np.divide(np.where(carried > 0.0, carried, 1.0), room) * carried
+                total = total + np.where(kept & (carried > 0.0), spent, 0.0)
     # 64 units for the sums; exp(-x) is off by x units, x < 745.
     result: Array = total * (1.0 + 8192.0 * UNIT) + _NEGLIGIBLE
     return result

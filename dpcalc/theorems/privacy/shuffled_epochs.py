@@ -384,7 +384,7 @@ def _fresh(run: SecretOrders, epsilon: float) -> Found:
     cells = [Cell(math.log(weights[i]), cases.single(i)) for i in order]
     found = least_certificates(places_of(run.layout, swaps_of(run.adjacency)), cells, epsilon)
     places = sorted(range(len(order)), key=order.__getitem__)
-    return Found(found.log_delta, tuple(tuple(swap[i] for i in places) for swap in found.matchings))
+    return found._replace(matchings=tuple(tuple(swap[i] for i in places) for swap in found.matchings))
 
 
 def _secret(
