@@ -58,7 +58,7 @@ def may_stay_open(bound: str) -> bool:
     from dpcalc.certify.table import definition_of
 
     definition = definition_of(bound)
-    return definition is not None and definition.gives is Composition
+    return definition is not None and issubclass(definition.gives, Composition)
 
 
 def _certified(result: Result, case: Case, run: Run | None, question: Question, undefined: Mapping[str, str]) -> Result:

@@ -1,8 +1,8 @@
 """An upper bound on delta of a composition, by the characteristic function of its privacy loss in ball arithmetic.
 
-A part is a privacy profile delta(z) that holds for both orders of a pair. Its values at knots, joined by chords in e^z,
-describe a law of finitely many losses that dominates it. With phi the product of the moments E exp(s L) of all parts,
-for every c > 0 and every M the sum
+A part is a pair of laws by its privacy profile delta(z), and by that of the exchanged pair where it is another one.
+Their values at knots, joined by chords in e^z, describe a law of finitely many losses that dominates the pair. With phi
+the product of the moments E exp(s L) of all parts, for every c > 0 and every M the sum
 
     delta(eps) <= (1/M) sum_k phi(s_k) K(s_k), s_k = c + 2 pi i k/(M h), K(s) = sum over lattice points z > eps of
     exp(-s z) (1 - exp(eps - z))
@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 from flint import acb, arb
 
-from dpcalc.certify.balls import OutOfReach, precision, square
+from dpcalc.certify.balls import OutOfReach, log, precision, square
 
 Curve = Callable[[arb], arb]
-"""z >= 0 -> delta; it must hold for both orders of the pair, and need not be convex."""
+"""z >= 0 -> delta; it need not be convex."""
 
 _BITS = 128
 _NEAR, _GROWTH = 400, 1 / 400  # knots that are one step apart, and how their distance grows further on
@@ -33,11 +33,35 @@ _TOO_LARGE = "a composition that would take too many points"
 
 
 class Part(NamedTuple):
-    """A pair of laws by its profile, how often it is composed, and the largest finite loss where that has mass."""
+    """A pair of laws (P, Q), and how often it is composed.
+
+    Attributes:
+        curve: the profile of (P, Q).
+        copies: how often.
+        atom: the largest finite loss, where that has mass.
+        other: the profile of (Q, P); None where ``curve`` holds for both.
+    """
 
     curve: Curve
     copies: int
     atom: arb | None = None
+    other: Curve | None = None
+
+    @property
+    def back(self) -> Curve:
+        """The profile of (Q, P)."""
+        return self.curve if self.other is None else self.other
+
+    def exchanged(self) -> Part:
+        """Return the part with P and Q in each other's place."""
+        return self if self.other is None else self._replace(curve=self.other, other=self.curve)
+
+
+class _Ends(NamedTuple):
+    """The largest loss that counts, and the size of the smallest."""
+
+    top: float
+    bottom: float
 
 
 class _Law(NamedTuple):
@@ -71,18 +95,40 @@ def log_delta(parts: Sequence[Part], epsilon: arb, about: float, fineness: int =
     with precision(_BITS):
         parts = [part for part in parts if part.copies]
         if len(parts) == 1 and parts[0].copies == 1:
-            return parts[0].curve(epsilon).log()
+            return log(parts[0].curve(epsilon).upper())
         rare = about - 16.0
-        tops = [_top(part, rare) for part in parts]
-        coarse = [_rough(part, top) for part, top in zip(parts, tops, strict=True)]
+        ends = [_ends(part, rare) for part in parts]
+        coarse = [_rough(part, each) for part, each in zip(parts, ends, strict=True)]
         tilt = _tilt_of(coarse, float(epsilon.mid()), about)
         widest = _step(coarse, tilt.at, parts)
-        least = 1.001 * tilt.period / _MOST_POINTS  # a finer step takes more points than are allowed
-        step = max(widest / fineness, least) if least < widest else widest / fineness
-        h = _exact_step(step, parts)
-        laws = [_law(part, top, h, fineness) for part, top in zip(parts, tops, strict=True)]
-        delta = _finite(laws, h, epsilon, tilt) + sum((law.copies * law.told for law in laws), arb(0))
-        return delta.min(arb(1)).log()
+        coarsest = 1.001 * tilt.period / _MOST_POINTS  # a finer step takes more points than are allowed
+        try:
+            delta = _by_step(parts, ends, widest / fineness, epsilon, tilt, fineness)
+        except OutOfReach:  # with a coarser one all points are added
+            if not widest / fineness < coarsest < widest:
+                raise
+            delta = _by_step(parts, ends, coarsest, epsilon, tilt, fineness, few=False)
+        return log(delta.upper().max(arb(0)).min(arb(1)))
+
+
+def _by_step(
+    parts: Sequence[Part],
+    ends: Sequence[_Ends],
+    step: float,
+    epsilon: arb,
+    tilt: _Tilt,
+    fineness: int,
+    *,
+    few: bool = True,
+) -> arb:
+    """Return an upper bound on delta, by laws on multiples of about this step.
+
+    Raises:
+        OutOfReach: it would take too many points.
+    """
+    h = _exact_step(step, parts)
+    laws = [_law(part, each, h, fineness) for part, each in zip(parts, ends, strict=True)]
+    return _finite(laws, h, epsilon, tilt, few=few) + sum((law.copies * law.told for law in laws), arb(0))
 
 
 # --- a first look, in doubles ----------------------------------------------------------------------------------------
@@ -97,29 +143,38 @@ def _ln(x: arb) -> float:
     return float(middle.log().mid()) if middle > 0 else -math.inf
 
 
-def _top(part: Part, rare: float) -> float:
-    """Return a loss beyond which the curve, as often as it counts, is below exp(``rare``)."""
-    if part.atom is not None:
-        return float(part.atom.mid())
+def _ends(part: Part, rare: float) -> _Ends:
+    """Return the ends beyond which losses, as often as they count, are worth less than exp(``rare``)."""
     goal = rare - math.log(part.copies)
+    if part.atom is not None:
+        top = float(part.atom.mid())
+        return _Ends(top, top)
+    top = _end(lambda z: _ln(part.curve(arb(z))) > goal)
+    return _Ends(top, top if part.other is None else _end(lambda z: _ln(part.back(arb(z))) - z > goal))
+
+
+def _end(counts: Callable[[float], bool]) -> float:
+    """Return about the least z from which on no loss counts."""
     high = 1e-6
-    while _ln(part.curve(arb(high))) > goal:
+    while counts(high):
         high *= 2.0
         if high > 1e7:
             raise OutOfReach("a part with losses beyond all bounds")
     low = high / 2.0
     for _ in range(20):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if _ln(part.curve(arb(middle))) > goal else (low, middle)
+        low, high = (middle, high) if counts(middle) else (low, middle)
     return high
 
 
-def _rough(part: Part, top: float, knots: int = 160) -> _Rough:
+def _rough(part: Part, ends: _Ends, knots: int = 160) -> _Rough:
     """Return a part as a few losses."""
-    at = [0.0, *(top * 1e-4 ** (1.0 - i / (knots - 1)) for i in range(knots))]
-    told = {z: float(part.curve(arb(z)).mid()) for z in at}
-    rises = [-z for z in reversed(at[1:])] + at
-    values = [told[z] if z >= 0.0 else -math.expm1(z) + math.exp(z) * told[-z] for z in rises]
+    shares = [1e-4 ** (1.0 - i / (knots - 1)) for i in range(knots)]
+    below = [-ends.bottom * share for share in reversed(shares)]
+    above = [0.0, *(ends.top * share for share in shares)]
+    rises = [*below, *above]
+    values = [-math.expm1(z) + math.exp(z) * float(part.back(arb(-z)).mid()) for z in below]
+    values += [float(part.curve(arb(z)).mid()) for z in above]
     found, before = [], (values[0] - 1.0) / math.exp(rises[0])
     for i, z in enumerate(rises):
         after = 0.0
@@ -182,18 +237,14 @@ def _exact_step(step: float, parts: Sequence[Part]) -> arb:
 # --- the law of a part -----------------------------------------------------------------------------------------------
 
 
-def _law(part: Part, top: float, h: arb, fineness: int) -> _Law:
+def _law(part: Part, ends: _Ends, h: arb, fineness: int) -> _Law:
     """Return a law that dominates the part, on multiples of the step."""
-    knots, j, last = [0], 0, max(1, math.ceil(top / float(h.mid()) - 1e-9))
-    while j < last:
-        j = min(last, j + max(1, int(j * _GROWTH / fineness)))
-        knots.append(j)
-    told = {j: part.curve(j * h).min(arb(1)) for j in knots}
+    above, below = (_knots(end, h, fineness) for end in ends)
     points = [(arb(0), arb(1), 0)]
-    for j in reversed(knots[1:]):
+    for j in reversed(below[1:]):
         factor = (-j * h).exp()
-        points.append((factor, 1 - factor + factor * told[j], -j))
-    points += [((j * h).exp(), told[j], j) for j in knots]
+        points.append((factor, 1 - factor + factor * part.back(j * h).min(arb(1)), -j))
+    points += [((j * h).exp(), part.curve(j * h).min(arb(1)), j) for j in above]
     hull = _hull(points)
     atoms = []
     for i in range(1, len(hull)):
@@ -202,6 +253,15 @@ def _law(part: Part, top: float, h: arb, fineness: int) -> _Law:
         after = (hull[i + 1][1] - value) / (hull[i + 1][0] - at) if i + 1 < len(hull) else arb(0)
         atoms.append((j, (at * (after - before)).max(arb(0))))
     return _Law(atoms, hull[-1][1], part.copies)
+
+
+def _knots(end: float, h: arb, fineness: int) -> list[int]:
+    """Return multiples of the step from 0 to the end, farther apart where they are large."""
+    knots, j, last = [0], 0, max(1, math.ceil(end / float(h.mid()) - 1e-9))
+    while j < last:
+        j = min(last, j + max(1, int(j * _GROWTH / fineness)))
+        knots.append(j)
+    return knots
 
 
 def _hull(points: Sequence[tuple[arb, arb, int]]) -> list[tuple[arb, arb, int]]:
@@ -220,7 +280,7 @@ def _hull(points: Sequence[tuple[arb, arb, int]]) -> list[tuple[arb, arb, int]]:
 # --- the sum ---------------------------------------------------------------------------------------------------------
 
 
-def _finite(laws: Sequence[_Law], h: arb, epsilon: arb, tilt: _Tilt) -> arb:
+def _finite(laws: Sequence[_Law], h: arb, epsilon: arb, tilt: _Tilt, *, few: bool) -> arb:
     """Return an upper bound on the part of delta that is due to finite losses."""
     c, width = arb(tilt.at), float(h.mid())
     first = math.floor(float((epsilon / h).mid()) + 1e-9) + 1
@@ -229,7 +289,7 @@ def _finite(laws: Sequence[_Law], h: arb, epsilon: arb, tilt: _Tilt) -> arb:
     whole = 1 << max(10, math.ceil(math.log2(tilt.period / width)))
     kernel = _Kernel(c, h, epsilon, first)
     tilted = [_tilted(law, h, c) for law in laws]
-    if whole > _FEW_POINTS:
+    if few and whole > _FEW_POINTS:
         some = _by_few(laws, tilted, kernel, tilt)
         if some is not None:
             return some

@@ -16,6 +16,7 @@ from dpcalc.certify.balls import START, Inputs, Undecided, double, infinite, pre
 from dpcalc.certify.enclose import BELOW, PROVED, Enclosure, enclosed, place_of
 from dpcalc.certify.least_argument import least_argument
 from dpcalc.certify.proof import LOG_DELTA, Open, Proof, proof_between, proof_by
+from dpcalc.model.choices import Adjacency
 from dpcalc.model.quantities import Quantity
 
 if TYPE_CHECKING:
@@ -142,13 +143,35 @@ class Composition(Guarantee):
             about = float(limit().mid())
         if about >= 0.0:
             return proof_by(LOG_DELTA, Enclosure(arb(0), START, PROVED))
+        proofs = [self._proof_of_one(parts, epsilon, about, limit) for parts in self.orders(epsilon)]
+        return max(proofs, key=lambda proof: float(proof.upper))
+
+    def orders(self, epsilon: arb) -> list[list[composition.Part]]:
+        """Return the parts in each order that is to be proved."""
         with precision(START):
-            parts = self.formula(self.reading.inputs(epsilon=epsilon))
+            return [self.formula(self.reading.inputs(epsilon=epsilon))]
+
+    @staticmethod
+    def _proof_of_one(parts: list[composition.Part], epsilon: arb, about: float, limit: Callable[[], arb]) -> Proof:
+        with precision(START):
             for fineness in FINENESS:
                 ball = composition.log_delta(parts, epsilon, about, fineness)
                 if ball <= limit():
                     return proof_by(LOG_DELTA, Enclosure(ball, START, PROVED))
         raise Open(f"proved is ln delta <= {Enclosure(ball, START, PROVED).ends(12)[1]}, which is above it")
+
+
+class InOrders(Composition):
+    """A composition whose formula gives the parts of a removed record, in the orders that the adjacency asks for."""
+
+    def orders(self, epsilon: arb) -> list[list[composition.Part]]:
+        """Return the parts in each order that is to be proved."""
+        removed = super().orders(epsilon)[0]
+        added = [part.exchanged() for part in removed]
+        adjacency = self.reading.parameters["adjacency"]
+        if adjacency in (Adjacency.REMOVE, Adjacency.ADD):
+            return [removed if adjacency == Adjacency.REMOVE else added]
+        return [removed] if all(part.other is None for part in removed) else [removed, added]
 
 
 class Gdp(Profile):

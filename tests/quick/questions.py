@@ -307,13 +307,13 @@ QUESTIONS = (
     ),
     Question(
         "dp-sgd",
-        "dp-sgd -n 100 --batch-size 10 --epochs 2 --noise-multiplier 1 --sampling poisson --adjacency add-remove "
+        "dp-sgd -n 100 --batch-size 10 --steps 1 --noise-multiplier 1 --sampling poisson --adjacency add-remove "
         "-d 1e-5",
         "sampled.poisson",
     ),
     Question(
         "dp-sgd",
-        "compare --algorithm dp-sgd -n 100 --batch-size 10 --epochs 2 --noise-multiplier 1 --sampling fixed -d 1e-5",
+        "compare --algorithm dp-sgd -n 100 --batch-size 10 --steps 1 --noise-multiplier 1 --sampling fixed -d 1e-5",
         "sampled.fixed",
     ),
     Question(

@@ -50,7 +50,7 @@ def comparable(bound: Theorem) -> bool:
 
     Compositions take seconds each, and have tests of their own.
     """
-    composed = bound.id in definitions() and definitions()[bound.id].gives is Composition
+    composed = bound.id in definitions() and issubclass(definitions()[bound.id].gives, Composition)
     return not bound.price and not composed and (bound.guarantee or bound.kind == "lower")
 
 

@@ -168,7 +168,6 @@ _LEAVES_ONE_OUT = Condition("batch_size < records", _no_neighbour_without)
     ),
     slack="the lattice of losses, some 1e-4 in ln delta",
     slow=True,
-    uncertified="composed by the law of the privacy loss on a lattice",
 )  # fmt: skip
 def poisson(run: SampledRun) -> Composition:
     """The exact privacy of Poisson sampling: linear losses attain it, at every number of steps.
@@ -199,7 +198,6 @@ def poisson(run: SampledRun) -> Composition:
     ),
     slack="the lattice of losses; replace-one and zero-out compose a curve that no single run attains",
     slow=True,
-    uncertified="composed by the law of the privacy loss on a lattice",
 )  # fmt: skip
 def fixed(run: SampledRun) -> Composition:
     """A record that leaves a batch of fixed size makes room for another one: two sums are up to twice the clip apart.
@@ -252,7 +250,6 @@ def full(run: FullRun) -> Gdp:
     ),
     slack="the grid of likelihood ratios, some 1e-3 of epsilon; replace-one: as if every record's step were known",
     slow=True,
-    uncertified="composed by the law of the privacy loss on a lattice",
 )  # fmt: skip
 def balls_in_bins(run: EpochsOfBatches) -> Composition:
     """What a record adds is hidden among the steps of an epoch, and the sizes of the batches vary.

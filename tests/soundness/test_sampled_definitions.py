@@ -1,0 +1,125 @@
+"""The curves of sampled steps as the definitions have them: against integrals, and where the answer is lowered."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from flint import arb
+from numpy.typing import NDArray
+
+from dpcalc.certify import bins, sampled_steps
+from dpcalc.certify.balls import precision
+from dpcalc.certify.case import certify
+from dpcalc.engine.answer import answer
+from dpcalc.engine.question import Question
+from dpcalc.model.run import describe
+from dpcalc.theorems.record import all_bounds, without_definition
+
+Array = NDArray[np.float64]
+Y = np.linspace(-30.0, 40.0, 1_400_001)
+
+
+def density(mean: float) -> Array:
+    value: Array = np.exp(-0.5 * (Y - mean) ** 2) / math.sqrt(2.0 * math.pi)
+    return value
+
+
+def mixture(shift: float, rate: float) -> Array:
+    return (1.0 - rate) * density(0.0) + rate * density(shift)
+
+
+def integral(p: Array, q: Array, z: float) -> float:
+    """E_g of two laws on the line by the trapezoidal rule, good to some 1e-10 of the integrand."""
+    return float(np.maximum(p - math.exp(z) * q, 0.0).sum() * (Y[1] - Y[0]))
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.4, 0.97])
+@pytest.mark.parametrize("mu", [0.3, 1.0, 2.5])
+def test_one_step_is_the_integral_of_its_definition(mu: float, rate: float) -> None:
+    pairs = {
+        sampled_steps._removed: (mixture(mu, rate), density(0.0)),
+        sampled_steps._added: (density(0.0), mixture(mu, rate)),
+        sampled_steps._replaced: (mixture(mu, rate), mixture(-mu, rate)),
+        sampled_steps._nulled: (mixture(2.0 * mu, rate), mixture(mu, rate)),
+    }
+    for make, (p, q) in pairs.items():
+        for z in (0.0, 1e-3, 0.1, 0.7, 2.0, 5.0):
+            with precision(192):
+                found = make(arb(mu), arb(rate))(arb(z))
+            assert abs(float(found) - integral(p, q, z)) < 2e-9, (make, z)
+
+
+def two_bins(mu: float, g: float) -> float:
+    """E (S - g)_+ for the mean of two: half of E C(2g - L), C(x) = E (L - x)_+, which is 1 - x below 0."""
+    ratio = np.exp(mu * Y - 0.5 * mu * mu)
+    x = 2.0 * g - ratio
+    tail = np.array([0.5 * math.erfc(v / math.sqrt(2.0)) for v in np.linspace(-12.0, 12.0, 48_001)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        y = np.log(np.maximum(x, 1e-300)) / mu
+        above = np.interp(y - 0.5 * mu, np.linspace(-12.0, 12.0, 48_001), tail)
+        beyond = np.interp(y + 0.5 * mu, np.linspace(-12.0, 12.0, 48_001), tail)
+    curve = np.where(x > 0.0, above - x * beyond, 1.0 - x)
+    return float(0.5 * (curve * density(0.0)).sum() * (Y[1] - Y[0]))
+
+
+@pytest.mark.parametrize("mu", [0.2, 1.0, 2.0])
+def test_two_bins_are_the_integral_of_their_definition(mu: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E (1 - g S)_+ = 1 - g + g E (S - 1/g)_+."""
+    monkeypatch.setattr(bins, "_LENGTH", 1024)
+    with precision(128):
+        epoch = bins.Epoch(arb(mu), 2)
+        for z in (0.0, 0.05 * mu, 0.3 * mu, mu, 2.0 * mu):
+            g = math.exp(z)
+            removed, added = two_bins(mu, g), 1.0 - g + g * two_bins(mu, 1.0 / g)
+            for found, truth in ((epoch.removed(arb(z)), removed), (epoch.added(arb(z)), added)):
+                assert -1e-9 < float(found) - truth < 5e-3 * truth, (z, found, truth)
+
+
+@pytest.mark.parametrize(("mu", "t"), [(0.1, 20), (1.0, 3), (1.0, 40), (3.0, 7)])
+def test_finer_lattices_prove_more(mu: float, t: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each lattice is a bound, and a lattice of half the step on the same points is a smaller one."""
+    found: list[list[float]] = []
+    for length in (64, 256):
+        monkeypatch.setattr(bins, "_LENGTH", length)
+        with precision(128):
+            epoch = bins.Epoch(arb(mu), t)
+            points = [arb(mu * z / math.sqrt(t)) for z in (0.0, 0.1, 0.5, 1.0, 2.0)]
+            found.append([float(curve(z)) for z in points for curve in (epoch.removed, epoch.added)])
+    assert all(fine < coarse for coarse, fine in zip(*found, strict=True))
+
+
+RUNS: tuple[dict[str, Any], ...] = (
+    {"sampling": "poisson", "adjacency": "zero-out", "sample_rate": 0.2, "steps": 4, "noise_multiplier": 1.0},
+    {"sampling": "poisson", "adjacency": "replace-one", "sample_rate": 0.2, "steps": 4, "noise_multiplier": 1.5},
+    {"sampling": "fixed", "adjacency": "add", "records": 10, "batch_size": 3, "steps": 3, "noise_multiplier": 2.0},
+    {"sampling": "fixed", "adjacency": "zero-out", "records": 9, "batch_size": 2, "steps": 3, "noise_multiplier": 2.0},
+    {"sampling": "balls-in-bins", "adjacency": "remove", "records": 40, "batch_size": 2, "epochs": 3,
+     "noise_multiplier": 1.0},
+)  # fmt: skip
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("given", RUNS)
+def test_a_sampled_composition_is_proved_and_a_lower_value_is_not(given: dict[str, Any]) -> None:
+    told = proofs(given, Question(delta=1e-4, log_delta=math.log(1e-4)))
+    assert "certified" in told[0], told
+    assert "not_certified" in told[1], told
+
+
+@pytest.mark.parametrize("given", RUNS[:1])
+def test_one_sampled_step_is_proved_and_a_lower_value_is_not(given: dict[str, Any]) -> None:
+    told = proofs({**given, "steps": 1}, Question(delta=1e-2, log_delta=math.log(1e-2)))
+    assert "certified" in told[0], told
+    assert "not_certified" in told[1], told
+
+
+def proofs(given: dict[str, Any], question: Question) -> list[dict[str, Any]]:
+    """What is told of the answer to a question but for its last digits, and of one that is 0.2 % lower."""
+    run = describe("dp-sgd", given)
+    case = answer(run, question, [all_bounds()["sampled." + given["sampling"].replace("-", "_")]])
+    result = case.results[0]
+    moved = [case._replace(results=(result._replace(value=result.value * less),)) for less in (1.00001, 0.998)]
+    return [dict(certify(each, run, question, without_definition()).results[0].details or {}) for each in moved]
