@@ -88,7 +88,7 @@ def _headline(result: Result, precision: int) -> str:
     target = f"epsilon = {number(result.epsilon or 0.0, precision, Side.ECHO)} and delta = {delta}"
     multiplier = (result.details or {}).get("noise_multiplier")
     also = f" (= noise multiplier {number(multiplier, precision, Side.UP)})" if multiplier else ""
-    return f"{enough(result, precision)}{also} is enough for {target}"
+    return f"{enough(result, precision)} is enough for {target}{also}"
 
 
 def enough(result: Result, precision: int) -> str:
