@@ -75,6 +75,7 @@ class Noise(TypedDict, total=False):
     """The noise of a step."""
 
     noise_std: Real
+    noise_multiplier: Real
     laplace_scale: Real
     noise: Word
     dimension: Whole
@@ -93,6 +94,7 @@ class Rdp(Catalogue, Schedule, Question, total=False):
     strong_convexity: Real
     step_size: Real
     noise_std: Real
+    noise_multiplier: Real
     diameter: Real
     adjacency: Word
 

@@ -6,7 +6,7 @@ words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from dpcalc.model.frozen import Frozen
@@ -199,6 +199,46 @@ class NotCertified(Note):
     value: float | None = None
     log_delta: float | None = None
     any: bool | None = None
+
+
+# --- about a run of DP-SGD --------------------------------------------------------------------------------------------
+
+
+class OtherAdjacencies(Note):
+    """The best answers to the question under the other adjacencies.
+
+    Attributes:
+        quantity: epsilon or delta.
+        answers: of each its ``adjacency``, ``value``, ``bound`` and, where that is a delta, ``log_delta``.
+        at: the parameter that was solved for and its value; the answers are those of the run with it.
+    """
+
+    kind: str = "other_adjacencies"
+    quantity: str
+    answers: Sequence[Mapping[str, Any]]
+    at: Mapping[str, Any] | None = None
+
+
+class AccountantPrints(Note):
+    """About what an accountant that assumes Poisson sampling and add-remove prints for the same words.
+
+    This is no result: no gate sees it, and it is no guarantee unless ``covers_run`` is True.
+
+    Attributes:
+        quantity, value, log_delta: epsilon or delta there.
+        sampling, adjacency: those of the described run.
+        covers_run: whether the described run is one that such an accountant speaks of.
+        at: as in `OtherAdjacencies`.
+    """
+
+    kind: str = "accountant_prints"
+    quantity: str
+    value: float
+    log_delta: float | None = None
+    sampling: str
+    adjacency: str
+    covers_run: bool
+    at: Mapping[str, Any] | None = None
 
 
 # --- about the description -------------------------------------------------------------------------------------------

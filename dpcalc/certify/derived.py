@@ -38,7 +38,8 @@ def derived_formulas(run: Run) -> dict[str, Formula]:
     if run.source("displacement") is Source.DERIVED:
         formulas["displacement"] = _in_1_norm(run.dimension or 1) if run.noise is Noise.LAPLACE else _displacement
     if run.source("noise_std") is Source.DERIVED:
-        formulas["noise_std"] = formulas["scale"] = _langevin_noise_std
+        langevin = run.langevin_std is not None
+        formulas["noise_std"] = formulas["scale"] = _langevin_noise_std if langevin else _mean_noise(run)
     elif run.source("scale") is Source.DERIVED and run.c1 is not None:
         formulas["scale"] = _tuned_scale
     return formulas
@@ -59,6 +60,12 @@ def _in_1_norm(dimension: int) -> Formula:
 def _langevin_noise_std(v: Inputs) -> arb:
     """Return sigma = s sqrt(2/eta) of Langevin noise s."""
     return v.langevin_std * (2 / v.step_size).sqrt()
+
+
+def _mean_noise(run: Run) -> Formula:
+    """Return the noise on the mean gradient that follows from the noise multiplier."""
+    size = "records" if run.algorithm.full_batch else "batch_size"
+    return lambda v: v.quotient(["noise_multiplier", "lipschitz"], [size])
 
 
 def _tuned_scale(v: Inputs) -> arb:

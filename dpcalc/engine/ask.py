@@ -84,6 +84,10 @@ def ask(
     if case.best is not None:
         asked = Asked(COMMANDS[command], given, sources or {}, run, question, case, case.best, brief)
         case = _with_notes(asked, bounds, notes=notes)
+        if run.typed("noise_std") and (run.noise_multiplier or 0.0) > (run.noise_std or 0.0):
+            from dpcalc.engine.misread_noise import misread_noise
+
+            case = case._replace(warnings=(*case.warnings, *misread_noise(asked, told=notes and not brief)))
     case = case._replace(note_data=(*case.note_data, *run_notes))
     if run.algorithm.chained:
         case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))

@@ -22,6 +22,10 @@ def compared(asked: Asked, bounds: Sequence[Theorem], *, hints: bool) -> Case:
     notes: tuple[Note, ...] = improvements(asked)
     if not asked.brief:
         notes += tuple(hiding(asked.run, asked.best, bounds))
+    if asked.run.algorithm.clipped and not asked.brief:
+        from dpcalc.engine.clipped_notes import clipped_notes
+
+        notes += tuple(clipped_notes(asked))
     return case._replace(note_data=(*case.note_data, *notes))
 
 

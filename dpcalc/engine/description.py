@@ -36,6 +36,8 @@ def run_of(command: Command, description: Description) -> tuple[Command, Run, tu
         notes += (LossDomain(radius=description["radius"]),)
     if description.take("release", Releases.LAST) == Releases.EPOCH:
         algorithm = released(algorithm)
+    if "schedule" in description and "noise_multiplier" in description:
+        raise SpecError("a schedule has noise of its own, and noise_multiplier is given", "use a column noise_std")
     if "schedule" in description and description.get("regularisation"):
         raise SpecError("a schedule is not combined with a regularised loss", "describe the steps' maps in the file")
     if ALGORITHMS[algorithm].chained or "schedule" in description:

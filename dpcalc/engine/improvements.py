@@ -61,7 +61,10 @@ _LOOSER = {"released.shuffled_epochs_point": "released.shuffled_epochs"}
 
 _TINY = 1e-6
 
-_SOLVED = ("noise_std", "laplace_scale", "lipschitz", "diameter", "step_size", "strong_convexity", "epochs", "steps")
+_SOLVED = (
+    "noise_std", "noise_multiplier", "laplace_scale", "lipschitz", "diameter", "step_size", "strong_convexity",
+    "epochs", "steps",
+)  # fmt: skip
 """Parameters that may have been solved for."""
 
 Changes = Mapping[str, Any]

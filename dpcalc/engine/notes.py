@@ -33,6 +33,10 @@ def notes_on(asked: Asked, bounds: Sequence[Theorem]) -> tuple[Note, ...]:
     if asked.brief:
         return improvements(asked)
     run, best = asked.run, asked.best
+    if run.algorithm.clipped:
+        from dpcalc.engine.clipped_notes import clipped_notes
+
+        return tuple(clipped_notes(asked))
     plain = best.quantity in (Quantity.EPSILON, Quantity.DELTA, Quantity.MU) and run.schedule is None
     earlier = tuple(_earlier(run, asked.question, best, bounds)) if plain else ()
     said = tuple(_said(asked, bounds)) if plain else ()

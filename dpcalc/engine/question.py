@@ -96,6 +96,7 @@ def unknown_of(run: Run, question: Question) -> str:
 
 
 _BUDGET = frozenset({"epsilon", "delta"})
+_OTHER_NOISE = ("noise_std", "laplace_scale", "langevin_std")
 _NEED_EQUAL_STEPS = frozenset({"index", "records"})
 _OF_A_CHAIN = ("noise_std", "laplace_scale", "diameter")
 """What can be solved for where a run is known by the sequence of its steps."""
@@ -120,6 +121,8 @@ def _parameter_to_solve(run: Run, question: Question) -> str:
         raise SpecError("solving for index needs the number of records", "give --records")
     if question.epsilon is None or question.log_delta is None:
         raise SpecError(f"solving for {name} needs both epsilon and delta", "give --epsilon and --delta")
+    if name == "noise_multiplier" and any(map(run.typed, _OTHER_NOISE)):
+        raise SpecError("the noise is given, and noise_multiplier is to be solved for", "leave out one of the two")
     if run.typed(name):
         raise SpecError(f"{name} is given and also to be solved for", "leave out one of the two")
     return name
@@ -132,6 +135,8 @@ def _refuse_not_monotone(run: Run, name: str) -> None:
         "strong_convexity": _schedule_moves_noise,
         "records": _records_not_monotone,
         "step_size": _step_size_not_monotone,
+        "lipschitz": _noise_of_the_norm,
+        "batch_size": _noise_of_the_batch,
         "index": _index_not_monotone,
     }.get(name)
     if reason is not None and (why := reason(run)):
@@ -142,7 +147,17 @@ def _schedule_moves_noise(run: Run) -> str:
     return "" if run.c1 is None else "the schedule's noise moves with it"
 
 
+def _noise_of_the_norm(run: Run) -> str:
+    return "the noise is a multiple of it" if run.typed("noise_multiplier") else ""
+
+
+def _noise_of_the_batch(run: Run) -> str:
+    return "the noise on the mean gradient moves with it" if run.typed("noise_multiplier") else ""
+
+
 def _records_not_monotone(run: Run) -> str:
+    if run.algorithm.full_batch and run.typed("noise_multiplier"):
+        return _noise_of_the_batch(run)
     placed, algorithm = run.typed("index"), run.algorithm
     if algorithm.stops and placed:
         return "more records make it likelier that the run does not stop before this one"

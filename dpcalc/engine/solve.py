@@ -22,7 +22,9 @@ from dpcalc.engine.question import Question
 from dpcalc.engine.search import DIRECTIONS, Direction, extreme, extreme_integer, roughly, unbounded
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import Order
+from dpcalc.model.choices import Noise
 from dpcalc.model.loss_class import two_over
+from dpcalc.model.multiplier import multiplier_of
 from dpcalc.model.numbers import shown_apart
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
@@ -91,6 +93,8 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
         NotApplicable: the bound cannot be solved for this parameter.
         Infeasible: no value meets the budget.
     """
+    if unknown == "noise_multiplier" and not run.algorithm.clipped:
+        return _as_multiplier(solve(bound, run, question, "noise_std"), run)
     problem = _Problem(bound, run, question, unknown)
     if unknown not in bound.parameters and _THROUGH.get(unknown) not in bound.parameters:
         result = _independent(problem)
@@ -117,7 +121,27 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
     details = {**(fields.pop("details", None) or {}), "achieved": {"epsilon": reached.value}, **_range(problem, value)}
     if unbounded(value, problem.direction):
         details["any"] = True
+    elif unknown == "noise_std" and (multiplier := multiplier_of(run, value)) is not None:
+        details["noise_multiplier"] = multiplier
     return result_of(bound, run, unknown, value, **{**question.budget, **fields}, details=details)
+
+
+def _as_multiplier(found: Result, run: Run) -> Result:
+    """Return the noise multiplier that is a solution where this noise_std is one.
+
+    Raises:
+        SpecError: it does not follow from noise_std.
+    """
+    if run.noise is not Noise.GAUSSIAN:
+        raise SpecError("the noise multiplier is of Gaussian noise", "solve for laplace_scale")
+    value = multiplier_of(run, found.value, rounded_up=found.kind != Kind.LOWER)
+    if value is None:
+        raise SpecError(
+            "the noise multiplier is noise_std x batch_size / lipschitz, and one of these is not known",
+            "give --lipschitz and --batch-size (all records: --records), or solve for noise_std",
+        )
+    details = {name: detail for name, detail in (found.details or {}).items() if name != "noise_multiplier"}
+    return found._replace(quantity="noise_multiplier", value=value, details=details)
 
 
 def _refuse(problem: _Problem) -> None:

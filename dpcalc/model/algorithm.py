@@ -148,10 +148,10 @@ HOLDER = ("holder_exponent", "holder_constant", "gradient_at_zero", "loss_at_zer
 """The constants of a loss that need not be smooth."""
 
 _LOSS = ("lipschitz", "loss_class", "smoothness", "strong_convexity", "displacement", "diameter", *CATALOGUE)
-_NOISE = ("noise_std", "laplace_scale", "noise", "dimension")
+_NOISE = ("noise_std", "noise_multiplier", "laplace_scale", "noise", "dimension")
 _MESSAGE = (
     "records", "index", "batch_size", "last_batch", "lipschitz", "smoothness", "strong_convexity", "step_size",
-    "noise_std", "diameter", "adjacency", *CATALOGUE,
+    "noise_std", "noise_multiplier", "diameter", "adjacency", *CATALOGUE,
 )  # fmt: skip
 _ONE_PASS = ("records", "index", "batch_size", "last_batch", *_LOSS, "step_size", *_NOISE, "adjacency")
 _RANDOM_PASS = (
@@ -328,7 +328,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         Algorithm(
             "dp-sgd-gradient",
             "steps on fresh uniform batches, with noise; every iterate may be released, and the average is",
-            Order.SAMPLE, Length.STEPS, Release.AVERAGE, _SAMPLED, ("dp_sgd",),
+            Order.SAMPLE, Length.STEPS, Release.AVERAGE, (*_SAMPLED, "noise_multiplier"), ("dp_sgd",),
             defaults=_CURVED, indexed=False, synonyms=("gradient-perturbation",),
         ),
         Algorithm(

@@ -173,11 +173,12 @@ PARAMETERS: dict[str, Parameter] = {
         ),
         Parameter(
             "noise_std", "sigma", "standard deviation per coordinate of the Gaussian Z", ("--sigma",),
-            "gradient units", synonyms=("noise_multiplier", "noise_scale", "stddev", "std"),
+            "gradient units", synonyms=("noise_scale", "stddev", "std"),
         ),
         Parameter(
             "noise_multiplier", "z",
-            "standard deviation of the noise on the sum of a batch's clipped gradients, over the clipping norm",
+            "standard deviation of the noise on the sum of a batch's gradients, over their largest norm (the clipping "
+            "norm, or the Lipschitz constant): noise_std = z x norm / batch_size, for all records z x norm / records",
         ),
         Parameter(
             "clip", "C", "norm to which every record's gradient is clipped", ("--max-grad-norm",), "gradient units",
@@ -283,11 +284,10 @@ PARAMETERS: dict[str, Parameter] = {
 }  # fmt: skip
 """Every parameter by its name."""
 
-_NEAR = frozenset({"lipschitz", "noise_std"})
+_NEAR = frozenset({"lipschitz"})
 """Parameters that stand for a word where no other one does: a clipping norm is a Lipschitz constant."""
 
 _CONVERSIONS = {
-    "noise_multiplier": "noise_std = noise multiplier x clipping norm / batch size",
     "clip": "clipped gradients are of loss class lipschitz",
     "max_grad_norm": "clipped gradients are of loss class lipschitz",
     "l2_norm_clip": "clipped gradients are of loss class lipschitz",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpcalc.errors import SpecError
 from dpcalc.model import loss_class as loss
+from dpcalc.model import multiplier
 from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length
 from dpcalc.model.choices import Adjacency, LastBatch, LossClass, Noise, Permutation, Sampling
 from dpcalc.model.frozen import Frozen
@@ -261,6 +262,8 @@ def _derive_noise(algorithm: Algorithm, draft: Description) -> None:
     """
     if "langevin_std" in draft:
         _langevin_noise(draft)
+    if not algorithm.own_noise:
+        multiplier.fill_in(algorithm, draft)
     scales = [name for name in NOISE_SCALES if name in draft]
     if len(scales) > 1:
         raise SpecError("both noise_std and laplace_scale are given", "give one of the two")

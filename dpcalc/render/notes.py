@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dpcalc.model.algorithm import ALGORITHMS
+from dpcalc.model.choices import Adjacency
 from dpcalc.model.quantities import Quantity
 from dpcalc.notes import (
+    AccountantPrints,
     Alternative,
     BetterThanPublished,
     HidingPays,
@@ -25,6 +27,7 @@ from dpcalc.notes import (
     NotPrivate,
     NotTrained,
     OnePass,
+    OtherAdjacencies,
     OtherIndex,
     OtherOrder,
     OtherRelease,
@@ -257,6 +260,60 @@ def _not_certified(note: NotCertified) -> str:
     return f"{note.bound} is not certified: {note.because}; the best that is: {note.instead}, {note.quantity} {value}"
 
 
+# --- about a run of DP-SGD --------------------------------------------------------------------------------------------
+
+
+_ALSO_CALLED = {"null-record": "zero-out"}
+"""What people who run DP-SGD call an adjacency."""
+
+
+def _other_adjacencies(note: OtherAdjacencies) -> str:
+    listed = ", ".join(
+        f"{_answered(note.quantity, each, Side.UP)} with {_ALSO_CALLED.get(each['adjacency'], each['adjacency'])}"
+        for each in note.answers
+    )
+    return f"other adjacencies{_at(note.at)}: {note.quantity} {listed}"
+
+
+def _answered(quantity: str, each: Mapping[str, Any], side: Side) -> str:
+    if quantity == Quantity.DELTA:
+        return delta_text(each["value"], each.get("log_delta"), _DIGITS, side)
+    return number(each["value"], _DIGITS, side)
+
+
+def _at(at: Mapping[str, Any] | None) -> str:
+    """Return of which run a note is, where a parameter of it was solved for."""
+    sides = {name: Side.DOWN if name in MAXIMISED else Side.UP for name in at or {}}
+    return "".join(f" at {name} {number(value, _DIGITS, sides[name])}" for name, value in (at or {}).items())
+
+
+def _accountant_prints(note: AccountantPrints) -> str:
+    value = _answered(note.quantity, {"value": note.value, "log_delta": note.log_delta}, Side.NEAREST)
+    return (
+        "an accountant that assumes Poisson sampling and add-remove, the usual one of Opacus, TF Privacy and "
+        f"JAX-Privacy, prints {note.quantity} of about {value}{_at(note.at)}: {_standing(note)}"
+    )
+
+
+_DRAWN_OTHERWISE = {
+    "fixed": "batches here are of one size, so that a record that leaves one makes room for another",
+    "balls-in-bins": "batches here are balls-in-bins",
+    "shuffle": "batches here are shuffled, and neither the number of Poisson sampling nor that of balls-in-bins may be "
+    "quoted for them",
+}
+"""Why what is true of Poisson sampling is not true of the run."""
+
+
+def _standing(note: AccountantPrints) -> str:
+    """Return whether that is a guarantee of the run, and why."""
+    if note.covers_run:
+        return "this run is what it assumes, if batches are really drawn so"
+    why = [_DRAWN_OTHERWISE[note.sampling]] if note.sampling in _DRAWN_OTHERWISE else []
+    if note.adjacency == Adjacency.REPLACE_ONE:
+        why.append("the adjacency here is replace-one")
+    return f"that is no guarantee for this run, as {'; and '.join(why)}"
+
+
 # --- about the description -------------------------------------------------------------------------------------------
 
 
@@ -318,6 +375,8 @@ _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
     Vacuous: _vacuous,
     OwnChoice: _own_choice,
     NotCertified: _not_certified,
+    OtherAdjacencies: _other_adjacencies,
+    AccountantPrints: _accountant_prints,
     LeftOut: _left_out,
     LossDomain: _loss_domain,
     Referenced: _referenced,

@@ -34,11 +34,29 @@ def inputs_text(case: Case) -> str:
     for name, (value, source) in case.inputs.items():
         if source == Source.DERIVED:
             continue
-        mark = f" ({_SOURCES[source]})" if source in _SOURCES else ""
+        mark = f" ({_SOURCES[source]})" if source in _SOURCES else noise_in_other_words(case, name)
         side = Side.NEAREST if source == Source.LOSS else Side.AS_GIVEN
         text = " or ".join(map(str, worst_positions(case))) if name == "index" else ""
         parts.append(f"{symbol_of(name)} = {text or number(value, side=side)}{mark}")
     return ", ".join(parts)
+
+
+_WORDS_OF_NOISE = {
+    "noise_std": ("noise_multiplier", "noise multiplier"),
+    "noise_multiplier": ("noise_std", "noise_std"),
+}
+"""What says the same of the noise as another parameter, and its name in a sentence."""
+
+
+def noise_in_other_words(case: Case, name: str) -> str:
+    """Return in brackets what the noise that was given is in the words of libraries, or here; empty if not known."""
+    other, text = _WORDS_OF_NOISE.get(name, ("", ""))
+    value, source = case.inputs.get(other, (None, ""))
+    if value is None or source != Source.DERIVED:
+        return ""
+    records, size = (case.inputs.get(name, (None, ""))[0] for name in ("records", "batch_size"))
+    uneven = isinstance(records, int) and isinstance(size, int) and records % size
+    return f" (= {text} {number(value, 4)}{f' in a batch of {size}' if uneven else ''})"
 
 
 def headline(case: Case, precision: int) -> list[str]:
@@ -68,7 +86,9 @@ def _headline(result: Result, precision: int) -> str:
     if result.quantity == Quantity.RDP:
         return f"RDP <= {value} at order {number(result.order or 0.0, precision, Side.DOWN)}"
     target = f"epsilon = {number(result.epsilon or 0.0, precision, Side.ECHO)} and delta = {delta}"
-    return f"{enough(result, precision)} is enough for {target}"
+    multiplier = (result.details or {}).get("noise_multiplier")
+    also = f" (= noise multiplier {number(multiplier, precision, Side.UP)})" if multiplier else ""
+    return f"{enough(result, precision)} is enough for {target}{also}"
 
 
 def enough(result: Result, precision: int) -> str:

@@ -554,10 +554,7 @@ def test_no_library_warning_reaches_the_user() -> None:
     ("line", "hint"),
     [
         ("rdp --lr 0.1", "did you mean --step-size?"),
-        (
-            "rdp --noise-multiplier 1.1",
-            "did you mean --noise-std? (noise_std = noise multiplier x clipping norm / batch size)",
-        ),
+        ("rdp --max-grad-norm 1", "did you mean --lipschitz? (clipped gradients are of loss class lipschitz)"),
         ("compare --algorithm random-order", "did you mean shuffled?"),
         ("rdp --window 3", "see dpcalc rdp --help"),
     ],

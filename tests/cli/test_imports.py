@@ -78,7 +78,7 @@ ROOMS = {
     "cli": "help_option lost main options printing query types",
     "engine": "answer ask commands description evaluate improvements inputs notes question rows search",
     "files": "output",
-    "model": "algorithm choices frozen loss_class numbers parameter quantities run source",
+    "model": "algorithm choices frozen loss_class multiplier numbers parameter quantities run source",
     "notions": "classic gaussian guarantee renyi risk",
     "numerics": "floats logspace normal quadrature roots sums",
     "render": "allocation machine notes numbers positions",

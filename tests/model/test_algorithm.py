@@ -68,9 +68,8 @@ def test_a_synonym_of_an_algorithm_is_the_name_of_none_and_the_synonym_of_one() 
 @pytest.mark.parametrize("command", [name for name, command in COMMANDS.items() if command.parameters])
 def test_a_word_means_at_most_one_parameter_of_a_command(command: str) -> None:
     names = {*COMMANDS[command].parameters, *QUESTION}
-    # Where clip or noise_multiplier is taken, their words mean them; elsewhere what follows from them.
+    # Where clip is taken, its words mean it; elsewhere what follows from it.
     names -= {"lipschitz"} if "clip" in names else set()
-    names -= {"noise_std"} if "noise_multiplier" in names else set()
     taken = [PARAMETERS[name] for name in names]
     words = [word for parameter in taken for word in parameter.synonyms]
     assert len(set(words)) == len(words)
@@ -82,7 +81,7 @@ def test_a_word_means_at_most_one_parameter_of_a_command(command: str) -> None:
     ("word", "name"),
     [
         ("--lr", "step_size"), ("--learning-rate", "step_size"), ("--max-grad-norm", "lipschitz"),
-        ("--l2-norm-clip", "lipschitz"), ("sample_size", "records"), ("--noise-multiplier", "noise_std"),
+        ("--l2-norm-clip", "lipschitz"), ("sample_size", "records"), ("--stddev", "noise_std"),
         ("--weight-decay", "regularisation"), ("target_delta", "delta"), ("n", "records"), ("--nothing", ""),
     ],
 )  # fmt: skip

@@ -31,6 +31,8 @@ SMOOTH = bettered({"smoothness": 20.0}, "--smoothness 20")
 STEP = bettered({"step_size": 2.0}, "--step-size 2", bound="a.b")
 CURVED = bettered({"strong_convexity": 0.1}, "--strong-convexity 0.1", 1.24, quantity="diameter", value=1.23456)
 BOUNDED = bettered({"diameter": 10.0}, "--diameter 10", quantity="noise_std", value=1e-150, any=True)
+ZERO_OUT: dict[str, Any] = {"adjacency": "null-record", "value": 0.123456789, "bound": "sampled.poisson"}
+PRINTED: dict[str, Any] = {"quantity": "epsilon", "value": 2.1597}
 SAID = [
     (notes.OtherIndex(changes={"index": 1}, **ANSWER), "better hidden: 0.1235 for record 1 (use --index)"),
     (
@@ -112,6 +114,40 @@ SAID = [
     (
         notes.NotCertified(bound="a.b", because="why", instead="a.c", quantity="noise_std", value=1e-150, any=True),
         "a.c, noise_std any",
+    ),
+    (
+        notes.OtherAdjacencies(quantity="epsilon", answers=[ZERO_OUT, {**ZERO_OUT, "adjacency": "replace-one"}]),
+        "other adjacencies: epsilon 0.1235 with zero-out, 0.1235 with replace-one",
+    ),
+    (
+        notes.OtherAdjacencies(quantity="epsilon", answers=[ZERO_OUT], at={"noise_multiplier": 1.23451}),
+        "other adjacencies at noise_multiplier 1.235: epsilon 0.1235 with zero-out",
+    ),
+    (
+        notes.OtherAdjacencies(
+            quantity="delta", answers=[{**ZERO_OUT, "value": 0.0, "log_delta": -1000.0}], at={"steps": 123456}
+        ),
+        "other adjacencies at steps 123456: delta 10^-434.294 with zero-out",
+    ),
+    (
+        notes.AccountantPrints(sampling="poisson", adjacency="add-remove", covers_run=True, **PRINTED),
+        "prints epsilon of about 2.16: this run is what it assumes, if batches are really drawn so",
+    ),
+    (
+        notes.AccountantPrints(sampling="poisson", adjacency="replace-one", covers_run=False, **PRINTED),
+        "prints epsilon of about 2.16: that is no guarantee for this run, as the adjacency here is replace-one",
+    ),
+    (
+        notes.AccountantPrints(
+            sampling="shuffle", adjacency="null-record", covers_run=False, at={"steps": 12}, **PRINTED
+        ),
+        "of about 2.16 at steps 12: that is no guarantee for this run, as batches here are shuffled, and neither the "
+        "number of Poisson sampling nor that of balls-in-bins may be quoted for them",
+    ),
+    (
+        notes.AccountantPrints(sampling="fixed", adjacency="replace-one", covers_run=False, **PRINTED),
+        "no guarantee for this run, as batches here are of one size, so that a record that leaves one makes room for "
+        "another; and the adjacency here is replace-one",
     ),
     (notes.LeftOut(algorithm="shuffled", parameter="index"), "shuffled has no index: it was left out"),
     (notes.LossDomain(radius=5.0), "hold where |w| <= 5: project every iterate there"),
