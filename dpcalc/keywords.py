@@ -56,6 +56,8 @@ class Loss(Catalogue, total=False):
 
     lipschitz: Real
     loss_class: Word
+    clip: Real
+    model: Word
     smoothness: Real
     strong_convexity: Real
     displacement: Real
@@ -94,6 +96,8 @@ class Rdp(Catalogue, Schedule, Question, total=False):
     step_size: Real
     noise_std: Real
     diameter: Real
+    clip: Real
+    model: Word
     adjacency: Word
 
 
