@@ -21,6 +21,7 @@ _dpcalc() {
         *,--last-batch) words='own nominal drop balanced front' ;;
         *,--adjacency) words='replace-one null-record add-remove add remove' ;;
         *,--loss) words='hinge absolute insensitive logistic huber squares' ;;
+        *,--model) words='linear any' ;;
         *,--loss-class) words='convex-smooth convex smooth lipschitz' ;;
         *,--noise) words='gaussian laplace' ;;
         *,--permutation) words='public secret' ;;

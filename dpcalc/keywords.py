@@ -56,6 +56,8 @@ class Loss(Catalogue, total=False):
 
     lipschitz: Real
     loss_class: Word
+    clip: Real
+    model: Word
     smoothness: Real
     strong_convexity: Real
     displacement: Real
@@ -96,6 +98,8 @@ class Rdp(Catalogue, Schedule, Question, total=False):
     noise_std: Real
     noise_multiplier: Real
     diameter: Real
+    clip: Real
+    model: Word
     adjacency: Word
 
 

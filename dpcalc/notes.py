@@ -260,6 +260,13 @@ class LossDomain(Note):
     projected: bool = False
 
 
+class LinearClip(Note):
+    """Clipped gradients are those of a convex loss: what is asked of the clipping, and of the regulariser if any."""
+
+    kind: str = "linear_clip"
+    regularised: bool = False
+
+
 class Referenced(Note):
     """A parameter whose value was read from elsewhere."""
 

@@ -65,7 +65,8 @@ def _langevin_noise_std(v: Inputs) -> arb:
 def _mean_noise(run: Run) -> Formula:
     """Return the noise on the mean gradient that follows from the noise multiplier."""
     size = "records" if run.algorithm.full_batch else "batch_size"
-    return lambda v: v.quotient(["noise_multiplier", "lipschitz"], [size])
+    norm = "lipschitz" if run.clip is None else "clip"
+    return lambda v: v.quotient(["noise_multiplier", norm], [size])
 
 
 def _tuned_scale(v: Inputs) -> arb:

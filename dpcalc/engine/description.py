@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 
 from dpcalc.engine.commands import Command, columns_of, taken_by
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, algorithm_meant_by, released
-from dpcalc.model.choices import Releases
+from dpcalc.model.choices import Model, Releases
 from dpcalc.model.parameter import check
 from dpcalc.model.run import Description, Run, describe
 from dpcalc.model.source import Source
-from dpcalc.notes import LeftOut, LossDomain, Note
+from dpcalc.notes import LeftOut, LinearClip, LossDomain, Note
 
 _IMMATERIAL = frozenset({"index", "last_batch", "permutation"})
 """Parameters that say nothing of an algorithm which does not take them: a random order has no position to choose."""
@@ -34,6 +35,8 @@ def run_of(command: Command, description: Description) -> tuple[Command, Run, tu
     add_loss_constants(description, taken)
     if "loss" in description and "radius" in description:
         notes += (LossDomain(radius=description["radius"]),)
+    if "clip" in description and ("loss" in description or description.get("model") == Model.LINEAR):
+        notes += (LinearClip(regularised=bool(description.get("regularisation"))),)
     if description.take("release", Releases.LAST) == Releases.EPOCH:
         algorithm = released(algorithm)
     if "schedule" in description and "noise_multiplier" in description:
@@ -77,7 +80,9 @@ def add_loss_constants(description: Description, taken: Collection[str], *, risk
     checked = {name: float(check(name, description[name])) for name in of_the_loss}
     from dpcalc.model import loss as losses
 
-    for name, value in losses.constants(str(check("loss", description["loss"])), checked, risk=risk).items():
+    clip = float(check("clip", description["clip"])) if "clip" in description and "clip" in taken else math.inf
+    named = str(check("loss", description["loss"]))
+    for name, value in losses.constants(named, checked, risk=risk, clip=clip).items():
         if name in description and name in taken and name != "loss_class":
             raise SpecError(f"{name} is given and also follows from the loss", "keep one of the two")
         if name not in description and name in taken:
@@ -123,8 +128,10 @@ def _read_schedule(command: Command, algorithm: str, description: Description) -
     Raises:
         SpecError: the command or the algorithm takes no such schedule, or the index is needed.
     """
+    from dpcalc.model import clipping
     from dpcalc.model.chain import resolve
 
+    clipping.fill_in(description)
     record = ALGORITHMS[algorithm]
     if not command.columns:
         follows = "the noise follows from --c1, --c2 and --decay-exponent"

@@ -147,11 +147,14 @@ CATALOGUE = (
 HOLDER = ("holder_exponent", "holder_constant", "gradient_at_zero", "loss_at_zero")
 """The constants of a loss that need not be smooth."""
 
-_LOSS = ("lipschitz", "loss_class", "smoothness", "strong_convexity", "displacement", "diameter", *CATALOGUE)
+_CLIP = ("clip", "model")
+_LOSS = (
+    "lipschitz", "loss_class", "smoothness", "strong_convexity", "displacement", "diameter", *CATALOGUE, *_CLIP,
+)  # fmt: skip
 _NOISE = ("noise_std", "noise_multiplier", "laplace_scale", "noise", "dimension")
 _MESSAGE = (
     "records", "index", "batch_size", "last_batch", "lipschitz", "smoothness", "strong_convexity", "step_size",
-    "noise_std", "noise_multiplier", "diameter", "adjacency", *CATALOGUE,
+    "noise_std", "noise_multiplier", "diameter", "adjacency", *CATALOGUE, *_CLIP,
 )  # fmt: skip
 _ONE_PASS = ("records", "index", "batch_size", "last_batch", *_LOSS, "step_size", *_NOISE, "adjacency")
 _RANDOM_PASS = (

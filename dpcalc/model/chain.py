@@ -201,8 +201,9 @@ def _per_record(steps: _Steps, with_displacements: bool) -> Chain:
     table = steps.table
     contraction = table["contraction"] if "contraction" in table else _contractions(step_size, steps.description)
     return Chain(
-        step_size=step_size, noise=noise, contraction=contraction, shift=None, spend=table.get("spend"), path=steps.path
-    )
+        step_size=step_size, noise=noise, contraction=contraction, shift=None, spend=table.get("spend"),
+        path=steps.path, lipschitz="contraction" in table or steps.description.get("loss_class") != LossClass.LIPSCHITZ,
+    )  # fmt: skip
 
 
 def _records(steps: _Steps) -> int:

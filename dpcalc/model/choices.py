@@ -52,6 +52,13 @@ class LossClass(PlainEnum):
     LIPSCHITZ = "lipschitz"
 
 
+class Model(PlainEnum):
+    """What is known of the model: what clipped gradients are depends on it."""
+
+    LINEAR = "linear"  # a record's loss is a convex function of one number, <w, x>
+    ANY = "any"
+
+
 class Sampling(PlainEnum):
     """How the batch of a step is drawn, where every iterate is public."""
 

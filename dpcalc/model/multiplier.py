@@ -4,7 +4,7 @@ That is the word of libraries for DP-SGD, whatever the adjacency. A run here add
 
     noise_std = noise multiplier x largest norm / batch size.
 
-The largest norm is the Lipschitz constant. The batch size is the one that was given, or the number of records where a
+The largest norm is the one that gradients are clipped to, and without clipping the Lipschitz constant. The batch size is the one that was given, or the number of records where a
 step uses all of them. No batch is larger; where a smaller one is divided by its own size, a library's noise on its mean
 gradient is more than this noise_std, and more noise is no less private.
 """
@@ -32,7 +32,7 @@ def fill_in(algorithm: Algorithm, draft: Description) -> None:
         SpecError: the noise multiplier is given, and noise_std does not follow from it.
     """
     name = "records" if algorithm.full_batch else "batch_size"
-    lipschitz, size = draft.get("lipschitz"), draft.get(name)
+    lipschitz, size = draft.get("clip", draft.get("lipschitz")), draft.get(name)
     if "noise_multiplier" not in draft:
         if "noise_std" in draft and lipschitz is not None and size is not None and not algorithm.noisy_output:
             value = draft["noise_std"] / lipschitz * size
@@ -77,7 +77,8 @@ def multiplier_of(run: Run, noise_std: float, *, rounded_up: bool = True) -> flo
     Rounded up it is one that gives this noise_std or more, rounded down one that gives at most that much.
     """
     whole = run.algorithm.full_batch or run.sampling is Sampling.FULL
-    norm, size = run.clip if run.algorithm.clipped else run.lipschitz, run.records if whole else run.batch_size
+    norm = run.lipschitz if run.clip is None else run.clip
+    size = run.records if whole else run.batch_size
     if norm is None or size is None or run.algorithm.noisy_output or run.algorithm.own_noise:
         return None
     value = noise_std / norm * size

@@ -7,7 +7,17 @@ from collections.abc import Iterable
 
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import NAMED, algorithm_meant_by
-from dpcalc.model.choices import Adjacency, LastBatch, LossClass, LossName, Noise, Permutation, Releases, Sampling
+from dpcalc.model.choices import (
+    Adjacency,
+    LastBatch,
+    LossClass,
+    LossName,
+    Model,
+    Noise,
+    Permutation,
+    Releases,
+    Sampling,
+)
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.plain_enum import PlainEnum
 
@@ -90,6 +100,7 @@ _WORDS: dict[str, type[PlainEnum]] = {
     "permutation": Permutation,
     "last_batch": LastBatch,
     "loss_class": LossClass,
+    "model": Model,
     "release": Releases,
     "sampling": Sampling,
 }
@@ -183,6 +194,12 @@ PARAMETERS: dict[str, Parameter] = {
         Parameter(
             "clip", "C", "norm to which every record's gradient is clipped", ("--max-grad-norm",), "gradient units",
             synonyms=("l2_norm_clip", "clipping_norm", "l2_clip_norm", "clip_norm", "max_grad_norm"),
+        ),
+        Parameter(
+            "model", "",
+            "what clipping is applied to: a linear model, where the loss of a record is a convex function of one "
+            "number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; or any",
+            choices=tuple(Model), synonyms=("linear_model",),
         ),
         Parameter(
             "sampling", "",
@@ -288,9 +305,9 @@ _NEAR = frozenset({"lipschitz"})
 """Parameters that stand for a word where no other one does: a clipping norm is a Lipschitz constant."""
 
 _CONVERSIONS = {
-    "clip": "clipped gradients are of loss class lipschitz",
-    "max_grad_norm": "clipped gradients are of loss class lipschitz",
-    "l2_norm_clip": "clipped gradients are of loss class lipschitz",
+    "clip": "clipped gradients are of loss class lipschitz, unless --model is linear",
+    "max_grad_norm": "clipped gradients are of loss class lipschitz, unless --model is linear",
+    "l2_norm_clip": "clipped gradients are of loss class lipschitz, unless --model is linear",
 }
 """What to know beside the parameter that a synonym stands for."""
 

@@ -11,7 +11,7 @@ from dpcalc.errors import SpecError
 from dpcalc.model import loss_class as loss
 from dpcalc.model import multiplier
 from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length
-from dpcalc.model.choices import Adjacency, LastBatch, LossClass, Noise, Permutation, Sampling
+from dpcalc.model.choices import Adjacency, LastBatch, LossClass, Model, Noise, Permutation, Sampling
 from dpcalc.model.frozen import Frozen
 from dpcalc.model.numbers import plain
 from dpcalc.model.parameter import PARAMETERS, check
@@ -85,6 +85,7 @@ class Run(Frozen):
     sampling: Sampling | None = None
     sample_rate: float | None = None
     clip: float | None = None
+    model: Model | None = None
     noise_multiplier: float | None = None
 
     epsilon: float | None = None  # the budget, where a cost in risk depends on it
@@ -111,6 +112,11 @@ class Run(Frozen):
     def source(self, name: str) -> Source | None:
         """Return where a value came from; None where it is not known."""
         return self.sources.get(name)
+
+    @property
+    def clipped_gradients(self) -> bool:
+        """Whether gradients are clipped, and are not those of a convex loss for all that is known."""
+        return self.clip is not None and self.loss is None and self.model is not Model.LINEAR
 
     def typed(self, name: str) -> bool:
         """Return whether a person gave this parameter."""
@@ -192,6 +198,10 @@ def _fill_in(record: Algorithm, draft: Description) -> None:
         if name not in draft:
             draft.put(name, value, Source.DEFAULT)
     _refuse_contradictions(record, draft)
+    if not record.clipped and ("clip" in draft or "model" in draft):
+        from dpcalc.model import clipping
+
+        clipping.fill_in(draft)
     if record.clipped:
         from dpcalc.model import clipped
 

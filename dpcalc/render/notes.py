@@ -17,6 +17,7 @@ from dpcalc.notes import (
     Improvement,
     LabelReading,
     LeftOut,
+    LinearClip,
     LossDomain,
     ModelFile,
     NewestRecord,
@@ -327,6 +328,11 @@ def _loss_domain(note: LossDomain) -> str:
     return f"the constants of the loss hold where |w| <= {note.radius:g}: project every iterate there"
 
 
+def _linear_clip(note: LinearClip) -> str:
+    after = "; the regulariser's gradient is added after clipping" if note.regularised else ""
+    return f"each record's gradient is clipped by itself, an intercept as one more feature with the rest{after}"
+
+
 def _referenced(note: Referenced) -> str:
     return f"{note.parameter} is that of {note.origin}"
 
@@ -379,6 +385,7 @@ _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
     AccountantPrints: _accountant_prints,
     LeftOut: _left_out,
     LossDomain: _loss_domain,
+    LinearClip: _linear_clip,
     Referenced: _referenced,
     OnePass: _one_pass,
     NotTrained: _always("a gate failed: nothing was trained"),

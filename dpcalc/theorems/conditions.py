@@ -18,7 +18,10 @@ CONVEX_SMOOTH = "every loss is convex and smooth, step_size <= 2/smoothness"
 GAUSSIAN = "fresh Gaussian noise in every step, w - step_size (gradient + Z)"
 FIXED_ORDER = "one pass in a fixed order, each record used once"
 DOMAIN = "iterates are projected onto a set of the given diameter"
-NO_CLIPPING = "the gradient is that of the loss (per-example clipping breaks this unless the model is linear)"
+NO_CLIPPING = (
+    "the gradient is that of the loss (clipping each record's gradient breaks this unless the model is linear, which "
+    "--clip with --loss or --model linear says)"
+)
 
 
 class Place(Setting):
@@ -74,10 +77,19 @@ def _index_in_range(run: Run) -> Obstacle | None:
     return Unmet(f"index {i} is past the last record {n}", f"use --index between 1 and {n}")
 
 
+_NOT_LINEAR = Unmet(
+    "speaks of gradients of convex smooth losses, and clipped gradients are such only where the model is linear",
+    "give --loss with its --feature-bound, or --model linear with --smoothness, if it is",
+    ("model", "smoothness"),
+)
+
+
 def _step_within(run: Run) -> Obstacle | None:
     eta, beta = run.step_size, run.smoothness
     if eta is None or beta is None:
         return lacking(run, "step_size", "smoothness")
+    if run.clipped_gradients:
+        return _NOT_LINEAR
     if run.loss_class not in (None, LossClass.CONVEX_SMOOTH):
         return Unmet(
             f"speaks of convex smooth losses, and the loss is {run.loss_class}",
@@ -102,6 +114,12 @@ def _convexity_within(run: Run) -> Obstacle | None:
 
 
 def _strongly_convex(run: Run) -> Obstacle | None:
+    if not run.strong_convexity and run.clip is not None:
+        return Unmet(
+            "clipped gradients are strongly convex by a regulariser alone",
+            "give --regularisation, with --loss",
+            ("regularisation",),
+        )
     if not run.strong_convexity:
         return Unmet(
             "the losses are not known to be strongly convex",
@@ -167,6 +185,8 @@ def _noise_is(kind: Noise, flag: str) -> Condition:
 def _lipschitz_maps(run: Run) -> Obstacle | None:
     if run.loss_class in LIPSCHITZ_MAPS:
         return None
+    if run.clipped_gradients:
+        return _NOT_LINEAR
     return Unmet(
         f"speaks of maps that are Lipschitz, and of a loss that is only {run.loss_class} they are not",
         "give --loss-class convex-smooth or smooth, if it is, with --smoothness",
@@ -177,6 +197,8 @@ def _lipschitz_maps(run: Run) -> Obstacle | None:
 def _chain_lipschitz(run: Run) -> Obstacle | None:
     if run.schedule is None or run.schedule.lipschitz:
         return None
+    if run.clipped_gradients:
+        return _NOT_LINEAR
     return Unmet(
         f"speaks of maps that are Lipschitz, and of a loss that is only {run.loss_class} they are not",
         "give --smoothness, or a column contraction",

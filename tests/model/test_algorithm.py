@@ -80,8 +80,8 @@ def test_a_word_means_at_most_one_parameter_of_a_command(command: str) -> None:
 @pytest.mark.parametrize(
     ("word", "name"),
     [
-        ("--lr", "step_size"), ("--learning-rate", "step_size"), ("--max-grad-norm", "lipschitz"),
-        ("--l2-norm-clip", "lipschitz"), ("sample_size", "records"), ("--stddev", "noise_std"),
+        ("--lr", "step_size"), ("--learning-rate", "step_size"), ("--max-grad-norm", "clip"),
+        ("--l2-norm-clip", "clip"), ("sample_size", "records"), ("--stddev", "noise_std"),
         ("--weight-decay", "regularisation"), ("target_delta", "delta"), ("n", "records"), ("--nothing", ""),
     ],
 )  # fmt: skip

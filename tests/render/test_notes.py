@@ -152,6 +152,8 @@ SAID = [
     (notes.LeftOut(algorithm="shuffled", parameter="index"), "shuffled has no index: it was left out"),
     (notes.LossDomain(radius=5.0), "hold where |w| <= 5: project every iterate there"),
     (notes.LossDomain(radius=5.0, projected=True), "every iterate is projected onto the ball |w| <= 5"),
+    (notes.LinearClip(), "clipped by itself, an intercept as one more feature with the rest"),
+    (notes.LinearClip(regularised=True), "the regulariser's gradient is added after clipping"),
     (notes.Referenced(parameter="noise_std", origin="c.yaml#/std"), "noise_std is that of c.yaml#/std"),
     (notes.OnePass(algorithm="cyclic"), "epochs is not given: one pass of cyclic is accounted for"),
     (notes.NotTrained(), "a gate failed: nothing was trained"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -61,7 +62,9 @@ def of(name: str, **parameters: float | None) -> Loss:
     return kind(**values)
 
 
-def constants(name: str, parameters: Mapping[str, float], *, risk: bool = False) -> dict[str, Any]:
+def constants(
+    name: str, parameters: Mapping[str, float], *, risk: bool = False, clip: float = math.inf
+) -> dict[str, Any]:
     """Return the parameters of bounds that follow from a loss, by name.
 
     ``strong_convexity`` is that of the regulariser. The Hoelder exponent and constant are those of the loss without it.
@@ -71,6 +74,7 @@ def constants(name: str, parameters: Mapping[str, float], *, risk: bool = False)
         parameters: name -> value; those that are not in `PARAMETERS` are ignored.
         risk: whether ``lipschitz`` bounds the regularised gradient, as bounds on the risk need. For privacy it bounds
             the gradient of the data part.
+        clip: the norm to which the gradients of the data part are clipped; it is the bound on them where it is less.
 
     Raises:
         SpecError, MissingParameter: as `of`.
@@ -78,7 +82,7 @@ def constants(name: str, parameters: Mapping[str, float], *, risk: bool = False)
     loss = of(name, **{key: parameters[key] for key in PARAMETERS if key in parameters})
     data = loss.changed(regularisation=0.0)
     values: dict[str, Any] = {
-        "lipschitz": loss.gradient_bound if risk else loss.lipschitz,
+        "lipschitz": loss.gradient_bound if risk else _clipped(loss, clip),
         "loss_class": "convex" if loss.smoothness is None else "convex-smooth",
         "strong_convexity": loss.strong_convexity,
         "holder_exponent": data.exponent,
@@ -91,3 +95,13 @@ def constants(name: str, parameters: Mapping[str, float], *, risk: bool = False)
         if loss.radius is not None:
             values["loss_range"] = loss.range
     return values
+
+
+def _clipped(loss: Loss, clip: float) -> float:
+    """Return the bound on the clipped gradients of the data part: the clip where the loss has no bound of its own."""
+    try:
+        return min(clip, loss.lipschitz)
+    except MissingParameter:
+        if math.isinf(clip):
+            raise
+        return clip

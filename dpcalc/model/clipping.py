@@ -1,0 +1,64 @@
+"""What clipped gradients are gradients of.
+
+A model is linear where the loss of a record depends on the weights through one number, z = <w, x>. With phi the loss as
+a function of z, a clipped gradient is clip(phi'(z), -C/|x|, C/|x|) x, which is the gradient of another function of z.
+That function is convex where phi is, its gradient is at most C long, and clipping, which is 1-Lipschitz, makes no slope
+change faster. So it is of the same loss class, with the same smoothness. It is strongly convex nowhere.
+
+With several numbers z, of several classes or layers, a clipped gradient is in general no gradient of a convex function.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpcalc.errors import SpecError
+from dpcalc.model.choices import LossClass, Model
+from dpcalc.model.source import Source
+
+if TYPE_CHECKING:
+    from dpcalc.model.run import Description
+
+
+def fill_in(draft: Description) -> None:
+    """Fill in the bound on the gradient, and the loss class, of clipped gradients; nothing where they are not clipped.
+
+    Raises:
+        SpecError: what is given contradicts clipping.
+    """
+    if "clip" not in draft:
+        if "model" in draft:
+            raise SpecError("the model decides what clipped gradients are, and none are clipped", "give --clip too")
+        return
+    if draft.sources.get("lipschitz", Source.DERIVED) not in (Source.LOSS, Source.DERIVED):
+        raise SpecError("lipschitz is given and also follows from clip", "keep one of the two")
+    if draft.sources.get("lipschitz") is not Source.LOSS:
+        draft.put("lipschitz", draft["clip"], Source.DERIVED)
+    _fill_class(draft)
+
+
+def _fill_class(draft: Description) -> None:
+    """Fill in the loss class of the clipped gradients.
+
+    Raises:
+        SpecError: another one is given, or strong convexity, of which clipping leaves nothing.
+    """
+    named = "loss" in draft
+    if named and draft.get("model") == Model.ANY:
+        raise SpecError("the losses that have a name are those of linear models", "leave out --model or --loss")
+    if not named and draft.get("strong_convexity"):
+        raise SpecError(
+            "clipped gradients are not those of a strongly convex loss",
+            "leave out --strong-convexity; with --loss give --regularisation, whose gradient is added after clipping",
+        )
+    given = draft["loss_class"] if draft.sources.get("loss_class", Source.DERIVED) is not Source.DERIVED else None
+    if named or draft.get("model") == Model.LINEAR:
+        if given is None and "smoothness" not in draft:
+            draft.put("loss_class", LossClass.CONVEX, Source.DERIVED)
+        return
+    if given not in (None, LossClass.LIPSCHITZ):
+        raise SpecError(
+            f"clipped gradients are those of a {given} loss only where the model is linear",
+            "give --loss, or --model linear, if it is; or leave out --loss-class",
+        )
+    draft.put("loss_class", LossClass.LIPSCHITZ, Source.DERIVED)
