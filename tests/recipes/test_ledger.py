@@ -141,6 +141,16 @@ def test_tuning_is_the_least_of_its_bounds() -> None:
     assert fixed.best.mu == pytest.approx(0.5 * math.sqrt(10.0))
 
 
+def test_the_example_is_what_the_page_shows() -> None:
+    root = Path(__file__).resolve().parents[2]
+    example = (root / "recipes" / "ledger" / "spent.yaml").read_text(encoding="utf-8")
+    assert example.partition("\n")[2] in (root / "docs" / "ledger.md").read_text(encoding="utf-8")
+    case = answer_ledger(*read_ledger(str(root / "recipes" / "ledger" / "spent.yaml")))
+    assert epsilon_of(case) == pytest.approx(2.38895, abs=2e-4)
+    assert case.ledger is not None
+    assert 1.6 < case.ledger["remaining"]["epsilon"] < 1.7
+
+
 # --- budgets ----------------------------------------------------------------------------------------------------------
 
 
