@@ -10,6 +10,7 @@ SHORT = {
     "ye2022": "Ye and Shokri 2022",
     "bok2024": "Bok, Su and Altschuler 2024",
     "dong2022": "Dong, Roth and Su 2022",
+    "mironov2017": "Mironov 2017",
     "asoodeh2020": "Asoodeh, Diaz and Calmon 2020",
     "sordello2021": "Sordello, Bu and Dong 2021",
     "dwork2010": "Dwork, Rothblum and Vadhan 2010",

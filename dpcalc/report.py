@@ -122,7 +122,7 @@ class Case(NamedTuple):
 
     ``note_data`` is what is worth knowing beside the answer, ``notes`` is the same in words: `dpcalc.render.notes`
     writes them when the cases become a report. ``training`` is what was measured where the run was carried out as well,
-    ``check`` what became of a recipe's case.
+    ``check`` what became of a recipe's case, ``ledger`` the entries that a total is of.
     """
 
     algorithm: str
@@ -136,6 +136,7 @@ class Case(NamedTuple):
     training: Mapping[str, Any] | None = None
     check: Check | None = None
     note_data: tuple[Note, ...] = ()
+    ledger: Mapping[str, Any] | None = None
 
     @property
     def best(self) -> Result | None:
@@ -319,6 +320,7 @@ def _case(case: Case) -> dict[str, Any]:
         **({"tightness": case.tightness._asdict()} if case.tightness else {}),
         **({"training": dict(case.training)} if case.training else {}),
         **({"check": _check(case.check)} if case.check else {}),
+        **({"ledger": dict(case.ledger)} if case.ledger else {}),
     }
 
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "multi-epoch": "Many passes: fixed, shuffled or sampled order; hidden iterates, or one released each epoch.",
     "online": "A growing stream with decaying noise: what holds now, for which records, and the limit.",
     "dp-sgd": "Sampled SGD with losses that need not be smooth: noise on the output or on every gradient.",
+    "ledger": "Several runs, releases and queries about the same records, composed; what is left of a budget.",
     "utility": "What a budget costs: excess risk, noise, step size and steps, by every theorem that applies.",
     "train": "Run an algorithm on data, privately accounted: budget in, model out.",
     "check": "Run recipe files: cases of any command, and the gates that their numbers must pass.",

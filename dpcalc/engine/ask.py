@@ -114,19 +114,19 @@ def _bounds_of(record: Command, run: Run, question: Question, *, best_only: bool
     """Return the bounds to ask."""
     bounds = for_algorithm(run.algorithm.name, record.families or run.algorithm.families)
     if best_only:
-        return _contenders(bounds, run, question)
+        if question.orders:  # the two forms of one bound are rounded in two ways
+            return [bound for bound in bounds if bound.guarantee and not bound.unpromised(run)] or bounds
+        return contenders(bounds, run)
     if record.compares and not alone:  # in a sweep, what a promise not made would give is not worth its time
         return [bound for bound in bounds if not (bound.slow and bound.unpromised(run))]
     return bounds
 
 
-def _contenders(bounds: list[Theorem], run: Run, question: Question) -> list[Theorem]:
+def contenders(bounds: Sequence[Theorem], run: Run) -> list[Theorem]:
     """Return the bounds of which one will be the best guarantee; all, where none is a guarantee."""
     guarantees = [bound for bound in bounds if bound.guarantee and not bound.unpromised(run)]
-    if question.orders:  # the two forms of one bound are rounded in two ways
-        return guarantees or bounds
     ids = {bound.id for bound in guarantees}
-    return [bound for bound in guarantees if bound.implied_by not in ids] or bounds
+    return [bound for bound in guarantees if bound.implied_by not in ids] or list(bounds)
 
 
 def _with_notes(asked: Asked, bounds: Sequence[Theorem], *, notes: bool) -> Case:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dpcalc.render import training
 from dpcalc.render.comparison import assumption_lines, columns, obstacle_rows, rows
+from dpcalc.render.ledger import entry_rows, ledger_lines
 from dpcalc.render.sentences import (
     certified_lines,
     headline,
@@ -30,7 +31,7 @@ def render(report: Report, precision: int = 6) -> str:
 
 def _case(case: Case, precision: int) -> str:
     lines = [released(case), f"given: {inputs_text(case)}", "", *headline(case, precision)]
-    lines += ["", promise(case), *_training_lines(case, precision), ""]
+    lines += ["", promise(case), *_training_lines(case, precision), *_ledger_lines(case, precision), ""]
     lines += aligned([columns(case), *rows(case, precision)])
     lines += [*tail_lines(case, precision), *map(gate_line, case.assertions)]
     lines += ["", *aligned(obstacle_rows(case))] if case.obstacles else []
@@ -40,6 +41,12 @@ def _case(case: Case, precision: int) -> str:
 def _training_lines(case: Case, precision: int) -> list[str]:
     warning, lines = training.warning(case), measured_lines(case, precision)
     return ["", *([warning] if warning else []), *lines] if lines else []
+
+
+def _ledger_lines(case: Case, precision: int) -> list[str]:
+    """Return the entries of a ledger, and what is left of its budget."""
+    entries = entry_rows(case, precision)
+    return ["", *aligned(entries), *ledger_lines(case, precision)] if entries else []
 
 
 def measured_lines(case: Case, precision: int) -> list[str]:

@@ -16,6 +16,8 @@ from dpcalc.report import Case, Result
 
 def released(case: Case) -> str:
     """Return the algorithm and what it releases."""
+    if case.ledger:
+        return "ledger: runs, releases and queries about the same records, all of whose outputs are seen"
     algorithm = ALGORITHMS.get(case.algorithm)
     return f"{case.algorithm}: {algorithm.gloss if algorithm else 'every algorithm whose cost is known'}"
 
@@ -126,8 +128,9 @@ def promise(case: Case) -> str:
     elif best.quantity == "window" or window is not None:
         who = f"any record that at least {best.value if best.quantity == 'window' else window:.0f} others follow"
     scope = "no matter what the other records are, and even to somebody who knows them all"
-    if best.adjacency in _COMINGS:
-        return _of_comings(best, scope)
+    size = int(case.inputs.get("group_size", (1, ""))[0] or 1)
+    if best.adjacency in _COMINGS or size > 1:
+        return (_of_comings if best.adjacency in _COMINGS else _of_groups)(best, scope, size)
     what = "another record" if best.adjacency == "replace_one" else "a null record (zero gradient)"
     if best.quantity in (Quantity.MU, Quantity.RDP):
         kind = "Gaussian" if best.quantity == Quantity.MU else "Renyi"
@@ -144,9 +147,24 @@ _COMINGS = {"add_remove": "Adding a record or removing one", "add": "Adding a re
 _ONE_WAY = {"add": "without the record as with it", "remove": "with the record as without it"}
 
 
-def _of_comings(best: Result, scope: str) -> str:
-    """Return the promise where a record comes or leaves."""
-    done = _COMINGS[best.adjacency]
+def _of_groups(best: Result, scope: str, size: int) -> str:
+    """Return the promise where several records are replaced at once."""
+    what = "others" if best.adjacency == "replace_one" else "null records (zero gradient)"
+    if best.quantity in (Quantity.MU, Quantity.RDP):
+        kind = "Gaussian" if best.quantity == Quantity.MU else "Renyi"
+        return (
+            f"The released output satisfies {kind} differential privacy for any {size} records at once against {what}, "
+            f"{scope}."
+        )
+    return (
+        f"Replacing any {size} records by {what} changes the probability of anything seen in the output by a factor of "
+        f"at most {_factor(best)}, up to an additive delta, {scope}."
+    )
+
+
+def _of_comings(best: Result, scope: str, size: int) -> str:
+    """Return the promise where a record comes or leaves, or several do."""
+    done = _COMINGS[best.adjacency] if size == 1 else f"Adding or removing up to {size} records"
     if best.quantity in (Quantity.MU, Quantity.RDP):
         kind = "Gaussian" if best.quantity == Quantity.MU else "Renyi"
         return f"The released output satisfies {kind} differential privacy: {done.lower()} is hidden, {scope}."

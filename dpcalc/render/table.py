@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING
 from dpcalc.inert import printable
 from dpcalc.render import training
 from dpcalc.render.comparison import columns, obstacle_rows, rows
+from dpcalc.render.ledger import entry_rows, ledger_lines
 from dpcalc.render.plain import gate_line, measured_lines, tail_lines
 from dpcalc.render.sentences import headline, inputs_text, promise, released
 from dpcalc.render.summary import common_inputs, failed_gates, summary, summary_tail
@@ -69,6 +70,7 @@ def _case(console: Console, case: Case, precision: int) -> None:
             console.print(_text(warning, style=_BAD))
         for line in measured_lines(case, precision):
             console.print(_text(line))
+    _entries(console, case, precision)
     table = Table(show_edge=False, pad_edge=False)
     for name in columns(case):
         table.add_column(name, overflow="fold", no_wrap=name in ("", "value", "kind"))
@@ -91,6 +93,24 @@ def _case(console: Console, case: Case, precision: int) -> None:
         console.print()
         console.print(others)
     console.print()
+
+
+def _entries(console: Console, case: Case, precision: int) -> None:
+    """Print the entries of a ledger, if the case is one."""
+    if not case.ledger:
+        return
+    from rich.table import Table
+
+    head, *body = entry_rows(case, precision)
+    table = Table(show_edge=False, pad_edge=False)
+    for name in head:
+        table.add_column(name, overflow="fold")
+    for cells in body:
+        table.add_row(*map(_text, cells))
+    console.print()
+    console.print(table)
+    for line in ledger_lines(case, precision):
+        console.print(_text(line))
 
 
 def _text(text: str, style: str = "") -> Text:

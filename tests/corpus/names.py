@@ -17,7 +17,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "compare": ALGORITHMS,
 }
 """Which algorithms a command answers for."""
-ALL_COMMANDS = (*COMMANDS, "utility", "train", "check", "explain", "bounds", "cite", "statement", "schema",
+ALL_COMMANDS = (*COMMANDS, "ledger", "utility", "train", "check", "explain", "bounds", "cite", "statement", "schema",
                 "completions")  # fmt: skip
 PRICED = ("stop", "skip", "local", "noisy-gd", "dp-sgd-gradient", "dp-sgd-output")
 TRAINED = (

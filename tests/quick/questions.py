@@ -387,6 +387,7 @@ OTHERS = {
     "train --synthetic logistic -n 100 --dimension 2 -R 1 --algorithm stop --eta 0.005 --sigma 0.5 -d 1e-5": "accuracy",
     "check gate.yaml": "pass",
     "statement --algorithm stop -n 100 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6": "We run as pnsgd, stopped",
+    "ledger --add epsilon=0.1,times=100 -d 1e-6": "4.77457",
     "explain iteration.pnsgd": "assumes",
     "bounds --algorithm stop": "iteration.stop",
     "cite iteration.pnsgd": "@",

@@ -4,7 +4,7 @@
 transforms of `convolution`, `tilting` chooses the lattice, and `accountant` answers.
 """
 
-from dpcalc.notions.pld.accountant import Bound, epsilon, log_delta, log_delta_near, on_lattice
+from dpcalc.notions.pld.accountant import Bound, curve, epsilon, log_delta, log_delta_near, on_lattice
 from dpcalc.notions.pld.allocation_law import random_place
 from dpcalc.notions.pld.dominating_pair import (
     Pair,
@@ -20,6 +20,7 @@ from dpcalc.notions.pld.sampled_gaussian import exchanged, nulled_fixed, removed
 __all__ = [
     "Bound",
     "Pair",
+    "curve",
     "epsilon",
     "exchanged",
     "from_curve",

@@ -324,3 +324,34 @@ def _solve(profile: Callable[[float], float], target: float, ceiling: float) -> 
         if ceiling > 2.0**60:
             return math.inf
     return least(lambda e: profile(e) - target, 0.0, ceiling, ulps=1 << 10)
+
+
+def curve(parts: Parts, *, log_delta_target: float, resolution: int = RESOLUTION) -> Callable[[float], float]:
+    """Return an upper bound on ln delta of the composition as a function of epsilon >= 0, close about the target.
+
+    One law answers for every epsilon: losses that are rare beside the target count as infinite, so that where ln delta
+    is far below the target the bound is not.
+
+    Args:
+        parts, log_delta_target, resolution: as for `epsilon`.
+
+    Raises:
+        SpecError: no parts, or a count, a target or a resolution out of range.
+
+    >>> from dpcalc.notions.pld import subsampled_gaussian
+    >>> at = curve([(subsampled_gaussian(mu=1.0, rate=0.1), 100)], log_delta_target=-12.0)
+    >>> round(at(8.0), 2)
+    -11.94
+    """
+    _check(parts, resolution)
+    if not -math.inf < log_delta_target < 0.0:
+        raise SpecError(f"ln delta must be finite and below 0, got {log_delta_target!r}", "give 0 < delta < 1")
+    merged = _merge(parts)
+    if (pair := _single_pair(merged)) is not None:
+        single = pair
+        return lambda epsilon: _log_profile(single, epsilon)
+    components = [component_of(pair, count) for pair, count in merged]
+    frequent = _without_rare_losses(components, log_delta_target - _LOG_SHARES[0])
+    law, refined = _law_about(frequent, _expected_epsilon(frequent, log_delta_target), resolution)
+    largest, infinite = _largest_loss(merged), _log_infinity_mass_of(components)
+    return lambda epsilon: infinite if epsilon >= largest else _value_at(law, refined, epsilon)

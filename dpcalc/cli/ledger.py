@@ -1,0 +1,101 @@
+"""``dpcalc ledger``."""
+
+from __future__ import annotations
+
+import click
+
+from dpcalc.cli.options import Command
+from dpcalc.cli.printing import color_of, format_of
+from dpcalc.errors import SpecError
+from dpcalc.files.output import refuse_unwritable, say, write
+from dpcalc.inert import printable
+
+_FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown")
+
+
+@click.command("ledger", cls=Command)
+@click.argument("file", metavar="[FILE]", required=False)
+@click.option(
+    "--add",
+    "added",
+    metavar="TEXT",
+    multiple=True,
+    help="One more entry, as key=value pairs: 'epsilon=0.1 times=100'. Repeatable; without FILE the only ones.",
+)
+@click.option("--epsilon", "-e", metavar="NUM", help="Budget of all entries together; alone, delta at it is asked for.")
+@click.option("--delta", "-d", metavar="NUM", help="delta of all entries together.")
+@click.option(
+    "--adjacency",
+    metavar="WORD",
+    help="What neighbouring data sets differ in: replace-one, zero-out, add-remove, add or remove.",
+)
+@click.option("--group-size", metavar="INT", help="So many records of one person differ.")
+@click.option("--solve", metavar="NAME", help="Solve for the noise of the last entry; needs the budget.")
+@click.option(
+    "--assert", "gates", metavar="TEXT", multiple=True, help="Gate on the total, e.g. 'epsilon<=3'; exit 1 if it fails."
+)
+@click.option("--format", "format", type=click.Choice(_FORMATS), help="Default: table on a terminal.")
+@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+@click.option("--output", "-o", metavar="FILE", help="Write to FILE, atomically, instead of stdout.")
+@click.option(
+    "--precision",
+    type=click.IntRange(2, 17),
+    default=6,
+    show_default=True,
+    help="Significant digits in text; guarantees are rounded up.",
+)
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
+def command(
+    file: str | None, added: tuple[str, ...], gates: tuple[str, ...], format: str | None, as_json: bool,
+    output: str | None, precision: int, color: str, **asked: str | None,
+) -> None:  # fmt: skip
+    """Several runs, releases and queries about the same records, composed in one exact account.
+
+    \b
+    A ledger, spent.yaml:
+      dpcalc: ledger/1
+      adjacency: add-remove
+      budget: {epsilon: 3, delta: 1e-5}
+      entries:
+        model: {algorithm: dp-sgd, records: 50000, batch_size: 500, epochs: 20, noise_multiplier: 1.1,
+                sampling: poisson}
+        census: {mu: 0.2}
+        histogram: {epsilon: 0.01, times: 10}
+    What do they cost together, and what is left of the budget?
+      dpcalc ledger spent.yaml
+    How much noise does one more model need?
+      dpcalc ledger spent.yaml --add 'algorithm=dp-sgd records=50000 batch_size=500 epochs=5 sampling=poisson' \\
+        --solve noise_multiplier
+    A pure mechanism, 100 times:
+      dpcalc ledger --add 'epsilon=0.1 times=100' -d 1e-6
+
+    \b
+    An entry is one of
+      algorithm, and what describes the run     any run that `dpcalc compare` knows
+      mu                                        Gaussian privacy
+      noise_multiplier                          a Gaussian mechanism, noise over sensitivity
+      noise_std, sensitivity                    the same
+      laplace_scale, sensitivity                a Laplace mechanism
+      epsilon, or epsilon and delta             any mechanism of which that is known
+    and may have times (how often), part (of disjoint records), and tuning (the best of a random number of runs:
+    {distribution: geometric, mean: 10}; also poisson, logarithmic, negative-binomial, threshold, fixed).
+    """
+    from dpcalc.engine.gate import parse
+    from dpcalc.engine.ledger import answer_ledger
+    from dpcalc.recipes.ledger import read_ledger, with_asked
+    from dpcalc.render import render
+    from dpcalc.render.notes import report
+
+    if file is None and not added:
+        raise SpecError("no ledger was given", "name a file, or --add entries")
+    refuse_unwritable(output, "-o")
+    ledger, stated = read_ledger(file, added)
+    ledger, question = with_asked(ledger, stated, **asked)
+    case = answer_ledger(ledger, question, [parse(text) for text in gates])
+    shown = format_of(format, as_json, output)
+    write(render(report("ledger", [case]), shown, precision, color=color_of(color)), output)
+    failed = [gate for gate in case.assertions if not gate.passed]
+    for gate in failed:
+        say(printable(f"error: gate failed: {gate.text} (value {gate.value}, slack {gate.slack})"))
+    if failed:
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,138 @@
+"""Several records of one person: what a guarantee for one record says of k records that differ at once.
+
+Between two data sets that differ in k records there is a chain of data sets, each of which differs from the next in
+one. What holds of every link holds of the chain:
+
+* mu-GDP: k mu, exactly.
+* A profile: delta_k(e_1 + ... + e_k) <= delta(e_1) + e^e_1 delta(e_2) + ... + e^(e_1 + ... + e_(k-1)) delta(e_k), for
+  any real e_1, ..., e_k, since E_ab(P||R) <= E_a(P||Q) + a E_b(Q||R). Here they grow by equal steps, and the step is
+  searched; for the Gaussian mechanism the best step gives delta_G at k mu.
+* A Renyi curve: D_a(P||S) <= (a - 1/p)/(a - 1) D_pa(P||Q) + D_b(Q||S), b = p (a - 1/p)/(p - 1) (Bun and Steinke 2016).
+  With j links before Q and l after it, p = 1 + (l/j)(a - 1)/a is exact for curves rho a: k^2 rho a.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+from dpcalc.errors import NotApplicable
+from dpcalc.notions.account import at_negative
+from dpcalc.notions.curves import Curve, profile_of
+from dpcalc.notions.guarantee import Gdp, Guarantee, LowerBound, Point, Profile, Rdp, Worst
+from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.logspace import log_add_exp
+
+LARGEST = 1000
+"""The largest group for curves that are no Gaussian privacy."""
+
+_SECTIONS = 20
+_SHARES = (*(2.0 ** (-0.25 * i) for i in range(48, 4, -1)), *(1.0 - 2.0**-i for i in range(2, 12)), 1.0)
+
+
+def grouped(guarantee: Guarantee, size: int) -> Guarantee:
+    """Return what holds of groups of ``size`` records, of a guarantee that holds of any one record.
+
+    Every link of the chain must be covered: the guarantee is of any record of any data set.
+
+    Raises:
+        NotApplicable: nothing is known for groups.
+    """
+    if size == 1 or isinstance(guarantee, LowerBound):  # a group may have one record
+        return guarantee
+    if isinstance(guarantee, Gdp):
+        return Gdp(up(size * guarantee.mu))
+    if isinstance(guarantee, Point):
+        raise NotApplicable("gives epsilon at a delta only, and nothing of groups", "leave out the group size")
+    if size > LARGEST:
+        raise NotApplicable(f"groups of more than {LARGEST} are for Gaussian privacy", "use a smaller group size")
+    if isinstance(guarantee, Rdp):
+        return guarantee._replace(curve=lambda order: group_renyi(guarantee, order, size), certificate=None)
+    if isinstance(guarantee, Worst) and all(isinstance(member, Rdp) for member in guarantee.members):
+        return Rdp(lambda order: group_renyi(guarantee, order, size))
+    curve = profile_of(guarantee)
+    return Profile(functools.cache(lambda epsilon: group_log_delta(curve, epsilon, size)), ulps=1 << 28)
+
+
+def group_log_delta(curve: Curve, epsilon: float, size: int) -> float:
+    """Return an upper bound on ln delta at ``epsilon`` of groups of ``size`` records.
+
+    Args:
+        curve: epsilon >= 0 -> an upper bound on ln delta for one record, in either order.
+        epsilon: epsilon >= 0 of the group.
+        size: k >= 1.
+
+    >>> from dpcalc.notions import gaussian
+    >>> one = lambda e: gaussian.log_delta(mu=0.5, epsilon=e)
+    >>> apart = group_log_delta(one, 2.0, 3) - gaussian.log_delta(mu=1.5, epsilon=2.0)
+    >>> 0.0 < apart < 1e-6
+    True
+    """
+
+    level = functools.cache(lambda spent: _chain(curve, spent, size, 0.0))
+    if size > 1 and epsilon > 0.0 and any(level(share * epsilon) < level(epsilon) for share in (0.9, 0.99, 0.999)):
+        # Past its last kink the chain of equal parts grows, and what holds at a smaller epsilon holds here.
+        return min(0.0, _least_near(level, [share * epsilon for share in _SHARES]))
+    apart = functools.cache(lambda step: _chain(curve, epsilon, size, step))
+    scale = (epsilon + 1.0) / size
+    return min(0.0, _least_near(apart, [0.0, *(scale * 4.0**power for power in range(-8, 5))]))
+
+
+def _least_near(function: Curve, points: list[float]) -> float:
+    """Return the least value seen of a function: at increasing points, and between those beside the best of them."""
+    values = [function(x) for x in points]
+    place = values.index(min(values))
+    low, high = points[max(0, place - 1)], points[min(len(points) - 1, place + 1)]
+    best = values[place]
+    for _ in range(_SECTIONS):
+        first, second = low + 0.382 * (high - low), low + 0.618 * (high - low)
+        if function(first) <= function(second):
+            high = second
+        else:
+            low = first
+        best = min(best, function(first), function(second))
+    return best
+
+
+def _chain(curve: Curve, epsilon: float, size: int, step: float) -> float:
+    """Return ln of the sum for e_j = epsilon/k + (j - (k + 1)/2) step, rounded up."""
+    total, spent, each = -math.inf, 0.0, epsilon / size
+    for j in range(1, size + 1):
+        own = each + (j - 0.5 * (size + 1)) * step
+        if j == size:
+            own = epsilon - spent  # what is left, so that the e_j add up
+        slack = 8.0 * UNIT * (abs(own) + abs(spent) + epsilon)
+        value = _anywhere(curve, own - slack)
+        total = log_add_exp(total, spent + value)
+        spent += own
+        if total >= 0.0:
+            return 0.0
+    # Rounding: k terms, each with a sum of k numbers no larger than the largest |e_1 + ... + e_j|.
+    most = epsilon + size * size * abs(step)
+    return min(0.0, total + UNIT * (4.0 * size * (most + 4.0) + 4.0 * abs(total))) if total > -math.inf else total
+
+
+def _anywhere(curve: Curve, epsilon: float) -> float:
+    """Return ln delta at an epsilon of either sign."""
+    return curve(epsilon) if epsilon >= 0.0 else at_negative(-epsilon, curve(-epsilon))
+
+
+def group_renyi(guarantee: Rdp | Gdp | Worst, order: float, size: int) -> float:
+    """Return an upper bound on the Renyi divergence of groups of ``size`` records at ``order`` >= 1.
+
+    >>> round(group_renyi(Gdp(1.0), 3.0, 4) / (16.0 * 1.5), 12)
+    1.0
+    """
+    if size == 1:
+        return guarantee.rdp(order)
+    if math.isinf(order):
+        return up(size * guarantee.rdp(order), 2.0)
+    after = size // 2
+    before = size - after
+    ratio = after / before
+    exponent = 1.0 + ratio * (order - 1.0) / order
+    weight = (1.0 + ratio) / exponent  # (a - 1/p)/(a - 1)
+    first = group_renyi(guarantee, up(order * exponent, 8.0), before)
+    second = group_renyi(guarantee, up(order * size / after, 8.0), after)
+    # A weight of a p slightly off is that of another valid pair of orders: both only grow with the order.
+    return up(weight * first + second, 32.0)

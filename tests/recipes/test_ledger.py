@@ -1,0 +1,314 @@
+"""Ledgers: what they read, what they refuse and where, and their totals."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from dpcalc.cli.ledger import command
+from dpcalc.engine.ledger import Ledger, answer_ledger
+from dpcalc.engine.question import Question
+from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
+from dpcalc.notions import gaussian
+from dpcalc.recipes.ledger import read_ledger, with_asked
+from dpcalc.render import render
+from dpcalc.render.notes import report
+from dpcalc.report import Case
+from tests.schema import conforms
+
+HEAD = "dpcalc: ledger/1\nbudget: {delta: 1e-5}\n"
+POISSON = "{algorithm: dp-sgd, records: 50000, batch_size: 500, epochs: 20, sampling: poisson, noise_multiplier: 1.1}"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def written(text: str, head: str = HEAD, name: str = "l.yaml") -> str:
+    Path(name).write_text(head + text, encoding="utf-8")
+    return name
+
+
+def asked(text: str, head: str = HEAD, **flags: str) -> Case:
+    return answer_ledger(*with_asked(*read_ledger(written(text, head)), **flags))
+
+
+def entries(*lines: str, delta: str = "1e-5", **flags: str) -> Case:
+    return answer_ledger(*with_asked(*read_ledger(None, lines), delta=delta, **flags))
+
+
+def epsilon_of(case: Case) -> float:
+    assert case.best is not None
+    assert case.best.epsilon is not None
+    return case.best.epsilon
+
+
+# --- totals -----------------------------------------------------------------------------------------------------------
+
+
+def test_gaussian_entries_are_one_gaussian() -> None:
+    case = entries("mu=0.3 times=4", "noise_multiplier=1.25", "noise_std=10 sensitivity=8")
+    mu = math.sqrt(4 * 0.09 + 2 * 0.64)
+    assert case.best is not None
+    assert case.best.bound == "ledger.gdp"
+    exact = gaussian.epsilon(mu=mu, log_delta_target=math.log(1e-5))
+    assert exact <= case.best.value <= exact * (1.0 + 1e-12)
+
+
+def test_a_pure_mechanism_many_times_is_optimal_composition() -> None:
+    """ln delta of the whole at 4.77457 by the sum over binomial counts, term by term."""
+    value = epsilon_of(entries("epsilon=0.1 times=100", delta="1e-6"))
+    p = 1.0 / (1.0 + math.exp(-0.1))
+    delta = math.fsum(
+        math.comb(100, x) * p**x * (1 - p) ** (100 - x) * max(0.0, 1.0 - math.exp(value - 0.1 * (2 * x - 100)))
+        for x in range(101)
+    )
+    assert delta == pytest.approx(1e-6, rel=1e-9)
+
+
+def test_a_described_run_alone_is_what_the_commands_say() -> None:
+    run = "algorithm=dp-sgd records=50000 batch_size=500 epochs=20 sampling=poisson noise_multiplier=1.1"
+    assert epsilon_of(entries(run, adjacency="add-remove")) == pytest.approx(2.159726, abs=3e-6)  # the sheet
+    assert epsilon_of(entries(run, adjacency="add")) == pytest.approx(1.860723, abs=3e-6)
+    assert epsilon_of(entries(run, adjacency="replace-one")) == pytest.approx(3.655922, abs=4e-6)
+
+
+def test_order_and_repetition_do_not_matter() -> None:
+    one = entries("laplace_scale=4 sensitivity=1 times=3", "mu=0.5")
+    other = entries("mu=0.5", "laplace_scale=2 sensitivity=0.5 times=2", "laplace_scale=4 sensitivity=1")
+    assert epsilon_of(one) == pytest.approx(epsilon_of(other), rel=1e-9)
+
+
+def test_a_profile_and_a_gaussian_cost_more_than_either_and_less_than_their_sum() -> None:
+    run = "algorithm=shuffled records=1000 lipschitz=1 smoothness=1 step_size=0.1 noise_std=4"
+    alone, both = epsilon_of(entries(run)), epsilon_of(entries(run, "mu=0.5"))
+    single = epsilon_of(entries("mu=0.5"))
+    assert max(alone, single) < both < alone + single
+
+
+def test_renyi_only_entries_compose() -> None:
+    run = "algorithm=skip records=1000 lipschitz=1 smoothness=1 step_size=0.1 noise_std=1"
+    case = entries(run + " times=3", "mu=0.5")
+    assert max(epsilon_of(entries(run)), epsilon_of(entries("mu=0.5"))) < epsilon_of(case) < math.inf
+
+
+def test_delta_at_an_epsilon() -> None:
+    case = answer_ledger(*with_asked(*read_ledger(None, ["mu=1"]), epsilon="1"))
+    assert case.best is not None
+    assert case.best.quantity == "delta"
+    assert case.best.value == pytest.approx(0.126936737507)
+
+
+def test_parts_are_disjoint_and_the_worst_counts() -> None:
+    text = "adjacency: add-remove\nentries:\n  all: {mu: 0.3}\n  a: {mu: 0.4, part: a}\n  b: {mu: 1.2, part: b}\n"
+    case = asked(text)
+    assert case.best is not None
+    assert case.best.mu == pytest.approx(math.hypot(0.3, 1.2))
+    assert case.ledger is not None
+    assert case.ledger["part"] == "b"
+
+
+def test_replacement_follows_from_add_remove_by_the_chain() -> None:
+    text = "entries:\n  a: {mu: 0.5, adjacency: add-remove}\n  b: {mu: 1, adjacency: add-remove}\n"
+    case = asked(text)
+    assert case.best is not None
+    assert case.best.mu == pytest.approx(2.0 * math.hypot(0.5, 1.0))
+    assert case.best.adjacency == "replace_one"
+    poisson = POISSON.replace("{", "{adjacency: add-remove, ")
+    chained = epsilon_of(asked(f"entries:\n  a: {poisson}\n"))
+    assert 3.655922 < chained < 5.0  # the pair of replacement itself is better
+
+
+def test_groups() -> None:
+    assert epsilon_of(entries("mu=0.5", group_size="3")) == pytest.approx(epsilon_of(entries("mu=1.5")))
+    grouped = entries("epsilon=0.5 delta=1e-5", delta="5.4e-5", group_size="3")
+    assert epsilon_of(grouped) == pytest.approx(1.5, abs=1e-3)  # the sheet: 5.36700e-5 at 1.5
+
+
+def test_tuning_is_the_least_of_its_bounds() -> None:
+    geometric = entries("mu=0.5 tuning.distribution=geometric tuning.mean=10", delta="1e-6")
+    poisson = entries("mu=0.5 tuning.distribution=poisson tuning.mean=10", delta="1e-6")
+    assert epsilon_of(geometric) == pytest.approx(3.382513, rel=2e-6)
+    assert epsilon_of(poisson) <= 4.254
+    fixed = entries("mu=0.5 tuning.distribution=fixed tuning.mean=10", delta="1e-6")
+    assert fixed.best is not None
+    assert fixed.best.mu == pytest.approx(0.5 * math.sqrt(10.0))
+
+
+def test_the_example_is_what_the_page_shows() -> None:
+    root = Path(__file__).resolve().parents[2]
+    example = (root / "recipes" / "ledger" / "spent.yaml").read_text(encoding="utf-8")
+    assert example.partition("\n")[2] in (root / "docs" / "ledger.md").read_text(encoding="utf-8")
+    case = answer_ledger(*read_ledger(str(root / "recipes" / "ledger" / "spent.yaml")))
+    assert epsilon_of(case) == pytest.approx(2.38895, abs=2e-4)
+    assert case.ledger is not None
+    assert 1.6 < case.ledger["remaining"]["epsilon"] < 1.7
+
+
+# --- budgets ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_left_of_a_budget_fits_and_more_does_not() -> None:
+    case = entries("mu=0.5", "epsilon=0.2 times=3", epsilon="3")
+    assert case.ledger is not None
+    left = case.ledger["remaining"]
+    for kind in ("mu", "epsilon"):
+        assert epsilon_of(entries("mu=0.5", "epsilon=0.2 times=3", f"{kind}={left[kind]!r}")) <= 3.0
+        assert epsilon_of(entries("mu=0.5", "epsilon=0.2 times=3", f"{kind}={1.01 * left[kind]!r}")) > 3.0
+
+
+def test_nothing_is_left_of_a_budget_that_is_exceeded() -> None:
+    case = entries("mu=2", epsilon="1")
+    assert case.ledger is not None
+    assert case.ledger["remaining"] == {"epsilon": 0.0}
+    assert [gate.passed for gate in case.assertions] == [False]
+
+
+@pytest.mark.parametrize(
+    ("last", "name"),
+    [("sensitivity=2", "noise_std"), ("times=3", "noise_multiplier"), ("sensitivity=2", "laplace_scale")],
+)
+def test_noise_solved_for_meets_the_budget_and_less_does_not(last: str, name: str) -> None:
+    case = entries("mu=0.5", "epsilon=0.1", last, epsilon="3", solve=name)
+    assert case.best is not None
+    assert case.best.quantity == name
+    value = case.best.value
+    assert epsilon_of(entries("mu=0.5", "epsilon=0.1", f"{last} {name}={value!r}")) <= 3.0
+    assert epsilon_of(entries("mu=0.5", "epsilon=0.1", f"{last} {name}={0.999 * value!r}")) > 3.0
+
+
+def test_a_budget_that_is_spent_has_no_noise() -> None:
+    with pytest.raises(Infeasible, match="take too much"):
+        entries("mu=2", "sensitivity=1", epsilon="1", solve="noise_std")
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("entries: {}", ":1:1", "no entries"),
+        ("entry: {a: {mu: 1}}", ":3:1", "unknown key"),
+        ("entries: {a: {mue: 1}}", ":3:15", "unknown key"),
+        ("entries: {a: {mu: 1, times: 0}}", "", "times must be"),
+        ("entries: {a: {mu: 1, times: 1.5}}", "", "times"),
+        ("entries: {a: {mu: -1}}", "", "mu must be from"),
+        ("entries: {a: {mu: nan}}", "", "mu"),
+        ("entries: {a: {epsilon: 1, delta: 1}}", "", "delta"),
+        ("entries: {a: {mu: 1, epsilon: 1}}", "", "no mechanism"),
+        ("entries: {a: {noise_std: 1}}", "", "no mechanism"),
+        ("entries: {a: {delta: 1e-6}}", "", "no mechanism"),
+        ("entries: {a: {}}", "", "no mechanism"),
+        ("entries: {a: {mu: 1, tuning: {distribution: uniform, mean: 3}}}", "", "distribution"),
+        ("entries: {a: {mu: 1, tuning: {mean: 3}}}", "", "tuning needs"),
+        ("entries: {a: {mu: 1, tuning: {distribution: geometric, mean: 0.5}}}", "", "mean"),
+        ("entries: {a: {algorithm: pnsgd, epsilon: 1}}", "", "asked of all entries"),
+        ("entries: {a: {algorithm: pnsgd, colour: 1}}", "", "unknown key"),
+        ("entries: {a: {algorithm: pnsgd, records: 10}}", "", "a: "),
+        ("entries: {a: {command: shifted, lipschitz: 1}}", "", "describes no run"),
+        ("adjacency: both\nentries: {a: {mu: 1}}", ":3:1", "adjacency"),
+        ("partition: moved\nentries: {a: {mu: 1}}", ":3:1", "partition"),
+        ("entries: {a: {mu: 1, part: x}}", "", "may move to another part"),
+        ("group_size: 2\npartition: kept\nentries: {a: {mu: 1, part: x}}", "", "several parts"),
+        ("adjacency: add\ngroup_size: 2\nentries: {a: {mu: 1}}", "", "both orders"),
+        (
+            "adjacency: add\nentries: {a: {mu: 1, tuning: {distribution: geometric, mean: 3}}}", "", "both orders",
+        ),
+        ("entries: {a: {mu: 1, adjacency: add-remove}, b: {mu: 1}}", "", "nothing composes the two"),
+        ("adjacency: add-remove\nentries: {a: {mu: 1, adjacency: zero-out}}", "", "nothing composes the two"),
+        ("adjacency: add-remove\nentries: {a: {mu: 1, adjacency: remove}}", "", "nothing composes the two"),
+        ("adjacency: zero-out\nentries: {a: {mu: 1, adjacency: replace-one}}", "", "nothing composes the two"),
+        (
+            "adjacency: add-remove\nentries: {a: {algorithm: noisy-gd, records: 10, lipschitz: 1, smoothness: 1, "
+            "step_size: 0.1, noise_std: 1, steps: 5}}", "", "data sets of one size",
+        ),
+        (
+            f"adjacency: add-remove\ngroup_size: 2\nentries: {{a: {POISSON.replace('poisson', 'fixed')}}}", "",
+            "batches of fixed size",
+        ),
+        (
+            "group_size: 2\nentries: {a: {algorithm: pnsgd, records: 10, index: 3, lipschitz: 1, smoothness: 1, "
+            "step_size: 0.1, noise_std: 1}}", "", "a position is given",
+        ),
+    ],
+)  # fmt: skip
+def test_refused(text: str, place: str, message: str) -> None:
+    with pytest.raises(DpcalcError) as refusal:
+        asked(text)
+    assert message in refusal.value.message
+    assert place in refusal.value.message
+    assert isinstance(refusal.value, (SpecError, NotApplicable))
+
+
+def test_a_remove_ledger_takes_the_remove_side_of_add_remove() -> None:
+    poisson = POISSON.replace("{", "{adjacency: add-remove, ")
+    case = asked(f"adjacency: remove\nentries:\n  a: {poisson}\n")
+    assert epsilon_of(case) == pytest.approx(2.159726, abs=3e-6)
+    assert case.best is not None
+    assert case.best.adjacency == "remove"
+
+
+def test_a_recipe_is_no_ledger_and_names_its_command() -> None:
+    with pytest.raises(SpecError, match="recipe/1") as refusal:
+        read_ledger(written("entries: {a: {mu: 1}}", "dpcalc: recipe/1\n"))
+    assert "dpcalc check" in (refusal.value.hint or "")
+
+
+def test_values_of_other_files_are_read_and_never_shown() -> None:
+    Path("train.yaml").write_text("noise: {z: 2, secret: hunter2}\n", encoding="utf-8")
+    case = asked("entries: {a: {noise_multiplier: {from: train.yaml#/noise/z}}}")
+    assert case.best is not None
+    assert case.best.mu == pytest.approx(0.5)
+    with pytest.raises(SpecError) as refusal:
+        asked("entries: {a: {noise_multiplier: {from: train.yaml#/noise/secret}}}")
+    assert "hunter2" not in refusal.value.message + (refusal.value.hint or "")
+    with pytest.raises(SpecError, match=r"leads out|absolute"):
+        asked("entries: {a: {noise_multiplier: {from: /etc/passwd#/x}}}")
+
+
+def test_json_is_read() -> None:
+    text = json.dumps({"dpcalc": "ledger/1", "budget": {"delta": 1e-5}, "entries": {"a": {"mu": 0.5}}})
+    ledger, question = read_ledger(written(text, "", "l.json"))
+    assert isinstance(ledger, Ledger)
+    assert isinstance(question, Question)
+    assert ledger.entries[0].given == {"mu": 0.5}
+    assert question.delta == 1e-5
+
+
+@pytest.mark.parametrize("line", ["epsilon", "epsilon=", "=1", "epsilon=1 epsilon=2"])
+def test_lines_that_are_no_entries(line: str) -> None:
+    with pytest.raises(SpecError, match="--add"):
+        read_ledger(None, [line])
+
+
+# --- output -----------------------------------------------------------------------------------------------------------
+
+
+def invoked(*arguments: str) -> Any:
+    return CliRunner().invoke(command, arguments, catch_exceptions=True)
+
+
+def test_the_report_is_what_the_schema_says() -> None:
+    case = asked(f"adjacency: add-remove\nentries:\n  a: {POISSON}\n  b: {{mu: 0.5, times: 2}}\n", epsilon="4")
+    envelope = report("ledger", [case]).to_dict()
+    conforms(envelope)
+    assert [line["name"] for line in envelope["cases"][0]["ledger"]["entries"]] == ["a", "b"]
+
+
+@pytest.mark.parametrize("format", ["plain", "markdown", "table", "csv", "jsonl"])
+def test_every_format_shows_it(format: str) -> None:
+    case = entries("mu=0.5", "epsilon=0.1 delta=1e-8", "laplace_scale=5 sensitivity=1", epsilon="4")
+    assert "added-2" in render(report("ledger", [case]), format) or format == "csv"
+
+
+def test_a_gate_that_fails_exits_with_1() -> None:
+    assert invoked("--add", "mu=1", "-d", "1e-5", "--assert", "epsilon<=5").exit_code == 0
+    assert invoked("--add", "mu=1", "-d", "1e-5", "--assert", "epsilon<=3").exit_code == 1
+    assert invoked("--add", "mu=1", "-d", "1e-5", "-e", "3").exit_code == 1
