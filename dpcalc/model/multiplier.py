@@ -4,10 +4,10 @@ That is the word of libraries for DP-SGD, whatever the adjacency. A run here add
 
     noise_std = noise multiplier x largest norm / batch size.
 
-The largest norm is the one that gradients are clipped to, and without clipping the Lipschitz constant. The batch size is
-the one that was given, or the number of records where a step uses all of them. No batch is larger; where a smaller one is
-divided by its own size, a library's noise on its mean gradient is more than this noise_std, and more noise is no less
-private.
+The largest norm is the one that gradients are clipped to, and without clipping the Lipschitz constant. The batch size
+is the one that was given, or the number of records where a step uses all of them. No batch is larger; where a smaller
+one is divided by its own size, a library's noise on its mean gradient is more than this noise_std, and more noise is no
+less private.
 """
 
 from __future__ import annotations
