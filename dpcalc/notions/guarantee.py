@@ -183,6 +183,8 @@ class Composition(NamedTuple):
 
 
 _USUAL_LOG_DELTA = -24.0
+_LEAST_LOG_DELTA = -3000.0
+_WELL_ABOVE = 0.75
 
 
 def _made(parts: Parts, log_delta: float) -> tuple[tuple[Pair, int], ...]:
@@ -192,11 +194,14 @@ def _made(parts: Parts, log_delta: float) -> tuple[tuple[Pair, int], ...]:
 
 def _log_delta_of(parts: Parts, epsilon: float) -> Answer:
     """Return ln delta at epsilon; of parts that are made for a delta, about this one."""
-    answer = _composed_log_delta(_made(parts, _USUAL_LOG_DELTA), epsilon)
-    if not callable(parts) or answer.value > _USUAL_LOG_DELTA:
-        return answer
-    nearer = _composed_log_delta(_made(parts, 2.0 * answer.value), epsilon)
-    return min(answer, nearer, key=lambda found: found.value)
+    target = _USUAL_LOG_DELTA
+    answer = _composed_log_delta(_made(parts, target), epsilon)
+    # What parts leave out is about as rare as the delta that they are made for: an answer near it may be all of that.
+    while callable(parts) and -math.inf < answer.value <= _WELL_ABOVE * target and target > _LEAST_LOG_DELTA:
+        target = 2.0 * min(answer.value, target)
+        nearer = _composed_log_delta(_made(parts, target), epsilon)
+        answer = min(answer, nearer, key=lambda found: found.value)
+    return answer
 
 
 @functools.lru_cache(maxsize=64)
