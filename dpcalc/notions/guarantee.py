@@ -185,6 +185,7 @@ class Composition(NamedTuple):
 _USUAL_LOG_DELTA = -24.0
 _LEAST_LOG_DELTA = -3000.0
 _WELL_ABOVE = 0.75
+_ACCURATE = 0.1
 
 
 def _made(parts: Parts, log_delta: float) -> tuple[tuple[Pair, int], ...]:
@@ -219,7 +220,7 @@ def _composed_log_delta(parts: tuple[tuple[Pair, int], ...], epsilon: float) -> 
 
     bound = pld.log_delta(parts, epsilon=epsilon)
     for halvings in range(1, 6):
-        if bound.value < -1.0 or epsilon == 0.0:
+        if bound.value < -1.0 or epsilon == 0.0 or bound.rounding + bound.lattice < _ACCURATE:
             break
         # For a very large epsilon the bound may be mostly rounding; a bound at a smaller epsilon holds there, too.
         nearer = pld.log_delta(parts, epsilon=math.ldexp(epsilon, -halvings))

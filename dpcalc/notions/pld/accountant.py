@@ -29,6 +29,7 @@ _MOST_COUNT = 10**15
 _POINTS = 128  # a lattice has at most so many times the resolution: where tails are long, it is coarser
 _ROUNDS = 3
 _LOOSE = 0.02  # a bound whose method may add more than this to ln delta is worth another attempt
+_EXACT = 1e-9  # a bound on a coarse lattice that is this near is as good as one on a fine lattice
 _LOG_SHARES = (12.0, 8.0, 5.0)  # losses with a share of delta below e^-12 count as infinite, or below more than that
 _FINER = 4  # times the resolution, where none of these shares will do
 _COARSE = 64
@@ -89,10 +90,12 @@ def log_delta(parts: Parts, *, epsilon: float, resolution: int = RESOLUTION) -> 
             known[key] = _bound_at(law, refined, epsilon)
         return known[key]
 
-    value, better = math.inf, attempt(-math.inf, 0.0, _COARSE).value
-    while better < value - 1.0:
-        value, better = better, attempt(better, _LOG_SHARES[0], _COARSE).value
-    return _improved(attempt, min(value, better), resolution)
+    value, better = math.inf, attempt(-math.inf, 0.0, _COARSE)
+    while better.value < value - 1.0:
+        value, better = better.value, attempt(better.value, _LOG_SHARES[0], _COARSE)
+    if better.value <= value and better.rounding + better.lattice <= _EXACT:
+        return better  # as where delta is 1
+    return _improved(attempt, min(value, better.value), resolution)
 
 
 def log_delta_near(parts: Parts, *, epsilon: float, log_delta_target: float, resolution: int) -> float:
