@@ -492,7 +492,7 @@ def _unknown(command: str, name: str) -> SpecError:
 
     taken = (*COMMANDS[command].parameters, *QUESTION)
     meant = meant_by(name, taken)
-    hint = f"did you mean {meant}?{conversion(name)}" if meant else near(name, taken)
+    hint = f"did you mean {meant}?{conversion(meant)}" if meant else near(name, taken)
     return SpecError(f"{command} does not take {name}", hint)
 
 

@@ -201,11 +201,13 @@ def _report(error: Disproved) -> None:
 def _help_hint(error: click.ClickException) -> str:
     context: Any = getattr(error, "ctx", None)
     if context and isinstance(error, click.NoSuchOption):
-        from dpcalc.model.parameter import PARAMETERS, conversion, meant_by
+        from dpcalc.model.parameter import PARAMETERS, conversion, meant_by, not_covered
 
+        if why := not_covered(error.option_name):
+            return why
         meant = meant_by(error.option_name, [option.name for option in context.command.params])
         if meant:
-            return f"did you mean {PARAMETERS[meant].flag}?{conversion(error.option_name)}"
+            return f"did you mean {PARAMETERS[meant].flag}?{conversion(meant)}"
     return f"see {context.command_path} --help" if context else "see dpcalc --help"
 
 

@@ -39,7 +39,7 @@ def suggestion(name: str, names: Iterable[str]) -> str:
     """Return the hint for a name that is unknown: the parameter whose flag it is, or a name that is spelt alike."""
     listed = sorted(names)
     meant = meant_by(name, listed)
-    return f"did you mean {meant}?{conversion(name)}" if meant else near(name.replace("-", "_"), listed)
+    return f"did you mean {meant}?{conversion(meant)}" if meant else near(name.replace("-", "_"), listed)
 
 
 class Setting(NamedTuple):
