@@ -298,7 +298,12 @@ _REALISED = (
     "a sum divided by the size of the batch that was drawn tells that size, which depends on the record: divide by a "
     "constant, such as records x sample_rate, which is what --batch-size means with --sampling poisson"
 )
+_NO_BATCH = (
+    "a noise multiplier is over a norm and a batch, and which ones is not known here: noise_std = noise multiplier x "
+    "Lipschitz constant / batch size"
+)
 _NOT_COVERED = {
+    "noise_multiplier": _NO_BATCH,
     "max_batch_size": _CAPPED,
     "truncated_batch_size": _CAPPED,
     "truncated_poisson": _CAPPED,
@@ -310,7 +315,7 @@ _NOT_COVERED = {
     "normalize_by_batch": _REALISED,
     "actual_batch_size": _REALISED,
 }
-"""Words of other programs for runs of which nothing is proved here, and why."""
+"""Words of other programs that stand for no parameter, and why: mostly nothing is proved of the runs they speak of."""
 
 
 def meant_by(word: str, taken: Iterable[str]) -> str:
@@ -335,7 +340,7 @@ def conversion(meant: str) -> str:
 
 
 def not_covered(word: str) -> str:
-    """Return why nothing is proved of the runs that a word of another program speaks of; empty for all other words.
+    """Return why a word of another program stands for no parameter; empty for all other words.
 
     >>> not_covered("--max-batch-size").partition(":")[2]
     ' that is not Poisson sampling, and no bound here speaks of it'

@@ -7,7 +7,9 @@ import shlex
 
 import pytest
 
+import dpcalc
 from dpcalc.cli.main import main
+from dpcalc.errors import SpecError
 from dpcalc.model.run import describe
 
 RUN = "dp-sgd -n 5000 --batch-size 500 --epochs 2"
@@ -104,3 +106,15 @@ def test_the_size_of_the_batch_that_was_drawn_is_no_divisor(capsys: pytest.Captu
 @pytest.mark.parametrize(("rate", "steps"), [(0.01, 100), (0.001, 1000), (1 / 3, 3), (0.3, 4), (1.0, 1), (1e-5, 10**5)])
 def test_a_rate_has_the_steps_of_the_decimal_that_was_typed(rate: float, steps: int) -> None:
     assert describe("dp-sgd", {"sample_rate": rate, "epochs": 2}).steps == 2 * steps
+
+
+@pytest.mark.parametrize("command", ["shifted", "online", "utility"])
+def test_where_no_batch_is_known_a_multiplier_is_answered_by_the_formula(
+    capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    err = " ".join(ended(capsys, f"{command} --noise-multiplier 1")[2].split())
+    assert "noise_std = noise multiplier x Lipschitz constant / batch size" in err
+    assert "mean --noise-std" not in err.replace("'", "")
+    with pytest.raises(SpecError, match="does not take noise_multiplier") as stop:
+        getattr(dpcalc, command)(noise_multiplier=1.0)
+    assert "noise multiplier x Lipschitz constant" in (stop.value.hint or "")
