@@ -16,7 +16,7 @@ from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import Gate, parse
 from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
-from dpcalc.model.parameter import PARAMETERS, Parameter, conversion, meant_by
+from dpcalc.model.parameter import PARAMETERS, Parameter, conversion, meant_by, not_covered
 from dpcalc.model.parameter import check as check_value
 from dpcalc.render.notes import report
 from dpcalc.report import Case, Report
@@ -492,8 +492,8 @@ def _unknown(command: str, name: str) -> SpecError:
 
     taken = (*COMMANDS[command].parameters, *QUESTION)
     meant = meant_by(name, taken)
-    hint = f"did you mean {meant}?{conversion(name)}" if meant else near(name, taken)
-    return SpecError(f"{command} does not take {name}", hint)
+    hint = f"did you mean {meant}?{conversion(meant)}" if meant else near(name, taken)
+    return SpecError(f"{command} does not take {name}", not_covered(name) or hint)
 
 
 def _gate(text: Any) -> Gate:

@@ -183,7 +183,7 @@ def _failure(error: BaseException) -> int:  # noqa: PLR0911 (one return a kind o
         output.say(error.format_message())
         return 2
     if isinstance(error, click.ClickException):
-        return _say(_first_line(error.format_message()), _help_hint(error), 2)
+        return _say(_refusal(error), _help_hint(error), 2)
     if isinstance(error, OSError):
         return _say(f"cannot write the output: {error.strerror or error}", "write elsewhere with -o FILE", 2)
     if isinstance(error, MemoryError):
@@ -199,14 +199,26 @@ def _report(error: Disproved) -> None:
     output.say("\n".join(["--- bug report ---", *map(printable, lines), "---"]))
 
 
+def _refusal(error: click.ClickException) -> str:
+    """Return the message, without options that are spelt alike where the word is known to stand for none."""
+    if isinstance(error, click.NoSuchOption):
+        from dpcalc.model.parameter import not_covered
+
+        if not_covered(error.option_name):
+            return f"No such option '{error.option_name}'."
+    return _first_line(error.format_message())
+
+
 def _help_hint(error: click.ClickException) -> str:
     context: Any = getattr(error, "ctx", None)
     if context and isinstance(error, click.NoSuchOption):
-        from dpcalc.model.parameter import PARAMETERS, conversion, meant_by
+        from dpcalc.model.parameter import PARAMETERS, conversion, meant_by, not_covered
 
+        if why := not_covered(error.option_name):
+            return why
         meant = meant_by(error.option_name, [option.name for option in context.command.params])
         if meant:
-            return f"did you mean {PARAMETERS[meant].flag}?{conversion(error.option_name)}"
+            return f"did you mean {PARAMETERS[meant].flag}?{conversion(meant)}"
     return f"see {context.command_path} --help" if context else "see dpcalc --help"
 
 

@@ -34,18 +34,23 @@ def clipped_notes(asked: Asked) -> Iterator[Note]:
         value = int(best.value) if DIRECTIONS[best.quantity].integer else best.value
         at: dict[str, Any] | None = {best.quantity: value}
         run = asked.run.replacing(**{best.quantity: value})
-        own = (best.details or {}).get("achieved", {}).get("epsilon")
+        own: float | None = (best.details or {}).get("achieved", {}).get("epsilon")
         asked = asked._replace(question=asked.question._replace(epsilon=None, solve=None))
     elif best.quantity in (Quantity.EPSILON, Quantity.DELTA):
-        at, run, own = None, asked.run, best.value
+        at, run, own = None, asked.run, _size(best)
     else:
         return
     found: dict[Adjacency, Result] = {}
     others = [other for adjacency in _LISTED if (other := _under(asked, run, adjacency, found)) is not None]
-    if any(own is None or not math.isclose(result.value, own, rel_tol=_SAME) for _, result in others):
+    if any(own is None or not math.isclose(_size(result), own, rel_tol=_SAME) for _, result in others):
         answers = [{"adjacency": adjacency.value, **_known(result)} for adjacency, result in others]
         yield OtherAdjacencies(quantity=others[0][1].quantity, answers=answers, at=at)
     yield from _accountant(asked, run, found, at)
+
+
+def _size(result: Result) -> float:
+    """Return the value, of a delta its logarithm, which is known where the delta itself underflows."""
+    return result.value if result.log_delta is None or result.quantity != Quantity.DELTA else result.log_delta
 
 
 def _known(result: Result) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dpcalc.errors import SpecError
 from dpcalc.model.choices import Sampling
 from dpcalc.model.source import Source
-from dpcalc.numerics.floats import down, up
+from dpcalc.numerics.floats import UNIT, down, up
 
 if TYPE_CHECKING:
     from dpcalc.model.run import Description
@@ -65,10 +65,17 @@ def _fill_steps(draft: Description) -> None:
     elif "batch_size" in draft and "records" in draft:
         each = -(-draft["records"] // draft["batch_size"])
     elif "sample_rate" in draft:
-        each = math.ceil(up(1.0 / draft["sample_rate"]))
+        each = _steps_of_epoch(draft["sample_rate"])
     else:
         return
     draft.put("steps", draft["epochs"] * each, Source.DERIVED)
+
+
+def _steps_of_epoch(rate: float) -> int:
+    """Return 1/rate, rounded up; a decimal such as 0.01 has the whole number of steps that it was typed for."""
+    steps = 1.0 / rate
+    whole = round(steps)
+    return whole if abs(steps - whole) <= 2.0 * UNIT * steps else math.ceil(up(steps))
 
 
 def _fill_noise(draft: Description) -> None:

@@ -304,12 +304,35 @@ PARAMETERS: dict[str, Parameter] = {
 _NEAR = frozenset({"lipschitz"})
 """Parameters that stand for a word where no other one does: a clipping norm is a Lipschitz constant."""
 
-_CONVERSIONS = {
-    "clip": "clipped gradients are of loss class lipschitz, unless --model is linear",
-    "max_grad_norm": "clipped gradients are of loss class lipschitz, unless --model is linear",
-    "l2_norm_clip": "clipped gradients are of loss class lipschitz, unless --model is linear",
+_CLIPPED = "clipped gradients are of loss class lipschitz, unless --model is linear"
+"""What to know where a clipping norm stands for a Lipschitz constant."""
+
+_CAPPED = (
+    "whether a record stays in a Poisson batch that is cut to a largest size depends on the other records: that is not "
+    "Poisson sampling, and no bound here speaks of it"
+)
+_REALISED = (
+    "a sum divided by the size of the batch that was drawn tells that size, which depends on the record: divide by a "
+    "constant, such as records x sample_rate, which is what --batch-size means with --sampling poisson"
+)
+_NO_BATCH = (
+    "a noise multiplier is over a norm and a batch, and which ones is not known here: noise_std = noise multiplier x "
+    "Lipschitz constant / batch size"
+)
+_NOT_COVERED = {
+    "noise_multiplier": _NO_BATCH,
+    "max_batch_size": _CAPPED,
+    "truncated_batch_size": _CAPPED,
+    "truncated_poisson": _CAPPED,
+    "poisson_truncated": _CAPPED,
+    "capped_poisson": _CAPPED,
+    "poisson_capped": _CAPPED,
+    "realised_batch_size": _REALISED,
+    "realized_batch_size": _REALISED,
+    "normalize_by_batch": _REALISED,
+    "actual_batch_size": _REALISED,
 }
-"""What to know beside the parameter that a synonym stands for."""
+"""Words of other programs that stand for no parameter, and why: mostly nothing is proved of the runs they speak of."""
 
 
 def meant_by(word: str, taken: Iterable[str]) -> str:
@@ -328,10 +351,18 @@ def meant_by(word: str, taken: Iterable[str]) -> str:
     return ""
 
 
-def conversion(word: str) -> str:
-    """Return how the parameter that is meant by a synonym follows from it, in brackets; empty where it is the same."""
-    text = _CONVERSIONS.get(word.lstrip("-").replace("-", "_").lower())
-    return f" ({text})" if text else ""
+def conversion(meant: str) -> str:
+    """Return what to know beside the parameter that a synonym stands for, in brackets; empty where it is the same."""
+    return f" ({_CLIPPED})" if meant == "lipschitz" else ""
+
+
+def not_covered(word: str) -> str:
+    """Return why a word of another program stands for no parameter; empty for all other words.
+
+    >>> not_covered("--max-batch-size").partition(":")[2]
+    ' that is not Poisson sampling, and no bound here speaks of it'
+    """
+    return _NOT_COVERED.get(word.strip().lstrip("-").replace("-", "_").lower(), "")
 
 
 def check(name: str, value: float | int | str) -> float | int | str:
@@ -349,6 +380,8 @@ def check(name: str, value: float | int | str) -> float | int | str:
 def _word(parameter: Parameter, value: float | int | str) -> float | int | str:
     value = _SAME_WORD.get(str(value), value)
     if value not in parameter.choices:
+        if why := not_covered(str(value)):
+            raise SpecError(f"{parameter.name} is {value!r}: {why}", f"use {parameter.domain}")
         import difflib
 
         close = difflib.get_close_matches(str(value), parameter.choices, n=1)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.files.nodes import Node, Scalar, Table, text
 from dpcalc.files.place import Place, clipped, near
-from dpcalc.model.parameter import conversion, meant_by
+from dpcalc.model.parameter import conversion, meant_by, not_covered
 from dpcalc.recipes.reference import Files, Unreadable
 from dpcalc.recipes.values import QUESTION, referred, several, single
 from dpcalc.training.setup import Setup
@@ -38,8 +38,10 @@ def all_parameters() -> set[str]:
 def suggestion(name: str, names: Iterable[str]) -> str:
     """Return the hint for a name that is unknown: the parameter whose flag it is, or a name that is spelt alike."""
     listed = sorted(names)
+    if why := not_covered(name):
+        return why
     meant = meant_by(name, listed)
-    return f"did you mean {meant}?{conversion(name)}" if meant else near(name.replace("-", "_"), listed)
+    return f"did you mean {meant}?{conversion(meant)}" if meant else near(name.replace("-", "_"), listed)
 
 
 class Setting(NamedTuple):

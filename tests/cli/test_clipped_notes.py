@@ -123,3 +123,23 @@ def test_the_text_has_one_line_for_each(capsys: pytest.CaptureFixture[str]) -> N
     assert [line.split()[1] for line in lines] == ["other", "an"]
     assert " with zero-out, " in lines[0]
     assert lines[0].endswith(" with replace-one")
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "fixed", "balls-in-bins", "shuffle"])
+def test_next_to_no_noise_has_a_number(ask_json: Any, sampling: str) -> None:
+    """A record is in every step at most, so that no epsilon is above that of 50 full batches of twice the norm.
+
+    And it is in some step for certain, or with a probability that delta cannot forgive: in one, mu is 1/z.
+    """
+    for noise in (1e-8, 1e-30, 1e-90):
+        [case] = ask_json(f"{SMALL} --sampling {sampling} --adjacency zero-out".replace("1.1", repr(noise)))
+        assert 0.49 / noise**2 <= best(case)["value"] <= 0.51 * 50 * 4 / noise**2
+
+
+def test_deltas_that_underflow_are_told_apart(ask_json: Any) -> None:
+    [case] = ask_json(f"{SMALL} --sampling full -e 1e6 --adjacency add".replace(" -d 1e-5", "").replace(
+        "-n 1000 --batch-size 10 ", ""))  # fmt: skip
+    [note] = data_of(case, "other_adjacencies")
+    found = {answer["adjacency"]: answer["log_delta"] for answer in note["answers"]}
+    assert found["replace-one"] > found["add-remove"] == found["null-record"] == best(case)["log_delta"]
+    assert note["answers"][0]["value"] < 1e-300

@@ -79,8 +79,9 @@ def gaussian(*, mu: float) -> Pair:
 
 def gaussian_sum(parts: Sequence[tuple[float, int]]) -> Pair:
     """Return the composition of Gaussian pairs, [(mu, count), ...]: their mu^2 add up. No range is checked."""
-    squares = [count * mu**2 for mu, count in parts]
-    total = up(math.sqrt(up(math.fsum(squares), 4.0)), 2.0) if len(parts) > 1 or parts[0][1] > 1 else parts[0][0]
+    total = parts[0][0]
+    if len(parts) > 1 or parts[0][1] > 1:
+        total = up(math.sqrt(up(math.fsum(count * mu**2 for mu, count in parts), 4.0)), 2.0)
 
     def curve(e: Array) -> Array:
         return log_hockey_stick_up(e, total)

@@ -16,7 +16,7 @@ from dpcalc.model.choices import Adjacency, Sampling
 from dpcalc.model.run import Run
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition, Gdp, Profile
-from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.floats import up
 from dpcalc.numerics.normal import LN_SQRT_2PI, mills
 from dpcalc.theorems.privacy.noisy_sgd import use_cost
 from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Setting, Unmet, theorem
@@ -31,7 +31,7 @@ _SEEN = "every iterate may be released"
 _CONSTANT = (
     "the sum is divided by a constant, not by the size of the batch that was drawn, and no batch size is released"
 )
-_MOST_MU = 4e7  # past this one a Gaussian mechanism hides nothing that shows
+_MOST_MU = 1.1e6  # past this one a Gaussian mechanism hides nothing that shows, and the lattice of losses is coarse
 _LEAST_RATE = 1e-15
 
 
@@ -60,6 +60,13 @@ class SampledRun(Setting):
     def composed(self, pair: Pair) -> Composition:
         """Return the composition of one pair for all steps, in the orders that the adjacency asks for."""
         return in_orders(self.adjacency, pair, self.steps)
+
+    def disclosed(self, apart: float) -> Composition:
+        """Return what holds if it is known which steps the record was in, and that it may have been in all of them.
+
+        Where the noise hides next to nothing there is nothing that the draws could add to.
+        """
+        return _as_one_gaussian(up(apart * math.sqrt(self.steps) / self.noise_multiplier, 4.0))
 
 
 class FullRun(Setting):
@@ -177,6 +184,8 @@ def poisson(run: SampledRun) -> Composition:
     0.038292
     """
     replaced = run.adjacency == Adjacency.REPLACE_ONE
+    if run.mu > _MOST_MU:
+        return run.disclosed(2.0 if replaced else 1.0)
     return run.composed(poisson_pair(run.mu, run.sample_rate, replaced=replaced))
 
 
@@ -206,6 +215,8 @@ def fixed(run: SampledRun) -> Composition:
     >>> round(math.exp(fixed(run).log_delta(0.0).value), 6)  # 0.1 (2 Phi(1/2) - 1)
     0.038292
     """
+    if run.mu > _MOST_MU:
+        return run.disclosed(2.0)
     return run.composed(fixed_pair(run.mu, run.sample_rate, run.adjacency))
 
 
@@ -259,10 +270,8 @@ def balls_in_bins(run: EpochsOfBatches) -> Composition:
     >>> round(math.exp(balls_in_bins(run).log_delta(1.0).value), 3)
     0.059
     """
-    from dpcalc.notions import pld
-
     if run.adjacency == Adjacency.REPLACE_ONE or not 1e-6 <= run.mu <= 30.0:
-        return Composition([(pld.gaussian_sum([(run.public.mu, 1)]), 1)])
+        return _as_one_gaussian(run.public.mu)
     forward, backward = (functools.partial(_epochs, run, back) for back in (False, True))
     return _asked_for(run.adjacency, forward, backward)
 
@@ -439,6 +448,13 @@ def _asked_for(adjacency: Adjacency, removed: Parts, added: Parts) -> Compositio
     return Composition(removed) if adjacency == Adjacency.REMOVE else Composition(removed, added)
 
 
+def _as_one_gaussian(mu: float) -> Composition:
+    """Return what a Gaussian mechanism gives, as a composition."""
+    from dpcalc.notions import pld
+
+    return Composition([(pld.gaussian_sum([(mu, 1)]), 1)])
+
+
 def _epochs(run: EpochsOfBatches, backward: bool, log_delta: float) -> list[tuple[Pair, int]]:
     """Return the pair of an epoch and how many there are, on a grid that suits this ln delta."""
     from dpcalc.notions import pld
@@ -453,8 +469,6 @@ def poisson_pair(mu: float, rate: float, *, replaced: bool) -> Pair:
     """Return the pair of a step on a Poisson sample."""
     from dpcalc.notions import pld
 
-    if mu > _MOST_MU:
-        return _disclosed(rate)
     make = pld.replaced_poisson if replaced else pld.removed
     return make(mu=max(mu, 1e-30), rate=max(rate, _LEAST_RATE))
 
@@ -464,19 +478,9 @@ def fixed_pair(mu: float, rate: float, adjacency: Adjacency) -> Pair:
     """Return the pair of a step on a batch of fixed size."""
     from dpcalc.notions import pld
 
-    if mu > _MOST_MU:
-        return _disclosed(rate)
     mu, rate = max(mu, 1e-30), max(rate, _LEAST_RATE)
     if adjacency == Adjacency.REPLACE_ONE:
         return pld.subsampled_gaussian(mu=2.0 * mu, rate=rate)
     if adjacency == Adjacency.NULL_RECORD:
         return pld.nulled_fixed(mu=mu, rate=rate)
     return pld.removed(mu=2.0 * mu, rate=rate)
-
-
-def _disclosed(rate: float) -> Pair:
-    """Return the pair of a step that all but discloses whether a record was in the batch."""
-    from dpcalc.notions import pld
-
-    log_rate = min(0.0, math.log(rate) + 4.0 * UNIT)
-    return pld.from_curve(lambda e: e * 0.0 + log_rate)

@@ -1,0 +1,120 @@
+"""One run in the spellings of several libraries: each line ends in an answer, or in the sentence that leads to one."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+import dpcalc
+from dpcalc.cli.main import main
+from dpcalc.errors import SpecError
+from dpcalc.model.run import describe
+
+RUN = "dp-sgd -n 5000 --batch-size 500 --epochs 2"
+LINES = [
+    f"{RUN} --noise-multiplier 1.1 --delta 1e-5 --sampling poisson",
+    f"{RUN} --noise-multiplier 1.1 --max-grad-norm 1 --delta 1e-5 --sampling poisson --adjacency add-remove",
+    f"{RUN} --noise-multiplier 1.1 --max-grad-norm 1.0 --target-delta 1e-5 --sampling poisson",
+    f"{RUN} --noise-multiplier 1.1 --l2-norm-clip 1 --delta 1e-5 --sampling fixed",
+    f"{RUN} --noise-multiplier 1.1 --clipping-norm 1 --delta 1e-5 --sampling shuffle",
+    f"{RUN} --noise-multiplier 1.1 --clip 1 --delta 1e-5",
+    f"{RUN} --target-epsilon 3 --target-delta 1e-5 --sampling shuffle",
+    f"{RUN} --target-epsilon 3 --target-delta 1e-5",
+    f"{RUN} --noise-multiplier 1.1 --target-epsilon 3 --sampling full",
+    "dp-sgd -n 5000 --lot-size 500 --epochs 2 --noise-multiplier 1.1 --delta 1e-5 --sampling shuffle",
+    "dp-sgd -n 5000 --lot-size 500 --epochs 2 --noise-multiplier 1.1 --target-delta 1e-5",
+    "dp-sgd --dataset-size 5000 --batch-size 500 --epochs 2 --noise-multiplier 1.1 -d 1e-5 --sampling shuffle",
+    "dp-sgd --sample-rate 0.1 --epochs 2 --noise-multiplier 1.1 -d 1e-5 --sampling poisson",
+    "dp-sgd -n 5000 --sample-rate 0.1 --epochs 2 --noise-multiplier 1.1 -d 1e-5",
+    "dp-sgd --sample-rate 0.1 --epochs 2 --noise-multiplier 1.1 -d 1e-5",
+    "dp-sgd --sample-rate 0.1 --iterations 20 --noise-multiplier 1.1 -d 1e-5 --sampling poisson",
+    "dp-sgd --sampling-probability 0.1 --num-steps 20 --noise-multiplier 1.1 -d 1e-5 --sampling poisson",
+    f"{RUN} --sample-rate 0.1 --noise-multiplier 1.1 -d 1e-5 --sampling poisson",
+    "dp-sgd -n 5000 --sample-rate 0.1 --epochs 2 --noise-multiplier 1.1 -d 1e-5 --sampling shuffle",
+    f"{RUN} --noise-std 0.0022 --clip 1 -d 1e-5 --sampling shuffle",
+    f"{RUN} --noise-std 0.0022 -d 1e-5 --sampling shuffle",
+    "dp-sgd --batch-size 500 --epochs 2 --noise-multiplier 1.1 -d 1e-5",
+]
+MOST_CURES = 4
+
+
+def ended(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(line))
+    printed = capsys.readouterr()
+    return int(stop.value.code or 0), printed.out, printed.err
+
+
+def cured(line: str, error: str) -> str:
+    """Return the line with what the hint of the error says, to the letter."""
+    hint = error.partition("hint: ")[2]
+    if meant := re.match(r"did you mean (--[\w-]+)\?", hint):
+        wrong = re.search(r"No such option '(--[\w-]+)'", error)
+        assert wrong
+        return line.replace(wrong[1], meant[1])
+    if hint.startswith("give --sampling; ") and " also need " in hint and "would be" not in hint:
+        return f"{line} -n 5000"
+    if hint.startswith("give --sampling; "):
+        assert re.search(r"[:,] poisson (epsilon|noise_multiplier)", hint)
+        return f"{line} --sampling poisson"
+    if "is a probability of Poisson sampling" in error:
+        assert hint.startswith("give --batch-size and --records, or --sampling poisson")
+        return line.replace("--sample-rate 0.1", "--batch-size 500")
+    if "a full batch is all records" in error:
+        assert hint.startswith("leave out --batch-size")
+        return line.replace(" --batch-size 500", "")
+    if "also follows from batch_size and records" in error:
+        return line.replace(" --sample-rate 0.1", "")
+    assert hint.startswith("give --clip and --batch-size too, or --noise-multiplier"), error
+    return line.replace("-d 1e-5", "-d 1e-5 --clip 1")
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_line_ends_in_an_answer_after_the_cures_that_are_printed(
+    capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    for _ in range(MOST_CURES):
+        code, out, err = ended(capsys, line)
+        if code == 0:
+            assert re.search(r"^(epsilon|delta) <= |^noise_multiplier >= ", out, re.MULTILINE)
+            return
+        assert code == 2, err
+        line = cured(line, err)
+    pytest.fail(line)
+
+
+def test_a_clipping_norm_of_clipped_gradients_needs_no_explanation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(capsys, "dp-sgd --l2-norm-clip 1")[2].endswith("hint: did you mean --clip?\n")
+    assert "(clipped gradients are of loss class lipschitz)" in ended(capsys, "multi-epoch --l2-norm-clip 1")[2]
+
+
+@pytest.mark.parametrize("word", ["--max-batch-size 600", "--truncated-batch-size 600", "--sampling capped-poisson"])
+def test_a_cap_on_poisson_batches_is_refused(capsys: pytest.CaptureFixture[str], word: str) -> None:
+    code, _, err = ended(capsys, f"{RUN} --noise-multiplier 1.1 -d 1e-5 {word}")
+    assert code == 2
+    assert "cut to a largest size depends on the other records: that is not Poisson sampling" in " ".join(err.split())
+
+
+def test_the_size_of_the_batch_that_was_drawn_is_no_divisor(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = ended(capsys, f"{RUN} --noise-multiplier 1.1 -d 1e-5 --normalize-by-batch 1 --sampling poisson")
+    assert code == 2
+    assert "divide by a constant, such as records x sample_rate" in " ".join(err.split())
+
+
+@pytest.mark.parametrize(("rate", "steps"), [(0.01, 100), (0.001, 1000), (1 / 3, 3), (0.3, 4), (1.0, 1), (1e-5, 10**5)])
+def test_a_rate_has_the_steps_of_the_decimal_that_was_typed(rate: float, steps: int) -> None:
+    assert describe("dp-sgd", {"sample_rate": rate, "epochs": 2}).steps == 2 * steps
+
+
+@pytest.mark.parametrize("command", ["shifted", "online", "utility"])
+def test_where_no_batch_is_known_a_multiplier_is_answered_by_the_formula(
+    capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    err = " ".join(ended(capsys, f"{command} --noise-multiplier 1")[2].split())
+    assert "noise_std = noise multiplier x Lipschitz constant / batch size" in err
+    assert "mean --noise-std" not in err.replace("'", "")
+    with pytest.raises(SpecError, match="does not take noise_multiplier") as stop:
+        getattr(dpcalc, command)(noise_multiplier=1.0)
+    assert "noise multiplier x Lipschitz constant" in (stop.value.hint or "")
