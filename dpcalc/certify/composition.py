@@ -15,7 +15,7 @@ those that are not near k = 0 are bounded together, by the largest modulus of ph
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from flint import acb, arb
@@ -356,25 +356,27 @@ def _by_few(laws: Sequence[_Law], tilted: Sequence[list[tuple[int, arb]]], kerne
     if rest is None:
         return None
     total = arb(0)
+    moments = [_moments_at(weights, many) for weights in tilted]
     for k in range(near + 1):
-        angle = arb(k) / many
-        value = kernel.at(angle)
-        for law, weights in zip(laws, tilted, strict=True):
-            value *= _moment(weights, angle) ** law.copies
+        value = kernel.at(arb(k) / many)
+        for law, moment in zip(laws, moments, strict=True):
+            value *= next(moment) ** law.copies
         total += (1 if k == 0 else 2) * value.real
     total = total / many
     rest *= kernel.largest()
     return total + rest if rest < total * arb(2) ** -20 else None
 
 
-def _moment(weights: list[tuple[int, arb]], angle: arb) -> acb:
-    """Return the sum of the weights, each turned by its multiple of 2 pi ``angle``."""
-    real, imaginary = arb(0), arb(0)
-    for j, weight in weights:
-        sine, cosine = (2 * j * angle).sin_cos_pi()
-        real += weight * cosine
-        imaginary += weight * sine
-    return acb(real, imaginary)
+def _moments_at(weights: list[tuple[int, arb]], many: int) -> Iterator[acb]:
+    """Yield the sums of the weights, each turned by its multiple of 2 pi k/many, for k = 0, 1, ...
+
+    Every weight is turned a step further each time: a product costs a tenth of a sine.
+    """
+    turned = [acb(weight) for _, weight in weights]
+    steps = [_turn(arb(j) / many) for j, _ in weights]
+    while True:
+        yield sum(turned, acb(0))
+        turned = [value * step for value, step in zip(turned, steps, strict=True)]
 
 
 class _Spread(NamedTuple):

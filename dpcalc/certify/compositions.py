@@ -132,8 +132,10 @@ def _expanding_sampled(v: Inputs) -> list[Part]:
 def _cyclic_curve(v: Inputs) -> list[Part]:
     size, later = batch(v)
 
+    run = run_without_shift(v, size)
+
     def curve(z: arb) -> arb:
-        return _delta(product_last(run_without_shift(v.changed(epsilon=z), size), later))
+        return _delta(product_last(run._replace(epsilon=z), later))
 
     return [Part(curve, v.epochs)]
 

@@ -20,7 +20,14 @@ from dpcalc.numerics.floats import from_ordinal, ordinal, ratio_up
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, ONE_RELEASE, STEP_WITHIN
 from dpcalc.theorems.privacy.epochs import same_places
 from dpcalc.theorems.privacy.passes import Passes, pace_of, reach_of
-from dpcalc.theorems.privacy.position_certificates import Cell, Curve, Found, least_certificates, places_of
+from dpcalc.theorems.privacy.position_certificates import (
+    Cell,
+    Curve,
+    Found,
+    least_certificates,
+    likely_epsilon,
+    places_of,
+)
 from dpcalc.theorems.privacy.shuffle import SmoothShuffle, mixture
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
 
@@ -83,8 +90,22 @@ def hidden_pass(passes: Passes, adjacency: Adjacency, epsilon: float) -> Found:
     return least_certificates(places, [Cell(0.0, same_places(passes))], epsilon)
 
 
-def least_of(public: Callable[[float], float], hidden: Callable[[float], Found]) -> Profile:
-    """Return the least of what a published and a secret order give, with what proves it."""
+def likely(passes: Passes, adjacency: Adjacency, log_delta: float) -> float:
+    """Return about the epsilon at ln delta of passes in one secret order."""
+    return likely_epsilon(places_of(passes.plan, swaps_of(adjacency)), same_places(passes), log_delta)
+
+
+def least_of(
+    public: Callable[[float], float],
+    hidden: Callable[[float], Found],
+    start: Callable[[float], float] = lambda _: math.inf,
+) -> Profile:
+    """Return the least of what a published and a secret order give, with what proves it.
+
+    Args:
+        public, hidden: epsilon -> what they give.
+        start: ln delta -> about the epsilon that a secret order gives, from which it is searched for.
+    """
     search = functools.lru_cache(maxsize=32)(hidden)
 
     def certificate(epsilon: float) -> Certificate:
@@ -96,16 +117,17 @@ def least_of(public: Callable[[float], float], hidden: Callable[[float], Found])
     return Profile(
         lambda epsilon: min(public(epsilon), search(epsilon).log_delta),
         certificate=certificate,
-        budget=lambda log_delta, ulps: _budget(public, search, log_delta, ulps),
+        budget=lambda log_delta, ulps: _budget(public, search, start(log_delta), log_delta, ulps),
     )
 
 
-_TANGENTS, _SECANTS, _FAR = 6, 3, 1e90
+_TANGENTS, _SECANTS = 6, 8
+_FAR, _SAME = 200.0, 1e-14  # of ln epsilon
 _CLOSE, _ROUGH = 1 << 30, 1 << 48  # 2e-7 and 6e-2, in representable numbers
 
 
 def _budget(
-    public: Callable[[float], float], search: Callable[[float], Found], log_delta: float, ulps: int
+    public: Callable[[float], float], search: Callable[[float], Found], start: float, log_delta: float, ulps: int
 ) -> float | None:
     """Return the least epsilon at which certificates reach ln delta, but for a few ``ulps``; None where a published
     order gives less, or it is not found soon.
@@ -115,9 +137,9 @@ def _budget(
     curve does not.
     """  # fmt: skip
     ulps = min(ulps, _CLOSE)
-    epsilon = Profile(public, _ROUGH).epsilon(log_delta).value
+    epsilon = min(start, Profile(public, _ROUGH).epsilon(log_delta).value)
     for _ in range(_TANGENTS):
-        if not 0.0 < epsilon < _FAR:
+        if not 0.0 < epsilon < math.exp(_FAR):
             return None
         found = search(epsilon)
         if found.tangent is None or not found.log_delta < min(0.0, public(epsilon)):
@@ -133,17 +155,21 @@ def _moved(epsilon: float, ulps: int) -> float:
 
 
 def _met(curve: Callable[[float], float], epsilon: float, value: float, target: float) -> float:
-    """Return about where a curve falls to ``target``, by few secants from where it is ``value`` < 0."""
-    before, excess = epsilon, value - target
-    at = epsilon * min(4.0, max(0.25, 1.0 - 0.5 * excess / value))  # as if it were a parabola
+    """Return about where a curve falls to ``target`` < 0, by few secants from where it is ``value`` < 0.
+
+    The logarithm of -ln delta is nearly linear in that of epsilon, with a slope of 1 to 2.
+    """
+    before, excess = math.log(epsilon), math.log(value / target)
+    at, reached = before - excess / 1.5, value
     for _ in range(_SECANTS):
-        left = curve(at) - target
-        if left in (0.0, excess):
+        reached = curve(math.exp(min(at, _FAR)))
+        if not reached < 0.0:
+            break
+        left = math.log(reached / target)
+        if left in (0.0, excess) or abs(at - before) < _SAME:
             break
         before, excess, at = at, left, at - left * (at - before) / (left - excess)
-        if not 0.0 < at < _FAR:
-            return before
-    return at
+    return math.exp(min(max(at, -_FAR), _FAR))
 
 
 def curve(run: SecretPass) -> Callable[[float], float]:
@@ -189,4 +215,8 @@ def shuffled(run: SecretPass) -> Profile:
     0.329626
     """
     public = mixture(run.part(SmoothShuffle)).profile
-    return least_of(public, lambda epsilon: hidden_pass(run.passes, run.adjacency, epsilon))
+    return least_of(
+        public,
+        lambda epsilon: hidden_pass(run.passes, run.adjacency, epsilon),
+        lambda log_delta: likely(run.passes, run.adjacency, log_delta),
+    )

@@ -199,6 +199,19 @@ def least_certificates(places: Places, cells: Sequence[Cell], epsilon: float) ->
     return Found(max(value for value, _ in found), matchings, tangent)
 
 
+def likely_epsilon(places: Places, distances: Distances, log_delta: float) -> float:
+    """Return about the epsilon at ln delta: that of two Gaussians whose chi-squared divergence is the mean of those of
+    all positions. No side is promised.
+    """  # fmt: skip
+    import numpy as np
+
+    from dpcalc.notions import gaussian
+
+    rows = _rows(places, distances, 10)
+    mean = float(np.average(np.expm1(np.minimum(rows.mu, 10.0) ** 2), weights=rows.weight))
+    return gaussian.epsilon(mu=math.sqrt(math.log1p(mean)), log_delta_target=log_delta)
+
+
 class Curve:
     """ln delta at one epsilon after another, each from few cuts near the best of the nearest epsilon before."""
 

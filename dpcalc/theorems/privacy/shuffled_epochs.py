@@ -26,10 +26,10 @@ from dpcalc.theorems.conditions import CONVEXITY_WITHIN, ONE_RELEASE, STEP_WITHI
 from dpcalc.theorems.privacy.contraction import own_ratio
 from dpcalc.theorems.privacy.epochs import fresh_log_delta, known_cases, once_log_delta
 from dpcalc.theorems.privacy.fresh_places import Cases, cases_of
-from dpcalc.theorems.privacy.hidden_position import SECRET, hidden_pass, least_of, swaps_of
+from dpcalc.theorems.privacy.hidden_position import SECRET, hidden_pass, least_of, likely, swaps_of
 from dpcalc.theorems.privacy.passes import Passes, pace_of, reach_of
 from dpcalc.theorems.privacy.periodic_allocation import Uses, bounded_mu, contracting_mu
-from dpcalc.theorems.privacy.position_certificates import Cell, Found, least_certificates, places_of
+from dpcalc.theorems.privacy.position_certificates import Cell, Found, least_certificates, likely_epsilon, places_of
 from dpcalc.theorems.privacy.repeated_allocation import Pace, rate_in_range
 from dpcalc.theorems.privacy.same_places import SamePlaces
 from dpcalc.theorems.privacy.shuffle import shifted_pass
@@ -331,11 +331,15 @@ def once_secret(run: SecretOrders) -> Profile:
     """Nobody who sees the last iterate knows where in the secret order the record stood; telling two places apart costs
     twice the earlier uses, which is why many epochs take the gain away.
     """
-    return _secret(run, once_log_delta, _same)
+    return _secret(run, once_log_delta, _same, _likely_same)
 
 
 def _same(run: SecretOrders, epsilon: float) -> Found:
     return hidden_pass(run.sharper, run.adjacency, epsilon)
+
+
+def _likely_same(run: SecretOrders, log_delta: float) -> float:
+    return likely(run.sharper, run.adjacency, log_delta)
 
 
 @theorem(
@@ -358,7 +362,7 @@ def _same(run: SecretOrders, epsilon: float) -> Found:
 )  # fmt: skip
 def fresh_secret(run: SecretOrders) -> Profile:
     """The orders of all epochs but the last may be given away; where the record falls in the last one stays hidden."""
-    profile = _secret(run, fresh_log_delta, _fresh)
+    profile = _secret(run, fresh_log_delta, _fresh, _likely_fresh)
 
     def certificate(epsilon: float) -> Certificate:
         assert profile.certificate is not None
@@ -387,14 +391,24 @@ def _fresh(run: SecretOrders, epsilon: float) -> Found:
     return found._replace(matchings=tuple(tuple(swap[i] for i in places) for swap in found.matchings))
 
 
+def _likely_fresh(run: SecretOrders, log_delta: float) -> float:
+    if run.epochs == 1:
+        return _likely_same(run, log_delta)
+    cases = _cases(run)
+    likeliest = cases.single(int(cases.weight.argmax()))
+    return likely_epsilon(places_of(run.layout, swaps_of(run.adjacency)), likeliest, log_delta)
+
+
 def _secret(
     run: SecretOrders,
     log_delta: Callable[[Passes, float], float],
     hidden: Callable[[SecretOrders, float], Found],
+    start: Callable[[SecretOrders, float], float],
 ) -> Profile:
-    """Return the least of what a published and a secret order give."""
+    """Return the least of what a published and a secret order give; ``start`` as in `least_of`."""
     nothing = Found(0.0, ())
     return least_of(
         functools.lru_cache(maxsize=32)(lambda epsilon: _public(run, epsilon, log_delta)),
         lambda epsilon: hidden(run, epsilon) if run.passes.ratio <= _LARGEST else nothing,
+        lambda log_delta: start(run, log_delta) if run.passes.ratio <= _LARGEST else math.inf,
     )
