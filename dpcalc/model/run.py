@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpcalc.errors import SpecError
 from dpcalc.model import loss_class as loss
 from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length
-from dpcalc.model.choices import Adjacency, LastBatch, LossClass, Model, Noise, Permutation, Sampling
+from dpcalc.model.choices import Adjacency, LastBatch, LossClass, Model, Noise, Permutation, Releases, Sampling
 from dpcalc.model.frozen import Frozen
 from dpcalc.model.numbers import plain
 from dpcalc.model.parameter import PARAMETERS, check
@@ -41,6 +41,7 @@ class Run(Frozen):
     last_batch: LastBatch | None = None
     steps: int | None = None
     epochs: int | None = None
+    release: Releases | None = None
     permutation: Permutation | None = None
     public_records: int | None = None
     tasks: int | None = None
@@ -230,7 +231,8 @@ def _refuse_contradictions(record: Algorithm, draft: Description) -> None:
             f"strong convexity {plain(draft['strong_convexity'])} exceeds smoothness {plain(draft['smoothness'])}",
             "a loss cannot curve more than its smoothness",
         )
-    if draft.get("regularisation") and draft.get("adjacency") is Adjacency.NULL_RECORD:
+    after_clipping = record.clipped  # the regulariser is then of the step, and no record's
+    if draft.get("regularisation") and draft.get("adjacency") is Adjacency.NULL_RECORD and not after_clipping:
         raise SpecError(
             "with a regulariser the gradient of a null record is not zero", "leave out --adjacency null-record"
         )
