@@ -113,7 +113,7 @@ class Run(Frozen):
     @property
     def clipped_gradients(self) -> bool:
         """Whether gradients are clipped, and are not those of a convex loss for all that is known."""
-        return self.clip is not None and self.loss is None and self.model is not Model.LINEAR
+        return self.clip is not None and self.loss is None and self.model != Model.LINEAR
 
     def typed(self, name: str) -> bool:
         """Return whether a person gave this parameter."""

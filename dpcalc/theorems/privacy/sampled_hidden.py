@@ -111,7 +111,7 @@ _ELSEWHERE = {Sampling.FULL: "noisy-gd", Sampling.SHUFFLE: "shuffled-epochs"}
 
 
 def _linear(run: Run) -> Obstacle | None:
-    if run.loss is not None or run.model is Model.LINEAR:
+    if run.loss is not None or run.model == Model.LINEAR:
         return None
     return NotNeeded(NOT_LINEAR.because, NOT_LINEAR.cure, NOT_LINEAR.parameters)
 
@@ -121,7 +121,7 @@ def _drawn_afresh(run: Run) -> Obstacle | None:
         return Missing(("sampling",), "needs to know how batches are drawn", "give --sampling")
     if run.sampling in (Sampling.POISSON, Sampling.FIXED):
         return None
-    kind: type[Unmet | NotNeeded] = NotNeeded if run.sampling is Sampling.FULL else Unmet  # which has no batch size
+    kind: type[Unmet | NotNeeded] = NotNeeded if run.sampling == Sampling.FULL else Unmet  # which has no batch size
     cure = "use --sampling poisson"
     if run.sampling in _ELSEWHERE:
         told = "--clip and --noise-std (noise multiplier x clip / batch size)"
@@ -130,7 +130,7 @@ def _drawn_afresh(run: Run) -> Obstacle | None:
 
 
 def _only_the_last(run: Run) -> Obstacle | None:
-    if run.release is Releases.LAST:
+    if run.release == Releases.LAST:
         return None
     return Unmet("speaks of the last iterate alone", "give --release last, if no other one is seen", ("release",))
 
