@@ -55,7 +55,7 @@ complete -c dpcalc -n '__fish_seen_subcommand_from compare hockey-stick shuffle 
 complete -c dpcalc -n '__fish_seen_subcommand_from compare shuffle multi-epoch train statement explain bounds cite' -l permutation -x -a 'public secret' -d 'whether the random order and its seed stay secret for ever'
 complete -c dpcalc -n '__fish_seen_subcommand_from compare shuffle online train statement explain bounds cite' -l c1 -x -d 'C1: constant of the noise schedule'
 complete -c dpcalc -n '__fish_seen_subcommand_from compare shuffle online train statement explain bounds cite' -l c2 -x -d 'C2: constant of the noise schedule'
-complete -c dpcalc -n '__fish_seen_subcommand_from compare multi-epoch dp-sgd train statement explain bounds cite' -l release -x -a 'last epoch' -d 'what is released: the last iterate alone, or the iterate after every epoch'
+complete -c dpcalc -n '__fish_seen_subcommand_from compare multi-epoch dp-sgd train statement explain bounds cite' -l release -x -a 'last epoch' -d 'what is released: the last iterate alone, or the iterate after every epoch (dp-sgd: every iterate, unless this says last)'
 complete -c dpcalc -n '__fish_seen_subcommand_from compare multi-epoch dp-sgd train statement explain bounds cite' -l epochs -x -d 'E: number of passes over the records'
 complete -c dpcalc -n '__fish_seen_subcommand_from compare shifted multi-epoch dp-sgd utility train statement explain bounds cite' -l steps -x -d 'T: number of steps'
 complete -c dpcalc -n '__fish_seen_subcommand_from compare multi-epoch statement explain bounds cite' -l langevin-std -x -d 'sigma of w - eta gradient + sqrt(2 eta) sigma N(0, 1), in place of noise_std'
