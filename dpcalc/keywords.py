@@ -182,6 +182,7 @@ class DpSgd(Catalogue, Holder, Question, total=False):
     """The keywords of `dpcalc.dp_sgd`."""
 
     algorithm: Word
+    release: Word
     records: Whole
     epochs: Whole
     steps: Whole
@@ -189,6 +190,9 @@ class DpSgd(Catalogue, Holder, Question, total=False):
     sample_rate: Real
     sampling: Word
     clip: Real
+    model: Word
+    smoothness: Real
+    diameter: Real
     noise_multiplier: Real
     lipschitz: Real
     strong_convexity: Real

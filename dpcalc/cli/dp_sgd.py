@@ -23,6 +23,11 @@ def command(**flags: Any) -> None:
       dpcalc dp-sgd -n 50000 --batch-size 500 --epochs 20 --sampling poisson \
         --adjacency add-remove -e 2 -d 1e-5
 
+    \b
+    And if the model is linear, and nobody sees but the last iterate?
+      dpcalc dp-sgd -n 1000 --batch-size 50 --steps 20000 --noise-multiplier 3 --sampling poisson \
+        --adjacency add-remove --clip 1 --loss logistic --feature-bound 1 --eta 2 -R 0.5 --release last -d 1e-5
+
     --sampling decides: the same noise is worth several times more with one way to draw batches than with another.
     Leave it out to see what each would give.
 

@@ -45,8 +45,10 @@ _CHAIN_COLUMNS = ("shift", "contraction", "step_size", "noise_std", "laplace_sca
 
 
 def _takers_of(parameter: str) -> tuple[str, ...]:
-    """Return the named algorithms that a parameter describes."""
-    return tuple(name for name in NAMED if parameter in ALGORITHMS[name].parameters)
+    """Return the named algorithms that a parameter describes, but for those of clipped gradients."""
+    return tuple(
+        name for name, a in ALGORITHMS.items() if name in NAMED and parameter in a.parameters and not a.clipped
+    )
 
 
 def _shared(*algorithms: str) -> tuple[str, ...]:

@@ -32,12 +32,12 @@ def run_of(command: Command, description: Description) -> tuple[Command, Run, tu
         command, taken = command._replace(columns=columns_of(algorithm)), taken_by(algorithm)
     elif strange := [name for name in description if name in taken and name not in taken_by(algorithm)]:
         raise _stranger(algorithm, strange, command)
-    add_loss_constants(description, taken)
+    add_loss_constants(description, {name for name in taken if name in taken_by(algorithm)})
     if "loss" in description and "radius" in description:
         notes += (LossDomain(radius=description["radius"]),)
     if "clip" in description and ("loss" in description or description.get("model") == Model.LINEAR):
         notes += (LinearClip(regularised=bool(description.get("regularisation"))),)
-    if description.take("release", Releases.LAST) == Releases.EPOCH:
+    if not ALGORITHMS[algorithm].clipped and description.take("release", Releases.LAST) == Releases.EPOCH:
         algorithm = released(algorithm)
     if "schedule" in description and "noise_multiplier" in description:
         raise SpecError("a schedule has noise of its own, and noise_multiplier is given", "use a column noise_std")

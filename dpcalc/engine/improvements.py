@@ -356,6 +356,8 @@ def _other_release(asked: Asked) -> Iterator[Alternative]:
     run = asked.run
     if run.algorithm.release not in (Release.PASS, Release.STEP) or "release" not in run.algorithm.parameters:
         return
+    if run.algorithm.clipped and (run.release is Releases.LAST or asked.solved or asked.brief):
+        return  # it is so already, or would be another long search
     if run.algorithm.length is Length.PASSES and run.algorithm.own_noise:
         return
     changes = {"release": Releases.LAST}
@@ -365,5 +367,6 @@ def _other_release(asked: Asked) -> Iterator[Alternative]:
         return
     if other.permutation is Permutation.SECRET:
         return  # its search is long
-    if (result := _improved(asked, changes, _quick(asked, other), other, _WORTH)) is not None:
+    bounds = _bounds(asked, other) if run.algorithm.clipped else _quick(asked, other)
+    if (result := _improved(asked, changes, bounds, other, _WORTH)) is not None:
         yield _note(OtherRelease, asked, result, changes)

@@ -361,9 +361,10 @@ def excess_of(guarantee: Guarantee, epsilon: float, log_delta: float) -> float:
     if isinstance(guarantee, Worst):
         return max(excess_of(member, epsilon, log_delta) for member in guarantee.members)
     if isinstance(guarantee, Composition) and len(guarantee.orders) > 1:
-        first = excess_of(Composition(guarantee.parts), epsilon, log_delta)
+        one, other = guarantee._replace(reverse=()), guarantee._replace(parts=guarantee.reverse, reverse=())
+        first = excess_of(one, epsilon, log_delta)
         # Where one order misses the budget, the other need not be asked.
-        return first if first > 0.0 else max(first, excess_of(Composition(guarantee.reverse), epsilon, log_delta))
+        return first if first > 0.0 else max(first, excess_of(other, epsilon, log_delta))
     if isinstance(guarantee, (Gdp, Profile, Composition, LowerBound)):
         return min(_STEEP, max(-_STEEP, guarantee.log_delta(epsilon).value - log_delta))
     if isinstance(guarantee, Rdp) and not guarantee.orders:

@@ -173,8 +173,8 @@ _SAMPLED = (
     "noise_std", "adjacency",
 )  # fmt: skip
 _CLIPPED = (
-    "records", "epochs", "steps", "batch_size", "sample_rate", "sampling", "clip", "noise_multiplier", "noise_std",
-    "adjacency",
+    "release", "records", "epochs", "steps", "batch_size", "sample_rate", "sampling", "clip", "noise_multiplier",
+    "noise_std", "model", "smoothness", "step_size", "diameter", *CATALOGUE, "adjacency",
 )  # fmt: skip
 _CHAIN = (
     "steps", "index", "shift", "contraction", "step_size", "noise_std", "laplace_scale", "start_distance", "diameter",

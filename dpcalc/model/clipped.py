@@ -26,6 +26,8 @@ def fill_in(draft: Description) -> None:
         _fill_rate(draft)
     _fill_steps(draft)
     _fill_noise(draft)
+    if "radius" in draft and "diameter" not in draft:
+        draft.put("diameter", 2.0 * draft["radius"], Source.DERIVED)
 
 
 def _fill_full(draft: Description) -> None:

@@ -139,7 +139,9 @@ PARAMETERS: dict[str, Parameter] = {
         ),
         Parameter("epoch_delta", "", "delta of one pass, 0 for pure privacy", high=1.0, open_ends="high"),
         Parameter(
-            "release", "", "what is released: the last iterate alone, or the iterate after every epoch",
+            "release", "",
+            "what is released: the last iterate alone, or the iterate after every epoch (dp-sgd: every iterate, unless "
+            "this says last)",
             choices=tuple(Releases),
         ),
         Parameter(

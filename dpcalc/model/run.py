@@ -11,7 +11,7 @@ from dpcalc.errors import SpecError
 from dpcalc.model import loss_class as loss
 from dpcalc.model import multiplier
 from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length
-from dpcalc.model.choices import Adjacency, LastBatch, LossClass, Model, Noise, Permutation, Sampling
+from dpcalc.model.choices import Adjacency, LastBatch, LossClass, Model, Noise, Permutation, Releases, Sampling
 from dpcalc.model.frozen import Frozen
 from dpcalc.model.numbers import plain
 from dpcalc.model.parameter import PARAMETERS, check
@@ -42,6 +42,7 @@ class Run(Frozen):
     last_batch: LastBatch | None = None
     steps: int | None = None
     epochs: int | None = None
+    release: Releases | None = None
     permutation: Permutation | None = None
     public_records: int | None = None
     tasks: int | None = None
@@ -116,7 +117,7 @@ class Run(Frozen):
     @property
     def clipped_gradients(self) -> bool:
         """Whether gradients are clipped, and are not those of a convex loss for all that is known."""
-        return self.clip is not None and self.loss is None and self.model is not Model.LINEAR
+        return self.clip is not None and self.loss is None and self.model != Model.LINEAR
 
     def typed(self, name: str) -> bool:
         """Return whether a person gave this parameter."""
@@ -236,7 +237,8 @@ def _refuse_contradictions(record: Algorithm, draft: Description) -> None:
             f"strong convexity {plain(draft['strong_convexity'])} exceeds smoothness {plain(draft['smoothness'])}",
             "a loss cannot curve more than its smoothness",
         )
-    if draft.get("regularisation") and draft.get("adjacency") is Adjacency.NULL_RECORD:
+    after_clipping = record.clipped  # the regulariser is then of the step, and no record's
+    if draft.get("regularisation") and draft.get("adjacency") is Adjacency.NULL_RECORD and not after_clipping:
         raise SpecError(
             "with a regulariser the gradient of a null record is not zero", "leave out --adjacency null-record"
         )

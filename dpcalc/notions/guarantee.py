@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from dpcalc.errors import Infeasible, NotApplicable
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import gaussian, renyi
-from dpcalc.numerics.floats import up
+from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.numerics.roots import greatest, least
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ class Profile(NamedTuple):
 
 
 _FAIR = 512  # points per standard deviation
+_FAR = 100.0  # how far from a target what is out of reach counts as
 _BELOW, _ABOVE = 0.005, 0.05  # how near to a target ln delta is told by the finest lattices
 
 
@@ -140,21 +142,37 @@ class Composition(NamedTuple):
 
     ``reverse`` is that with P and Q in each other's place, where it matters and is asked for: the worse one counts.
     Pairs that are best made for a certain ln delta are given as functions of it; they hold for every other one, too.
-    Where the pairs are found by a search, ``certificate`` is what it found, whatever the epsilon.
+    Where the pairs are found by a search, ``certificate`` is what it found, whatever the epsilon. With a probability of
+    which ``log_failure`` is the logarithm nothing is promised: every delta is larger by that.
     """
 
     parts: Parts
     reverse: Parts = ()
     certificate: Callable[[float], Certificate] | None = None
+    log_failure: float = -math.inf
 
     def epsilon(self, log_delta: float) -> Answer:
         """Return the least epsilon at ln delta, rounded up."""
-        answers = [_composed_epsilon(_made(parts, log_delta), log_delta) for parts in self.orders]
+        if (log_left := self._left(log_delta)) == -math.inf:
+            return Answer(math.inf, None, "pld")
+        answers = [_composed_epsilon(_made(parts, log_left), log_left) for parts in self.orders]
         return max(answers, key=lambda answer: answer.value)
 
     def log_delta(self, epsilon: float) -> Answer:
         """Return ln delta at epsilon, rounded up."""
-        return max((_log_delta_of(parts, epsilon) for parts in self.orders), key=lambda answer: answer.value)
+        answer = max((_log_delta_of(parts, epsilon) for parts in self.orders), key=lambda answer: answer.value)
+        if self.log_failure == -math.inf:
+            return answer
+        total = log_add_exp(answer.value, self.log_failure)
+        return answer._replace(value=min(0.0, total + UNIT * (16.0 + 4.0 * abs(total))))
+
+    def _left(self, log_delta: float) -> float:
+        """Return what a failure leaves of ln delta, rounded down; -inf where that is next to nothing."""
+        if self.log_failure == -math.inf:
+            return log_delta
+        if self.log_failure > log_delta - 1e-3:
+            return -math.inf
+        return log_delta + math.log1p(-math.exp(self.log_failure - log_delta)) - 1e-10 * (1.0 + abs(log_delta))
 
     @property
     def orders(self) -> tuple[Parts, ...]:
@@ -166,16 +184,21 @@ class Composition(NamedTuple):
 
         A single attempt on a coarser lattice is an upper bound as well, and tells all but what is close.
         """
+        if (log_left := self._left(log_delta)) == -math.inf:
+            return _FAR
+        whole = self._replace(log_failure=-math.inf)
         if epsilon > 0.0:
-            value = self.rough_excess(epsilon, log_delta, _FAIR)
+            value = whole.rough_excess(epsilon, log_left, _FAIR)
             if not -_BELOW < value <= _ABOVE:
                 return value
-        return self.log_delta(epsilon).value - log_delta
+        return whole.log_delta(epsilon).value - log_left
 
     def rough_excess(self, epsilon: float, log_delta: float, resolution: int) -> float:
         """Return an upper bound on ln delta at epsilon, less this, which is close where it is about 0."""
-        found = (_log_delta_near(_made(parts, log_delta), epsilon, log_delta, resolution) for parts in self.orders)
-        return max(found) - log_delta
+        if (log_left := self._left(log_delta)) == -math.inf:
+            return _FAR
+        found = (_log_delta_near(_made(parts, log_left), epsilon, log_left, resolution) for parts in self.orders)
+        return max(found) - log_left
 
     def rdp(self, order: float) -> float:
         """Raise NotApplicable: a privacy-loss distribution has no RDP here."""

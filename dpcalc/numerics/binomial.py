@@ -45,7 +45,7 @@ def upper_groups(trials: int, chance: float) -> list[tuple[int, float]]:
         start = top + 1
         top = min(trials, max(start, int(start + width), int(mean - 8.0 * spread)))
         width *= 1.1 if start < mean + 40.0 * spread else 4.0
-        groups.append((top, _chernoff_log_tail_up(start, trials, chance)))
+        groups.append((top, chernoff_log_tail_up(start, trials, chance)))
     return groups
 
 
@@ -64,7 +64,7 @@ def _log_masses_up(trials: int, chance: float, top: int, width: int) -> list[tup
     return groups
 
 
-def _chernoff_log_tail_up(start: int, trials: int, chance: float) -> float:
+def chernoff_log_tail_up(start: int, trials: int, chance: float) -> float:
     """Return Chernoff's upper bound on ln P(number >= start)."""
     share = start / trials
     if share <= chance:

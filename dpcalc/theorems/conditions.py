@@ -77,7 +77,7 @@ def _index_in_range(run: Run) -> Obstacle | None:
     return Unmet(f"index {i} is past the last record {n}", f"use --index between 1 and {n}")
 
 
-_NOT_LINEAR = Unmet(
+NOT_LINEAR = Unmet(
     "speaks of gradients of convex smooth losses, and clipped gradients are such only where the model is linear",
     "give --loss with its --feature-bound, or --model linear with --smoothness, if it is",
     ("model", "smoothness"),
@@ -89,7 +89,7 @@ def _step_within(run: Run) -> Obstacle | None:
     if eta is None or beta is None:
         return lacking(run, "step_size", "smoothness")
     if run.clipped_gradients:
-        return _NOT_LINEAR
+        return NOT_LINEAR
     if run.loss_class not in (None, LossClass.CONVEX_SMOOTH):
         return Unmet(
             f"speaks of convex smooth losses, and the loss is {run.loss_class}",
@@ -186,7 +186,7 @@ def _lipschitz_maps(run: Run) -> Obstacle | None:
     if run.loss_class in LIPSCHITZ_MAPS:
         return None
     if run.clipped_gradients:
-        return _NOT_LINEAR
+        return NOT_LINEAR
     return Unmet(
         f"speaks of maps that are Lipschitz, and of a loss that is only {run.loss_class} they are not",
         "give --loss-class convex-smooth or smooth, if it is, with --smoothness",
@@ -198,7 +198,7 @@ def _chain_lipschitz(run: Run) -> Obstacle | None:
     if run.schedule is None or run.schedule.lipschitz:
         return None
     if run.clipped_gradients:
-        return _NOT_LINEAR
+        return NOT_LINEAR
     return Unmet(
         f"speaks of maps that are Lipschitz, and of a loss that is only {run.loss_class} they are not",
         "give --smoothness, or a column contraction",

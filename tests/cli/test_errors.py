@@ -82,7 +82,8 @@ USAGE = [
     (f"{CLIPPED} --sampling full", "a full batch is all records"),
     (f"{CLIPPED} --sampling poisson --steps 3", "both steps and epochs"),
     ("dp-sgd -n 100 --batch-size 200 --steps 3 --noise-multiplier 1 --sampling fixed -d 1e-6", "exceeds the 100 rec"),
-    (f"{CLIPPED} --sampling poisson --loss hinge", "dp-sgd takes no loss"),
+    (f"{CLIPPED} --sampling poisson --gradient-at-zero 1", "dp-sgd takes no gradient_at_zero"),
+    (f"{CLIPPED} --sampling poisson --loss hinge", "the hinge loss needs feature_bound"),
     ("dp-sgd --sample-rate 0.1 --steps 3 --noise-multiplier 1 --sampling fixed -d 1e-6", "a probability of Poisson"),
     (
         "dp-sgd -n 100 --batch-size 10 --epochs 2 --noise-std 1 --sampling fixed -d 1e-6",

@@ -102,6 +102,43 @@ def batched(case: Case, grid: Grid, record: Any, batch_size: int, steps: int, al
     return (law @ one.last).ravel()
 
 
+def poisson(
+    case: Case, grid: Grid, records: Sequence[Any], rate: float, divisor: int, steps: int, weight: float = 0.0
+) -> Array:
+    """The law of the last iterate after steps on Poisson batches, whose sums are divided by a constant.
+
+    A regulariser of this weight adds its gradient to every step's.
+    """
+    n = len(records)
+    chances = {
+        taken: rate ** len(taken) * (1.0 - rate) ** (n - len(taken))
+        for size in range(n + 1) for taken in itertools.combinations(range(n), size)
+    }  # fmt: skip
+    return _mixed(case, grid, records, chances, divisor, steps, weight)
+
+
+def uniform(case: Case, grid: Grid, records: Sequence[Any], size: int, steps: int, weight: float = 0.0) -> Array:
+    """As `poisson`, on batches of fixed size."""
+    batches = list(itertools.combinations(range(len(records)), size))
+    return _mixed(case, grid, records, dict.fromkeys(batches, 1.0 / len(batches)), size, steps, weight)
+
+
+def _mixed(
+    case: Case, grid: Grid, records: Sequence[Any], chances: dict[tuple[int, ...], float], divisor: int, steps: int,
+    weight: float,
+) -> Array:  # fmt: skip
+    inner, last = 0.0, 0.0
+    for batch, chance in chances.items():
+        total = mean([records[j] for j in batch], divisor)
+        mapped = case.psi(lambda w, f=total: f(w) + weight * np.asarray(w), grid.points)
+        one = step(grid, mapped, case.step_size * case.scale, case.noise)
+        inner, last = inner + chance * one.inner, last + chance * one.last
+    law = grid.start[None, :]
+    for _ in range(steps - 1):
+        law = law @ inner
+    return np.asarray(law @ last).ravel()
+
+
 def passes(
     case: Case, grid: Grid, record: Any, orders: Sequence[Sequence[int]], batch_size: int, last_batch: str, same: bool
 ) -> Array:

@@ -75,6 +75,35 @@ def hockey_stick(
     return float(np.sum(np.maximum(laws[0] - math.exp(epsilon) * laws[1], 0.0)))
 
 
+def hockey_stick_of_sums(
+    first: tuple[Sequence[float], Sequence[tuple[float, Batches]]],
+    second: tuple[Sequence[float], Sequence[tuple[float, Batches]]],
+    noise: float,
+    epsilon: float,
+    nodes: int = 4000,
+) -> float:
+    """As `hockey_stick`, where the sum of all steps alone is seen: the last iterate of a run over linear losses."""
+    laws = []
+    for gradients, batches in (first, second):
+        sums: dict[float, float] = {}
+        for chance, several in batches:
+            total = sum(gradients[i] for batch in several for i in batch)
+            sums[total] = sums.get(total, 0.0) + chance
+        laws.append((sums, noise * math.sqrt(len(batches[0][1]))))
+    centres = [total for sums, _ in laws for total in sums]
+    reach = 9.0 * max(spread for _, spread in laws)
+    edges = np.concatenate(([-math.inf], np.linspace(min(centres) - reach, max(centres) + reach, nodes), [math.inf]))
+    p, q = (
+        sum(chance * np.diff(_cdf(edges, total, spread)) for total, chance in sums.items()) for sums, spread in laws
+    )
+    return float(np.sum(np.maximum(p - math.exp(epsilon) * q, 0.0)))
+
+
+def _cdf(edges: Array, mean: float, spread: float) -> Array:
+    """Return the normal distribution function at the edges."""
+    return np.array([0.5 * math.erfc(-(x - mean) / (spread * math.sqrt(2.0))) for x in edges])
+
+
 def _law(gradients: Sequence[float], batches: Sequence[tuple[float, Batches]], noise: float, edges: Array) -> Array:
     """Return the probabilities of the cells of all steps."""
     steps = len(batches[0][1])
@@ -94,6 +123,6 @@ def _law(gradients: Sequence[float], batches: Sequence[tuple[float, Batches]], n
 
 
 def _cells(edges: Array, mean: float, noise: float) -> Array:
-    cdf = np.array([0.5 * math.erfc(-(x - mean) / (noise * math.sqrt(2.0))) for x in edges])
+    cdf = _cdf(edges, mean, noise)
     cells: Array = np.diff(cdf)
     return cells

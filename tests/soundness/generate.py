@@ -195,6 +195,8 @@ def _drawn(bound: Theorem, r: random.Random, number: Regime) -> dict[str, Any]:
         _sampled(bound, r, values)
     if bound.family == "sampled":
         values["sampling"] = bound.id.removeprefix("sampled.").removesuffix("_lower").replace("_", "-")
+        if bound.id == "sampled.hidden":
+            values.update(sampling=r.choice(("poisson", "fixed")), release="last", model="linear")
         values["noise_multiplier"] = number(r, 0.1, 100.0)
     if "schedule" in bound.parameters:
         steps = r.choice((1, 2, 3, r.randint(1, 12), r.randint(1, 40)))

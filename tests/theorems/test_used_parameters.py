@@ -104,6 +104,10 @@ def small(bound: Theorem, r: random.Random) -> dict[str, Any]:
         most = 1.0 if BALANCED in bound.conditions else 1.9
         values["step_size"] = r.choice((0.02, 0.5, 1.0, most, most)) / values.get("smoothness", 1.0)
     values["noise_std"] = values["scale"] = values["laplace_scale"] = noise = log_uniform(r, 0.3, 10.0)
+    if bound.id == "sampled.hidden":
+        values.update(
+            records=4 + values["batch_size"], steps=whole(r, 2, 200), regularisation=0.1 / values["step_size"]
+        )
     if bound.slow:  # where a use and the domain are about as large as the noise, all else matters
         values["sensitivity"] = log_uniform(r, 0.3, 3.0) * noise * values["batch_size"]
         values["lipschitz"] = values["sensitivity"] / 2.0
@@ -232,6 +236,7 @@ NO_THEOREM = "maps that contract, and a domain, would sharpen it; no theorem her
 UNREAD: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     (NOTHING_HIDES, ("strong_convexity", "diameter"), (
         "iteration.local", "iteration.local_rdp", "iteration.local_classic", "noisy_gd.composition",
+        "sampled.poisson", "sampled.fixed", "sampled.full", "sampled.balls_in_bins", "sampled.shuffle",
         "noisy_sgd.composition", "released.own_noise", "expanding.composition", "expanding.laplace", "dp_sgd.gradient",
         "dp_sgd.gradient_renyi", "dp_sgd.gradient_lemma",
     )),

@@ -59,6 +59,9 @@ NOT_CONVEX: Told = {"loss_class": "smooth"}
 NULL: Told = {"adjacency": "null-record"}
 SAMPLED: Told = {"lipschitz": 0.75, "noise_std": 1.5}
 CLIPPED: Told = {"records": 2, "batch_size": 1, "epochs": 1, "noise_multiplier": 1.0}
+LAST: Told = {
+    **CLIPPED, "epochs": 2, "release": "last", "model": "linear", "smoothness": 0.0625, "step_size": 1.0,
+}  # fmt: skip
 WIDE: Told = {"step_size": 0.5, "radius": 100.0, "holder_exponent": 1.0, "holder_constant": 1.0}
 GROWING: Told = {
     "lipschitz": 1.0, "smoothness": 1.0, "strong_convexity": 0.25, "step_size": 0.5, "diameter": 2.0,
@@ -186,6 +189,8 @@ RUNS: tuple[Run, ...] = (
         )
     ),
     _run("dp-sgd", {"noise_multiplier": 2.0, "epochs": 2}, closed(clipped_steps), sampling="full", adjacency="add"),
+    _run("dp-sgd", LAST, closed(clipped_steps), sampling="poisson", adjacency="add-remove"),
+    _run("dp-sgd", LAST, closed(clipped_steps), sampling="fixed", adjacency="replace-one"),
     _run("dp-sgd-output", {**SAMPLED, **WIDE}, closed(average_and_noise), records=3, steps=5),
     _run("dp-sgd-output", {**SAMPLED, **WIDE}, closed(average_and_noise), records=1, steps=9),
     _run("dp-sgd-output", {**SAMPLED, **WIDE, "noise_std": 16.0}, closed(average_and_noise), records=2, steps=9),

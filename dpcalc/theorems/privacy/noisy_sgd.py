@@ -165,7 +165,7 @@ def hidden(run: HiddenSteps) -> Composition:
     from dpcalc.notions import pld
 
     chain, mu = run.chain, run.ratio
-    plan = _best(chain, mu, run.batch_size / run.records)
+    plan = best_plan(chain, mu, run.batch_size / run.records)
     if plan is None or (shift := shift_mu(chain, plan)) > _MOST_MU:
         return composition(run)._replace(certificate=lambda _: Certificate(COMPOSED))
     parts = [
@@ -235,7 +235,7 @@ def _geometric(factor: float, terms: int) -> float:
     return min(float(terms), math.expm1(-rate * terms) / math.expm1(-rate) * (1.0 + 48.0 * UNIT))
 
 
-def _best(chain: Chain, mu: float, rate: float) -> Plan | None:
+def best_plan(chain: Chain, mu: float, rate: float) -> Plan | None:
     """Return the plan that is best by a central limit approximation of the uses; None for the plain composition."""
     if chain.steps < 2 or (chain.factor >= 1.0 and math.isinf(chain.diameter) and mu == 0.0):
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dpcalc.model.choices import Adjacency, Sampling
@@ -59,7 +59,7 @@ class SampledRun(Setting):
 
     def composed(self, pair: Pair) -> Composition:
         """Return the composition of one pair for all steps, in the orders that the adjacency asks for."""
-        return in_orders(self.adjacency, pair, self.steps)
+        return in_each_order(self.adjacency, [(pair, self.steps)])
 
     def disclosed(self, apart: float) -> Composition:
         """Return what holds if it is known which steps the record was in, and that it may have been in all of them.
@@ -433,12 +433,13 @@ def composed_mu(adjacency: Adjacency, noise_multiplier: float, uses: int) -> flo
     return up(apart * math.sqrt(uses) / noise_multiplier, 4.0)
 
 
-def in_orders(adjacency: Adjacency, pair: Pair, count: int) -> Composition:
-    """Return the composition of a pair whose forward order is that of a removed record, as the adjacency asks."""
+def in_each_order(adjacency: Adjacency, parts: Sequence[tuple[Pair, int]]) -> Composition:
+    """Return the composition of pairs whose forward order is that of a removed record, as the adjacency asks."""
     from dpcalc.notions import pld
 
-    other = pld.exchanged(pair)
-    return _asked_for(adjacency, [(pair, count)], () if other is pair else [(other, count)])
+    others = [(pld.exchanged(pair), count) for pair, count in parts]
+    same = all(other is pair for (other, _), (pair, _) in zip(others, parts, strict=True))
+    return _asked_for(adjacency, parts, () if same else others)
 
 
 def _asked_for(adjacency: Adjacency, removed: Parts, added: Parts) -> Composition:
