@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from dpcalc.engine.commands import Command, columns_of, taken_by
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, algorithm_meant_by, released
-from dpcalc.model.choices import Model, Releases
+from dpcalc.model.choices import LossClass, Model, Releases
 from dpcalc.model.parameter import check
 from dpcalc.model.run import Description, Run, describe
 from dpcalc.model.source import Source
@@ -82,11 +83,31 @@ def add_loss_constants(description: Description, taken: Collection[str], *, risk
 
     clip = float(check("clip", description["clip"])) if "clip" in description and "clip" in taken else math.inf
     named = str(check("loss", description["loss"]))
-    for name, value in losses.constants(named, checked, risk=risk, clip=clip).items():
+    constants = losses.constants(named, checked, risk=risk, clip=clip)
+    _refuse_smoother(named, constants, description, taken)
+    for name, value in constants.items():
         if name in description and name in taken and name != "loss_class":
             raise SpecError(f"{name} is given and also follows from the loss", "keep one of the two")
         if name not in description and name in taken:
             description.put(name, value, Source.LOSS)
+
+
+_SMOOTH = (LossClass.CONVEX_SMOOTH, LossClass.SMOOTH)
+
+
+def _refuse_smoother(
+    named: str, constants: Mapping[str, Any], description: Description, taken: Collection[str]
+) -> None:
+    """Raise SpecError where a loss that has corners is said to be smooth."""
+    if constants["loss_class"] in _SMOOTH:
+        return
+    if "smoothness" in description and "smoothness" in taken:
+        raise SpecError(f"the {named} loss is not smooth, and smoothness is given", "leave out --smoothness")
+    if description.get("loss_class") in _SMOOTH:
+        raise SpecError(
+            f"the {named} loss is not smooth, and the loss class is {description['loss_class']}",
+            "leave out --loss-class",
+        )
 
 
 def _stranger(algorithm: str, strange: list[str], command: Command | None = None) -> SpecError:
