@@ -7,7 +7,7 @@ from dpcalc.model.choices import Adjacency, Sampling
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
 from dpcalc.notions.groups import grouped
-from dpcalc.notions.guarantee import Gdp, Guarantee, Profile
+from dpcalc.notions.guarantee import Gdp, Guarantee
 from dpcalc.theorems.record import Theorem
 
 _ONE_WAY = (Adjacency.ADD, Adjacency.REMOVE)
@@ -27,7 +27,7 @@ def for_groups(bound: Theorem, run: Run, proved: Guarantee) -> Guarantee:
             "is published for one record", "leave out --group-size to see it", parameters=("group_size",)
         )
     refuse_groups(run, gaussian=isinstance(proved, Gdp))
-    return grouped(proved, size, slow=bound.slow and bound.gives is Profile)
+    return grouped(proved, size, slow=bound.slow)
 
 
 def refuse_groups(run: Run, *, gaussian: bool = False) -> None:

@@ -389,7 +389,9 @@ def _totals(ledger: Ledger, chosen: Sequence[_Chosen], part: str, chained: bool)
     if not totals:
         raise NotApplicable("nothing composes these entries", "give each in another form")
     size = ledger.group_size * (2 if chained else 1)
-    return [total._replace(guarantee=grouped(total.guarantee, size)) for total in totals.values()]
+    return [
+        total._replace(guarantee=grouped(total.guarantee, size, slow=total.form == "pld")) for total in totals.values()
+    ]
 
 
 def _selection(about: Sequence[_Chosen], kind: Any) -> list[Part] | None:

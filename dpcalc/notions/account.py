@@ -333,5 +333,22 @@ def tabulated(log_delta: Callable[[float], float], floor: float) -> Callable[[Ar
             break
         for epsilon in fresh:
             at(epsilon)
-    nodes = sorted(known)
-    return chords(np.array(nodes), np.minimum.accumulate([known[e] for e in nodes]))
+    points = np.array(sorted(known))
+    return chords(points, _narrowed(points, np.minimum.accumulate(np.array([known[e] for e in sorted(known)]))))
+
+
+def _narrowed(nodes: Array, values: Array) -> Array:
+    """Return the bounds on ln delta of both orders at increasing epsilons, each the least that all of them imply.
+
+    (e_j, delta_j) in both orders is worst for randomised response: at an epsilon below e_j delta is at most delta_j +
+    (1 - delta_j) (1 - e^(epsilon - e_j))/(1 + e^-e_j).
+    """
+    import numpy as np
+
+    with np.errstate(divide="ignore"):
+        pure = np.log(-np.expm1(np.minimum(nodes[:, None] - nodes[None, :], 0.0))) - np.log1p(np.exp(-nodes))[None, :]
+        implied = np.logaddexp(values[None, :], pure)
+    padding = 64.0 * UNIT * (1.0 + np.where(np.isfinite(implied), np.abs(implied), 0.0))
+    implied = np.where(nodes[:, None] < nodes[None, :], implied + padding, 0.0)
+    least: Array = np.minimum(values, implied.min(axis=1))
+    return least
