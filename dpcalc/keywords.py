@@ -101,6 +101,7 @@ class Rdp(Catalogue, Schedule, Question, total=False):
     clip: Real
     model: Word
     adjacency: Word
+    group_size: Whole
 
 
 class Shifted(Schedule, Question, total=False):
@@ -127,6 +128,7 @@ class HockeyStick(Loss, Noise, Schedule, Question, total=False):
     last_batch: Word
     step_size: Real
     adjacency: Word
+    group_size: Whole
 
 
 class Shuffle(Loss, Noise, Schedule, Question, total=False):
@@ -141,6 +143,7 @@ class Shuffle(Loss, Noise, Schedule, Question, total=False):
     c1: Real
     c2: Real
     adjacency: Word
+    group_size: Whole
 
 
 class MultiEpoch(Loss, Noise, Question, total=False):
@@ -160,6 +163,7 @@ class MultiEpoch(Loss, Noise, Question, total=False):
     epoch_epsilon: Real
     epoch_delta: Real
     adjacency: Word
+    group_size: Whole
 
 
 class Online(Loss, Question, total=False):
@@ -176,6 +180,7 @@ class Online(Loss, Question, total=False):
     decay_exponent: Real
     schedule_factor: Real
     adjacency: Word
+    group_size: Whole
 
 
 class DpSgd(Catalogue, Holder, Question, total=False):
@@ -199,6 +204,7 @@ class DpSgd(Catalogue, Holder, Question, total=False):
     step_size: Real
     noise_std: Real
     adjacency: Word
+    group_size: Whole
 
 
 class Utility(Catalogue, Holder, Question, total=False):

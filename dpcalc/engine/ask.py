@@ -81,6 +81,7 @@ def ask(
     record, run, run_notes = run_of(record, description)
     bounds = _bounds_of(record, run, question, best_only=best_only, alone=notes and not brief)
     case = _answer(record, run, question, bounds)
+    notes = notes and (run.group_size or 1) == 1  # for groups what would better the answer takes too long
     if case.best is not None:
         asked = Asked(COMMANDS[command], given, sources or {}, run, question, case, case.best, brief)
         case = _with_notes(asked, bounds, notes=notes)
@@ -151,7 +152,10 @@ def _certify(case: Case, run: Run | None, question: Question) -> Case:
     """Return the case with what is proved of its guarantees."""
     from dpcalc.certify.case import certify
 
-    return certify(case, run, question, without_definition())
+    undefined = without_definition()
+    if run is not None and (run.group_size or 1) > 1:
+        undefined = {result.bound: "groups of records have no definition" for result in case.results}
+    return certify(case, run, question, undefined)
 
 
 def _priced(record: Command, description: Description, question: Question, gates: Sequence[Gate]) -> Case:

@@ -45,7 +45,12 @@ def guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...] = ()) -> Gu
         NotApplicable: a condition does not hold.
     """
     cases = worst_cases(run) if "index" in bound.setting.fields else (run,)
-    return worst([_guarantee_of(bound, case, orders) for case in cases])
+    proved = worst([_guarantee_of(bound, case, orders) for case in cases])
+    if (run.group_size or 1) == 1:
+        return proved
+    from dpcalc.engine.groups import for_groups
+
+    return for_groups(bound, run, proved)
 
 
 def _guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...]) -> Guarantee:
@@ -96,10 +101,15 @@ def result_of(bound: Theorem, run: Run, quantity: str, value: float, **more: Any
     if extra:
         more["details"] = {**(more.get("details") or {}), **extra}
     return Result(
-        bound.id, bound.title, quantity, value, Kind.CONDITIONAL if unmet else bound.kind,
+        bound.id, bound.title, quantity, value, Kind.CONDITIONAL if unmet else _kind(bound, run),
         adjacency=(run.adjacency or "by-shift").replace("-", "_"), assumes=bound.assumes,
         reference=f"{SHORT[bound.reference]}, {bound.locator}", **more,
     )  # fmt: skip
+
+
+def _kind(bound: Theorem, run: Run) -> Kind:
+    """Return what may be said with the number: what is exact for one record is an upper bound for several."""
+    return Kind.UPPER if bound.kind is Kind.EXACT and (run.group_size or 1) > 1 else bound.kind
 
 
 def conversion_fields(guarantee: Guarantee, answer: Answer, epsilon: float) -> dict[str, Any]:

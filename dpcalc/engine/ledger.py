@@ -11,11 +11,12 @@ from dpcalc.engine.ask import contenders
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
 from dpcalc.engine.evaluate import guarantee_of
+from dpcalc.engine.groups import refuse_groups
 from dpcalc.engine.question import Question, check_question
 from dpcalc.engine.search import DIRECTIONS, extreme
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import ALGORITHMS
-from dpcalc.model.choices import Adjacency, Sampling
+from dpcalc.model.choices import Adjacency
 from dpcalc.model.quantities import Kind, Quantity
 from dpcalc.model.run import Description, Run
 from dpcalc.model.source import Source
@@ -40,7 +41,6 @@ MOST_ENTRIES = 200
 MOST_TIMES = 10**12
 
 _ONE_WAY = (Adjacency.ADD, Adjacency.REMOVE)
-_BY_SIZE = (Adjacency.ADD_REMOVE, *_ONE_WAY)
 _WIDTH = 1 << 36  # of the bracket in which a solution is found, in representable numbers: 1e-5
 _REMAINING = 24
 
@@ -321,22 +321,14 @@ def _described(entry: Entry, ledger: Ledger) -> Run:
         raise type(error)(f"{entry.name}: {error.message}", error.hint) from None
     if run.algorithm.chained:
         raise SpecError(f"{entry.name}: data sets that differ by a shift are not composed", "describe a run of records")
+    if (run.group_size or 1) > 1:
+        raise SpecError(f"{entry.name}: groups are of the whole ledger", "write group_size beside entries")
     if ledger.group_size > 1:
-        refuse_groups(run, entry.name)
+        try:
+            refuse_groups(run)
+        except NotApplicable as error:
+            raise NotApplicable(f"{entry.name}: {error.message}", error.hint) from None
     return run
-
-
-def refuse_groups(run: Run, name: str) -> None:
-    """Raise NotApplicable where what holds of a record need not hold of every record of a group."""
-    if run.sampling == Sampling.FIXED and run.adjacency in _BY_SIZE:
-        raise NotApplicable(
-            f"{name}: with batches of fixed size the rate grows when records leave, which nothing here covers",
-            "use adjacency replace-one or zero-out, or sampling poisson",
-        )
-    if run.typed("index") or run.typed("window"):
-        raise NotApplicable(
-            f"{name}: a position is given, and the records of a group have several", "leave out index and window"
-        )
 
 
 def _runs_parts(entry: Entry, ledger: Ledger) -> list[Part]:
@@ -397,7 +389,9 @@ def _totals(ledger: Ledger, chosen: Sequence[_Chosen], part: str, chained: bool)
     if not totals:
         raise NotApplicable("nothing composes these entries", "give each in another form")
     size = ledger.group_size * (2 if chained else 1)
-    return [total._replace(guarantee=grouped(total.guarantee, size)) for total in totals.values()]
+    return [
+        total._replace(guarantee=grouped(total.guarantee, size, slow=total.form == "pld")) for total in totals.values()
+    ]
 
 
 def _selection(about: Sequence[_Chosen], kind: Any) -> list[Part] | None:

@@ -154,27 +154,28 @@ _LOSS = (
 _NOISE = ("noise_std", "noise_multiplier", "laplace_scale", "noise", "dimension")
 _MESSAGE = (
     "records", "index", "batch_size", "last_batch", "lipschitz", "smoothness", "strong_convexity", "step_size",
-    "noise_std", "noise_multiplier", "diameter", "adjacency", *CATALOGUE, *_CLIP,
+    "noise_std", "noise_multiplier", "diameter", "adjacency", "group_size", *CATALOGUE, *_CLIP,
 )  # fmt: skip
-_ONE_PASS = ("records", "index", "batch_size", "last_batch", *_LOSS, "step_size", *_NOISE, "adjacency")
+_ONE_PASS = ("records", "index", "batch_size", "last_batch", *_LOSS, "step_size", *_NOISE, "adjacency", "group_size")
 _RANDOM_PASS = (
     "records", "batch_size", "last_batch", "permutation", *_LOSS, "step_size", *_NOISE, "c1", "c2", "adjacency",
+    "group_size",
 )  # fmt: skip
 _STREAM = (
     "records", "index", "window", *_LOSS, "step_size", "noise", "dimension", "c1", "c2", "decay_exponent",
-    "schedule_factor", "adjacency",
+    "schedule_factor", "adjacency", "group_size",
 )  # fmt: skip
 _PASSES = (
     "release", "records", "epochs", "steps", "index", "batch_size", "last_batch", "permutation", *_LOSS, "step_size",
-    *_NOISE, "langevin_std", "epoch_epsilon", "epoch_delta", "adjacency",
+    *_NOISE, "langevin_std", "epoch_epsilon", "epoch_delta", "adjacency", "group_size",
 )  # fmt: skip
 _SAMPLED = (
     "records", "epochs", "steps", "batch_size", "lipschitz", *HOLDER, "strong_convexity", *CATALOGUE, "step_size",
-    "noise_std", "adjacency",
+    "noise_std", "adjacency", "group_size",
 )  # fmt: skip
 _CLIPPED = (
     "release", "records", "epochs", "steps", "batch_size", "sample_rate", "sampling", "clip", "noise_multiplier",
-    "noise_std", "model", "smoothness", "step_size", "diameter", *CATALOGUE, "adjacency",
+    "noise_std", "model", "smoothness", "step_size", "diameter", *CATALOGUE, "adjacency", "group_size",
 )  # fmt: skip
 _CHAIN = (
     "steps", "index", "shift", "contraction", "step_size", "noise_std", "laplace_scale", "start_distance", "diameter",

@@ -120,6 +120,10 @@ PARAMETERS: dict[str, Parameter] = {
             choices=tuple(Adjacency), synonyms=("neighboring_relation", "neighbouring_relation"),
         ),
         _count(
+            "group_size", "k", "so many records differ, as those of one person (default: 1)", unit="records",
+            synonyms=("group", "records_per_user", "max_records_per_user", "user_group_size"),
+        ),
+        _count(
             "records", "n", "number of records; one pass uses each once", "-n", unit="records",
             synonyms=("sample_size", "dataset_size", "num_examples", "number_of_examples", "n_samples"),
         ),

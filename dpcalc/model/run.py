@@ -35,6 +35,7 @@ class Run(Frozen):
     sources: Mapping[str, Source] = {}
 
     adjacency: Adjacency | None = None
+    group_size: int | None = None
     records: int | None = None
     index: int | None = None
     window: int | None = None

@@ -268,7 +268,8 @@ def _pairs(part: Part, second: bool, log_delta: float) -> Pairs:
         return _box_pairs(part)
     if isinstance(part, Composition):
         chosen = part.reverse if second and part.reverse else part.parts
-        return list(chosen(log_delta) if callable(chosen) else chosen)
+        failing = _box_pairs(Box(0.0, part.log_failure)) if part.log_failure > -math.inf else []
+        return [*(chosen(log_delta) if callable(chosen) else chosen), *failing]
     return [(_tabulated_pair(part, 8.0 * math.floor((log_delta - _BELOW) / 8.0)), 1)]
 
 
@@ -333,5 +334,22 @@ def tabulated(log_delta: Callable[[float], float], floor: float) -> Callable[[Ar
             break
         for epsilon in fresh:
             at(epsilon)
-    nodes = sorted(known)
-    return chords(np.array(nodes), np.minimum.accumulate([known[e] for e in nodes]))
+    points = np.array(sorted(known))
+    return chords(points, _narrowed(points, np.minimum.accumulate(np.array([known[e] for e in sorted(known)]))))
+
+
+def _narrowed(nodes: Array, values: Array) -> Array:
+    """Return the bounds on ln delta of both orders at increasing epsilons, each the least that all of them imply.
+
+    (e_j, delta_j) in both orders is worst for randomised response: at an epsilon below e_j delta is at most delta_j +
+    (1 - delta_j) (1 - e^(epsilon - e_j))/(1 + e^-e_j).
+    """
+    import numpy as np
+
+    with np.errstate(divide="ignore"):
+        pure = np.log(-np.expm1(np.minimum(nodes[:, None] - nodes[None, :], 0.0))) - np.log1p(np.exp(-nodes))[None, :]
+        implied = np.logaddexp(values[None, :], pure)
+    padding = 64.0 * UNIT * (1.0 + np.where(np.isfinite(implied), np.abs(implied), 0.0))
+    implied = np.where(nodes[:, None] < nodes[None, :], implied + padding, 0.0)
+    least: Array = np.minimum(values, implied.min(axis=1))
+    return least

@@ -18,7 +18,7 @@ import math
 
 from dpcalc.errors import NotApplicable
 from dpcalc.notions.account import at_negative
-from dpcalc.notions.curves import Curve, profile_of
+from dpcalc.notions.curves import Curve, profile_of, sparse
 from dpcalc.notions.guarantee import Gdp, Guarantee, LowerBound, Point, Profile, Rdp, Worst
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp
@@ -30,10 +30,11 @@ _SECTIONS = 20
 _SHARES = (*(2.0 ** (-0.25 * i) for i in range(48, 4, -1)), *(1.0 - 2.0**-i for i in range(2, 12)), 1.0)
 
 
-def grouped(guarantee: Guarantee, size: int) -> Guarantee:
+def grouped(guarantee: Guarantee, size: int, *, slow: bool = False) -> Guarantee:
     """Return what holds of groups of ``size`` records, of a guarantee that holds of any one record.
 
-    Every link of the chain must be covered: the guarantee is of any record of any data set.
+    Every link of the chain must be covered: the guarantee is of any record of any data set. A profile that is ``slow``
+    is evaluated at few points.
 
     Raises:
         NotApplicable: nothing is known for groups.
@@ -50,7 +51,7 @@ def grouped(guarantee: Guarantee, size: int) -> Guarantee:
         return guarantee._replace(curve=lambda order: group_renyi(guarantee, order, size), certificate=None)
     if isinstance(guarantee, Worst) and all(isinstance(member, Rdp) for member in guarantee.members):
         return Rdp(lambda order: group_renyi(guarantee, order, size))
-    curve = profile_of(guarantee)
+    curve = sparse(profile_of(guarantee)) if slow else profile_of(guarantee)
     return Profile(functools.cache(lambda epsilon: group_log_delta(curve, epsilon, size)), ulps=1 << 28)
 
 

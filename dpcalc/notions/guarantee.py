@@ -161,10 +161,14 @@ class Composition(NamedTuple):
     def log_delta(self, epsilon: float) -> Answer:
         """Return ln delta at epsilon, rounded up."""
         answer = max((_log_delta_of(parts, epsilon) for parts in self.orders), key=lambda answer: answer.value)
+        return answer._replace(value=self.with_failure(answer.value))
+
+    def with_failure(self, log_delta: float) -> float:
+        """Return ln of delta and of the probability with which nothing is promised, together, rounded up."""
         if self.log_failure == -math.inf:
-            return answer
-        total = log_add_exp(answer.value, self.log_failure)
-        return answer._replace(value=min(0.0, total + UNIT * (16.0 + 4.0 * abs(total))))
+            return log_delta
+        total = log_add_exp(log_delta, self.log_failure)
+        return min(0.0, total + UNIT * (16.0 + 4.0 * abs(total)))
 
     def _left(self, log_delta: float) -> float:
         """Return what a failure leaves of ln delta, rounded down; -inf where that is next to nothing."""

@@ -167,11 +167,17 @@ def log_ratio(curve: Curve, stop: float) -> float:
 
 
 def tuned_log_delta(curve: Curve, tuning: Tuning, grown: float, epsilon: float) -> float:
-    """Return ln delta of the best of K runs at ``epsilon`` >= 0: ln(E K delta(epsilon - growth)), rounded up."""
-    if epsilon < grown:
-        return 0.0
+    """Return ln delta of the best of K runs at ``epsilon`` >= 0: ln(E K delta(epsilon - growth)), rounded up.
+
+    Below the growth c it is at most E K delta(0) + e^c - e^epsilon, since delta falls by at most as much as e^epsilon
+    grows.
+    """
     inside = curve(max(0.0, down(epsilon - grown, 2.0)))
     value = inside + math.log(tuning.mean)
+    if epsilon < grown:
+        if grown > 1.0:
+            return 0.0
+        value = log_add_exp(value, epsilon + log_expm1(up(grown - epsilon, 4.0)))
     return min(0.0, value + UNIT * (8.0 * abs(value) + 64.0)) if value > -math.inf else value
 
 

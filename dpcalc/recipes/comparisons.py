@@ -104,7 +104,9 @@ def same_computation(one: Case, other: Case) -> bool:
         return False
     if "schedule" in one.inputs and "schedule" in other.inputs:
         return one.best.value == other.best.value and one.best.log_delta == other.best.log_delta
-    names = _parameters(one.best)
+    if (_value(one, "group_size") or 1) != (_value(other, "group_size") or 1):
+        return False
+    names = tuple(name for name in _parameters(one.best) if name != "group_size")
     return all(_value(one, name) == _value(other, name) for name in names)
 
 

@@ -144,6 +144,9 @@ def promise(case: Case) -> str:
 _COMINGS = {"add_remove": "Adding a record or removing one", "add": "Adding a record", "remove": "Removing a record"}
 """What makes data sets neighbours whose sizes differ."""
 
+_DOING = {"add_remove": "Adding or removing", "add": "Adding", "remove": "Removing"}
+"""What is done to several records."""
+
 _ONE_WAY = {"add": "without the record as with it", "remove": "with the record as without it"}
 
 
@@ -164,13 +167,16 @@ def _of_groups(best: Result, scope: str, size: int) -> str:
 
 def _of_comings(best: Result, scope: str, size: int) -> str:
     """Return the promise where a record comes or leaves, or several do."""
-    done = _COMINGS[best.adjacency] if size == 1 else f"Adding or removing up to {size} records"
+    done = _COMINGS[best.adjacency] if size == 1 else f"{_DOING[best.adjacency]} up to {size} records"
     if best.quantity in (Quantity.MU, Quantity.RDP):
         kind = "Gaussian" if best.quantity == Quantity.MU else "Renyi"
         return f"The released output satisfies {kind} differential privacy: {done.lower()} is hidden, {scope}."
     if best.adjacency in _ONE_WAY:
+        one_way = _ONE_WAY[best.adjacency]
+        if size > 1:
+            one_way = one_way.replace("the record", f"{size} records").replace(" it", " them")
         return (
-            f"Anything seen in the output is at most {_factor(best)} times as likely {_ONE_WAY[best.adjacency]}, up to "
+            f"Anything seen in the output is at most {_factor(best)} times as likely {one_way}, up to "
             f"an additive delta, {scope}. The other direction is not covered; add-remove covers both."
         )
     return (

@@ -124,6 +124,16 @@ def test_a_rule_alone_is_not_composed() -> None:
         account.compose_all([(Point(lambda _: 1.0), 1), (Gdp(1.0), 1)])
 
 
+def test_a_loose_curve_is_narrowed_to_what_it_implies() -> None:
+    """A curve that is 1 up to epsilon 0.1 is a box there, and is composed as one."""
+    log_delta = math.log(1e-6)
+    loose = Profile(lambda e: log_delta if e >= 0.125 else 0.0)
+    (total,) = account.compose_all([(loose, 8)])
+    (exact,) = account.compose_all([(Box(0.125, log_delta), 8)])
+    values = [found.guarantee.epsilon(math.log(1e-4)).value for found in (exact, total)]
+    assert values[0] <= values[1] <= values[0] * 1.02
+
+
 @pytest.mark.parametrize("epsilon", [1e-3, 0.2, 3.0])
 def test_a_pure_mechanism_beside_a_curve(epsilon: float) -> None:
     curve = Gdp(0.7)

@@ -235,7 +235,7 @@ def test_a_budget_that_is_spent_has_no_noise() -> None:
         ),
         (
             "group_size: 2\nentries: {a: {algorithm: pnsgd, records: 10, index: 3, lipschitz: 1, smoothness: 1, "
-            "step_size: 0.1, noise_std: 1}}", "", "a position is given",
+            "step_size: 0.1, noise_std: 1}}", "", "one position is spoken of",
         ),
     ],
 )  # fmt: skip

@@ -635,6 +635,7 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"epoch_delta": 1e-6},
     lambda v: {"sampling": "full" if v["sampling"] == "shuffle" else "shuffle"},
     lambda v: {"adjacency": "add"},
+    lambda v: {"group_size": 1000},
     lambda v: {"batch_size": 3, "records": 7},
     lambda v: {"permutation": "public"},
     lambda v: {"permutation": "secret"},

@@ -15,6 +15,7 @@ from dpcalc.notions.pld.dominating_pair import (
     randomised_response,
     subsampled_gaussian,
 )
+from dpcalc.notions.pld.grouped_gaussian import removed_group, replaced_group
 from dpcalc.notions.pld.sampled_gaussian import exchanged, nulled_fixed, removed, replaced_poisson
 
 __all__ = [
@@ -34,6 +35,8 @@ __all__ = [
     "random_place",
     "randomised_response",
     "removed",
+    "removed_group",
+    "replaced_group",
     "replaced_poisson",
     "subsampled_gaussian",
 ]

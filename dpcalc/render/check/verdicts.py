@@ -15,7 +15,7 @@ from dpcalc.report import Assertion, Case, Change, Check, Report, Result, Status
 _GATE = re.compile(r"\s*([\w.-]+)\s*(<=|>=|==|<|>)\s*(.*?)\s*", re.DOTALL)
 
 
-_ABOUT = ("index", "window", "public_records", "permutation", "loss_class")
+_ABOUT = ("group_size", "index", "window", "public_records", "permutation", "loss_class")
 """Inputs that every verdict names: whom it is about, and what was promised."""
 
 

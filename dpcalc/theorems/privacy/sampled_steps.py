@@ -31,8 +31,9 @@ _SEEN = "every iterate may be released"
 _CONSTANT = (
     "the sum is divided by a constant, not by the size of the batch that was drawn, and no batch size is released"
 )
-_MOST_MU = 1.1e6  # past this one a Gaussian mechanism hides nothing that shows, and the lattice of losses is coarse
+_MOST_MU = 1e6  # past this one a Gaussian mechanism hides nothing that shows, and the lattice of losses is coarse
 _LEAST_RATE = 1e-15
+_LARGEST_GROUP = 32
 
 
 class SampledRun(Setting):
@@ -67,6 +68,17 @@ class SampledRun(Setting):
         Where the noise hides next to nothing there is nothing that the draws could add to.
         """
         return _as_one_gaussian(up(apart * math.sqrt(self.steps) / self.noise_multiplier, 4.0))
+
+
+class PoissonRun(SampledRun):
+    """Steps on Poisson samples.
+
+    Attributes:
+        sampling, adjacency, sample_rate, steps, noise_multiplier: as in `SampledRun`.
+        group_size: k, from 1 to 32: so many records differ.
+    """
+
+    group_size: int = 1
 
 
 class FullRun(Setting):
@@ -152,6 +164,13 @@ def _ends_in_shuffled(run: Run) -> Obstacle | None:
     )
 
 
+def _group_is_small(run: Run) -> Obstacle | None:
+    if (run.group_size or 1) <= _LARGEST_GROUP:
+        return None
+    return Unmet(f"is for groups of up to {_LARGEST_GROUP} records", "use a smaller --group-size", ("group_size",))
+
+
+_SMALL_GROUP = Condition(f"group_size <= {_LARGEST_GROUP}", _group_is_small)
 _LEAVES_ONE_OUT = Condition("batch_size < records", _no_neighbour_without)
 
 
@@ -161,14 +180,14 @@ _LEAVES_ONE_OUT = Condition("batch_size < records", _no_neighbour_without)
 @theorem(
     "sampled.poisson",
     title="Poisson sampling, composed",
-    setting=SampledRun,
+    setting=PoissonRun,
     gives=Composition,
     algorithms=("dp-sgd",),
     reference="zhu2022",
     locator="dominating pairs, composed by the law of the privacy loss; replacement: docs/method.md",
     formula="remove: ((1-q) N(0,1) + q N(1/z,1), N(0,1))^T; add: exchanged; replace: ((1-q) N(0,1) + q N(1/z,1), "
-    "(1-q) N(0,1) + q N(-1/z,1))^T",
-    conditions=(_sampling_is(Sampling.POISSON),),
+    "(1-q) N(0,1) + q N(-1/z,1))^T; k records: sum_j C(k,j) q^j (1-q)^(k-j) N(j/z,1) for the mixture",
+    conditions=(_sampling_is(Sampling.POISSON), _SMALL_GROUP),
     assumes=(
         "every step takes each record by itself with probability sample_rate, afresh", _CLIPPED, _NOISE, _CONSTANT,
         _SEEN,
@@ -176,17 +195,17 @@ _LEAVES_ONE_OUT = Condition("batch_size < records", _no_neighbour_without)
     slack="the lattice of losses, some 1e-4 in ln delta",
     slow=True,
 )  # fmt: skip
-def poisson(run: SampledRun) -> Composition:
+def poisson(run: PoissonRun) -> Composition:
     """The exact privacy of Poisson sampling: linear losses attain it, at every number of steps.
 
-    >>> run = SampledRun(sampling="poisson", adjacency="remove", sample_rate=0.1, steps=1, noise_multiplier=1.0)
+    >>> run = PoissonRun(sampling="poisson", adjacency="remove", sample_rate=0.1, steps=1, noise_multiplier=1.0)
     >>> round(math.exp(poisson(run).log_delta(0.0).value), 6)  # 0.1 (2 Phi(1/2) - 1)
     0.038292
     """
     replaced = run.adjacency == Adjacency.REPLACE_ONE
     if run.mu > _MOST_MU:
-        return run.disclosed(2.0 if replaced else 1.0)
-    return run.composed(poisson_pair(run.mu, run.sample_rate, replaced=replaced))
+        return run.disclosed((2.0 if replaced else 1.0) * run.group_size)
+    return run.composed(poisson_pair(run.mu, run.sample_rate, replaced=replaced, size=run.group_size))
 
 
 @theorem(
@@ -466,10 +485,13 @@ def _epochs(run: EpochsOfBatches, backward: bool, log_delta: float) -> list[tupl
 
 
 @functools.lru_cache(maxsize=64)
-def poisson_pair(mu: float, rate: float, *, replaced: bool) -> Pair:
-    """Return the pair of a step on a Poisson sample."""
+def poisson_pair(mu: float, rate: float, *, replaced: bool, size: int = 1) -> Pair:
+    """Return the pair of a step on a Poisson sample, for groups of so many records."""
     from dpcalc.notions import pld
 
+    if size > 1:
+        make_group = pld.replaced_group if replaced else pld.removed_group
+        return make_group(mu=max(mu, 1e-6), rate=max(rate, _LEAST_RATE), size=size)
     make = pld.replaced_poisson if replaced else pld.removed
     return make(mu=max(mu, 1e-30), rate=max(rate, _LEAST_RATE))
 

@@ -1,0 +1,190 @@
+"""One step of DP-SGD on a Poisson sample where k records differ: the pairs that dominate it.
+
+Each of the k records is in the batch by itself with probability q, so that j of them are with weight w_j = C(k, j) q^j
+(1-q)^(k-j), and move the sum by at most j. In units of the noise, mu = 1/z, the pairs are
+
+* removed (sum_j w_j N(j mu), N(0)), added the two exchanged;
+* replaced (sum_j w_j N(j mu), sum_j w_j N(-j mu)).
+
+Given the other records and which of the k are drawn, the two laws are normal; given N(0)(A), a half-line is worst for
+all of them at once.
+
+For mixtures P at places a_i >= 0 and Q at places b_m <= 0 the likelihood ratio grows, and E_g is P(x > c) - g Q(x > c)
+for one c. What both have at 0 is taken off first. Weights with sum_m alpha_im >= p_i and sum_i beta_im <= g q_m give
+
+    E_g <= sum_im [alpha_im N(a_i) - beta_im N(b_m)]_+,
+
+each term a Gaussian profile with its rounding bounded. With alpha_im/p_i the share of term m in the density of g Q at
+c, and beta_im/(g q_m) that of term i in the density of P, every bracket changes its sign at c, and the sum is exact.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dpcalc.errors import SpecError
+from dpcalc.notions.pld.dominating_pair import Pair, gaussian
+from dpcalc.numerics.floats import UNIT
+from dpcalc.numerics.normal_arrays import log_hockey_stick_up
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+LARGEST = 32
+"""The largest group."""
+
+_BLOCK = 64  # thresholds at a time
+_HALVINGS = 80
+
+
+def removed_group(*, mu: float, rate: float, size: int) -> Pair:
+    """Return the pair of ``size`` records removed, each drawn by itself.
+
+    Args:
+        mu: clipping norm over the standard deviation of the noise on the sum, from 1e-6 to 1e6.
+        rate: q, from 1e-15 to 1.
+        size: k, from 1 to 32.
+
+    Raises:
+        SpecError: one is out of range.
+    """
+    _check(mu, rate, size)
+    if rate == 1.0:
+        return gaussian(mu=size * mu)
+    forward = functools.partial(_in_blocks, _removed, mu, rate, size)
+    return Pair(forward, functools.partial(_in_blocks, _added, mu, rate, size))
+
+
+def replaced_group(*, mu: float, rate: float, size: int) -> Pair:
+    """Return the pair of ``size`` records replaced by others; it is its own mirror image. As `removed_group`."""
+    _check(mu, rate, size)
+    if rate == 1.0:
+        return gaussian(mu=2.0 * size * mu)
+    curve = functools.partial(_in_blocks, _replaced, mu, rate, size)
+    return Pair(curve, curve)
+
+
+def _check(mu: float, rate: float, size: int) -> None:
+    if not (1e-6 <= mu <= 1e6 and 1e-15 <= rate <= 1.0 and 1 <= size <= LARGEST):
+        raise SpecError(f"mu {mu!r}, rate {rate!r} or group size {size!r} is out of range", "use other noise")
+
+
+class _Mixture(NamedTuple):
+    """Logs of weights, one row a threshold, and the distance of every place from 0."""
+
+    log_weights: Array
+    places: Array
+
+
+def _in_blocks(split: object, mu: float, rate: float, size: int, e: Array) -> Array:
+    """Return ln delta of the two mixtures that ``split`` gives for each threshold, rounded up."""
+    flat = np.ravel(np.asarray(e, float))
+    blocks = (flat[start : start + _BLOCK] for start in range(0, len(flat), _BLOCK))
+    with np.errstate(all="ignore"):
+        values = [_log_delta(*split(block, mu, rate, size)) for block in blocks]  # type: ignore[operator]
+    return np.concatenate(values).reshape(np.shape(e)) if values else np.zeros(np.shape(e))
+
+
+def _drawn(rate: float, size: int) -> Array:
+    """Return ln w_j for j = 1, ..., k, to some units of roundoff of itself."""
+    log_in, log_out = math.log(rate), math.log1p(-rate)
+    return np.array([math.log(math.comb(size, j)) + j * log_in + (size - j) * log_out for j in range(1, size + 1)])
+
+
+def _removed(e: Array, mu: float, rate: float, size: int) -> tuple[_Mixture, _Mixture]:
+    """Return (sum_j w_j N(j), g N(0)) without what both have at 0: g - w_0 = e^eps - 1 + (1 - w_0)."""
+    some = -math.expm1(size * math.log1p(-rate))
+    rest = np.logaddexp(_log_expm1(e), math.log(some))[:, None]
+    return _weighted(_drawn(rate, size), e, mu, up=True), _Mixture(_down(rest), np.zeros(1))
+
+
+def _added(e: Array, mu: float, rate: float, size: int) -> tuple[_Mixture, _Mixture]:
+    """Return (N(0), g sum_j w_j N(-j)) without what both have at 0: 1 - g w_0 = 1 - w_0 - w_0 (e^eps - 1)."""
+    log_none = size * math.log1p(-rate)
+    some, gone = -math.expm1(log_none), np.exp(np.minimum(_log_expm1(e) + log_none, 700.0))
+    left = some - gone + 16.0 * UNIT * (some + gone * (1.0 + e + abs(log_none)))
+    first = np.where(left > 0.0, np.log(np.maximum(left, 1e-300)), -np.inf)[:, None]
+    drawn = _weighted(_drawn(rate, size), e, mu, up=False)
+    return _Mixture(first, np.zeros(1)), drawn._replace(log_weights=_down(drawn.log_weights + e[:, None]))
+
+
+def _replaced(e: Array, mu: float, rate: float, size: int) -> tuple[_Mixture, _Mixture]:
+    """Return (sum_j w_j N(j), g sum_j w_j N(-j)) without what both have at 0: (g - 1) w_0."""
+    log_drawn = _drawn(rate, size)
+    first, second = (_weighted(log_drawn, e, mu, up=up) for up in (True, False))
+    at_zero = (_log_expm1(e) + size * math.log1p(-rate))[:, None]
+    logs = np.concatenate((at_zero, second.log_weights + e[:, None]), axis=1)
+    return first, _Mixture(_down(logs), np.concatenate(([0.0], second.places)))
+
+
+def _weighted(log_drawn: Array, e: Array, mu: float, *, up: bool) -> _Mixture:
+    logs = np.broadcast_to(log_drawn, (len(e), len(log_drawn)))
+    places = mu * np.arange(1.0, len(log_drawn) + 1.0)
+    return _Mixture(logs + _slack(logs) if up else logs - _slack(logs), places)
+
+
+def _log_delta(first: _Mixture, second: _Mixture) -> Array:
+    """Return ln E_1 of two mixtures, P at its places and Q at minus its places, rounded up."""
+    c = _threshold(first, second)[:, None]
+    log_p = first.log_weights + c * first.places - 0.5 * first.places**2
+    log_q = second.log_weights - c * second.places - 0.5 * second.places**2
+    share_p, share_q = (logs - _log_sum(logs)[:, None] for logs in (log_p, log_q))
+    log_a = first.log_weights[:, :, None] + share_q[:, None, :] + _slack(share_q)[:, None, :]
+    log_b = second.log_weights[:, None, :] + share_p[:, :, None] - _slack(share_p)[:, :, None]
+    ratio = log_b - log_a
+    ratio = np.where(np.isfinite(ratio), ratio - 16.0 * UNIT * (1.0 + np.abs(log_a) + np.abs(log_b)), 0.0)
+    apart = (first.places[:, None] + second.places[None, :]) * (1.0 + 4.0 * UNIT)
+    term = log_a + log_hockey_stick_up(np.clip(ratio, -1e300, 1e300), apart[None])
+    term = np.where(log_b > -np.inf, term, log_a)  # nothing is taken off
+    term = np.where(log_a > -np.inf, term, -np.inf)
+    value = _log_sum(term.reshape(len(c), -1))
+    finite = np.where(np.isfinite(value), np.abs(value), 0.0)
+    return np.minimum(value + 64.0 * UNIT * (1.0 + finite), 0.0)
+
+
+def _threshold(first: _Mixture, second: _Mixture) -> Array:
+    """Return about where the densities are equal; whatever it is, the bound holds."""
+    reach = 1e3 + 4.0 * float(first.places.max() + second.places.max())
+    most = np.abs(np.where(np.isfinite(second.log_weights), second.log_weights, 0.0)).max(axis=1)
+    most = most + np.abs(np.where(np.isfinite(first.log_weights), first.log_weights, 0.0)).max(axis=1)
+    gap = max(float(first.places[-1]), float(second.places[-1]))
+    high = reach + most / min(gap, 1.0)
+    low = -high
+    for _ in range(_HALVINGS):
+        c = 0.5 * (low + high)
+        log_p = _log_sum(first.log_weights + c[:, None] * first.places - 0.5 * first.places**2)
+        log_q = _log_sum(second.log_weights - c[:, None] * second.places - 0.5 * second.places**2)
+        above = log_p > log_q
+        low, high = np.where(above, low, c), np.where(above, c, high)
+    middle: Array = 0.5 * (low + high)
+    return middle
+
+
+def _log_sum(logs: Array) -> Array:
+    """Return ln of the sum of each row; -inf for rows of -inf."""
+    peak = logs.max(axis=1)
+    safe = np.where(np.isfinite(peak), peak, 0.0)
+    total: Array = safe + np.log(np.exp(logs - safe[:, None]).sum(axis=1))
+    summed: Array = np.where(peak == -np.inf, -np.inf, total)
+    return summed
+
+
+def _log_expm1(e: Array) -> Array:
+    """Return ln(e^eps - 1), -inf at 0."""
+    value: Array = np.where(e < 1.0, np.log(np.expm1(np.minimum(e, 1.0))), e + np.log1p(-np.exp(-np.maximum(e, 1e-9))))
+    return value
+
+
+def _down(logs: Array) -> Array:
+    return logs - _slack(logs)
+
+
+def _slack(logs: Array) -> Array:
+    """Return a bound on the error of a logarithm that is good to some units of roundoff of 1 + itself."""
+    return 64.0 * UNIT * (1.0 + np.where(np.isfinite(logs), np.abs(logs), 0.0))

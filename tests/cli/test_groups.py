@@ -1,0 +1,97 @@
+"""``--group-size``: several records of one person, on every command that describes a run."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from dpcalc.cli.main import main
+from dpcalc.notions import gaussian
+
+_CAMPAIGN = pytest.mark.campaign
+RUN = "-n 100 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6"
+
+
+def asked(line: str, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    with pytest.raises(SystemExit) as stop:
+        main([*line.split(), "--json"])
+    printed = capsys.readouterr()
+    assert not stop.value.code, printed.err
+    case = json.loads(printed.out)["cases"][0]
+    return {**next(result for result in case["results"] if result["best"]), "case": case}
+
+
+def refused(line: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as stop:
+        main(line.split())
+    assert stop.value.code
+    return capsys.readouterr().err
+
+
+def test_gaussian_privacy_is_multiplied(capsys: pytest.CaptureFixture[str]) -> None:
+    one, three = (asked(f"rdp {RUN}{more}", capsys) for more in ("", " --group-size 3"))
+    assert three["mu"] == pytest.approx(3.0 * float(str(one["mu"])))
+    exact = gaussian.epsilon(mu=3.0, log_delta_target=math.log(1e-6))
+    assert exact <= float(str(three["value"])) <= exact * 1.0001
+    assert three["kind"] == "upper"
+
+
+def test_a_group_of_one_is_a_record(capsys: pytest.CaptureFixture[str]) -> None:
+    one, same = (asked(f"rdp --algorithm stop {RUN}{more}", capsys) for more in ("", " --group-size 1"))
+    assert same["value"] == one["value"]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [pytest.param("multi-epoch --algorithm repeated --epoch-epsilon 0.3 --epochs 4 -d 1e-6", marks=_CAMPAIGN),
+     "rdp --algorithm skip", "rdp --algorithm stop", "rdp --algorithm local", "multi-epoch --epochs 2",
+     "multi-epoch --algorithm noisy-gd"],
+)  # fmt: skip
+def test_larger_groups_cost_more_and_at_most_what_repetition_would(
+    run: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = run if "repeated" in run else f"{run} {RUN}" + (" --steps 5" if "noisy-gd" in run else "")
+    values = [float(str(asked(f"{line} --group-size {size}", capsys)["value"])) for size in (1, 2, 4)]
+    assert values[0] < values[1] < values[2]
+
+
+def test_noise_for_a_group_keeps_its_budget(capsys: pytest.CaptureFixture[str]) -> None:
+    line = "rdp -n 100 -L 1 --smoothness 1 --eta 0.1 -d 1e-6 --group-size 4"
+    sigma = asked(f"{line} -e 1", capsys)["value"]
+    assert float(str(asked(f"{line} --sigma {sigma}", capsys)["value"])) <= 1.0
+    assert float(str(asked(f"{line} --sigma {0.999 * float(str(sigma))}", capsys)["value"])) > 1.0
+
+
+def test_renyi_of_a_group(capsys: pytest.CaptureFixture[str]) -> None:
+    line = RUN.replace(" -d 1e-6", "")
+    one, two = (asked(f"rdp {line} --order 4{more}", capsys) for more in ("", " --group-size 2"))
+    assert float(str(two["value"])) == pytest.approx(4.0 * float(str(one["value"])))
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (f"rdp {RUN} -i 3 --group-size 2", "one position is spoken of"),
+        ("dp-sgd -n 1000 --batch-size 10 --epochs 2 --noise-multiplier 2 -d 1e-6 --sampling fixed "
+         "--adjacency add-remove --group-size 2", "fixed size"),
+        ("dp-sgd -n 1000 --batch-size 10 --epochs 2 --noise-multiplier 2 -d 1e-6 --sampling balls-in-bins --adjacency "
+         "add --group-size 2", "both orders"),
+        (f"rdp {RUN} --group-size 0", "group-size"),
+        (f"rdp --algorithm stop {RUN} --group-size 5000", "Gaussian privacy"),
+    ],
+)  # fmt: skip
+def test_refused(line: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert why in refused(line, capsys)
+
+
+def test_the_promise_speaks_of_the_group(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(f"statement --algorithm pnsgd {RUN} --group-size 3".split())
+    assert "any 3 records" in capsys.readouterr().out
+
+
+def test_nothing_is_certified_of_a_group(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("flint")
+    assert "groups of records have no definition" in refused(f"rdp {RUN} --group-size 3 --certify", capsys)
