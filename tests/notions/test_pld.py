@@ -181,15 +181,21 @@ def test_two_laplaces() -> None:
 # ---- characteristic functions --------------------------------------------------------------------------------------
 
 
-def test_many_laplaces() -> None:
-    for r in draws("laplaces", 10, cost=40):
+@pytest.mark.parametrize("cases", [2, pytest.param(10, marks=pytest.mark.campaign)])
+def test_many_laplaces(cases: int) -> None:
+    for r in draws("laplaces", cases, cost=40):
         ratio, n = log_uniform(r, 0.05, 4.0), whole(r, 600, 10**6)
         ask([(pld.laplace(ratio=ratio), n)], [(oracle.laplace(ratio), n)], target(r), f"{n} of laplace {ratio!r}")
+
+
+@pytest.mark.campaign
+def test_very_many_laplaces() -> None:
     ask([(pld.laplace(ratio=1e-3), 10**6)], [(oracle.laplace(1e-3), 10**6)], math.log(1e-6), "laplace, peers")
 
 
-def test_many_subsampled_gaussians() -> None:
-    for r in draws("subsampled", 10, cost=40):
+@pytest.mark.parametrize("cases", [4, pytest.param(10, marks=pytest.mark.campaign)])
+def test_many_subsampled_gaussians(cases: int) -> None:
+    for r in draws("subsampled", cases, cost=40):
         mu, rate = log_uniform(r, 0.2, 2.5), log_uniform(r, 3e-3, 0.6)
         n = whole(r, int(60 / rate), 10**6)
         parts = [(pld.subsampled_gaussian(mu=mu, rate=rate), n)]
@@ -404,7 +410,11 @@ def test_monotone() -> None:
     assert by_delta[0] == 0.0
 
 
-def test_extremes_are_answered() -> None:
+@pytest.mark.parametrize(
+    ("copies", "epsilons"),
+    [((10**9,), (1.0,)), pytest.param((1, 7, 10**9), (0.0, 1.0, 1e6), marks=pytest.mark.campaign)],
+)
+def test_extremes_are_answered(copies: tuple[int, ...], epsilons: tuple[float, ...]) -> None:
     pairs = (
         pld.gaussian(mu=1e-30), pld.gaussian(mu=1e8), pld.laplace(ratio=1e-30), pld.laplace(ratio=1e15),
         pld.randomised_response(epsilon=1e-30), pld.randomised_response(epsilon=1e15, log_delta=-1e-300),
@@ -413,8 +423,8 @@ def test_extremes_are_answered() -> None:
         pld.from_curve(lambda e: np.where(e < 1.0, -1.0, -np.inf)),
     )  # fmt: skip
     for pair in pairs:
-        for parts in ([(pair, 1)], [(pair, 7)], [(pair, 10**9)], [(pair, 2), (pld.laplace(ratio=1.0), 2)]):
-            for e in (0.0, 1.0, 1e6):
+        for parts in (*([(pair, n)] for n in copies), [(pair, 2), (pld.laplace(ratio=1.0), 2)]):
+            for e in epsilons:
                 found = pld.log_delta(parts, epsilon=e, resolution=16)
                 assert found.value <= 0.0
                 assert found.rounding >= 0.0
