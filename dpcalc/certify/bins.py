@@ -42,6 +42,7 @@ class Epoch:
     def __init__(self, mu: arb, bins: int) -> None:
         self._mu = mu
         self._lattices = _lattices(mu, bins)
+        self._ways: list[tuple[float, float]] = []
 
     @staticmethod
     def of(mu: arb, bins: int) -> Epoch:
@@ -64,6 +65,25 @@ class Epoch:
     def added(self, z: arb) -> arb:
         """Return the profile of an added record."""
         return self._known(z).min(z.exp() * self._mean_below((-z).exp()))
+
+    def replaced(self, z: arb) -> arb:
+        """Return a profile of a record replaced by another, by way of the run without it; at most that of a known step.
+
+        With any share s of z, it is at most that of a removed record at s z and e^(s z) that of an added one at the
+        rest.
+        """
+        if not self._ways:
+            self._ways = [self._best_way(float(self._mu.mid()) * 10.0 ** (k / 8.0)) for k in range(-24, 13)]
+        share = min(self._ways, key=lambda way: abs(way[0] - float(z.mid())))[1]
+        return hockey_stick(z, 2 * self._mu).min(self._by_way(z, share))
+
+    def _by_way(self, z: arb, share: float) -> arb:
+        near = z * arb(share)
+        return self.removed(near) + near.exp() * self.added(z - near)
+
+    def _best_way(self, z: float) -> tuple[float, float]:
+        """Return a size of z, and the share that suits it; any share gives a bound."""
+        return z, min((i / 64.0 for i in range(4, 60)), key=lambda share: float(self._by_way(arb(z), share).mid()))
 
     def _known(self, z: arb) -> arb:
         return hockey_stick(z, self._mu)

@@ -95,6 +95,15 @@ def _once(v: Inputs) -> arb:
     return _mean(v, _ratio(v), [plain, _same_places(v, v.epochs)])
 
 
+@defines("released.shuffle_once", Profile, slack=5e-3, weight=25.0, limit=f"{MOST_POSITIONS} steps a pass that forget")
+def _released_once(v: Inputs) -> arb:
+    ratio = _ratio(v, "scale") * arb(v.epochs).sqrt()
+    if v.diameter is None and v.exact("strong_convexity") == 0:
+        return _pass_mean(v, ratio)
+    plain = SamePlaces(Pace(v, contracts=False), 1, None, arb(1))
+    return _mean(v, ratio, [plain, _same_places(v, 1)])
+
+
 @defines("shuffled_epochs.worst_position", Gdp, slack=1e-8, weight=15.0)
 def _worst_position(v: Inputs) -> arb:
     found, c = classes(v), contraction(v)

@@ -10,8 +10,6 @@ from dpcalc.certify.balls import ZERO, Inputs, OutOfReach, Undecided, infinite
 from dpcalc.certify.divergence import batch, run_of, shift_log_mu
 from dpcalc.certify.gaussian import log_upper_tail
 from dpcalc.certify.guarantee import Gdp, Profile
-from dpcalc.certify.positions import positions_left
-from dpcalc.certify.shuffle import averaged
 from dpcalc.certify.steps import sizes
 from dpcalc.certify.table import defines
 
@@ -30,11 +28,6 @@ def _cyclic(v: Inputs) -> arb:
     size, later = batch(v)
     log_mu = shift_log_mu(run_of(v, size), later)
     return arb(0) if infinite(log_mu) else arb(v.epochs).sqrt() * log_mu.exp()
-
-
-@defines("released.shuffle_once", Profile, slack=1e-9, weight=12.0)
-def _shuffle_once(v: Inputs) -> arb:
-    return averaged(v, positions_left, scaled=arb(v.epochs).sqrt())
 
 
 @defines("released.optimal", Profile, slack=1e-11, weight=4.0, limit=f"{MOST_PASSES} passes")

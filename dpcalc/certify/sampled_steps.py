@@ -133,7 +133,9 @@ def _fixed(v: Inputs) -> list[Part]:
 
 @defines("sampled.balls_in_bins", InOrders, weight=60000.0, limit="epochs of very many steps")
 def _balls_in_bins(v: Inputs) -> list[Part]:
-    if v.adjacency == Adjacency.REPLACE_ONE or _bins(v) == 1:
+    if _bins(v) == 1:
         return [Part(_gaussian(_composed(v, _epochs(v))), 1)]
     epoch = Epoch.of(1 / v.noise_multiplier, _bins(v))
+    if v.adjacency == Adjacency.REPLACE_ONE:
+        return [Part(epoch.replaced, _epochs(v))]
     return [Part(epoch.removed, _epochs(v), other=epoch.added)]

@@ -46,7 +46,6 @@ EXPANDS = "a step that drives two runs apart does so by the largest curvature"
 ALLOWS_ONLY: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     (SHORT_STEPS, ("smoothness", "step_size"), (
         "contraction.laplace_shift", "contraction.laplace_mixture", "shuffle.mixture", "shuffle.laplace_mixture",
-        "released.shuffle_once",
     )),
     (SHORT_STEPS, ("smoothness",), ("online.shift", "online.laplace_shift", "online.hybrid")),
     ("the map with -eta m turns first, and a step past 2/(smoothness + strong_convexity) is refused", ("smoothness",), (

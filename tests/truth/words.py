@@ -115,8 +115,9 @@ Optimal composition of what one pass promises is exact, by the definition of the
 """,
     "dp-sgd": """
 Poisson sampling and full batches are exact. A replacement in batches of fixed size composes a curve that no single run
-attains. For balls in bins and a replacement the bound takes every record's step as known, and for shuffled batches it
-always does. Where only the last iterate is seen (runs 9 and 10), the sum of all steps tells less than the steps do.
+attains. For balls in bins a replacement is bounded by way of the run without the record; for shuffled batches the bound
+takes every record's step as known. Where only the last iterate is seen (runs 9 and 10), the sum of all steps tells less
+than the steps do.
 """,
     "dp-sgd-output": """
 The bounds hold for losses of any curvature that is allowed; the lower values are those of linear losses on a domain

@@ -5,7 +5,7 @@ transforms of `convolution`, `tilting` chooses the lattice, and `accountant` ans
 """
 
 from dpcalc.notions.pld.accountant import Bound, curve, epsilon, log_delta, log_delta_near, on_lattice
-from dpcalc.notions.pld.allocation_law import random_place
+from dpcalc.notions.pld.allocation_law import random_place, replaced_place
 from dpcalc.notions.pld.dominating_pair import (
     Pair,
     from_curve,
@@ -37,6 +37,7 @@ __all__ = [
     "removed",
     "removed_group",
     "replaced_group",
+    "replaced_place",
     "replaced_poisson",
     "subsampled_gaussian",
 ]

@@ -10,6 +10,14 @@ both directions. The sum is built up by doubling. After each addition the mass b
 between them, its mean kept, which is larger in convex order; what exceeds the last node stays there, and its mean above
 the node counts as P(dQ = 0). There are only positive terms, so small values of delta keep their relative precision.
 
+A record that is replaced by another has the pair (P, R), R = (1/t) sum_j N(-mu e_j, I_t) the mirror image of P. Between
+the two lies Q: for every a > 0
+
+    E_g(P, R) <= E_a(P, Q) + a E_{g/a}(Q, R),
+
+and (Q, R) has the profile of (Q, P). The least over some a is close where likelihood ratios are near 1: there both
+terms are as for normal laws, which lie on a line.
+
 Rounding. Let f >= 0 be convex, and let a cell hold mass m with mean v. In doubles the share of the upper node comes out
 as (v - a)/(b - a) with an error of some roundoff times b/(b - a), and a value within roundoff of a cell may be counted
 in the one beside it. The nodes of a cell and its two neighbours get ``padding`` times its mass more than their share.
@@ -26,7 +34,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dpcalc.errors import SpecError
-from dpcalc.notions.pld.dominating_pair import Pair, gaussian
+from dpcalc.notions import profiles
+from dpcalc.notions.pld.dominating_pair import Pair, from_curve, gaussian
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up, mills
 
@@ -100,6 +109,56 @@ def random_place(*, mu: float, bins: int, log_tail: float = -60.0) -> Pair:
         lambda e: np.minimum(forward(e), known(e)),
         lambda e: np.minimum(backward(e), known(e)),
     )
+
+
+_SHARES = tuple(i / 32 for i in range(4, 32))  # of epsilon that is spent between P and Q
+
+
+@functools.lru_cache(maxsize=16)
+def replaced_place(*, mu: float, bins: int, log_tail: float = -60.0) -> Pair:
+    """Return a pair that dominates a record replaced by another, both in the same uniformly random step of ``bins``.
+
+    It is its own mirror image, and nowhere above that of a known step.
+
+    Args:
+        mu: distance over standard deviation of a use, from 1e-30 to 5e7; the two uses are twice as far apart.
+        bins: t, a whole number from 1 to 1e15.
+        log_tail: as in `random_place`.
+
+    Raises:
+        SpecError: mu or bins out of range.
+    """
+    known, one = gaussian(mu=2.0 * mu), random_place(mu=mu, bins=bins, log_tail=log_tail)
+    if bins == 1:
+        return known
+
+    def chained(e: Array) -> Array:
+        best = known.forward(e)
+        for share in _SHARES:
+            near = share * e
+            far = np.maximum((e - near) * (1.0 - 4.0 * UNIT), 0.0)
+            value = np.logaddexp(one.forward(near), near + one.backward(far))
+            size = np.where(np.isfinite(value), np.abs(value), 0.0) + near
+            best = np.minimum(best, value + UNIT * (16.0 + 8.0 * size))
+        return best
+
+    def convex_at_zero(e: Array) -> Array:
+        return np.where(e == 0.0, min(float(chained(np.zeros(1))[0]), log_start), chained(e))
+
+    top = 80.0 * mu + 2.0 * mu * mu
+    log_start = _log_start(chained, top * np.exp(np.linspace(-16.0, 0.0, 400)))
+    table = profiles.tabulate(convex_at_zero, top)
+    return from_curve(lambda e: np.minimum(table(e), known.forward(e)))
+
+
+def _log_start(curve: LogProfile, e: Array) -> float:
+    """Return a bound on ln delta(0) by each of these epsilons > 0, for a profile that holds in both orders.
+
+    The exact E_g is convex in g. Its chord between 1/g and g = e^epsilon has (2 delta + g - 1)/(g + 1) at 1.
+    """
+    with np.errstate(over="ignore"):
+        value = (2.0 * np.exp(curve(e)) * np.exp(-e) - np.expm1(-e)) / (1.0 + np.exp(-e))
+    return math.log(float(value.min()) * (1.0 + 32.0 * UNIT))
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------

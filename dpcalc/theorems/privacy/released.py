@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from dpcalc.model.algorithm import Release, in_one_random_order
 from dpcalc.model.choices import LastBatch, LossClass, Noise
 from dpcalc.notions.guarantee import Composition, Gdp, Profile
-from dpcalc.numerics.floats import up
+from dpcalc.numerics.floats import ratio_up, up
 from dpcalc.theorems.batch_layout import Layout, layout
 from dpcalc.theorems.conditions import (
+    CONVEXITY_WITHIN,
     DOMAIN,
     EQUAL_MAPS,
     FIXED_ORDER,
@@ -28,6 +29,8 @@ from dpcalc.theorems.conditions import (
 )
 from dpcalc.theorems.privacy import contraction, shuffle
 from dpcalc.theorems.privacy.contraction import FRESH, LIPSCHITZ_STEPS, later_ratio, own_ratio
+from dpcalc.theorems.privacy.epochs import once_log_delta
+from dpcalc.theorems.privacy.passes import Passes, pace_of, reach_of
 from dpcalc.theorems.record import Setting, theorem
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
 EACH = "the iterate after every pass is released, and nothing between"
 _SAME = "the same order in every pass"
+_LARGEST = 1e90  # a ratio beyond this one hides nothing
 
 
 class AnyOrder(Setting):
@@ -151,6 +155,30 @@ class SmoothOrders(RandomOrder):
     smoothness: float
 
 
+class LipschitzOrders(SmoothOrders):
+    """Passes in uniformly random order, with what strong convexity and a domain give.
+
+    Attributes:
+        strong_convexity: m <= beta; 0 where there is none.
+        diameter: of the domain; inf where there is none.
+    """
+
+    strong_convexity: float = 0.0
+    diameter: float = math.inf
+
+    @property
+    def together(self) -> Passes:
+        """All passes as one: each is Gaussian from any start, and E of them as one with sqrt(E) times its mu."""
+        plan = self.plan
+        return Passes(
+            plan,
+            1,
+            composed(ratio_up(self.sensitivity, plan.size * self.scale), self.epochs),
+            pace_of(plan, self.step_size, self.smoothness, self.strong_convexity),
+            reach_of(plan, self.diameter, self.step_size, self.sensitivity),
+        )
+
+
 @theorem(
     "released.own_noise",
     title="Released passes, a record's own noise alone",
@@ -221,20 +249,25 @@ def cyclic_curve(run: BoundedPasses) -> Composition:
 @theorem(
     "released.shuffle_once",
     title="Released passes in one random order",
-    setting=SmoothOrders,
+    setting=LipschitzOrders,
     gives=Profile,
     algorithms=in_one_random_order(Release.PASS),
     reference="dpcalc",
     locator="shift bound of each pass for a position, composed, then averaged over positions",
-    formula="delta(eps) = (1/n) sum_k delta_G(eps; sqrt(E) mu_1/sqrt(k))",
-    conditions=(GAUSSIAN_NOISE, STEP_WITHIN),
+    formula="delta(eps) = (1/n) sum_k delta_G(eps; sqrt(E) mu_k), mu_k = mu_1/sqrt(k), or less by strong convexity or "
+    "a domain",
+    conditions=(GAUSSIAN_NOISE, STEP_WITHIN, CONVEXITY_WITHIN),
     assumes=(
         "one uniformly random order (or rotation), drawn without looking at the data and used in every pass; it may "
         "be published",
         LIPSCHITZ_STEPS, FRESH, EACH,
     ),
 )  # fmt: skip
-def shuffle_once(run: SmoothOrders) -> Profile:
+def shuffle_once(run: LipschitzOrders) -> Profile:
     """A record that falls late is late in every pass: composition first, and the average over positions last."""
     one_pass = run.part(shuffle.SmoothShuffle)
-    return shuffle.mixture(one_pass.changed(sensitivity=composed(run.sensitivity, run.epochs)))
+    plain = shuffle.mixture(one_pass.changed(sensitivity=composed(run.sensitivity, run.epochs)))
+    together = run.together
+    if together.bare or together.ratio > _LARGEST:
+        return plain
+    return Profile(lambda epsilon: min(plain.profile(epsilon), once_log_delta(together, epsilon)))

@@ -22,7 +22,7 @@ from dpcalc.theorems.privacy import hidden_position, shuffle
 from dpcalc.theorems.privacy.contraction import FRESH, LIPSCHITZ_STEPS, expands_nothing, later_ratio
 from dpcalc.theorems.privacy.hidden_position import SecretPass
 from dpcalc.theorems.privacy.recursion import log_one_step
-from dpcalc.theorems.privacy.released import EACH, RandomOrder, SmoothOrders
+from dpcalc.theorems.privacy.released import EACH, LipschitzOrders, RandomOrder
 from dpcalc.theorems.record import theorem
 
 if TYPE_CHECKING:
@@ -46,13 +46,11 @@ _POINTS, _FIRST = 120, 16  # points of the curve of a pass in a secret order, an
 _DROP, _DEEP = 0.4, -50.0  # by how much ln delta may fall between two of them, and where they end
 
 
-class SecretOrders(SmoothOrders):
+class SecretOrders(LipschitzOrders):
     """Passes in fresh random orders that stay secret.
 
     Attributes:
         adjacency: ``replace-one`` or ``null-record``.
-        strong_convexity: m <= beta; 0 where there is none.
-        diameter: of the domain; inf where there is none.
     """
 
     adjacency: Adjacency

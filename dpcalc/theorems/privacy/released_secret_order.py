@@ -8,7 +8,7 @@ from dpcalc.notions.guarantee import Profile
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, STEP_WITHIN
 from dpcalc.theorems.privacy.contraction import FRESH, LIPSCHITZ_STEPS
 from dpcalc.theorems.privacy.hidden_position import SECRET, SecretPass, hidden_pass, least_of, likely
-from dpcalc.theorems.privacy.released import EACH, SmoothOrders, shuffle_once
+from dpcalc.theorems.privacy.released import EACH, LipschitzOrders, shuffle_once
 from dpcalc.theorems.privacy.released_fresh_orders import SecretOrders
 from dpcalc.theorems.record import theorem
 
@@ -41,7 +41,7 @@ def shuffle_once_secret(run: SecretOrders) -> Profile:
     """
     one_pass = run.part(SecretPass).passes
     together = one_pass._replace(ratio=one_pass.ratio * math.sqrt(run.epochs) * (1.0 + 1e-15))
-    public = shuffle_once(run.part(SmoothOrders)).profile
+    public = shuffle_once(run.part(LipschitzOrders)).profile
     return least_of(
         public,
         lambda epsilon: hidden_pass(together, run.adjacency, epsilon),

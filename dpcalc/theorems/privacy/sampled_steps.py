@@ -271,14 +271,16 @@ def full(run: FullRun) -> Gdp:
     reference="chua2025",
     locator="the law of the likelihood ratio in convex order; adaptive epochs: docs/method.md",
     formula="an epoch of t steps: P = (1/t) sum_j N(e_j/z, I_t), Q = N(0, I_t), E(S - g)_+ and E(1 - g S)_+ for the "
-    "mean S of t independent e^{y/z - 1/(2 z^2)}; composed over epochs",
+    "mean S of t independent e^{y/z - 1/(2 z^2)}; replace: the least over a of E(S - a)_+ + E(a - g S)_+; composed "
+    "over epochs",
     conditions=(_sampling_is(Sampling.BALLS_IN_BINS),),
     assumes=(
         "in every epoch each record falls into one of the steps by itself, all equally likely",
         "an epoch has records/batch_size steps, rounded up",
-        "for replace-one: the step of every record may be known", _CLIPPED, _NOISE, _CONSTANT, _SEEN,
+        _CLIPPED, _NOISE, _CONSTANT, _SEEN,
     ),
-    slack="the grid of likelihood ratios, some 1e-3 of epsilon; replace-one: as if every record's step were known",
+    slack="the grid of likelihood ratios, some 1e-3 of epsilon; replace-one: by way of the run without the record, up "
+    "to some 30 % of epsilon",
     slow=True,
 )  # fmt: skip
 def balls_in_bins(run: EpochsOfBatches) -> Composition:
@@ -289,8 +291,10 @@ def balls_in_bins(run: EpochsOfBatches) -> Composition:
     >>> round(math.exp(balls_in_bins(run).log_delta(1.0).value), 3)
     0.059
     """
-    if run.adjacency == Adjacency.REPLACE_ONE or not 1e-6 <= run.mu <= 30.0:
+    if not 1e-6 <= run.mu <= 30.0:
         return _as_one_gaussian(run.public.mu)
+    if run.adjacency == Adjacency.REPLACE_ONE:
+        return Composition(functools.partial(_replaced_epochs, run))
     forward, backward = (functools.partial(_epochs, run, back) for back in (False, True))
     return _asked_for(run.adjacency, forward, backward)
 
@@ -479,9 +483,21 @@ def _epochs(run: EpochsOfBatches, backward: bool, log_delta: float) -> list[tupl
     """Return the pair of an epoch and how many there are, on a grid that suits this ln delta."""
     from dpcalc.notions import pld
 
-    log_tail = log_delta - math.log(run.epochs) - 12.0
-    pair = pld.random_place(mu=run.mu, bins=run.bins, log_tail=max(-640.0, 8.0 * math.floor(log_tail / 8.0)))
+    pair = pld.random_place(mu=run.mu, bins=run.bins, log_tail=_log_infinite(run, log_delta))
     return [(pld.exchanged(pair) if backward else pair, run.epochs)]
+
+
+def _replaced_epochs(run: EpochsOfBatches, log_delta: float) -> list[tuple[Pair, int]]:
+    """Return the same for a record that is replaced by another."""
+    from dpcalc.notions import pld
+
+    return [(pld.replaced_place(mu=run.mu, bins=run.bins, log_tail=_log_infinite(run, log_delta)), run.epochs)]
+
+
+def _log_infinite(run: EpochsOfBatches, log_delta: float) -> float:
+    """Return ln of what may count as an infinite loss in an epoch."""
+    log_tail = log_delta - math.log(run.epochs) - 12.0
+    return max(-640.0, 8.0 * math.floor(log_tail / 8.0))
 
 
 @functools.lru_cache(maxsize=64)
