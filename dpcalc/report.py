@@ -117,6 +117,10 @@ class Check(NamedTuple):
     strict: bool = False
 
 
+LOG_DELTA_ALONE = -14.0
+"""ln of the delta at which the entries of a ledger are compared where none is asked about."""
+
+
 class Case(NamedTuple):
     """One described run and one question about it.
 

@@ -73,8 +73,8 @@ def command(
     An entry is one of
       algorithm, and what describes the run     any run that `dpcalc compare` knows
       mu                                        Gaussian privacy
-      noise_multiplier                          a Gaussian mechanism, noise over sensitivity
-      noise_std, sensitivity                    the same
+      noise_multiplier                          a Gaussian mechanism, noise over what a record adds at most
+      noise_std, sensitivity                    a Gaussian mechanism, sensitivity to the neighbours
       laplace_scale, sensitivity                a Laplace mechanism
       epsilon, or epsilon and delta             any mechanism of which that is known
     and may have times (how often), part (of disjoint records), and tuning (the best of a random number of runs:

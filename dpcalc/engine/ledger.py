@@ -28,7 +28,7 @@ from dpcalc.notions.guarantee import Composition, Gdp, Point, Profile, Rdp
 from dpcalc.notions.tuning import Tuning, tuned
 from dpcalc.numerics.floats import UNIT, ratio_up, up
 from dpcalc.numerics.logspace import exp_up
-from dpcalc.report import Assertion, Case, Result
+from dpcalc.report import LOG_DELTA_ALONE, Assertion, Case, Result
 from dpcalc.theorems.record import for_algorithm
 
 MECHANISM = ("mu", "epsilon", "delta", "noise_multiplier", "noise_std", "laplace_scale", "sensitivity")
@@ -53,10 +53,16 @@ _DISJOINT = (
     "which part a record is in is decided by a rule that looks at this record alone, fixed beforehand; an entry of a "
     "part uses no record of another part"
 )
+_TUNED = (
+    "the number of runs of a tuned entry is drawn from its law, independently of the data, stays secret, and nothing "
+    "caps it; each run draws its settings afresh, the score by which the best is chosen is part of what the run's "
+    "guarantee covers, and only the best is released"
+)
 _NULL_STAYS = "a null record belongs to the part of the record that it replaces"
 _STAYS = "a record and the one that replaces it are in the same part"
 
 _TITLES = {
+    "own": ("what holds of the entry", "dpcalc", "by the theorem of the entry"),
     "gdp": ("mu^2 adds up", "dong2022", "Corollary 3.3"),
     "exact": ("Gaussian parts and boxes, exactly", "kairouz2015", "Theorem 3.3 for each box; docs/ledger.md"),
     "pld": ("the law of the privacy loss", "zhu2022", "Theorem 10: dominating pairs, in either order"),
@@ -127,7 +133,8 @@ def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ())
     chosen = _chosen(ledger, question)
     rows, deciding = _rows(ledger, chosen, question, chained)
     if solved is not None:
-        rows = [_as_solved(row, solved, question) for row in rows]
+        kept = [row for row in rows if row.best or row.value <= question.safe_epsilon]
+        rows = [_as_solved(row, solved, question) for row in kept]  # others may need more noise
     details["entries"] = [_line(one) for one in chosen]
     if len(_names(ledger)) > 1 or _names(ledger)[0]:
         details["part"] = deciding
@@ -231,7 +238,7 @@ def _inputs(ledger: Ledger, question: Question, chained: bool) -> dict[str, tupl
 
 def _chosen(ledger: Ledger, question: Question) -> list[_Chosen]:
     total = sum(entry.times for entry in ledger.entries)
-    log_delta = question.safe_log_delta if question.log_delta is not None else -14.0
+    log_delta = question.safe_log_delta if question.log_delta is not None else LOG_DELTA_ALONE
     return [_chosen_of(entry, ledger, log_delta, total) for entry in ledger.entries]
 
 
@@ -272,11 +279,15 @@ def _without_point(part: Part, log_delta: float, total: int) -> Part:
 
 
 def _parts_of(entry: Entry, ledger: Ledger) -> list[Part]:
-    return _runs_parts(entry, ledger) if entry.command else [mechanism(entry)]
+    if entry.command:
+        return _runs_parts(entry, ledger)
+    return [mechanism(entry, replaced=ledger.adjacency is Adjacency.REPLACE_ONE)]
 
 
-def mechanism(entry: Entry) -> Part:
+def mechanism(entry: Entry, *, replaced: bool = False) -> Part:
     """Return what holds of a mechanism that is described by its noise, its mu or its (epsilon, delta).
+
+    A noise multiplier is over what one record adds at most; where a record is ``replaced`` the sum moves by twice that.
 
     Raises:
         SpecError: it is described twice, or not at all.
@@ -296,7 +307,8 @@ def mechanism(entry: Entry) -> Part:
         return Box(up(value), log_delta + 2.0 * UNIT * (1.0 + abs(log_delta)) if log_delta > -math.inf else log_delta)
     if kinds == ["mu"]:
         return Gdp(up(value))
-    ratio = ratio_up(float(given.get("sensitivity", 1.0)), value)
+    whole = 2.0 if replaced and kinds == ["noise_multiplier"] else 1.0
+    ratio = ratio_up(float(given.get("sensitivity", whole)), value)
     if kinds == ["laplace_scale"]:
         from dpcalc.notions import pld
 
@@ -434,6 +446,8 @@ def _row(total: Total, ledger: Ledger, question: Question, chained: bool) -> Res
             assumes.append(_NULL_STAYS)
         if ledger.adjacency is Adjacency.REPLACE_ONE:
             assumes.append(_STAYS)
+    if any(entry.tuning is not None for entry in ledger.entries):
+        assumes.append(_TUNED)
     fields: dict[str, Any] = {
         "adjacency": "replace_one" if chained else str(ledger.adjacency).replace("-", "_"),
         "assumes": tuple(assumes),

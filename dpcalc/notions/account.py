@@ -47,7 +47,7 @@ Part = Guarantee | Box
 
 
 class Total(NamedTuple):
-    """What holds of all parts together, and how they were composed: gdp, exact, pld or renyi."""
+    """What holds of all parts together, and how it was composed: gdp, exact, pld or renyi; own where one is alone."""
 
     form: str
     guarantee: Guarantee
@@ -65,7 +65,7 @@ def compose_all(parts: Sequence[tuple[Part, int]], *, one_way: bool = False) -> 
     """
     totals: list[Total] = []
     if len(parts) == 1 and parts[0][1] == 1 and isinstance(alone := parts[0][0], (Rdp, Profile, Composition)):
-        return [Total({Rdp: "renyi", Profile: "exact", Composition: "pld"}[type(alone)], alone)]
+        return [Total("own", alone)]
     if all(isinstance(part, Gdp) for part, _ in parts):
         return [Total("gdp", Gdp(_mu_of(parts)))]
     if all(isinstance(part, (Gdp, Box)) for part, _ in parts) and _terms(parts) <= MOST_TERMS:
@@ -83,10 +83,7 @@ def compose_all(parts: Sequence[tuple[Part, int]], *, one_way: bool = False) -> 
 
 
 def _mu_of(parts: Sequence[tuple[Part, int]]) -> float:
-    squares = [count * part.mu**2 for part, count in parts if isinstance(part, Gdp)]
-    if len(parts) == 1 and parts[0][1] == 1 and isinstance(parts[0][0], Gdp):
-        return parts[0][0].mu
-    return up(math.sqrt(up(math.fsum(squares), 4.0)), 2.0) if squares else 0.0
+    return gaussian.together((part.mu, count) for part, count in parts if isinstance(part, Gdp))
 
 
 def _boxes(parts: Sequence[tuple[Part, int]]) -> dict[Box, int]:

@@ -8,6 +8,7 @@ and Su 2022). Delta, epsilon and sigma round up, an admissible mu rounds down.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from dpcalc.numerics.floats import MAX, UNIT, down, up
 from dpcalc.numerics.logspace import exp_up, log_add_exp
@@ -135,6 +136,23 @@ def pure_mu(*, epsilon: float) -> float:
         return log_ndtr(-half) * (1.0 - 8.0 * UNIT) - log_tail * (1.0 + 8.0 * UNIT)
 
     return up(2.0 * least(excess, 0.0, 2.0 + math.sqrt(2.0 * epsilon) + epsilon), 4.0) if epsilon > 0.0 else 0.0
+
+
+def together(parts: Iterable[tuple[float, float]]) -> float:
+    """Return mu of Gaussian mechanisms together, rounded up: their mu^2 add up.
+
+    Args:
+        parts: (mu, how often), each mu >= 0 and finite.
+
+    >>> 5.0 <= together([(3.0, 1), (2.0, 4)]) <= 5.0 + 1e-13
+    True
+    """
+    parts = [(mu, count) for mu, count in parts if mu > 0.0]
+    largest = max((mu for mu, _ in parts), default=0.0)
+    if len(parts) <= 1 and all(count == 1 for _, count in parts):
+        return largest
+    # Relative to the largest, so that no square underflows.
+    return up(largest * math.sqrt(math.fsum(count * (mu / largest) ** 2 for mu, count in parts)), 8.0)
 
 
 def renyi(*, mu: float, order: float) -> float:

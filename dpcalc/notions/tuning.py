@@ -33,6 +33,9 @@ class Law(PlainEnum):
     THRESHOLD = "threshold"  # until a score reaches a public threshold; after each failure an end with chance gamma
 
 
+_LEAST_STOP = 1e-250
+
+
 class Tuning(NamedTuple):
     """The law of the number of runs.
 
@@ -82,10 +85,16 @@ def _mean(stop: float, shape: float) -> float:
 
 
 def _stop_of(mean: float, shape: float) -> float:
-    """Return gamma with this mean, rounded down: a smaller one has a larger mean, and every bound grows."""
-    low, high = 1e-300, 1.0
+    """Return gamma with this mean, rounded down: a smaller one has a larger mean, and every bound grows.
+
+    Raises:
+        SpecError: gamma would be too small for numbers here.
+    """
+    low, high = _LEAST_STOP, 1.0
+    if _mean(low, shape) < mean:
+        raise SpecError(f"shape {shape!r} has no law of mean {mean!r} here", "use a larger shape, such as 0 or 1")
     while high > low * (1.0 + 1e-14):
-        middle = math.sqrt(low * high)
+        middle = math.sqrt(low) * math.sqrt(high)
         if middle in (low, high):
             break
         low, high = (low, middle) if _mean(middle, shape) < mean else (middle, high)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -54,13 +55,15 @@ def read_ledger(path: str | None, added: Sequence[str] = ()) -> tuple[Ledger, Qu
         if name not in KEYS:
             raise field.place.error(f"unknown key {clipped(name)}", near(name, KEYS))
     entries = dict(table(fields["entries"].node, "entries").fields) if "entries" in fields else {}
-    for number, line in enumerate(added, start=1):
-        entries[f"added-{number}"] = _typed(line)
-    if not entries:
+    stated = _adjacency(fields.get("adjacency"), files)
+    read = [_entry(name, field, files, stated) for name, field in entries.items()]
+    free = (name for name in map("added-{}".format, itertools.count(1)) if name not in entries)
+    read += [_entry(name, _typed(line), files) for name, line in zip(free, added, strict=False)]
+    if not read:
         raise body.place.error("there are no entries", "write them under entries:, each with a name of its own")
     ledger = Ledger(
-        tuple(_entry(name, field, files) for name, field in entries.items()),
-        _adjacency(fields.get("adjacency"), files) or Adjacency.REPLACE_ONE,
+        tuple(read),
+        stated or Adjacency.REPLACE_ONE,
         _whole(fields.get("group_size"), "group_size", 10**6, files),
         _kept(fields.get("partition")),
     )
@@ -102,7 +105,8 @@ def _typed(line: str) -> Field:
     return Field(place, Table(place, fields))
 
 
-def _entry(name: str, field: Field, files: Files) -> Entry:
+def _entry(name: str, field: Field, files: Files, stated: Adjacency | None = None) -> Entry:
+    """Return an entry; what is known of a mechanism is for the adjacency that its file states."""
     if not _NAME.fullmatch(name):
         raise field.place.error(f"{clipped(name)} is not a name", "use letters, digits, - and _, at most 100 of them")
     body = table(field.node, f"entry {name}")
@@ -115,7 +119,7 @@ def _entry(name: str, field: Field, files: Files) -> Entry:
     command, given = _run(name, rest, files) if _is_run(rest) else ("", _mechanism(name, rest, files))
     if times * runs > MOST_TIMES:
         raise field.place.error(f"more than {MOST_TIMES} runs", "use fewer")
-    return Entry(name, command, given, times * runs, part, tuning, adjacency)
+    return Entry(name, command, given, times * runs, part, tuning, adjacency or (None if command else stated))
 
 
 def _is_run(body: Table) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from dpcalc.render.numbers import Side, delta_text, number
-from dpcalc.report import Case
+from dpcalc.report import LOG_DELTA_ALONE, Case
 
 COLUMNS = ("entry", "what", "times", "epsilon alone")
 
@@ -19,7 +20,16 @@ def entry_rows(case: Case, precision: int) -> list[tuple[str, ...]]:
         (line["name"], _what(line), str(line["times"]), number(line["epsilon"], precision, Side.UP))
         for line in case.ledger["entries"]
     ]
-    return [COLUMNS, *rows]
+    return [_columns(case), *rows]
+
+
+def _columns(case: Case) -> tuple[str, ...]:
+    """Return the head: epsilon is that of one record, and of the adjacency of the entries."""
+    assert case.ledger is not None
+    of = ["of one record"] if "group_size" in case.inputs else []
+    of += ["for add-remove"] if case.ledger.get("chained") else []
+    of += [] if "delta" in case.inputs else [f"at delta = {math.exp(LOG_DELTA_ALONE):.2g}"]
+    return (*COLUMNS[:-1], " ".join((COLUMNS[-1], *of)))
 
 
 def _what(line: Mapping[str, Any]) -> str:

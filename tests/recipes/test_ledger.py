@@ -54,7 +54,7 @@ def epsilon_of(case: Case) -> float:
 
 def test_gaussian_entries_are_one_gaussian() -> None:
     case = entries("mu=0.3 times=4", "noise_multiplier=1.25", "noise_std=10 sensitivity=8")
-    mu = math.sqrt(4 * 0.09 + 2 * 0.64)
+    mu = math.sqrt(4 * 0.09 + (2 / 1.25) ** 2 + 0.64)  # a record is replaced: the sum moves by twice its norm
     assert case.best is not None
     assert case.best.bound == "ledger.gdp"
     exact = gaussian.epsilon(mu=mu, log_delta_target=math.log(1e-5))
@@ -265,7 +265,7 @@ def test_values_of_other_files_are_read_and_never_shown() -> None:
     Path("train.yaml").write_text("noise: {z: 2, secret: hunter2}\n", encoding="utf-8")
     case = asked("entries: {a: {noise_multiplier: {from: train.yaml#/noise/z}}}")
     assert case.best is not None
-    assert case.best.mu == pytest.approx(0.5)
+    assert case.best.mu == pytest.approx(2.0 / 2.0)  # a record is replaced
     with pytest.raises(SpecError) as refusal:
         asked("entries: {a: {noise_multiplier: {from: train.yaml#/noise/secret}}}")
     assert "hunter2" not in refusal.value.message + (refusal.value.hint or "")
@@ -312,3 +312,55 @@ def test_a_gate_that_fails_exits_with_1() -> None:
     assert invoked("--add", "mu=1", "-d", "1e-5", "--assert", "epsilon<=5").exit_code == 0
     assert invoked("--add", "mu=1", "-d", "1e-5", "--assert", "epsilon<=3").exit_code == 1
     assert invoked("--add", "mu=1", "-d", "1e-5", "-e", "3").exit_code == 1
+
+
+# --- what hostile ledgers tried ---------------------------------------------------------------------------------------
+
+
+def test_an_added_entry_takes_no_name_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "spent.yaml"
+    path.write_text("dpcalc: ledger/1\nentries:\n  added-1: {epsilon: 5}\n", encoding="utf-8")
+    ledger, _ = read_ledger(str(path), ["epsilon=0.1"])
+    assert [entry.name for entry in ledger.entries] == ["added-1", "added-2"]
+    assert epsilon_of(answer_ledger(ledger, Question(delta=1e-5, log_delta=math.log(1e-5)))) > 5.0
+
+
+def test_what_a_file_states_is_not_taken_for_other_neighbours(tmp_path: Path) -> None:
+    path = tmp_path / "spent.yaml"
+    path.write_text("dpcalc: ledger/1\nadjacency: add-remove\nentries:\n  a: {mu: 0.5}\n", encoding="utf-8")
+    replaced = answer_ledger(*with_asked(*read_ledger(str(path)), delta="1e-6", adjacency="replace-one"))
+    assert epsilon_of(replaced) >= gaussian.epsilon(mu=1.0, log_delta_target=math.log(1e-6))
+    with pytest.raises(SpecError, match="nothing composes"):
+        answer_ledger(*with_asked(*read_ledger(str(path)), delta="1e-6", adjacency="zero-out"))
+
+
+def test_a_multiplier_is_over_what_one_record_adds() -> None:
+    for adjacency, mu in (("add-remove", 0.8), ("zero-out", 0.8), ("replace-one", 1.6)):
+        exact = gaussian.epsilon(mu=mu, log_delta_target=math.log(1e-5))
+        value = epsilon_of(entries("noise_multiplier=1.25", adjacency=adjacency))
+        assert exact <= value <= exact * (1.0 + 1e-12)
+
+
+def test_squares_do_not_underflow() -> None:
+    assert gaussian.together([(1e-165, 10**24)]) >= 1e-153
+    assert gaussian.together([(1e-165, 10**24)]) <= 1e-153 * (1 + 1e-12)
+
+
+def test_what_tuning_needs_is_said() -> None:
+    case = entries("mu=0.5 tuning.distribution=geometric tuning.mean=10")
+    assert case.best is not None
+    assert any("stays secret" in text for text in case.best.assumes)
+    assert case.best.bound == "ledger.own"
+
+
+def test_solved_noise_is_claimed_by_what_proves_it_alone() -> None:
+    case = entries("tuning.distribution=geometric tuning.mean=10", epsilon="2", solve="noise_multiplier")
+    for row in case.results:
+        assert row.details is not None
+        assert row.details["achieved"]["epsilon"] <= 2.0
+
+
+@pytest.mark.parametrize(("shape", "mean"), [("-0.999", "10"), ("-0.99", "1e9")])
+def test_a_law_out_of_reach_is_refused(shape: str, mean: str) -> None:
+    with pytest.raises(SpecError, match="has no law of mean"):
+        entries(f"mu=0.5 tuning.distribution=negative-binomial tuning.mean={mean} tuning.shape={shape}")

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dpcalc.errors import SpecError
-from dpcalc.numerics.floats import UNIT, up
+from dpcalc.notions.gaussian import together
+from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace_arrays import log_one_minus_exp
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
@@ -79,9 +80,7 @@ def gaussian(*, mu: float) -> Pair:
 
 def gaussian_sum(parts: Sequence[tuple[float, int]]) -> Pair:
     """Return the composition of Gaussian pairs, [(mu, count), ...]: their mu^2 add up. No range is checked."""
-    total = parts[0][0]
-    if len(parts) > 1 or parts[0][1] > 1:
-        total = up(math.sqrt(up(math.fsum(count * mu**2 for mu, count in parts), 4.0)), 2.0)
+    total = together(parts)
 
     def curve(e: Array) -> Array:
         return log_hockey_stick_up(e, total)
