@@ -11,23 +11,27 @@ from dpcalc.cli.help_option import WithHelp
 from dpcalc.cli.printing import output_options
 from dpcalc.cli.types import Choice, DeltaSweep, Sweep
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.model.parameter import PARAMETERS, Parameter
+from dpcalc.model.parameter import PARAMETERS, Parameter, spellings
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class Command(WithHelp):
-    """A command that finds its short flags at once.
+    """A command that finds its short flags at once, and takes the flags of other programs that mean the same.
 
     A parser of click's looks a short flag up among the long ones first, compares it with each of them for a hint that
     nobody sees, and only then looks among the short ones.
     """
 
     def make_parser(self, ctx: click.Context) -> Any:
-        """Return the parser, with the short flags among the long ones."""
+        """Return the parser, with the short flags and other programs' words among the long ones."""
         parser: Any = super().make_parser(ctx)
-        if hasattr(parser, "_long_opt") and hasattr(parser, "_short_opt"):  # without, it is slower and no less right
-            parser._long_opt.update(parser._short_opt)
+        if hasattr(parser, "_long_opt") and hasattr(parser, "_short_opt"):  # without, it is slower and has fewer words
+            known = parser._long_opt
+            known.update(parser._short_opt)
+            for option in self.params:
+                for word in spellings(option.name or ""):
+                    known.setdefault(word, known[option.opts[0]])
         return parser
 
 

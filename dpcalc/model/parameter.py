@@ -341,6 +341,25 @@ _NOT_COVERED = {
 """Words of other programs that stand for no parameter, and why: mostly nothing is proved of the runs they speak of."""
 
 
+_OTHER_UNITS = frozenset({
+    "noise_scale", "stddev", "std", "temperature", "convexity", "max_iter", "beta", "sample_size", "drop_last",
+    "linear_model", "mechanism", "method", "neighboring_relation", "neighbouring_relation", "l2_regularizer",
+})  # fmt: skip
+"""Words that mean about what a parameter means, though other programs differ in the unit or in the values."""
+
+
+def spellings(name: str) -> tuple[str, ...]:
+    """Return the words of other programs that mean exactly this parameter, as flags.
+
+    >>> spellings("delta"), spellings("lipschitz")
+    (('--target-delta',), ())
+    """
+    if name not in PARAMETERS or name in _NEAR:
+        return ()
+    words = (word for word in PARAMETERS[name].synonyms if word not in _OTHER_UNITS)
+    return tuple("--" + word.replace("_", "-") for word in words)
+
+
 def meant_by(word: str, taken: Iterable[str]) -> str:
     """Return the name of the parameter that a person means by a word: one of those taken, else the empty string.
 

@@ -554,8 +554,11 @@ def test_no_library_warning_reaches_the_user() -> None:
 @pytest.mark.parametrize(
     ("line", "hint"),
     [
-        ("rdp --lr 0.1", "did you mean --step-size?"),
-        ("rdp --max-grad-norm 1", "did you mean --lipschitz? (clipped gradients are of loss class lipschitz)"),
+        ("rdp --stddev 0.1", "did you mean --noise-std?"),
+        (
+            "utility --max-grad-norm 1",
+            "did you mean --lipschitz? (clipped gradients are of loss class lipschitz, unless --model is linear)",
+        ),
         ("compare --algorithm random-order", "did you mean shuffled?"),
         ("rdp --window 3", "see dpcalc rdp --help"),
     ],
