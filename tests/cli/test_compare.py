@@ -110,6 +110,8 @@ REACHED = [
         for sampling in ("poisson", "fixed", "balls-in-bins", "shuffle")
     ),
     "--algorithm dp-sgd --epochs 2 --noise-multiplier 1 --sampling full -d 1e-6",
+    "--algorithm dp-sgd -n 20 --batch-size 5 --epochs 2 --noise-multiplier 1 --sampling fixed --release last --clip 1 "
+    "--loss logistic --feature-bound 1 --eta 0.5 -d 1e-6",
     f"--algorithm shuffled,shuffle-once,shuffled-epochs --epochs 1 -n 20 {CONVEX} --sigma 2 --permutation secret "
     "-d 1e-6",
 ]

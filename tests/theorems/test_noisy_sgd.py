@@ -115,7 +115,7 @@ def test_no_run_is_less_private() -> None:
             assert check("noisy-sgd", less, case, truths, repr(case)) == BOUNDS
         found = dict(offered("noisy-sgd", told))
         hidden_helps += len(found["noisy_sgd.hidden"].parts) > 1
-    assert hidden_helps >= 2
+    assert hidden_helps >= 1
 
 
 def test_all_iterates_together() -> None:

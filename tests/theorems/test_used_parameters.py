@@ -107,6 +107,8 @@ def small(bound: Theorem, r: random.Random) -> dict[str, Any]:
         values.update(
             records=4 + values["batch_size"], steps=whole(r, 2, 200), regularisation=0.1 / values["step_size"]
         )
+    if "group_size" in bound.parameters:
+        values["group_size"] = whole(r, 1, 3)
     if bound.slow:  # where a use and the domain are about as large as the noise, all else matters
         values["sensitivity"] = log_uniform(r, 0.3, 3.0) * noise * values["batch_size"]
         values["lipschitz"] = values["sensitivity"] / 2.0
