@@ -331,7 +331,7 @@ QUESTIONS = (
         "dp-sgd",
         "dp-sgd -n 100 --batch-size 10 --steps 50 --noise-multiplier 2 --sampling poisson --adjacency remove "
         "--clip 1 --loss logistic --feature-bound 1 --step-size 0.5 -R 0.1 --release last -d 1e-5",
-        "sampled.hidden",
+        "sampled.hidden sampled.poisson",
     ),
     Question(
         "dp-sgd-output",

@@ -89,7 +89,7 @@ def is_not_less_private(r: random.Random, sampling: str, adjacency: str) -> bool
 @pytest.mark.parametrize("adjacency", PAIRS)
 @pytest.mark.parametrize("sampling", ["poisson", "fixed"])
 def test_no_run_is_less_private(sampling: str, adjacency: str) -> None:
-    for r in draws(f"hidden {sampling} {adjacency}", 10, 1500):
+    for r in draws(f"hidden {sampling} {adjacency}", 3, 1500):
         is_not_less_private(r, sampling, adjacency)
 
 
