@@ -503,7 +503,8 @@ def test_a_secret_has_to_be_told_to_be_kept() -> None:
 @pytest.mark.parametrize("epochs", [1, pytest.param(10**15, marks=pytest.mark.campaign)])
 def test_extremes(algorithm: str, noise: str, epochs: int) -> None:
     """An answer or a refusal; never less than the last place of one pass, or its share of the records, tells."""
-    for lipschitz, scale in itertools.product((1e-300, 1.0, 1e300), (1e-9, 1.0)):
+    scales = list(itertools.product((1e-300, 1.0, 1e300), (1e-9, 1.0)))
+    for lipschitz, scale in scales if epochs == 1 else scales[1::2]:
         told = {
             "records": 3, "epochs": epochs, "lipschitz": lipschitz, noise: scale, "step_size": 1.0, "smoothness": 1.0,
             "diameter": 1.0,
