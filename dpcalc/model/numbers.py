@@ -22,6 +22,7 @@ _MAX_BITS = 40_000  # of a power; 10^10000 has 33220
 _BITS = 2000  # far more than the digits that are kept
 _MAX_INTEGER = 10**18
 _INFINITE = ("inf", "infinity")
+_SUFFIXES = {"k": 1000, "K": 1000, "M": 10**6}
 _PLAIN = frozenset("0123456789.eE+-_")
 
 Number = TypeVar("Number", bound=float)
@@ -85,7 +86,7 @@ def parse_delta(text: str) -> tuple[float, float]:
 
 
 def parse_integer(text: str) -> int:
-    """Return the whole number typed: ``60000``, ``60_000``, ``1e6``, ``2^20``.
+    """Return the whole number typed: ``60000``, ``60_000``, ``60k``, ``1e6``, ``1M``, ``2^20``.
 
     Raises:
         SpecError: it is not a whole number, or its magnitude exceeds 1e18.
@@ -93,7 +94,8 @@ def parse_integer(text: str) -> int:
     text = _checked(text)
     if text.isascii() and text.isdecimal() and len(text) < 18:
         return int(text)
-    rational = _rational(text)
+    times = _SUFFIXES.get(text[-1], 1)
+    rational = _rational(text if times == 1 else text[:-1]) * times
     if rational.denominator != 1:
         raise SpecError(f"{text!r} is not a whole number", "write, for example, 60000, 1e6 or 2^20")
     if abs(rational) > _MAX_INTEGER:
@@ -113,6 +115,8 @@ def parse_sweep(text: str, parse: Callable[[str], Number]) -> list[Number]:
     """
     if len(text) > MAX_SWEEP * 20:
         raise SpecError(f"a sweep of {len(text)} characters is too long", f"at most {MAX_SWEEP} values")
+    if parse is parse_integer and _has_separators(text):
+        text = text.replace(",", "")
     values: list[Number] = []
     for part in text.split(",", MAX_SWEEP):
         room = MAX_SWEEP - len(values)
@@ -120,6 +124,15 @@ def parse_sweep(text: str, parse: Callable[[str], Number]) -> list[Number]:
             raise _too_many(text, MAX_SWEEP + 1)
         values += _range(part, parse, room) if ":" in part else [parse(part)]
     return values
+
+
+def _has_separators(text: str) -> bool:
+    """Return whether commas separate thousands, as in ``50,000``; what could be a list, as ``1,200``, is one."""
+    first, *groups = text.strip(" ").split(",", 7)
+    return (
+        first.isdecimal() and 0 < len(first) <= 3 and any(group.startswith("0") for group in groups)
+        and all(group.isdecimal() and len(group) == 3 for group in groups)
+    )  # fmt: skip
 
 
 def _range(text: str, parse: Callable[[str], Number], room: int) -> list[Number]:

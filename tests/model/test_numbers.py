@@ -143,13 +143,18 @@ def test_logarithms_need_positive_numbers(text: str) -> None:
         ("-3", -3),
         ("6/3", 2),
         ("1e18", 10**18),
+        ("50k", 50000),
+        ("1.5K", 1500),
+        ("2M", 2 * 10**6),
     ],
 )
 def test_integers(text: str, value: int) -> None:
     assert parse_integer(text) == value
 
 
-@pytest.mark.parametrize("text", ["1.5", "1e-3", "1e19", "x", "1/3", "1e99999", "-1e19", "\u0663", "inf", ""])
+@pytest.mark.parametrize(
+    "text", ["1.5", "1e-3", "1e19", "x", "1/3", "1e99999", "-1e19", "\u0663", "inf", "", "k", "-M", "1kk"]
+)
 def test_not_integers(text: str) -> None:
     with pytest.raises(SpecError):
         parse_integer(text)
@@ -177,6 +182,8 @@ def test_sweeps(text: str, values: list[float]) -> None:
     [
         ("1:4:log7", [1, 2, 3, 4]), ("1:1e15:log16", [10**k for k in range(16)]), ("1:7:3", [1, 4, 7]),
         ("1e18:1e18:1", [10**18]), ("9e17:1e18:1e17", [9 * 10**17, 10**18]),
+        ("50,000", [50000]), ("1,000,000", [10**6]), ("10,050", [10050]),  # thousands
+        ("1,200", [1, 200]), ("100,200,300", [100, 200, 300]), ("10,100", [10, 100]), ("1,50,000", [1, 50, 0]),  # lists
     ],
 )  # fmt: skip
 def test_integer_sweeps(text: str, values: list[int]) -> None:
