@@ -14,7 +14,7 @@ import click
 from dpcalc.cli import plot
 from dpcalc.cli.lost import tell, worst
 from dpcalc.cli.plot import PLOT
-from dpcalc.cli.printing import color_of, format_of
+from dpcalc.cli.printing import color_of, format_of, report_options
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
 from dpcalc.files.output import is_stdout, refuse_unwritable, say, write
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from dpcalc.render.check.baseline import Snapshot
 
 _TIMEOUT = 60.0  # seconds, where neither the command nor the recipe says how many
-_FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown")
 _FROZEN = 256  # cases at a time
 _FEW = 20  # cases without a progress bar
 
@@ -91,17 +90,7 @@ class _Printing(NamedTuple):
     metavar="FILE",
     help="An earlier --report json=FILE to compare with; with --strict, what asks for less fails.",
 )
-@click.option("--format", type=click.Choice(_FORMATS), help="Default: table on a terminal.")
-@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
-@click.option("--output", "-o", metavar="FILE", help="Write to FILE, atomically, instead of stdout.")
-@click.option(
-    "--precision",
-    type=click.IntRange(2, 17),
-    default=6,
-    show_default=True,
-    help="Significant digits in text; guarantees are rounded up.",
-)
-@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
+@report_options
 def command(
     files: tuple[str, ...],
     pattern: str | None,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from dpcalc.cli.options import Command
-from dpcalc.cli.printing import color_of, format_of
+from dpcalc.cli.printing import Output, emit, report_options
 from dpcalc.errors import SpecError
-from dpcalc.files.output import refuse_unwritable, say, write
-from dpcalc.inert import printable
-
-_FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown")
 
 
 @click.command("ledger", cls=Command)
@@ -34,21 +32,8 @@ _FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown")
 @click.option(
     "--assert", "gates", metavar="TEXT", multiple=True, help="Gate on the total, e.g. 'epsilon<=3'; exit 1 if it fails."
 )
-@click.option("--format", "format", type=click.Choice(_FORMATS), help="Default: table on a terminal.")
-@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
-@click.option("--output", "-o", metavar="FILE", help="Write to FILE, atomically, instead of stdout.")
-@click.option(
-    "--precision",
-    type=click.IntRange(2, 17),
-    default=6,
-    show_default=True,
-    help="Significant digits in text; guarantees are rounded up.",
-)
-@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
-def command(
-    file: str | None, added: tuple[str, ...], gates: tuple[str, ...], format: str | None, as_json: bool,
-    output: str | None, precision: int, color: str, **asked: str | None,
-) -> None:  # fmt: skip
+@report_options
+def command(file: str | None, added: tuple[str, ...], gates: tuple[str, ...], **flags: Any) -> None:
     """Several runs, releases and queries about the same records, composed in one exact account.
 
     \b
@@ -83,19 +68,10 @@ def command(
     from dpcalc.engine.gate import parse
     from dpcalc.engine.ledger import answer_ledger
     from dpcalc.recipes.ledger import read_ledger, with_asked
-    from dpcalc.render import render
-    from dpcalc.render.notes import report
 
     if file is None and not added:
         raise SpecError("no ledger was given", "name a file, or --add entries")
-    refuse_unwritable(output, "-o")
-    ledger, stated = read_ledger(file, added)
-    ledger, question = with_asked(ledger, stated, **asked)
-    case = answer_ledger(ledger, question, [parse(text) for text in gates])
-    shown = format_of(format, as_json, output)
-    write(render(report("ledger", [case]), shown, precision, color=color_of(color)), output)
-    failed = [gate for gate in case.assertions if not gate.passed]
-    for gate in failed:
-        say(printable(f"error: gate failed: {gate.text} (value {gate.value}, slack {gate.slack})"))
-    if failed:
-        raise click.exceptions.Exit(1)
+    flags.update(plot=None, plot_bounds=())
+    output = Output.of(flags)
+    ledger, question = with_asked(*read_ledger(file, added), **flags)
+    emit("ledger", [answer_ledger(ledger, question, [parse(text) for text in gates])], output)

@@ -55,27 +55,46 @@ class Output(NamedTuple):
         return output
 
 
+REPORTED = ("table", "plain", "json", "jsonl", "csv", "markdown")
+"""The formats of a report that is no single query's."""
+
+_PLOTS = (
+    click.option(
+        "--plot", metavar="FILE",
+        help="Also draw the sweep, to FILE.svg, .png or .pdf; with -, in the terminal instead of the report.",
+    ),
+    click.option(
+        "--plot-bounds", metavar="ID,ID...", multiple=True,
+        help="Draw these bounds only (default: all along one parameter, else the best).",
+    ),
+)  # fmt: skip
+
+
 def output_options(
     function: Callable[..., Any], *, written: str = "Write to FILE, atomically, instead of stdout."
 ) -> Callable[..., Any]:
-    """Add the options that say how and where to print."""
+    """Add the options that say how and where to print, and what to plot."""
+    return _printed(function, FORMATS, written, _PLOTS)
+
+
+def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how and where to print a report that has no plot of its own."""
+    return _printed(function, REPORTED, "Write to FILE, atomically, instead of stdout.", ())
+
+
+def _printed(
+    function: Callable[..., Any], formats: Sequence[str], written: str, plots: Sequence[Callable[..., Any]]
+) -> Callable[..., Any]:
     for option in reversed(
         (
-            click.option("--format", "format", type=click.Choice(FORMATS), help="Default: table on a terminal."),
+            click.option("--format", "format", type=click.Choice(formats), help="Default: table on a terminal."),
             click.option("--json", "as_json", is_flag=True, help="Short for --format json."),
             click.option("--output", "-o", metavar="FILE", help=written),
             click.option(
                 "--precision", type=click.IntRange(2, 17), default=6, show_default=True,
                 help="Significant digits in text; guarantees are rounded up.",
             ),
-            click.option(
-                "--plot", metavar="FILE",
-                help="Also draw the sweep, to FILE.svg, .png or .pdf; with -, in the terminal instead of the report.",
-            ),
-            click.option(
-                "--plot-bounds", metavar="ID,ID...", multiple=True,
-                help="Draw these bounds only (default: all along one parameter, else the best).",
-            ),
+            *plots,
             click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto"),
         )
     ):  # fmt: skip

@@ -94,7 +94,7 @@ def ask(
         case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
     if certified:
         case = _certify(case, run, question)
-    return case._replace(assertions=(*_implied_gate(question, case), *_judged(gates, case)))
+    return case._replace(assertions=(*implied_gate(question, case), *judged(gates, case)))
 
 
 def _answer(record: Command, run: Run, question: Question, bounds: Sequence[Theorem]) -> Case:
@@ -165,10 +165,10 @@ def _priced(record: Command, description: Description, question: Question, gates
     algorithm = algorithm_of(record, description) if "algorithm" in description else None
     add_loss_constants(description, (*record.parameters, "loss_range"), risk=True)
     case = priced(description, question, algorithm)
-    return case._replace(assertions=_judged(gates, case))
+    return case._replace(assertions=judged(gates, case))
 
 
-def _judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
+def judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
     """Return the verdict on every gate."""
     if not gates:
         return ()
@@ -177,8 +177,8 @@ def _judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
     return tuple(judge(gate, case) for gate in gates)
 
 
-def _implied_gate(question: Question, case: Case) -> tuple[Assertion, ...]:
-    """Return the check that is implied by giving epsilon, delta and the noise together."""
+def implied_gate(question: Question, case: Case) -> tuple[Assertion, ...]:
+    """Return the check that is implied by giving epsilon and delta with all that gives epsilon at this delta."""
     best = case.best
     if best is None or best.quantity != Quantity.EPSILON or question.epsilon is None:
         return ()

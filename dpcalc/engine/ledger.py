@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dpcalc.engine.ask import contenders
+from dpcalc.engine.ask import contenders, implied_gate, judged
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
 from dpcalc.engine.evaluate import guarantee_of
@@ -28,7 +28,7 @@ from dpcalc.notions.guarantee import Composition, Gdp, Point, Profile, Rdp
 from dpcalc.notions.tuning import Tuning, tuned
 from dpcalc.numerics.floats import UNIT, ratio_up, up
 from dpcalc.numerics.logspace import exp_up
-from dpcalc.report import LOG_DELTA_ALONE, Assertion, Case, Result
+from dpcalc.report import LOG_DELTA_ALONE, Case, Result
 from dpcalc.theorems.record import for_algorithm
 
 MECHANISM = ("mu", "epsilon", "delta", "noise_multiplier", "noise_std", "laplace_scale", "sensitivity")
@@ -144,24 +144,7 @@ def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ())
     if chained:
         details["chained"] = True
     case = Case("ledger", _inputs(ledger, question, chained), tuple(rows), ledger=details)
-    return case._replace(assertions=(*_implied(question, case), *_judged(gates, case)))
-
-
-def _judged(gates: Sequence[Any], case: Case) -> tuple[Assertion, ...]:
-    if not gates:
-        return ()
-    from dpcalc.engine.gate import judge
-
-    return tuple(judge(gate, case) for gate in gates)
-
-
-def _implied(question: Question, case: Case) -> tuple[Assertion, ...]:
-    """Return the check that a stated budget implies."""
-    best = case.best
-    if best is None or best.quantity != Quantity.EPSILON or question.epsilon is None:
-        return ()
-    slack = question.epsilon - best.value
-    return (Assertion(f"epsilon<={question.epsilon!r}", best.value <= question.epsilon, best.value, slack),)
+    return case._replace(assertions=(*implied_gate(question, case), *judged(gates, case)))
 
 
 # --- what is asked ----------------------------------------------------------------------------------------------------

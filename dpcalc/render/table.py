@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
 from dpcalc.inert import printable
@@ -15,6 +16,7 @@ from dpcalc.report import Case, Report
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
 _BAD = "bold red"
@@ -36,17 +38,10 @@ def render(report: Report, precision: int = 6, *, stream: IO[str] | None = None,
 
 
 def _summary(console: Console, report: Report, precision: int) -> None:
-    from rich.table import Table
 
     console.print(_text(f"given: {common_inputs(report)}", style="dim"))
     console.print()
-    head, *body = summary(report, precision)
-    table = Table(show_edge=False, pad_edge=False)
-    for name in head:
-        table.add_column(name, overflow="fold")
-    for row in body:
-        table.add_row(*map(_text, row))
-    console.print(table)
+    console.print(_grid(summary(report, precision)))
     console.print()
     for line in summary_tail(report):
         console.print(_text(line))
@@ -84,14 +79,8 @@ def _case(console: Console, case: Case, precision: int) -> None:
     for gate in case.assertions:
         console.print(_text(gate_line(gate), style="" if gate.passed else _BAD))
     if case.obstacles:
-        head, *body = obstacle_rows(case)
-        others = Table(show_edge=False, pad_edge=False, title_justify="left", style="dim")
-        for name in head:
-            others.add_column(name, overflow="fold")
-        for cells in body:
-            others.add_row(*map(_text, cells))
         console.print()
-        console.print(others)
+        console.print(_grid(obstacle_rows(case), style="dim"))
     console.print()
 
 
@@ -99,18 +88,23 @@ def _entries(console: Console, case: Case, precision: int) -> None:
     """Print the entries of a ledger, if the case is one."""
     if not case.ledger:
         return
+    console.print()
+    console.print(_grid(entry_rows(case, precision)))
+    for line in ledger_lines(case, precision):
+        console.print(_text(line))
+
+
+def _grid(rows: Sequence[Sequence[str]], style: str = "") -> Table:
+    """Return rows of text, the first of which is the head, as a table whose cells wrap."""
     from rich.table import Table
 
-    head, *body = entry_rows(case, precision)
-    table = Table(show_edge=False, pad_edge=False)
+    head, *body = rows
+    table = Table(show_edge=False, pad_edge=False, style=style)
     for name in head:
         table.add_column(name, overflow="fold")
     for cells in body:
         table.add_row(*map(_text, cells))
-    console.print()
-    console.print(table)
-    for line in ledger_lines(case, precision):
-        console.print(_text(line))
+    return table
 
 
 def _text(text: str, style: str = "") -> Text:
