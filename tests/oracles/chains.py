@@ -108,14 +108,20 @@ def step(grid: Grid, mapped: Array, scale: float, noise: str) -> Step:
     """The step that takes point j to the projection of mapped[j] + noise of this scale (step_size * scale)."""
     mapped = np.asarray(mapped, dtype=float)
     last = _masses(grid.edges, mapped, scale, noise)
-    nowhere = np.zeros((len(mapped), 1))
     if grid.weights is None:
-        return Step(np.hstack((last, nowhere)), last)
+        return Step(np.hstack((last, np.zeros((len(mapped), 1)))), last)
     if noise != "gaussian":
         raise ValueError("the density of a Laplace chain is not analytic: use cells")
-    z = (grid.points[None, 1:-2] - mapped[:, None]) / scale
-    density = np.exp(-z * z / 2) * (grid.weights / (scale * math.sqrt(2 * math.pi)))
-    return Step(np.hstack((last[:, :1], density, last[:, -1:], nowhere)), last)
+    inner = np.zeros((len(mapped), len(grid.points)))
+    density = inner[:, 1:-2]  # computed in place: of thousands of points, every copy takes longer than the arithmetic
+    np.subtract(grid.points[None, 1:-2], mapped[:, None], out=density)
+    density /= scale
+    np.square(density, out=density)
+    density /= -2
+    np.exp(density, out=density)
+    density *= grid.weights / (scale * math.sqrt(2 * math.pi))
+    inner[:, 0], inner[:, -2] = last[:, 0], last[:, -1]
+    return Step(inner, last)
 
 
 def transition(grid: Grid, mapped: Array, scale: float, noise: str) -> Array:

@@ -102,41 +102,51 @@ def batched(case: Case, grid: Grid, record: Any, batch_size: int, steps: int, al
     return (law @ one.last).ravel()
 
 
-def poisson(
-    case: Case, grid: Grid, records: Sequence[Any], rate: float, divisor: int, steps: int, weight: float = 0.0
-) -> Array:
-    """The law of the last iterate after steps on Poisson batches, whose sums are divided by a constant.
+Batches = dict[tuple[int, ...], float]
+"""The batches of a step, each with its probability: the places of their records in a pool."""
 
-    A regulariser of this weight adds its gradient to every step's.
-    """
+
+def poisson(records: Sequence[int], rate: float) -> Batches:
+    """The Poisson batches of a data set."""
     n = len(records)
-    chances = {
+    return {
         taken: rate ** len(taken) * (1.0 - rate) ** (n - len(taken))
-        for size in range(n + 1) for taken in itertools.combinations(range(n), size)
+        for size in range(n + 1) for taken in itertools.combinations(records, size)
     }  # fmt: skip
-    return _mixed(case, grid, records, chances, divisor, steps, weight)
 
 
-def uniform(case: Case, grid: Grid, records: Sequence[Any], size: int, steps: int, weight: float = 0.0) -> Array:
-    """As `poisson`, on batches of fixed size."""
-    batches = list(itertools.combinations(range(len(records)), size))
-    return _mixed(case, grid, records, dict.fromkeys(batches, 1.0 / len(batches)), size, steps, weight)
+def uniform(records: Sequence[int], size: int) -> Batches:
+    """The batches of fixed size of a data set."""
+    batches = list(itertools.combinations(records, size))
+    return dict.fromkeys(batches, 1.0 / len(batches))
 
 
-def _mixed(
-    case: Case, grid: Grid, records: Sequence[Any], chances: dict[tuple[int, ...], float], divisor: int, steps: int,
-    weight: float,
-) -> Array:  # fmt: skip
-    inner, last = 0.0, 0.0
-    for batch, chance in chances.items():
-        total = mean([records[j] for j in batch], divisor)
+def mixed(
+    case: Case, grid: Grid, pool: Sequence[Any], sets: Sequence[Batches], divisor: int, steps: int, weight: float = 0.0
+) -> list[Array]:
+    """The law of the last iterate, for every data set, after steps on batches whose sums are divided by a constant.
+
+    A regulariser of this weight adds its gradient to every step's. The step on a batch that several sets have is made
+    once.
+    """
+    states, cells = len(grid.points), len(grid.edges) + 1
+    laws = [Step(np.zeros((states, states)), np.zeros((states, cells))) for _ in sets]
+    for batch in dict.fromkeys(itertools.chain(*sets)):
+        total = mean([pool[j] for j in batch], divisor)
         mapped = case.psi(lambda w, f=total: f(w) + weight * np.asarray(w), grid.points)
         one = step(grid, mapped, case.step_size * case.scale, case.noise)
-        inner, last = inner + chance * one.inner, last + chance * one.last
+        for law, chances in zip(laws, sets, strict=True):
+            if batch in chances:
+                for sum_, part in zip(law, one, strict=True):
+                    sum_ += chances[batch] * part
+    return [_after(grid, law, steps) for law in laws]
+
+
+def _after(grid: Grid, one: Step, steps: int) -> Array:
     law = grid.start[None, :]
     for _ in range(steps - 1):
-        law = law @ inner
-    return np.asarray(law @ last).ravel()
+        law = law @ one.inner
+    return (law @ one.last).ravel()
 
 
 def passes(

@@ -17,16 +17,14 @@ from dpcalc.theorems.privacy.sampled_hidden import HiddenRun
 from dpcalc.theorems.record import lookup
 from tests.oracles import draws, log_uniform
 from tests.oracles import sampled as oracle
-from tests.oracles.chains import Case, Gradient, constant, hockey_stick
+from tests.oracles.chains import Array, Case, Gradient, Grid, constant, hockey_stick
 from tests.theorems.test_noisy_sgd import small_case
 
 PAIRS = {
-    "replace-one": lambda case: [([case.x], [case.x_prime]), ([case.x_prime], [case.x])],
-    "zero-out": lambda case: [([case.x], [null(case)]), ([null(case)], [case.x])],
-    "add-remove": lambda case: [([case.x], []), ([], [case.x])],
-    "remove": lambda case: [([case.x], [])],
-    "add": lambda case: [([], [case.x])],
-}
+    "replace-one": [("x", "x'"), ("x'", "x")], "zero-out": [("x", "null"), ("null", "x")],
+    "add-remove": [("x", ""), ("", "x")], "remove": [("x", "")], "add": [("", "x")],
+}  # fmt: skip
+"""The records that end the two data sets, of which the first is compared with the second."""
 
 
 def null(case: Case) -> Gradient:
@@ -55,14 +53,37 @@ def contracting(r: random.Random, case: Case, size: int) -> Case:
     return replace(case, step_size=min(case.step_size, longest * r.choice((0.9, 0.3, 0.1))))
 
 
+def contracting_case(r: random.Random) -> tuple[Case, int]:
+    """A case of up to four records and the size of its batches, on an interval of up to sixty standard deviations."""
+    while True:
+        case = small_case(r)
+        if len(case.others) > 3:
+            case = replace(case, records=4, others=case.others[:3])
+        size = r.randint(1, len(case.others))
+        case = contracting(r, case, size)
+        if case.diameter <= 60.0 * case.step_size * case.scale:  # a wider one shows no more and takes minutes
+            return case, size
+
+
+def laws_of(
+    case: Case, grid: Grid, sampling: str, ends: tuple[str, str], run: tuple[int, int, float]
+) -> dict[str, Array]:
+    """The law of the last iterate with either end; the others are the same records."""
+    size, steps, weight = run
+    end = {"x": case.x, "x'": case.x_prime, "null": null(case)}
+    names = [name for name in ends if name]
+    n, sets = len(case.others) + 1, []
+    for name in ends:
+        records = [*range(n - 1), *([n - 1 + names.index(name)] if name else [])]
+        sets.append(oracle.poisson(records, size / n) if sampling == "poisson" else oracle.uniform(records, size))
+    pool = [*case.others, *(end[name] for name in names)]
+    return dict(zip(ends, oracle.mixed(case, grid, pool, sets, size, steps, weight), strict=True))
+
+
 def is_not_less_private(r: random.Random, sampling: str, adjacency: str) -> bool:
     """Compare a small run with its law, for every batch that may be drawn; return whether hiding helped."""
-    case = small_case(r)
-    if len(case.others) > 3:
-        case = replace(case, records=4, others=case.others[:3])
+    case, size = contracting_case(r)
     n = len(case.others) + 1
-    size = r.randint(1, n - 1)
-    case = contracting(r, case, size)
     steps, weight = r.choice((2, 3, 6, 20, 60)), r.choice((0.0, 0.0, 0.2 / case.step_size))
     assert case.smoothness is not None
     if case.step_size * (case.smoothness * n / size + 2.0 * weight) > 2.0:
@@ -71,15 +92,9 @@ def is_not_less_private(r: random.Random, sampling: str, adjacency: str) -> bool
     found, grid = guarantees(**told), case.nodes(300)
     epsilon = r.choice(case.epsilons)
     bounds = {id: math.exp(guarantee.log_delta(epsilon).value) for id, guarantee in found.items()}
-    for pair in PAIRS[adjacency](case):
-        laws = []
-        for ends in pair:
-            records = [*case.others, *ends]
-            if sampling == "poisson":
-                laws.append(oracle.poisson(case, grid, records, size / n, size, steps, weight))
-            else:
-                laws.append(oracle.uniform(case, grid, records, size, steps, weight))
-        truth = hockey_stick(*laws, epsilon, 1e-9)
+    laws = laws_of(case, grid, sampling, PAIRS[adjacency][0], (size, steps, weight))
+    for first, second in PAIRS[adjacency]:
+        truth = hockey_stick(laws[first], laws[second], epsilon, 1e-9)
         for id, bound in bounds.items():
             assert truth <= bound * (1.0 + 1e-8), (id, told, repr(case), epsilon, truth)
     return len(found["sampled.hidden"].parts) > 1
