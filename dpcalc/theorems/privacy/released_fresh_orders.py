@@ -192,20 +192,26 @@ def _one_pass_profile(run: AnyFreshOrders) -> Callable[[float], float]:
 def _best_point(profile: Callable[[float], float], epochs: int, epsilon: float, tries: int = 24) -> tuple[float, float]:
     """Return the least ln delta over points of the curve, and the point: scanned from epsilon/E to epsilon, then
     refined.
+
+    Logarithms of points are multiples of powers of two, whatever epsilon is: a profile that remembers its values is
+    evaluated at few points more while a search moves epsilon.
     """
 
     def composed(x: float) -> float:
         e = math.exp(x)
         return optimal_composition.log_delta(epsilon0=e, log_delta0=profile(e), count=epochs, epsilon=epsilon)
 
-    if epsilon == 0.0:
-        return optimal_composition.log_delta(epsilon0=0.0, log_delta0=profile(0.0), count=epochs, epsilon=0.0), 0.0
+    if epsilon == 0.0 or epochs == 1:
+        value = optimal_composition.log_delta(
+            epsilon0=epsilon, log_delta0=profile(epsilon), count=epochs, epsilon=epsilon
+        )
+        return value, epsilon
     high = math.log(epsilon)
     low = high - math.log(epochs) - 1.0
-    points = {low + (high - low) * j / tries: 0.0 for j in range(tries + 1)}
+    width = 2.0 ** round(math.log2((high - low) / tries))
+    points = {j * width: 0.0 for j in range(math.ceil(low / width), math.floor(high / width) + 1)}
     points = {x: composed(x) for x in points}
-    width = (high - low) / tries
-    for _ in range(tries // 4):
+    for _ in range(tries // 8 + 3):
         best = min(points, key=lambda x: (points[x], x))
         width *= 0.5
         for x in (best - width, best + width):
