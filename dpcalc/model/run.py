@@ -201,7 +201,7 @@ def at_index(run: Run, index: int) -> Run | None:
     """
     if run.schedule is not None or not run.algorithm.indexed or run.records is None or not run.typed("index"):
         return None
-    if type(index) is not int or not 1 <= index <= run.records - _dropped(Description(run.values, run.sources)):
+    if type(index) is not int or not 1 <= index <= run.records - _dropped(run.values):
         return None
     moved: Run = object.__new__(Run)
     moved.__dict__.update(run.__dict__, index=index, values={**run.values, "index": index})
@@ -390,7 +390,7 @@ def _fill_index(algorithm: Algorithm, draft: Description) -> None:
         )
 
 
-def _dropped(draft: Description) -> int:
+def _dropped(draft: Description | Mapping[str, Any]) -> int:
     """Return how many records at the end no pass in a fixed order uses."""
     records, size = draft["records"], draft.get("batch_size", 1)
     drops = draft.get("last_batch") is LastBatch.DROP and records > size

@@ -8,7 +8,6 @@ from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.place import Place
-from dpcalc.model.run import Description
 from dpcalc.model.source import Source
 from dpcalc.notes import Note, OnePass
 from dpcalc.recipes import strict as strictly
