@@ -32,7 +32,11 @@ def printable(text: str) -> str:
 
 def inert(text: str, *, coloured: bool = False) -> str:
     """Return lines of text without commands and control characters; ``coloured`` keeps the codes of colours."""
-    text = re.sub(_IN_COLOURED_LINES if coloured else _IN_LINES, _escaped, text)
+    # A search over a long text is quick for a word, and slow for a pattern.
+    if not (text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()):
+        text = re.sub(_IN_COLOURED_LINES if coloured else _IN_LINES, _escaped, text)
+    if "##" not in text and "::" not in text:
+        return text
     return re.sub(_AT_THE_START, r"\1\\", re.sub(_ANYWHERE, r"\\", text))
 
 

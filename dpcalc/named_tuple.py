@@ -51,6 +51,8 @@ else:
         def __new__(cls, *values: Any, **named: Any) -> Any:
             """Return the tuple of a class; the items follow the order of its fields or have their names."""
             left = len(cls._fields) - len(values)
+            if not (left or named):
+                return tuple.__new__(cls, values)
             if named or left < 0 or left > len(cls._tail):
                 values = cls._values(values, named)
             elif left:

@@ -20,6 +20,9 @@ _NUMBERS = (
 )  # fmt: skip
 
 
+_GUARANTEES = frozenset(kind for kind in Kind if kind.guarantee)
+
+
 class Result(NamedTuple):
     """One bound's answer.
 
@@ -47,7 +50,7 @@ class Result(NamedTuple):
     @property
     def guarantee(self) -> bool:
         """Whether this number may be promised."""
-        return Kind(self.kind).guarantee
+        return self.kind in _GUARANTEES  # a report that was read has plain words
 
 
 class Obstacle(NamedTuple):

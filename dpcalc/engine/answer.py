@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dpcalc.engine.evaluate import delta_rows, epsilon_rows, is_lower, mu_rows, rdp_rows
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Question, unknown_of
 from dpcalc.engine.rows import failure_warnings, first_failure, obstacles_of, ranked, rows_of
-from dpcalc.model.run import Description, Run
+from dpcalc.errors import DpcalcError
+from dpcalc.model.run import Run
 from dpcalc.model.source import Source
 from dpcalc.report import Case, Result
 from dpcalc.theorems.record import Theorem, for_algorithm
 
-_ROWS = {"epsilon": epsilon_rows, "delta": delta_rows, "mu": mu_rows, "rdp": rdp_rows}
+ROWS = {"epsilon": epsilon_rows, "delta": delta_rows, "mu": mu_rows, "rdp": rdp_rows}
+"""What is answered without a search over the run: the rows of one bound, by what is sought."""
 
 
-def answer(run: Run, question: Question, bounds: Sequence[Theorem] | None = None) -> Case:
+def answer(
+    run: Run,
+    question: Question,
+    bounds: Sequence[Theorem] | None = None,
+    refused_already: Mapping[str, DpcalcError] = {},
+) -> Case:
     """Return the case: every applicable bound's answer, best first, and why the others do not apply.
 
     Args:
         run: as described.
         question: what is sought.
         bounds: those to ask; None for all that speak of the algorithm.
+        refused_already: why some of them do not apply, by id, where that is known.
 
     Raises:
         SpecError: the question is incomplete or over-determined.
@@ -35,12 +43,15 @@ def answer(run: Run, question: Question, bounds: Sequence[Theorem] | None = None
     results, refused = rows_of(
         sorted(bounds, key=lambda bound: _comes_last(bound, run)),
         lambda bound, results: _rows_of_bound(bound, run, question, unknown, results),
+        refused_already,
     )
     if not any(result.guarantee for result in results):
         raise first_failure(refused)
-    recorded = {name: value for name, value in run.values.items() if name != unknown and _is_input(run, name)}
+    # Of what is read from a schedule, the schedule itself is an input.
+    read = [name for name, source in run.sources.items() if source is Source.FILE and name != "schedule"]
+    recorded = {name: value for name, value in run.values.items() if name != unknown and name not in read}
     return Case(
-        run.algorithm.name, inputs_of(Description(recorded, run.sources), question), ranked(results, unknown),
+        run.algorithm.name, inputs_of(recorded, run.sources, question), ranked(results, unknown),
         obstacles_of(refused), warnings=(*failure_warnings(refused), *_edge_warnings(results, question)),
     )  # fmt: skip
 
@@ -48,11 +59,6 @@ def answer(run: Run, question: Question, bounds: Sequence[Theorem] | None = None
 def _comes_last(bound: Theorem, run: Run) -> bool:
     """Return whether the bound is evaluated in the light of the best guarantee: it proves none for this run."""
     return is_lower(bound) or bool(bound.unpromised(run))
-
-
-def _is_input(run: Run, name: str) -> bool:
-    """Return whether a parameter is recorded as an input: of what is read from a schedule, the schedule itself is."""
-    return run.source(name) is not Source.FILE or name == "schedule"
 
 
 def _rows_of_bound(
@@ -67,8 +73,8 @@ def _rows_of_bound(
         best = min((result.value for result in results if result.guarantee), default=None)
         if is_lower(bound) and best and unknown in COMPARABLE:
             return [floor_near(best, bound, run, question, unknown)]
-    if unknown in _ROWS:
-        return _ROWS[unknown](bound, run, question)
+    if unknown in ROWS:
+        return ROWS[unknown](bound, run, question)
     from dpcalc.engine.solve import solve
 
     return [solve(bound, run, question, unknown)]

@@ -79,16 +79,13 @@ def ask(
         case = _priced(record, description, question, gates)
         return _certify(case, None, question) if certified else case
     record, run, run_notes = run_of(record, description)
-    bounds = _bounds_of(record, run, question, best_only=best_only, alone=notes and not brief)
+    bounds = bounds_of(record, run, question, best_only=best_only, alone=notes and not brief)
     case = _answer(record, run, question, bounds)
     notes = notes and (run.group_size or 1) == 1  # for groups what would better the answer takes too long
     if case.best is not None:
         asked = Asked(COMMANDS[command], given, sources or {}, run, question, case, case.best, brief)
         case = _with_notes(asked, bounds, notes=notes)
-        if run.typed("noise_std") and (run.noise_multiplier or 0.0) > (run.noise_std or 0.0):
-            from dpcalc.engine.misread_noise import misread_noise
-
-            case = case._replace(warnings=(*case.warnings, *misread_noise(asked, told=notes and not brief)))
+        case = _warned_of_noise(asked._replace(case=case), told=notes and not brief)
     case = case._replace(note_data=(*case.note_data, *run_notes))
     if run.algorithm.chained:
         case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
@@ -111,7 +108,7 @@ def _answer(record: Command, run: Run, question: Question, bounds: Sequence[Theo
         raise with_nearest(error, run, question, record) from None
 
 
-def _bounds_of(record: Command, run: Run, question: Question, *, best_only: bool, alone: bool) -> list[Theorem]:
+def bounds_of(record: Command, run: Run, question: Question, *, best_only: bool, alone: bool) -> list[Theorem]:
     """Return the bounds to ask."""
     bounds = for_algorithm(run.algorithm.name, record.families or run.algorithm.families)
     if best_only:
@@ -146,6 +143,22 @@ def _with_notes(asked: Asked, bounds: Sequence[Theorem], *, notes: bool) -> Case
     except (BoundFailed, NotConverged) as error:
         return case._replace(warnings=(*case.warnings, f"the notes {error.message} ({error.hint})"))
     return case
+
+
+def warned_of_noise(record: Command, given: Values, run: Run, question: Question, case: Case) -> Case:
+    """Return the answer with a warning where the noise looks like another parameter's; no other reading is tried."""
+    if case.best is None:
+        return case
+    return _warned_of_noise(Asked(record, given, {}, run, question, case, case.best, False), told=False)
+
+
+def _warned_of_noise(asked: Asked, *, told: bool) -> Case:
+    run, case = asked.run, asked.case
+    if not run.typed("noise_std") or (run.noise_multiplier or 0.0) <= (run.noise_std or 0.0):
+        return case
+    from dpcalc.engine.misread_noise import misread_noise
+
+    return case._replace(warnings=(*case.warnings, *misread_noise(asked, told=told)))
 
 
 def _certify(case: Case, run: Run | None, question: Question) -> Case:
@@ -261,7 +274,7 @@ def without_guarantee(
     """Return the case of a run for which there is no guarantee; no gate holds."""
     description = Description(given, sources or {})
     algorithm = str(description.take("algorithm", COMMANDS[command].default))
-    inputs = inputs_of(description, question)
+    inputs = inputs_of(description.values, description.sources, question)
     failed = tuple(Assertion(gate.text, False, "no guarantee", None) for gate in gates)
     obstacle = Obstacle(algorithm, error.message, error.hint or "", error.parameters)
     return Case(algorithm, inputs, (), (obstacle,), failed)

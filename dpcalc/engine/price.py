@@ -51,7 +51,7 @@ def priced(description: Description, question: Question, algorithm: str | None) 
         if question.epsilon is None or question.log_delta is None:
             raise MissingParameter("the budget is not known: needs epsilon and delta", "give --epsilon and --delta")
         raise first_failure(refused)
-    inputs = inputs_of(description, question)
+    inputs = inputs_of(description.values, description.sources, question)
     ranked = tuple(_ranked(results))
     return Case(
         algorithm or "any", inputs, ranked, obstacles_of(refused), warnings=failure_warnings(refused),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import (
@@ -25,13 +25,16 @@ Refused = tuple[Theorem, DpcalcError]
 
 
 def rows_of(
-    bounds: Iterable[Theorem], evaluate: Callable[[Theorem, list[Result]], list[Result]]
+    bounds: Iterable[Theorem],
+    evaluate: Callable[[Theorem, list[Result]], list[Result]],
+    known: Mapping[str, DpcalcError] = {},
 ) -> tuple[list[Result], list[Refused]]:
     """Return the results of all bounds, and the bounds that gave none with the error that each raised.
 
     Args:
         bounds: in the order in which they are evaluated.
         evaluate: returns the results of one bound; it is passed those so far.
+        known: the errors of bounds that need not be evaluated, by their id.
 
     Raises:
         SpecError: the question itself is malformed.
@@ -39,6 +42,9 @@ def rows_of(
     results: list[Result] = []
     refused: list[Refused] = []
     for bound in bounds:
+        if bound.id in known:
+            refused.append((bound, known[bound.id]))
+            continue
         try:
             with isolate_failure():
                 results.extend(evaluate(bound, results))
@@ -102,7 +108,7 @@ def ranked(results: Iterable[Result], unknown: str) -> tuple[Result, ...]:
         best = result.guarantee and group not in marked
         if best:
             marked.add(group)
-        rows.append(result._replace(best=best))
+        rows.append(result if best == result.best else result._replace(best=best))
     return tuple(sorted(rows, key=lambda row: (not row.guarantee, not row.best)))
 
 

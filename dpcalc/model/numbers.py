@@ -153,6 +153,8 @@ def _range(text: str, parse: Callable[[str], Number], room: int) -> list[Number]
     count = math.floor((stop - start) / step) + 1
     if count > room:
         raise _too_many(text, MAX_SWEEP - room + count)
+    if parse is parse_integer and start.denominator == step.denominator == 1:
+        return [start.numerator + k * step.numerator for k in range(count)]  # type: ignore[misc]
     return [parse(_shortest(start + k * step, text)) for k in range(count)]
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.engine.ask import ask
 from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.sweep import Sweep
 from dpcalc.errors import Disproved, DpcalcError, SpecError, debugging
 from dpcalc.recipes.case import check_timeout
 from dpcalc.recipes.recipe import Entry
@@ -71,8 +71,10 @@ class Outcome(NamedTuple):
     exit_code: int = 0
 
 
-def evaluate(entry: Entry, *, certify: bool = False) -> Outcome:
-    """Return the answer to a case, or why there is none."""
+def evaluate(entry: Entry, *, certify: bool = False, sweep: Sweep | None = None) -> Outcome:
+    """Return the answer to a case, or why there is none; ``sweep`` knows what it shares with those before it."""
+    if sweep is not None and (outcome := _swept(entry, sweep, certify)):
+        return outcome
     if entry.unread is not None:
         return Outcome(None, "SpecError", entry.unread.message, entry.unread.hint, 2)
     try:
@@ -83,6 +85,17 @@ def evaluate(entry: Entry, *, certify: bool = False) -> Outcome:
         return Outcome(None, type(error).__name__, error.message, without_flags(error.hint), error.exit_code)
     except Exception as error:
         return broken(error)
+
+
+def _swept(entry: Entry, sweep: Sweep, certify: bool, *, closed: bool = False) -> Outcome | None:
+    """Return the answer to a case by what it shares with others; None where it is to be asked by itself."""
+    if certify or entry.strict or entry.unread is not None:
+        return None
+    try:
+        case = sweep.ask(entry.command, entry.parameters, entry.question, closed=closed)
+    except Exception:
+        return None
+    return None if case is None else Outcome(case)
 
 
 def broken(error: Exception) -> Outcome:
@@ -118,21 +131,24 @@ def _warned(case: Case) -> Case:
 def answers(entries: Sequence[Entry], jobs: int, certify: bool, limits: Limits) -> Iterator[Callable[[Entry], Outcome]]:
     """Pass a function that answers a case, each case once.
 
-    The cases are evaluated in processes of their own where several share the work, or where there are limits.
+    The cases are evaluated in processes of their own where several share the work, or where there are limits. Closed
+    forms, which reach no usual limit, are evaluated here in any case.
     """
     if jobs == 1 and limits == Limits() and all(entry.timeout is None for entry in entries):
         outcomes: dict[int, Outcome] = {}
+        sweep = Sweep()
 
         def answer(entry: Entry) -> Outcome:
             if id(entry) not in outcomes:
-                outcomes[id(entry)] = evaluate(entry, certify=certify)
+                outcomes[id(entry)] = evaluate(entry, certify=certify, sweep=sweep)
             return outcomes[id(entry)]
 
         yield answer
         return
     from dpcalc.recipes.workers import Pool
 
-    with Pool(functools.partial(_evaluate_or_raise, certify=certify), min(jobs, len(entries)), limits.memory) as pool:
+    known = {} if limits.timeout is not None else _closed_forms(entries, certify)
+    with Pool(_Evaluation(certify), max(1, min(jobs, len(entries) - len(known))), limits.memory) as pool:
         running: dict[int, Future[Outcome]] = {}
 
         def start(entry: Entry) -> Future[Outcome]:
@@ -142,19 +158,33 @@ def answers(entries: Sequence[Entry], jobs: int, certify: bool, limits: Limits) 
             return running[id(entry)]
 
         for entry in entries:
-            start(entry)
-        yield lambda entry: _await(start(entry))
+            if id(entry) not in known:
+                start(entry)
+        yield lambda entry: known.get(id(entry)) or _await(start(entry))
 
 
-def _evaluate_or_raise(entry: Entry, *, certify: bool) -> Outcome:
-    """Return the answer to a case in a process of the pool; raise MemoryError where memory is short.
+def _closed_forms(entries: Sequence[Entry], certify: bool) -> dict[int, Outcome]:
+    """Return the answers of the cases that closed forms answer, by the identity of the case."""
+    sweep = Sweep()
+    answered = ((entry, _swept(entry, sweep, certify, closed=True)) for entry in entries if entry.timeout is None)
+    return {id(entry): outcome for entry, outcome in answered if outcome is not None}
 
-    The pool then ends the process, in which an import may have been cut off.
-    """
-    outcome = evaluate(entry, certify=certify)
-    if outcome.kind == MemoryError.__name__:
-        raise MemoryError
-    return outcome
+
+class _Evaluation:
+    """Evaluates cases in a process of the pool, one after the other."""
+
+    def __init__(self, certify: bool) -> None:
+        self._certify, self._sweep = certify, Sweep()
+
+    def __call__(self, entry: Entry) -> Outcome:
+        """Return the answer to a case; raise MemoryError where memory is short.
+
+        The pool then ends the process, in which an import may have been cut off.
+        """
+        outcome = evaluate(entry, certify=self._certify, sweep=self._sweep)
+        if outcome.kind == MemoryError.__name__:
+            raise MemoryError
+        return outcome
 
 
 def _await(answer: Future[Outcome]) -> Outcome:

@@ -159,6 +159,8 @@ def _shown_count(count: int) -> str:
 
 def shown(value: Any) -> str:
     """Return a value as the name of a case shows it."""
+    if type(value) is int:
+        return str(value)
     if isinstance(value, float):
         return repr(value).removesuffix(".0")
     if isinstance(value, tuple):

@@ -8,7 +8,6 @@ from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.place import Place
-from dpcalc.model.run import Description
 from dpcalc.model.source import Source
 from dpcalc.notes import Note, OnePass
 from dpcalc.recipes import strict as strictly
@@ -171,7 +170,7 @@ def _unanswered(entry: Entry, check: Check) -> Case:
     """Return a case without results."""
     algorithm = str(entry.parameters.get("algorithm") or COMMANDS[entry.command].algorithms[0])
     run = {name: value for name, value in entry.parameters.items() if name not in ("algorithm", *SETUP)}
-    inputs = inputs_of(Description(run), entry.question)
+    inputs = inputs_of({name: value for name, value in run.items() if value is not None}, {}, entry.question)
     return Case(algorithm, inputs, (), note_data=entry.notes, check=check)
 
 

@@ -5,6 +5,8 @@ Positions are counted from the end of a pass, as bounds do: what counts is how m
 
 from __future__ import annotations
 
+import functools
+
 from dpcalc.errors import NotApplicable
 from dpcalc.model.choices import LastBatch
 from dpcalc.model.run import Run
@@ -155,6 +157,7 @@ class Layout(NamedTuple):
         return up(self.size / self.divisor, 1.0) if self.short and self.divisor < self.size else 1.0
 
 
+@functools.lru_cache(maxsize=64)
 def layout(records: int, batch_size: int, last_batch: LastBatch) -> Layout:
     """Return how ``records`` fall into batches of ``batch_size``, by what becomes of those left over."""
     n, b = records, batch_size

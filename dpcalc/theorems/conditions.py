@@ -10,6 +10,7 @@ from dpcalc.model.loss_class import LIPSCHITZ_MAPS, exceeds_two, two_over
 from dpcalc.model.numbers import plain, shown_below
 from dpcalc.model.run import Run
 from dpcalc.numerics.floats import down, up
+from dpcalc.theorems import batch_layout
 from dpcalc.theorems.batch_layout import Layout, layout
 from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, lacking
 
@@ -44,15 +45,19 @@ class Place(Setting):
         """How the records of a pass fall into steps."""
         return layout(self.records, self.batch_size, self.last_batch)
 
+    @functools.cached_property
+    def _step(self) -> batch_layout.Place:
+        return self.layout.place(self.index)
+
     @property
     def own_batch(self) -> int:
         """b, what the gradient sum of the record's own step is divided by: the size of its batch, but for `nominal`."""
-        return self.layout.place(self.index).divisor
+        return self._step.divisor
 
     @property
     def steps_to_end(self) -> int:
         """k, the number of steps from the record's own to the last, itself included."""
-        return self.layout.place(self.index).tail
+        return self._step.tail
 
     @property
     def period(self) -> int:

@@ -134,6 +134,11 @@ class NotNeeded(NamedTuple):
 Obstacle = Missing | Unmet | NotNeeded
 
 
+def refusal(obstacle: Obstacle) -> NotApplicable:
+    """Return the error that says what stands in the way."""
+    return obstacle.error(obstacle.because, obstacle.cure, parameters=obstacle.parameters)
+
+
 def needs(*names: str) -> Missing:
     """Return the obstacle that names the parameters to be given."""
     flags = ", ".join("--" + name.replace("_", "-") for name in names)
@@ -295,7 +300,7 @@ class Theorem(NamedTuple):
         """
         obstacle = self.obstacle(run)
         if obstacle:
-            raise obstacle.error(obstacle.because, obstacle.cure, parameters=obstacle.parameters)
+            raise refusal(obstacle)
         return self.function(self.setting.of(run))
 
     def unpromised(self, run: Run) -> tuple[str, ...]:
