@@ -41,7 +41,7 @@ def _sampled(curve: Curve, share: fmpq) -> Curve:
     return lambda z: p * curve((z.expm1() / p).log1p())
 
 
-def _sampled_steps(mu: arb, v: Inputs, steps: int) -> list[Part]:
+def sampled_steps(mu: arb, v: Inputs, steps: int) -> list[Part]:
     """Return ``steps`` steps on fresh batches, of this mu where the batch holds the record."""
     if not steps or mu.is_zero():
         return []
@@ -60,15 +60,15 @@ def _step_mu(v: Inputs) -> arb:
 
 @defines("noisy_sgd.composition", Composition, weight=20000.0, limit=_LIMIT)
 def _composition(v: Inputs) -> list[Part]:
-    return _sampled_steps(_step_mu(v), v, v.steps)
+    return sampled_steps(_step_mu(v), v, v.steps)
 
 
 @defines("dp_sgd.gradient", Composition, weight=20000.0, limit=_LIMIT)
 def _gradient(v: Inputs) -> list[Part]:
-    return _sampled_steps(2 * gradient(v, unconstrained=False) / (v.batch_size * v.noise_std), v, v.steps)
+    return sampled_steps(2 * gradient(v, unconstrained=False) / (v.batch_size * v.noise_std), v, v.steps)
 
 
-def _plan(v: Inputs) -> Mapping[str, Any] | None:
+def plan_of(v: Inputs) -> Mapping[str, Any] | None:
     """Return how the noise is split; None where all steps are composed.
 
     Raises:
@@ -87,32 +87,32 @@ def _plan(v: Inputs) -> Mapping[str, Any] | None:
 
 @defines("noisy_sgd.hidden", Composition, weight=20000.0, limit=_LIMIT)
 def _hidden(v: Inputs) -> list[Part]:
-    plan, mu = _plan(v), _step_mu(v)
+    plan, mu = plan_of(v), _step_mu(v)
     if plan is None:
         return _composition(v)
     c, q, done = lipschitz_factor(v), arb(plan["fraction"]), v.steps - plan["composed"]
     if c > 1:
         raise OutOfReach("the step size is above 2/smoothness, in this reading of the two")
     use = 2 * v.step_size * v.lipschitz / v.batch_size
-    apart = use * _geometric(arb(c), done)
+    apart = use * geometric(arb(c), done)
     if v.diameter is not None:
         apart = apart.min(v.diameter)
     shift = (
         apart * power(arb(c), plan["composed"]) / (v.step_size * v.noise_std * (q * room(arb(c), plan["split"])).sqrt())
     )
-    split = _sampled_steps(mu / (1 - q).sqrt(), v, plan["split"])
+    split = sampled_steps(mu / (1 - q).sqrt(), v, plan["split"])
     hides = [Part(_gaussian(shift), 1)] if done and not shift.is_zero() else []
-    return [*hides, *split, *_sampled_steps(mu, v, plan["composed"] - plan["split"])]
+    return [*hides, *split, *sampled_steps(mu, v, plan["composed"] - plan["split"])]
 
 
-def _geometric(c: arb, terms: int) -> arb:
+def geometric(c: arb, terms: int) -> arb:
     """Return 1 + c + ... + c^(terms-1)."""
     return arb(terms) if c == 1 else (1 - power(c, terms)) / (1 - c)
 
 
 @defines("expanding.sampled", Composition, weight=20000.0, limit=_LIMIT)
 def _expanding_sampled(v: Inputs) -> list[Part]:
-    plan, mu = _plan(v), _step_mu(v)
+    plan, mu = plan_of(v), _step_mu(v)
     if plan is None:
         return _composition(v)
     m, q, c = plan["composed"], arb(plan["fraction"]), factor(v)
@@ -122,7 +122,7 @@ def _expanding_sampled(v: Inputs) -> list[Part]:
         ways.append((square(reach(v)) / m + square(push) * harmonic(m)).sqrt())
     if plan["split"] != m or m >= v.steps:
         raise OutOfReach(OF_ANOTHER_RUN)
-    return [Part(_gaussian(least(*ways) / q.sqrt()), 1), *_sampled_steps(mu / (1 - q).sqrt(), v, m)]
+    return [Part(_gaussian(least(*ways) / q.sqrt()), 1), *sampled_steps(mu / (1 - q).sqrt(), v, m)]
 
 
 # --- passes ----------------------------------------------------------------------------------------------------------

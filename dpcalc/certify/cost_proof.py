@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dpcalc.certify.balls import Inputs, OutOfReach, Undecided
+from flint import arb
+
+from dpcalc.certify.balls import START, Inputs, OutOfReach, Undecided, precision
+from dpcalc.certify.composition import Part
 from dpcalc.certify.costs import Price, price_of
 from dpcalc.certify.enclose import PROVED, Enclosure, enclosed, place_of
+from dpcalc.certify.guarantee import proof_of_parts
 from dpcalc.certify.proof import Open, Proof, proof_by, weakest
 from dpcalc.certify.reading import asked_log_delta
 from dpcalc.certify.result_proof import NOT_DEFINED, OPEN_AT_CAP
@@ -51,7 +56,20 @@ def _proof(price: Price, result: Result, question: Question, parameters: dict[st
     enclosure = enclosed(lambda: price.risk(v), result.value)
     if price.private is not None and result.epsilon is not None:
         enclosure = _within_budget(enclosure, price, v, question)
+    if price.parts is not None and enclosure.place == PROVED:
+        _prove_composed(price.parts, v, question)
     return proof_by(result.quantity, enclosure)
+
+
+def _prove_composed(parts: Callable[[Inputs], list[Part]], v: Inputs, question: Question) -> None:
+    """Prove that the composed run keeps the budget.
+
+    Raises:
+        Open: the enclosure of ln delta does not end below that asked for.
+    """
+    with precision(START):
+        composed, epsilon = parts(v), arb(v.epsilon)
+    proof_of_parts(composed, epsilon, v.as_double("log_delta"), lambda: asked_log_delta(question, v.typed))
 
 
 def _within_budget(enclosure: Enclosure, price: Price, v: Inputs, question: Question) -> Enclosure:

@@ -5,15 +5,17 @@ The inputs carry the reported run as ``sigma``, ``eta`` and ``count``, beside th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 from flint import arb
 
-from dpcalc.certify import sums
+from dpcalc.certify import holder_costs, sums
 from dpcalc.certify.allocation import passes_cost
-from dpcalc.certify.balls import Inputs, OutOfReach, least, less, power, square
-from dpcalc.certify.gaussian import log_delta
+from dpcalc.certify.balls import Inputs, OutOfReach, least, less, log, power, precision, square
+from dpcalc.certify.composition import Part
+from dpcalc.certify.gaussian import canonne_log_delta, log_delta
 from dpcalc.certify.sampled import drift_square, gradient
 
 Formula = Callable[[Inputs], arb]
@@ -24,13 +26,16 @@ class Price(NamedTuple):
 
     Attributes:
         risk: of the reported run.
-        private: ln delta of the reported run at the epsilon asked for; None where it is not certified.
+        private: ln delta of the reported run at the epsilon asked for; None where the run is a composition, or where
+            no budget was asked for.
         slack: how far above its formula a risk may lie, relatively.
+        parts: what the reported run is composed of; None where it is no composition.
     """
 
     risk: Formula
     private: Formula | None
     slack: float = 1e-11
+    parts: Callable[[Inputs], list[Part]] | None = None
 
 
 def _norm(v: Inputs) -> arb:
@@ -158,6 +163,51 @@ def _many_tasks(v: Inputs) -> arb:
     return (order - 1) * (rdp - v.epsilon)
 
 
+def _half_printed(v: Inputs) -> arb:
+    """Return 2 R G/sqrt(n)."""
+    return _printed(v) / 2
+
+
+def _tasks(v: Inputs) -> arb:
+    """Return ln delta of k random stops: as messages of every record, one as it is, several at their best order."""
+    ratio = 2 * v.lipschitz / v.sigma
+    messages = log_delta(v.epsilon, ratio * arb(v.tasks).sqrt())
+    if v.tasks == 1:
+        return least(messages, log(sums.hockey_sticks(v.epsilon, ratio, v.records)) - arb(v.records).log())
+    return least(messages, _stops(v, ratio, _best_order(v, ratio)))
+
+
+def _stops(v: Inputs, ratio: arb, order: arb) -> arb:
+    """Return ln delta of k random stops by their Renyi divergence at an order, and the better of two conversions."""
+    x = order * (order - 1) * square(ratio) / 2
+    above = v.tasks * (sums.expm1_reciprocals(x, v.records) / v.records).log1p()  # (a - 1) times the divergence
+    canonne = canonne_log_delta(order, above / (order - 1), v.epsilon)
+    if v.epsilon.is_zero():
+        return canonne
+    return least(canonne, (above.expm1() / (order * ((order - 1) * v.epsilon).expm1())).log())
+
+
+_LEAST_ORDER, _MOST_EXPONENT = -10.0, 3000.0
+"""ln (order - 1) of the least order that is tried, and the most that order (order - 1) ratio^2/2 may be."""
+
+
+def _best_order(v: Inputs, ratio: arb) -> arb:
+    """Return the order at which k random stops are about most private; every order gives a bound."""
+
+    def at(s: float) -> float:
+        value = _stops(v, ratio, 1 + arb(s).exp())
+        return float(value.mid()) if value.is_finite() else math.inf
+
+    with precision(64):
+        most = float((2 * _MOST_EXPONENT / square(ratio)).sqrt().log().mid())
+        width = (max(most, _LEAST_ORDER + 1.0) - _LEAST_ORDER) / 32
+        s = min((_LEAST_ORDER + width * i for i in range(32)), key=at)
+        for _ in range(32):
+            s = min((s, s - width, s + width), key=at)
+            width *= 0.6
+    return 1 + arb(s).exp()
+
+
 def _distance(v: Inputs, steps: int) -> arb:
     """Return S_K = c^(2K) (2L/m)^2 + eta^2 sigma^2 d (1 - c^(2K))/(1 - c^2)."""
     c = _factor(v)
@@ -227,6 +277,7 @@ PRICES: dict[str, Price] = {
     "utility.person": Price(_skip, _of_index),
     "utility.public": Price(_skip, _of_public),
     "utility.public_classic": Price(_printed_skip, _of_public),
+    "tasks.stop": Price(_half_printed, _tasks),
     "tasks.harmonic": Price(_harmonic, _many_tasks),
     "smoothing.kernel": Price(_kernel, None),
     "smoothing.skip": Price(_smoothed, _message),
@@ -237,15 +288,20 @@ PRICES: dict[str, Price] = {
     "langevin.boundary": Price(_anywhere, _descent, 1e-8),
     "descent.last": Price(_last, None),
     "descent.least_noise": Price(_last, _hidden),
-    "holder_cost.gradient_expected": Price(_on_gradient, None, 1e-10),
-    "holder_cost.output_expected": Price(_on_output, None, 1e-10),
+    "holder_cost.gradient_expected": Price(_on_gradient, None, 1e-10, holder_costs.on_gradients),
+    "holder_cost.output_expected": Price(_on_output, holder_costs.on_output, 1e-10),
+    **{
+        f"holder_cost.gradient_{name}": Price(holder_costs.step_risk(gap), None, 1e-8, holder_costs.on_gradients)
+        for name, gap in holder_costs.GAPS.items()
+    },
+    **{
+        f"holder_cost.output_{name}": Price(holder_costs.output_risk(gap), holder_costs.on_output, 1e-8)
+        for name, gap in holder_costs.GAPS.items()
+    },
 }
 """The definition of each cost, by the id of its bound."""
-
-UNCHECKED_NOISE = ("holder_cost.gradient_expected", "holder_cost.output_expected")
-"""The costs whose noise keeps a budget by a composition that is not certified."""
 
 
 def price_of(bound: str) -> Price | None:
     """Return the definition by which a cost can be certified; None where there is none."""
-    return None if bound in UNCHECKED_NOISE else PRICES.get(bound)
+    return PRICES.get(bound)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from flint import arb, fmpq
 
 from dpcalc.certify import composition, gaussian
-from dpcalc.certify.balls import START, Inputs, Undecided, double, infinite, precision
+from dpcalc.certify.balls import START, ZERO, Inputs, Undecided, double, infinite, log_sum, precision
 from dpcalc.certify.enclose import BELOW, PROVED, Enclosure, enclosed, place_of
 from dpcalc.certify.least_argument import least_argument
 from dpcalc.certify.proof import LOG_DELTA, Open, Proof, proof_between, proof_by
@@ -116,6 +116,7 @@ FINENESS = (2, 12)
 class Composition(Guarantee):
     """A composition of pairs of laws: the formula gives its parts, and the proof is by their characteristic function.
 
+    The formula may add ln of a probability with which nothing is promised.
     What is proved is that the true delta does not exceed the reported one, apart from the lattice that gave it.
     """
 
@@ -143,22 +144,46 @@ class Composition(Guarantee):
             about = float(limit().mid())
         if about >= 0.0:
             return proof_by(LOG_DELTA, Enclosure(arb(0), START, PROVED))
-        proofs = [self._proof_of_one(parts, epsilon, about, limit) for parts in self.orders(epsilon)]
+        failure = self.failure(epsilon)
+        proofs = [proof_of_parts(parts, epsilon, about, limit, failure) for parts in self.orders(epsilon)]
         return max(proofs, key=lambda proof: float(proof.upper))
 
     def orders(self, epsilon: arb) -> list[list[composition.Part]]:
         """Return the parts in each order that is to be proved."""
-        with precision(START):
-            return [self.formula(self.reading.inputs(epsilon=epsilon))]
+        return [self.said(epsilon)[0]]
 
-    @staticmethod
-    def _proof_of_one(parts: list[composition.Part], epsilon: arb, about: float, limit: Callable[[], arb]) -> Proof:
+    def failure(self, epsilon: arb) -> arb:
+        """Return ln of the probability with which nothing is promised, by which delta is larger."""
+        return self.said(epsilon)[1]
+
+    def said(self, epsilon: arb) -> tuple[list[composition.Part], arb]:
+        """Return what the formula says: what is composed, and ln of the probability with which nothing is promised."""
         with precision(START):
-            for fineness in FINENESS:
-                ball = composition.log_delta(parts, epsilon, about, fineness)
-                if ball <= limit():
-                    return proof_by(LOG_DELTA, Enclosure(ball, START, PROVED))
-        raise Open(f"proved is ln delta <= {Enclosure(ball, START, PROVED).ends(12)[1]}, which is above it")
+            found = self.formula(self.reading.inputs(epsilon=epsilon))
+        return found if isinstance(found, tuple) else (found, ZERO)
+
+
+def proof_of_parts(
+    parts: list[composition.Part], epsilon: arb, about: float, limit: Callable[[], arb], failure: arb = ZERO
+) -> Proof:
+    """Return the proof that ln delta of a composition is at most the limit, which is ``about`` so much.
+
+    Args:
+        parts: what is composed.
+        epsilon: at which delta is spoken of.
+        about: the limit, in doubles.
+        limit: of ln delta.
+        failure: ln of a probability by which delta is larger.
+
+    Raises:
+        Open: the finest enclosure does not end below the limit.
+    """
+    with precision(START):
+        for fineness in FINENESS:
+            ball = log_sum(composition.log_delta(parts, epsilon, about, fineness), failure)
+            if ball <= limit():
+                return proof_by(LOG_DELTA, Enclosure(ball, START, PROVED))
+    raise Open(f"proved is ln delta <= {Enclosure(ball, START, PROVED).ends(12)[1]}, which is above it")
 
 
 class InOrders(Composition):

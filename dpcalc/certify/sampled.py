@@ -83,7 +83,8 @@ def hits_law(steps: int, records: int) -> tuple[arb, Callable[[int], arb]]:
 
 
 @defines("dp_sgd.output", Profile, slack=2e-2, weight=20.0, limit=f"{MOST_HITS} hits")
-def _output(v: Inputs) -> arb:
+def log_delta_of_output(v: Inputs) -> arb:
+    """Return ln delta of noise on the average iterate."""
     apart = stability(v)
     if v.records == 1:
         return log_delta(v.epsilon, apart(v.steps) / v.noise_std)

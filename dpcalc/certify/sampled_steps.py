@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from flint import arb, fmpq
 
-from dpcalc.certify.balls import Inputs
+from dpcalc.certify.balls import ZERO, Inputs, OutOfReach, log, power
 from dpcalc.certify.bins import Epoch
 from dpcalc.certify.composition import Curve, Part
+from dpcalc.certify.compositions import geometric, plan_of
 from dpcalc.certify.gaussian import upper_tail
 from dpcalc.certify.guarantee import Gdp, InOrders
 from dpcalc.certify.hidden import hockey_stick
+from dpcalc.certify.steps import room
 from dpcalc.certify.table import defines
-from dpcalc.model.choices import Adjacency
+from dpcalc.model.choices import Adjacency, Sampling
 
 _LIMIT = "compositions that would take too many points"
 
@@ -110,22 +112,85 @@ def _rate(v: Inputs) -> arb:
 
 @defines("sampled.poisson", InOrders, weight=20000.0, limit=_LIMIT)
 def _poisson(v: Inputs) -> list[Part]:
-    mu, q = 1 / v.noise_multiplier, _rate(v)
-    replaced = v.adjacency == Adjacency.REPLACE_ONE
-    if q == 1:
+    if _rate(v) == 1:
         return [Part(_gaussian(_composed(v, v.steps)), 1)]
-    if replaced:
-        return [Part(_replaced(mu, q), v.steps)]
-    return [Part(_removed(mu, q), v.steps, other=_added(mu, q))]
+    return [_step_poisson(v, 1 / v.noise_multiplier, v.steps)]
+
+
+def _step_poisson(v: Inputs, mu: arb, steps: int) -> Part:
+    """Return so many steps on Poisson batches."""
+    q = _rate(v)
+    if v.adjacency == Adjacency.REPLACE_ONE:
+        return Part(_replaced(mu, q), steps)
+    return Part(_removed(mu, q), steps, other=_added(mu, q))
 
 
 @defines("sampled.fixed", InOrders, weight=20000.0, limit=_LIMIT)
 def _fixed(v: Inputs) -> list[Part]:
-    mu, q = 1 / v.noise_multiplier, _rate(v)
+    return [_step_fixed(v, 1 / v.noise_multiplier, v.steps)]
+
+
+def _step_fixed(v: Inputs, mu: arb, steps: int) -> Part:
+    """Return so many steps on batches of fixed size."""
+    q = _rate(v)
     if v.adjacency == Adjacency.NULL_RECORD:
-        return [Part(_nulled(mu, q), v.steps, other=_removed(mu, q))]
+        return Part(_nulled(mu, q), steps, other=_removed(mu, q))
     other = None if v.adjacency == Adjacency.REPLACE_ONE else _added(2 * mu, q)
-    return [Part(_removed(2 * mu, q), v.steps, other=other)]
+    return Part(_removed(2 * mu, q), steps, other=other)
+
+
+# --- hidden iterates --------------------------------------------------------------------------------------------------
+
+
+@defines("sampled.hidden", InOrders, weight=20000.0, limit=_LIMIT)
+def _hidden(v: Inputs) -> tuple[list[Part], arb]:
+    plan, mu = plan_of(v), 1 / v.noise_multiplier
+    step = _step_poisson if v.sampling == Sampling.POISSON else _step_fixed
+    if plan is None:
+        return [step(v, mu, v.steps)], ZERO
+    c, q, done = _contraction(v), arb(plan["fraction"]), v.steps - plan["composed"]
+    apart = _apart(v) * geometric(c, done)
+    if v.clip is not None and v.diameter is not None:
+        apart = apart.min(v.diameter * v.batch_size / (v.step_size * v.clip))
+    shift = apart * power(c, plan["composed"]) * mu / (q * room(c, plan["split"])).sqrt()
+    hides = [Part(_gaussian(shift), 1)] if done and not shift.is_zero() else []
+    split = [step(v, mu / (1 - q).sqrt(), plan["split"])]
+    whole = [step(v, mu, plan["composed"] - plan["split"])] if plan["composed"] > plan["split"] else []
+    return [*hides, *split, *whole], _too_large(v)
+
+
+def _apart(v: Inputs) -> int:
+    """Return how far a use takes two steps apart: 2 where another record comes in the place of this one."""
+    alone = v.adjacency == Adjacency.NULL_RECORD or (
+        v.sampling == Sampling.POISSON and v.adjacency != Adjacency.REPLACE_ONE
+    )
+    return 1 if alone else 2
+
+
+def _contraction(v: Inputs) -> arb:
+    """Return the Lipschitz factor of a step on a batch that is not too large.
+
+    Raises:
+        OutOfReach: it is above 1.
+    """
+    eta, weight = v.exact("step_size"), v.exact("regularisation")
+    beta = weight if v.sampling == Sampling.POISSON else v.exact("smoothness")
+    c = max(abs(1 - eta * weight), abs(1 - eta * beta))
+    if c > 1:
+        raise OutOfReach("the step size is above 2/smoothness, in this reading of the two")
+    return arb(c)
+
+
+def _too_large(v: Inputs) -> arb:
+    """Return ln of T P(Bin(n-1, q) >= K), K = floor((2 - 2 eta lambda) b/(eta beta)); a step on K records contracts."""
+    eta, weight, beta = v.exact("step_size"), v.exact("regularisation"), v.exact("smoothness")
+    if v.sampling == Sampling.FIXED or not beta:
+        return ZERO
+    most = max(int(((2 - 2 * eta * weight) * v.batch_size / (eta * beta)).floor()), 0)
+    if most >= v.records:
+        return ZERO
+    tail = _rate(v).beta_lower(arb(most), arb(v.records - most), regularized=1) if most else arb(1)
+    return log(v.steps * tail).min(arb(0))
 
 
 # --- an epoch of balls in bins ----------------------------------------------------------------------------------------

@@ -30,7 +30,8 @@ def draw(id: str, r: random.Random) -> dict[str, Any]:
             "holder_exponent": r.choice((0.0, 1.0, r.random())), "holder_constant": log_uniform(r, 0.1, 10.0),
         }  # fmt: skip
         if id.startswith("holder_cost"):
-            values.update(records=whole(r, 2, 300), strong_convexity=0.0)
+            values.update(records=whole(r, 2, 300), strong_convexity=0.0, loss_at_zero=log_uniform(r, 0.1, 10.0))
+            values.update(failure_probability=log_uniform(r, 1e-6, 0.5), gradient_at_zero=log_uniform(r, 0.1, 10.0))
             values["steps"] = whole(r, 1, values["records"])
             del values["step_size"]
         values["epsilon"], values["log_delta"] = log_uniform(r, 0.01, 10.0), -log_uniform(r, 1.0, 60.0)

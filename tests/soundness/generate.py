@@ -21,6 +21,8 @@ from tests.oracles import log_uniform, position, whole
 
 MOST = 10**15
 _FRONT = 60.0  # milliseconds that a question takes through the front door
+COMPOSED_COSTS = tuple(id for id, price in PRICES.items() if price.parts)
+"""Costs whose noise is solved for through a composition: seconds each."""
 
 
 class Case(NamedTuple):
@@ -41,7 +43,7 @@ def chances() -> dict[str, float]:
     weights.update({id: 1.0 / conversion.weight for id, conversion in CONVERSIONS.items()})
     weights.update(dict.fromkeys((f"ask.{algorithm}" for algorithm in front.RUNS), 1.0 / _FRONT))
     weights.update({id: 0.02 if bounds[id].slow else 0.2 for id in PRICES})
-    weights["holder_cost.gradient_expected"] = 0.001  # its noise is solved for through a composition: seconds each
+    weights.update(dict.fromkeys(COMPOSED_COSTS, 0.001))
     return weights
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import zlib
 from typing import Any
 
 import numpy as np
 import pytest
 from flint import arb
 from numpy.typing import NDArray
+from scipy import stats
 
 from dpcalc.certify import bins, sampled_steps
-from dpcalc.certify.balls import precision
+from dpcalc.certify.balls import Inputs, precision
 from dpcalc.certify.case import certify
 from dpcalc.engine.answer import answer
 from dpcalc.engine.question import Question
@@ -116,10 +118,50 @@ def test_one_sampled_step_is_proved_and_a_lower_value_is_not(given: dict[str, An
     assert "not_certified" in told[1], told
 
 
-def proofs(given: dict[str, Any], question: Question) -> list[dict[str, Any]]:
+def proofs(given: dict[str, Any], question: Question, bound: str = "") -> list[dict[str, Any]]:
     """What is told of the answer to a question but for its last digits, and of one that is 0.2 % lower."""
     run = describe("dp-sgd", given)
-    case = answer(run, question, [all_bounds()["sampled." + given["sampling"].replace("-", "_")]])
+    case = answer(run, question, [all_bounds()[bound or "sampled." + given["sampling"].replace("-", "_")]])
     result = case.results[0]
     moved = [case._replace(results=(result._replace(value=result.value * less),)) for less in (1.00001, 0.998)]
     return [dict(certify(each, run, question, without_definition()).results[0].details or {}) for each in moved]
+
+
+# --- hidden iterates --------------------------------------------------------------------------------------------------
+
+
+HIDDEN: dict[str, Any] = {
+    "records": 60, "batch_size": 30, "steps": 30, "clip": 1.0, "noise_multiplier": 5.0, "step_size": 1.0,
+    "smoothness": 1.0, "diameter": 0.02, "model": "linear", "release": "last",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("step_size", [1.2, 1.5])
+def test_the_chance_of_a_batch_too_large_is_a_binomial_tail(step_size: float) -> None:
+    run = describe("dp-sgd", {**HIDDEN, "step_size": step_size, "adjacency": "remove", "sampling": "poisson"})
+    most = int(2 * 30 / step_size + 1e-9)
+    with precision(192):
+        told = sampled_steps._too_large(Inputs(dict(run.values), typed=True))
+    assert float(told) == pytest.approx(math.log(30.0 * stats.binom.sf(most - 1, 59, 0.5)), rel=1e-9)
+
+
+def test_what_hides_early_steps_is_in_units_of_the_noise() -> None:
+    """On a domain of 0.02, in which a record moves a step by 1/30: 0.6 of a use at 1/z = 1/5, over sqrt(q j)."""
+    run = describe("dp-sgd", {**HIDDEN, "adjacency": "remove", "sampling": "poisson"})
+    fields = {"theorem": "split noise", "values": {"composed": 3, "split": 2, "fraction": 0.5}}
+    certificate = {**fields, "digest": f"{zlib.crc32(repr(fields).encode()):08x}"}
+    with precision(128):
+        parts, _ = sampled_steps._hidden(Inputs({**run.values, "certificate": certificate}, typed=True))
+        assert [part.copies for part in parts] == [1, 2, 1]
+        for z in (0.0, 0.3):
+            truth = integral(density(0.6 / 5.0), density(0.0), z)
+            assert abs(float(parts[0].curve(arb(z))) - truth) < 2e-9
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(("sampling", "adjacency"), [("poisson", "remove"), ("fixed", "replace-one")])
+def test_hidden_iterates_are_proved_and_a_lower_value_is_not(sampling: str, adjacency: str) -> None:
+    told = {**HIDDEN, "sampling": sampling, "adjacency": adjacency}
+    first, second = proofs(told, Question(delta=1e-2, log_delta=math.log(1e-2)), "sampled.hidden")
+    assert "certified" in first, first
+    assert "not_certified" in second, second

@@ -11,7 +11,7 @@ import pytest
 from flint import arb
 
 from dpcalc.certify.balls import Inputs, precision
-from dpcalc.certify.costs import PRICES, UNCHECKED_NOISE
+from dpcalc.certify.costs import PRICES
 from dpcalc.certify.enclose import BELOW, PROVED, enclosed
 from dpcalc.certify.gaussian import log_delta
 from dpcalc.certify.guarantee import Composition, Profile
@@ -23,12 +23,12 @@ from tests.soundness import compare, front
 from tests.soundness.campaign import campaign, report
 from tests.soundness.compare import ABOVE, FLOOR, UNREACHED, judged, verdict
 from tests.soundness.conversions import CONVERSIONS
-from tests.soundness.generate import Case, chances, draw
+from tests.soundness.generate import COMPOSED_COSTS, Case, chances, draw
 from tests.soundness.shrink import line, shrunk
 
 SEED = 20261121
 SUBJECTS = sorted({*chances(), *CONVERSIONS})
-SLOW = ("holder_cost.gradient_expected",)  # up to a second a case
+SLOW = COMPOSED_COSTS  # up to a second a case
 
 
 @pytest.mark.campaign
@@ -49,7 +49,7 @@ def most(subject: str) -> int:
 def test_what_is_said_to_have_a_definition_has_one() -> None:
     """Known without python-flint: what a record says is uncertified is what the table of definitions leaves open."""
     written = {id for id, definition in definitions().items() if not definition.floor}
-    written |= set(PRICES) - set(UNCHECKED_NOISE)
+    written |= set(PRICES)
     guarantees = [bound for bound in all_bounds().values() if bound.guarantee]
     assert {bound.id for bound in guarantees if bound.certifiable} == {b.id for b in guarantees} & written
 

@@ -1,4 +1,4 @@
-"""Bounds that have no definition and that no other campaign draws: asking for more privacy never costs less."""
+"""Costs whose noise is solved for, and bounds that no other campaign draws: more privacy never costs less."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from dpcalc.theorems.record import all_bounds
 from tests.formulas import number, run_of
 from tests.oracles import draws, log_uniform
 from tests.soundness import costs
-from tests.soundness.generate import chain_of, chances
+from tests.soundness.generate import chain_of
 
-PRICES = [id for id, bound in all_bounds().items() if bound.price and id not in chances()]
+PRICES = [
+    id for id, bound in all_bounds().items() if bound.price and (id.startswith("holder_cost") or id == "tasks.stop")
+]
 ROUNDING = 1e-9
 
 

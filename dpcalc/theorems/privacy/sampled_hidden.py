@@ -174,7 +174,6 @@ def _leaves_one_out(run: Run) -> Obstacle | None:
     slow=True,
     slack="the split is optimised for a Gaussian approximation, and evaluated exactly",
     not_monotone_in=("records", "batch_size", "sample_rate", "step_size"),
-    uncertified="composed by the law of the privacy loss on a lattice",
 )  # fmt: skip
 def hidden(run: HiddenRun) -> Composition:
     """What was done before the last steps is hidden by a share of their noise, unless a batch is too large to contract.

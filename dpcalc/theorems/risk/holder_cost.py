@@ -71,7 +71,6 @@ _SAMPLING = "min(2B, 4GR) sqrt(l/(2T)) + B sqrt(l/(2n)), l = ln({}/gamma)"
     conditions=_REQUIRES,
     assumes=_ON_GRADIENT,
     slow=True,
-    uncertified="the noise that keeps the budget is not certified",
 )
 def gradient_expected(run: PrivateSgd) -> Risk:
     """The expected excess risk of SGD with the least noise in every step that keeps the budget.
@@ -96,7 +95,6 @@ def gradient_expected(run: PrivateSgd) -> Risk:
     conditions=_REQUIRES,
     assumes=_ON_OUTPUT,
     slow=True,
-    uncertified="the noise that keeps the budget is not certified",
 )
 def output_expected(run: PrivateSgd) -> Risk:
     """The expected excess risk of the average iterate of SGD with the least noise on it that keeps the budget.
@@ -126,7 +124,6 @@ def output_expected(run: PrivateSgd) -> Risk:
     conditions=_REQUIRES,
     assumes=_ON_GRADIENT,
     slow=True,
-    uncertified="no definition of it has been written",
 )
 def gradient_published(run: LikelyRisk) -> Risk:
     """The gap with the published constants: above the range of the losses unless there are very many records.
@@ -152,7 +149,6 @@ def gradient_published(run: LikelyRisk) -> Risk:
     conditions=_REQUIRES,
     assumes=_ON_GRADIENT,
     slow=True,
-    uncertified="no definition of it has been written",
 )
 def gradient_uniform(run: LikelyRisk) -> Risk:
     """The gap with the constants that the proof allows, and a number of hits that all records stay below with high
@@ -179,7 +175,6 @@ def gradient_uniform(run: LikelyRisk) -> Risk:
     conditions=_REQUIRES,
     assumes=_ON_GRADIENT,
     slow=True,
-    uncertified="no definition of it has been written",
 )
 def gradient_likely(run: LikelyRisk) -> Risk:
     """The gap where each record counts with its own number of hits, or the uniform gap where that is less.
@@ -207,7 +202,6 @@ def gradient_likely(run: LikelyRisk) -> Risk:
     conditions=_REQUIRES,
     assumes=_ON_OUTPUT,
     slow=True,
-    uncertified="no definition of it has been written",
 )
 def output_published(run: LikelyRisk) -> Risk:
     """The gap with the published constants: above the range of the losses unless there are very many records.
@@ -233,7 +227,6 @@ def output_published(run: LikelyRisk) -> Risk:
     conditions=_REQUIRES,
     assumes=_ON_OUTPUT,
     slow=True,
-    uncertified="no definition of it has been written",
 )
 def output_uniform(run: LikelyRisk) -> Risk:
     """The gap with the constants that the proof allows, and a number of hits that all records stay below with high
@@ -260,7 +253,6 @@ def output_uniform(run: LikelyRisk) -> Risk:
     conditions=_REQUIRES,
     assumes=_ON_OUTPUT,
     slow=True,
-    uncertified="no definition of it has been written",
 )
 def output_likely(run: LikelyRisk) -> Risk:
     """The gap where each record counts with its own number of hits, or the uniform gap where that is less.

@@ -233,7 +233,6 @@ class Passes(NamedTuple):
     conditions=(short_step_condition(Tasks, _at_least_noise),),
     assumes=_ASSUMED,
     slow=True,
-    uncertified="no definition of it has been written",
 )
 def stop(run: Tasks) -> Risk:
     """Up to about n/ln n losses are trained on the same records with the noise of one.
