@@ -5,10 +5,15 @@ from __future__ import annotations
 from flint import arb
 
 from dpcalc.certify.allocation import passes_cost, quadratic_cost, restarts_cost
-from dpcalc.certify.balls import Inputs, square
-from dpcalc.certify.guarantee import Gdp, Rdp
+from dpcalc.certify.balls import Inputs, OutOfReach, least, power, square
+from dpcalc.certify.gaussian import log_step
+from dpcalc.certify.guarantee import Gdp, Profile, Rdp
+from dpcalc.certify.laplace import composed
 from dpcalc.certify.steps import contraction
 from dpcalc.certify.table import defines
+from dpcalc.model.choices import Noise
+
+_MOST_SHARES = 1500
 
 
 def full_ratio(v: Inputs) -> arb:
@@ -64,3 +69,31 @@ def _gd_quadratic(v: Inputs) -> arb:
 def _langevin_lower(v: Inputs) -> arb:
     scale, x = _fading(v)
     return scale / (2 * x) * -(-x * v.steps).expm1()
+
+
+@defines("noisy_gd.laplace", Profile, slack=1e-9, weight=20.0, limit=f"{_MOST_SHARES} steps")
+def _gd_laplace(v: Inputs) -> arb:
+    """The least over h = 1, 2, 3, 4, 6, 8, 12, ... and T of h equal shares of the last h steps, composed.
+
+    Raises:
+        OutOfReach: more than 1500 steps.
+    """
+    if v.steps > _MOST_SHARES:
+        raise OutOfReach(f"a composition over more than {_MOST_SHARES} steps")
+    powers = {k << j for j in range(v.steps.bit_length()) for k in (1, 3)}
+    ways = [log_step(Noise.LAPLACE, v.epsilon, _share(v, 1))]
+    ways += [composed(h * _share(v, h), h, v.epsilon) for h in sorted({v.steps, *powers}) if 1 < h <= v.steps]
+    return least(*ways)
+
+
+def _share(v: Inputs, last: int) -> arb:
+    """Return what each of the last h steps spends, in units of the noise."""
+    use, c = v.quotient(["sensitivity"], [v.records, "scale"]), contraction(v)
+
+    def powers(terms: int) -> arb:
+        return arb(terms) if c == 1 else (1 - power(c, terms)) / (1 - c)
+
+    whole = use * powers(v.steps) / powers(last)
+    if v.diameter is None:
+        return whole
+    return least(whole, use + v.quotient(["diameter"], ["step_size", "scale"]) * power(c, last) / powers(last))

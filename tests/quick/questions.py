@@ -189,6 +189,22 @@ QUESTIONS = (
         "expanding.laplace",
     ),
     Question(
+        "cyclic",
+        "multi-epoch -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.1 --laplace-scale 4 -d 1e-5",
+        "multi_epoch.laplace expanding.laplace",
+    ),
+    Question(
+        "shuffle-once",
+        "multi-epoch --algorithm shuffle-once -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.1 --laplace-scale 4 -d 1e-5",
+        "shuffled_epochs.once_laplace expanding.laplace",
+    ),
+    Question(
+        "noisy-gd",
+        "multi-epoch --algorithm noisy-gd -n 30 --steps 50 -L 1 --smoothness 1 --strong-convexity 0.5 --eta 0.1 "
+        "--laplace-scale 4 -d 1e-5",
+        "noisy_gd.laplace expanding.laplace",
+    ),
+    Question(
         "cyclic-released",
         "multi-epoch --release epoch -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -D 0.5 -d 1e-5",
         "released.own_noise released.cyclic released.cyclic_curve",

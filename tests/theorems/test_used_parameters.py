@@ -46,6 +46,7 @@ EXPANDS = "a step that drives two runs apart does so by the largest curvature"
 ALLOWS_ONLY: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     (SHORT_STEPS, ("smoothness", "step_size"), (
         "contraction.laplace_shift", "contraction.laplace_mixture", "shuffle.mixture", "shuffle.laplace_mixture",
+        "shuffled_epochs.once_laplace",
     )),
     (SHORT_STEPS, ("smoothness",), ("online.shift", "online.laplace_shift", "online.hybrid")),
     ("the map with -eta m turns first, and a step past 2/(smoothness + strong_convexity) is refused", ("smoothness",), (
@@ -55,7 +56,8 @@ ALLOWS_ONLY: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     (ONE_NOISE, ("noise",), (
         "contraction.shift", "contraction.laplace_shift", "contraction.laplace_mixture", "shuffle.mixture",
         "shuffle.laplace_mixture", "hidden_position.shuffled", "online.shift", "online.laplace_shift",
-        "expanding.laplace", "released.own_noise", "released.cyclic", "released.shuffle_once",
+        "expanding.laplace", "released.own_noise", "released.cyclic", "released.shuffle_once", "multi_epoch.laplace",
+        "shuffled_epochs.once_laplace", "noisy_gd.laplace",
         "released.shuffled_epochs_secret", "released.shuffled_epochs_secret_curve", "released.shuffle_once_secret",
     )),
     (SINGLES, ("batch_size", "last_batch"), (
@@ -246,7 +248,8 @@ UNREAD: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     )),
     (NO_THEOREM, ("strong_convexity", "diameter"), (
         "iteration.skip", "iteration.skip_rdp", "released.shuffle_once", "released.shuffled_epochs",
-        "released.shuffled_epochs_point", "released.shuffled_epochs_rdp",
+        "released.shuffled_epochs_point", "released.shuffled_epochs_rdp", "multi_epoch.laplace",
+        "shuffled_epochs.once_laplace",
     )),
     ("a full batch is all records", ("batch_size",), ("sampled.full",)),
     ("what is composed is the worst place", ("index",), (

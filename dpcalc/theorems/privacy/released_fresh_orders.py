@@ -7,7 +7,6 @@ that tells everything with probability delta is (0, delta)-private. The whole cu
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -42,8 +41,6 @@ _SECRETLY = (
     "the sensitivity holds between all records that may occur, not only between the two compared",
     LIPSCHITZ_STEPS, FRESH, EACH,
 )  # fmt: skip
-_POINTS, _FIRST = 120, 16  # points of the curve of a pass in a secret order, and those to begin with
-_DROP, _DEEP = 0.4, -50.0  # by how much ln delta may fall between two of them, and where they end
 
 
 class SecretOrders(LipschitzOrders):
@@ -320,33 +317,8 @@ def _secret_pair(one_pass: SecretPass) -> Pair:
 
     own = one_pass.passes.ratio * one_pass.layout.weights[0] * (1.0 + 1e-15)
     alone = shuffle_curves.own_step(Noise.GAUSSIAN, own)
-    nodes, values = _some_of(hidden_position.curve(one_pass), alone)
+    nodes, values = profiles.sparse(hidden_position.curve(one_pass), alone)
     return pld.from_curve(shuffle_curves.least(profiles.chords(nodes, values), alone))
-
-
-def _some_of(log_delta: Callable[[float], float], alone: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """Return increasing epsilons from 0 on, and ln delta there: the more the faster it falls, down to e^-50."""
-    import numpy as np
-
-    known = {0.0: log_delta(0.0)}
-    top = 1e-6
-    while top < 2.0**40 and alone(np.array([top]))[0] > _DEEP:
-        top *= 2.0
-    low = 1e-4 * top
-    for epsilon in (low * (top / low) ** (np.arange(_FIRST) / (_FIRST - 1))).tolist():
-        known[epsilon] = log_delta(epsilon)
-        if known[epsilon] < _DEEP:
-            break
-    while len(known) < _POINTS:
-        nodes = sorted(known)
-        gaps = [(known[a] - known[b], a, b) for a, b in itertools.pairwise(nodes) if known[a] > _DEEP]
-        drop, a, b = max(gaps, default=(0.0, 0.0, 0.0))
-        if drop < _DROP:
-            break
-        middle = math.sqrt(a * b) if a > 0.1 * b > 0.0 else 0.5 * (a + b)
-        known[middle] = log_delta(middle)
-    nodes = sorted(known)
-    return np.array(nodes), np.minimum.accumulate([known[node] for node in nodes])
 
 
 @functools.lru_cache(maxsize=4)

@@ -1,0 +1,134 @@
+"""Several passes with Laplace noise and hidden iterates: brute-force runs, linear losses, and limits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dpcalc.engine.evaluate import guarantee_of
+from dpcalc.model.choices import Noise
+from dpcalc.model.run import describe
+from dpcalc.theorems.privacy import laplace_passes
+from dpcalc.theorems.record import lookup
+from tests.oracles import draws
+from tests.oracles.chains import constant, hockey_stick, laplace_linear_delta, random_case
+from tests.theorems.test_expanding import SPLITS, law_of, told_of
+
+BOUNDS = {
+    "cyclic": "multi_epoch.laplace",
+    "shuffle-once": "shuffled_epochs.once_laplace",
+    "rotation-epochs": "shuffled_epochs.once_laplace",
+    "noisy-gd": "noisy_gd.laplace",
+}
+
+
+def brute_force(algorithm: str, number: int) -> float:
+    """Compare random small runs with the bound; return the largest truth over bound."""
+    bound, worst = lookup(BOUNDS[algorithm]), 0.0
+    for r in draws(f"laplace passes {algorithm}", number, 300):
+        case = random_case(r, "laplace", "convex-smooth", records=r.randint(1, 3))
+        adjacency = "replace-one"
+        if r.random() < 0.3:
+            case, adjacency = replace(case, x_prime=constant(0.0, case.low, case.high)), "null-record"
+        size = case.records if algorithm == "noisy-gd" else r.randint(1, case.records)
+        last = "own" if algorithm in ("cyclic", "noisy-gd") else r.choice(SPLITS)
+        count = r.choice((1, 2, 3, 5))
+        coarse, fine = (
+            tuple(
+                law_of(algorithm, case, case.cells(cells), record, size, last, count)
+                for record in (case.x, case.x_prime)
+            )
+            for cells in (60, 120)
+        )  # rounded maps are no contractions: the errors of both chains are of second order
+        told = told_of(algorithm, case, size, last, count, adjacency)
+        run = describe(algorithm, told)
+        assert bound.obstacle(run) is None
+        found = guarantee_of(bound, run)
+        for epsilon in case.epsilons:
+            rough, truth = (hockey_stick(p, q, epsilon, 1e-9) for p, q in (coarse, fine))
+            truth -= abs(truth - rough)
+            said = math.exp(found.log_delta(epsilon).value)
+            assert truth <= said * (1 + 1e-8) + 1e-13, f"{told!r} at {epsilon!r}"
+            if truth > 1e-6:
+                worst = max(worst, truth / said)
+    return worst
+
+
+@pytest.mark.parametrize("algorithm", BOUNDS)
+def test_few_runs_are_no_less_private(algorithm: str) -> None:
+    assert brute_force(algorithm, 3) > 0.0
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("algorithm", BOUNDS)
+def test_no_run_is_less_private(algorithm: str) -> None:
+    assert brute_force(algorithm, 60) > 0.5
+
+
+# --- linear losses and limits -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("batches", "epochs", "ratio"), [(1, 1, 0.7), (4, 1, 2.0), (3, 2, 0.5), (2, 5, 1.5), (10, 3, 0.2)]
+)
+@pytest.mark.parametrize("index", [1, -1])
+def test_linear_losses_are_no_less_private(batches: int, epochs: int, ratio: float, index: int) -> None:
+    """Without a projection linear losses leave a sum of Laplace variables, of which the tails are known."""
+    told: dict[str, Any] = {
+        "records": batches, "batch_size": 1, "index": 1 if index == 1 else batches, "epochs": epochs,
+        "lipschitz": ratio,
+        "smoothness": 0.0, "step_size": 1.0, "laplace_scale": 2.0,
+    }  # fmt: skip
+    found = guarantee_of(lookup("multi_epoch.laplace"), describe("cyclic", told))
+    shuffled = {name: value for name, value in told.items() if name != "index"}
+    once = guarantee_of(lookup("shuffled_epochs.once_laplace"), describe("shuffle-once", shuffled))
+    behind = batches if index == 1 else 1
+    for epsilon in (0.0, 0.1, 0.5, 1.0):
+        steps = behind if epochs == 1 else batches * epochs  # of one pass only those behind the record add to its noise
+        truth = laplace_linear_delta(steps, epochs * ratio, epsilon)
+        said = math.exp(found.log_delta(epsilon).value)
+        assert truth <= said * (1 + 1e-9) + 1e-14
+        assert laplace_linear_delta(batches * epochs, epochs * ratio, epsilon) <= math.exp(
+            once.log_delta(epsilon).value
+        )
+        if epochs == 1 and truth > 1e-6:
+            assert truth >= 0.3 * said
+
+
+def test_pure_privacy_of_contractions_is_attained() -> None:
+    """Quadratics leave a weighted sum of Laplace variables: its largest loss is the whole shift over the last scale."""
+    run = laplace_passes.LaplaceDescent(
+        records=4, steps=20, sensitivity=2.0, noise=Noise.LAPLACE, scale=0.5, step_size=0.25, smoothness=1.0,
+        strong_convexity=1.0,
+    )  # fmt: skip
+    whole = 1.0 * (1 - 0.75**20) / 0.25
+    assert laplace_passes.descent(run).epsilon(-math.inf).value == pytest.approx(whole, rel=1e-9)
+    assert laplace_passes.descent(run).profile(whole * (1 - 1e-9)) > -math.inf
+
+
+def test_a_domain_bounds_pure_privacy() -> None:
+    run = laplace_passes.LaplaceDescent(
+        records=4, steps=10**12, sensitivity=2.0, noise=Noise.LAPLACE, scale=0.5, step_size=0.25, smoothness=1.0,
+        diameter=0.5,
+    )  # fmt: skip
+    # the diameter, 4 in units of the noise, and one use
+    assert laplace_passes.descent(run).epsilon(-math.inf).value == pytest.approx(5.0, rel=1e-9)
+
+
+def test_shares_can_be_spent() -> None:
+    """Equal shares of the last h steps leave nothing and are never more than what has come."""
+    run = laplace_passes.LaplaceDescent(
+        records=1, steps=37, sensitivity=0.3, noise=Noise.LAPLACE, scale=1.0, step_size=1.0, smoothness=0.2,
+        strong_convexity=0.2, diameter=4.0,
+    )  # fmt: skip
+    bare = run.changed(diameter=math.inf)
+    for last in (1, 2, 5, 36, 37):
+        for share, z in ((laplace_passes._whole(bare, last), None), (laplace_passes._from_diameter(run, last), 4.0)):
+            z = 0.3 * (1 - 0.8 ** (37 - last)) / 0.2 if z is None else z
+            for _ in range(last):
+                z = 0.8 * z + 0.3 - share
+                assert z > -1e-12
+            assert z == pytest.approx(0.0, abs=1e-12)
