@@ -22,6 +22,8 @@ import click
 
 from dpcalc.cli.main import cli
 from dpcalc.engine.commands import COMMANDS
+from dpcalc.model.algorithm import NAMED
+from dpcalc.model.glosses import GLOSSED, gloss_of
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.references import SHORT
 from dpcalc.render.explain import GIVES
@@ -225,6 +227,7 @@ def commands_page() -> str:
         if own:
             lines += ["", *_table(own)]
     lines += ["", "## Options of every question", "", *_table(shared), "", "## Parameters", "", *_parameters()]
+    lines += ["", "## Words", "", "What each word stands for that a parameter may be.", "", *_words()]
     return MADE + "\n" + "\n".join(lines) + "\n"
 
 
@@ -279,6 +282,16 @@ def _parameters() -> list[str]:
             f"| {_code(', '.join((symbol.flag, *symbol.aliases)))} | {symbol.symbol} | {_cell(symbol.help)} | "
             f"{_cell(symbol.domain)} | {commands} |"
         )
+    return lines
+
+
+def _words() -> list[str]:
+    lines = ["| flag | word | stands for |", "|---|---|---|"]
+    for name, glossed in GLOSSED.items():
+        words = (*NAMED, "all") if name == "algorithm" else PARAMETERS[name].choices
+        for word in words:
+            gloss = gloss_of(word) if name == "algorithm" else glossed.words[word]
+            lines.append(f"| {_code(PARAMETERS[name].flag)} | {_code(word)} | {_cell(_prose(gloss))} |")
     return lines
 
 

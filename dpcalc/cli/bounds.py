@@ -23,7 +23,8 @@ def command(**flags: Any) -> None:
 
     \b
       dpcalc bounds --algorithm shuffled
-      dpcalc bounds --algorithm shuffled -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2
+      dpcalc bounds --algorithm shuffled -n 60000 -L 1 --smoothness 1 --eta 0.1 \\
+        --sigma 2
     """
     chosen = [name for part in flags["algorithm"] for name in part]
     bounds = [b for b in all_bounds().values() if not chosen or set(chosen) & set(b.algorithms)]

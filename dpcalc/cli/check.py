@@ -13,6 +13,7 @@ import click
 
 from dpcalc.cli import plot
 from dpcalc.cli.lost import tell, worst
+from dpcalc.cli.options import Command
 from dpcalc.cli.plot import PLOT
 from dpcalc.cli.printing import color_of, format_of, report_options
 from dpcalc.errors import SpecError
@@ -52,7 +53,7 @@ class _Printing(NamedTuple):
         return cls(format_of(format, as_json, output), output, precision, color)
 
 
-@click.command("check")
+@click.command("check", cls=Command)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--run", "pattern", metavar="REGEX", help="Only cases whose names match somewhere.")
 @click.option("--list", "listing", is_flag=True, help="List the cases, and evaluate nothing.")
@@ -110,12 +111,15 @@ def command(
     \b
     A recipe, budget.yaml:
       dpcalc: recipe/1
-      defaults: {records: 60000, lipschitz: 1, smoothness: 1, step_size: 0.1, delta: 1e-6}
+      defaults: {records: 60000, lipschitz: 1, smoothness: 1, step_size: 0.1,
+                 delta: 1e-6}
       cases:
         release:
           algorithm: shuffled
           noise_std: {from: train.yaml#/noise/std}
           assert: epsilon <= 2
+    The configuration that it reads the noise from, train.yaml:
+      noise: {std: 2}
     Does every gate hold?
       dpcalc check budget.yaml
     In continuous integration, with a report for the tests' tab:

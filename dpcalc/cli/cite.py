@@ -16,7 +16,13 @@ from dpcalc.theorems.record import all_bounds, lookup
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @parameter_options("compare")
 def command(ids: tuple[str, ...], **flags: Any) -> None:
-    """BibTeX of what the given bounds (default: all) rest on, or of the best answer for the run described."""
+    """BibTeX of what the given bounds (default: all) rest on, or of the best answer for the run described.
+
+    \b
+      dpcalc cite iteration.pnsgd
+      dpcalc cite --algorithm shuffled -n 60000 -L 1 --smoothness 1 --eta 0.1 \\
+        --sigma 2 -d 1e-6
+    """
     if is_described(flags) and not ids:
         run_query("compare", {**flags, "format": flags["format"] or "bibtex"})
         return

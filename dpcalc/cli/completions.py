@@ -15,8 +15,9 @@ def command(shell: str, output: str | None) -> None:
     """Print the completion script of a shell, or the manual page; each is generated from the commands themselves.
 
     \b
-      dpcalc completions bash > ~/.local/share/bash-completion/completions/dpcalc
-      dpcalc completions zsh > ~/.zfunc/_dpcalc          # with fpath+=~/.zfunc before compinit
+      dpcalc completions bash > \\
+        ~/.local/share/bash-completion/completions/dpcalc
+      dpcalc completions zsh > ~/.zfunc/_dpcalc   # fpath+=~/.zfunc, then compinit
       dpcalc completions fish > ~/.config/fish/completions/dpcalc.fish
       dpcalc completions man > ~/.local/share/man/man1/dpcalc.1
     """

@@ -69,6 +69,11 @@ def _taken(param: click.Parameter) -> Taken:
         from dpcalc.theorems.record import all_bounds
 
         return Taken(tuple(all_bounds()))
+    if param.name == "topic":
+        from dpcalc.cli.help import TOPICS
+        from dpcalc.cli.main import COMMANDS
+
+        return Taken((*TOPICS, *COMMANDS))
     if param.name == "solve":
         from dpcalc.engine.search import DIRECTIONS
 

@@ -17,30 +17,31 @@ def command(**flags: Any) -> None:
 
     \b
     How private are 20 epochs of batches of 500?
-      dpcalc dp-sgd -n 50000 --batch-size 500 --epochs 20 --noise-multiplier 1.1 --sampling poisson \
-        --adjacency add-remove -d 1e-5
+      dpcalc dp-sgd -n 50000 --batch-size 500 --epochs 20 \\
+        --noise-multiplier 1.1 --sampling poisson --adjacency add-remove \\
+        -d 1e-5
     Which noise multiplier makes that epsilon 2?
-      dpcalc dp-sgd -n 50000 --batch-size 500 --epochs 20 --sampling poisson \
+      dpcalc dp-sgd -n 50000 --batch-size 500 --epochs 20 --sampling poisson \\
         --adjacency add-remove -e 2 -d 1e-5
 
     \b
     And if the model is linear, and nobody sees but the last iterate?
-      dpcalc dp-sgd -n 1000 --batch-size 50 --steps 20000 --noise-multiplier 3 --sampling poisson \
-        --adjacency add-remove --clip 1 --loss logistic --feature-bound 1 --eta 2 -R 0.5 --release last -d 1e-5
+      dpcalc dp-sgd -n 1000 --batch-size 50 --steps 20000 --noise-multiplier 3 \\
+        --sampling poisson --adjacency add-remove --clip 1 --loss logistic \\
+        --feature-bound 1 --eta 2 -R 0.5 --release last -d 1e-5
 
     --sampling decides: the same noise is worth several times more with one way to draw batches than with another.
     Leave it out to see what each would give.
 
-    \b
-    --algorithm says where the noise is:
-      dp-sgd           on the sum of a batch's clipped gradients; all iterates are public (default)
-      dp-sgd-gradient  on every gradient of losses that need not be smooth (Hoelder gradients); the average is used
-      dp-sgd-output    on the averaged output of the same alone; the iterates stay hidden
+    With dp-sgd all iterates may be public. dp-sgd-gradient and dp-sgd-output release the average of the iterates, for
+    losses that need not be smooth (Hoelder gradients); only with dp-sgd-output must the iterates stay hidden.
 
     \b
     How much noise on the gradients of a hinge loss?
-      dpcalc dp-sgd --algorithm dp-sgd-gradient --loss hinge --feature-bound 1 -n 10000 -R 1 -e 1 -d 1e-8
+      dpcalc dp-sgd --algorithm dp-sgd-gradient --loss hinge --feature-bound 1 \\
+        -n 10000 -R 1 -e 1 -d 1e-8
     And on the output?
-      dpcalc dp-sgd --algorithm dp-sgd-output --loss hinge --feature-bound 1 -n 10000 -R 1 --eta 0.001 -e 1 -d 1e-8
+      dpcalc dp-sgd --algorithm dp-sgd-output --loss hinge --feature-bound 1 \\
+        -n 10000 -R 1 --eta 0.001 -e 1 -d 1e-8
     """
     run_query("dp-sgd", flags)

@@ -24,9 +24,11 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
     What does this bound say?
       dpcalc explain iteration.pnsgd
     ... and of my run?
-      dpcalc explain iteration.pnsgd -n 60000 -i 30000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6
+      dpcalc explain iteration.pnsgd -n 60000 -i 30000 -L 1 --smoothness 1 \\
+        --eta 0.1 --sigma 2 -d 1e-6
     Why is the best answer for my run true?
-      dpcalc explain --algorithm shuffled -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6
+      dpcalc explain --algorithm shuffled -n 60000 -L 1 --smoothness 1 \\
+        --eta 0.1 --sigma 2 -d 1e-6
     """
     from dpcalc.render.explain import describe, explain_bounds
 

@@ -42,28 +42,29 @@ def command(file: str | None, added: tuple[str, ...], gates: tuple[str, ...], **
       adjacency: add-remove
       budget: {epsilon: 3, delta: 1e-5}
       entries:
-        model: {algorithm: dp-sgd, records: 50000, batch_size: 500, epochs: 20, noise_multiplier: 1.1,
-                sampling: poisson}
+        model: {algorithm: dp-sgd, records: 50000, batch_size: 500, epochs: 20,
+                noise_multiplier: 1.1, sampling: poisson}
         census: {mu: 0.2}
         histogram: {epsilon: 0.01, times: 10}
     What do they cost together, and what is left of the budget?
       dpcalc ledger spent.yaml
     How much noise does one more model need?
-      dpcalc ledger spent.yaml --add 'algorithm=dp-sgd records=50000 batch_size=500 epochs=5 sampling=poisson' \\
-        --solve noise_multiplier
+      dpcalc ledger spent.yaml --solve noise_multiplier --add \\
+        'algorithm=dp-sgd records=50000 batch_size=500 epochs=5 sampling=poisson'
     A pure mechanism, 100 times:
       dpcalc ledger --add 'epsilon=0.1 times=100' -d 1e-6
 
     \b
     An entry is one of
-      algorithm, and what describes the run     any run that `dpcalc compare` knows
-      mu                                        Gaussian privacy
-      noise_multiplier                          a Gaussian mechanism, noise over what a record adds at most
-      noise_std, sensitivity                    a Gaussian mechanism, sensitivity to the neighbours
-      laplace_scale, sensitivity                a Laplace mechanism
-      epsilon, or epsilon and delta             any mechanism of which that is known
-    and may have times (how often), part (of disjoint records), and tuning (the best of a random number of runs:
-    {distribution: geometric, mean: 10}; also poisson, logarithmic, negative-binomial, threshold, fixed).
+      algorithm, and what describes the run  any run that `dpcalc compare` knows
+      mu                                     Gaussian privacy
+      noise_multiplier                       Gaussian, over what a record adds
+      noise_std, sensitivity                 a Gaussian mechanism
+      laplace_scale, sensitivity             a Laplace mechanism
+      epsilon, or epsilon and delta          whatever is known to have them
+    and may have times (how often), part (of disjoint records), and tuning (the
+    best of a random number of runs: {distribution: geometric, mean: 10}; also
+    poisson, logarithmic, negative-binomial, threshold, fixed).
     """
     from dpcalc.engine.gate import parse
     from dpcalc.engine.ledger import answer_ledger

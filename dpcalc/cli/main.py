@@ -30,7 +30,7 @@ COMMANDS = {
     "shuffle": "One pass in a random order, public or secret; fixed noise or noise tuned to n.",
     "multi-epoch": "Many passes: fixed, shuffled or sampled order; hidden iterates, or one released each epoch.",
     "online": "A growing stream with decaying noise: what holds now, for which records, and the limit.",
-    "dp-sgd": "Sampled SGD with losses that need not be smooth: noise on the output or on every gradient.",
+    "dp-sgd": "DP-SGD with clipped gradients, as Opacus runs it, for every way to draw batches; all iterates public.",
     "ledger": "Several runs, releases and queries about the same records, composed; what is left of a budget.",
     "convert": "Pure, concentrated, Gaussian, Renyi privacy and (epsilon, delta), each in the words of the others.",
     "utility": "What a budget costs: excess risk, noise, step size and steps, by every theorem that applies.",
@@ -40,9 +40,18 @@ COMMANDS = {
     "explain": "Statement, assumptions, formula and reference of a bound, or of the best for a described run.",
     "bounds": "List the bounds.",
     "cite": "BibTeX of what the bounds, or the best answer for a described run, rest on.",
+    "help": "What to type first; a page about a topic; the help of a command.",
     "schema": "Print the JSON schema of a report or of a recipe.",
     "completions": "Print the completion script of a shell (bash, zsh, fish), or the manual page.",
 }
+
+
+_SECTIONS = {
+    "How private is a run": ("compare", "rdp", "shuffle", "multi-epoch", "dp-sgd", "online", "hockey-stick", "shifted"),
+    "Several runs, gates and training": ("ledger", "check", "utility", "train"),
+    "Why, and for whom": ("explain", "statement", "bounds", "cite"),
+}
+"""The commands as the help shows them; all others come last."""
 
 
 class _LazyGroup(WithHelp, click.Group):
@@ -59,8 +68,11 @@ class _LazyGroup(WithHelp, click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        named = {name for names in _SECTIONS.values() for name in names}
+        others = tuple(name for name in COMMANDS if name not in named)
+        for title, names in {**_SECTIONS, "Everything else": others}.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, COMMANDS[name]) for name in names])
 
 
 def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> None:
@@ -79,7 +91,7 @@ def cli() -> None:
     """How private is this training run, what noise does it need, and what does that cost?
 
     Give two of --epsilon, --delta and the noise; the third is solved for. Every number reported as a guarantee is
-    rounded to the safe side. Start with: dpcalc compare --help
+    rounded to the safe side. What to type first: dpcalc help
     """
 
 
@@ -181,7 +193,7 @@ def _failure(error: BaseException) -> int:  # noqa: PLR0911 (one return a kind o
     if isinstance(error, click.Abort):
         return _say("interrupted", None, 130)
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        output.say(error.format_message())
+        output.say(_start())
         return 2
     if isinstance(error, click.ClickException):
         return _say(_refusal(error), _help_hint(error), 2)
@@ -192,6 +204,13 @@ def _failure(error: BaseException) -> int:  # noqa: PLR0911 (one return a kind o
     return _say(
         f"internal error: {type(error).__name__}: {_first_line(str(error))}", "set DPCALC_DEBUG=1 and report it", 4
     )
+
+
+def _start() -> str:
+    """Return what to type first."""
+    from dpcalc.cli.help import page
+
+    return page("start").rstrip("\n")
 
 
 def _report(error: Disproved) -> None:

@@ -8,40 +8,24 @@ import click
 
 from dpcalc.cli.options import Command, parameter_options
 from dpcalc.cli.query import run_query
-from dpcalc.engine.commands import COMMANDS
-from dpcalc.model.algorithm import ALGORITHMS
-
-_HELP = """\
-Many passes over the records; the last iterate is released, or with --release epoch the iterate after every pass.
-
-\b
---algorithm says how the records are ordered, and that is no detail:
-{algorithms}
-A guarantee for one does not hold for another.
-
-\b
-Twenty passes over 60000 records in batches of 256:
-  dpcalc multi-epoch -n 60000 --batch-size 256 --epochs 20 -L 1 --smoothness 1 --eta 0.1 --sigma 0.05 -d 1e-6
-How many may it be?
-  dpcalc multi-epoch -n 60000 --batch-size 256 -L 1 --smoothness 1 --eta 0.1 --sigma 0.05 -e 2 -d 1e-6 \\
-      --solve epochs
-Privacy against time:
-  dpcalc multi-epoch --algorithm cyclic,shuffled-epochs -n 60000 --epochs 1:1000:log7 ... --format csv
-"""
 
 
-def _order(name: str) -> str:
-    """Return a line on how an algorithm orders the records."""
-    default = " (default)" if name == COMMANDS["multi-epoch"].default else ""
-    return f"  {name:<15}  {ALGORITHMS[name].gloss.partition(';')[0]}{default}"
-
-
-@click.command(
-    "multi-epoch",
-    cls=Command,
-    help=_HELP.format(algorithms="\n".join(_order(name) for name in COMMANDS["multi-epoch"].algorithms)),
-)
+@click.command("multi-epoch", cls=Command)
 @parameter_options("multi-epoch")
 def command(**flags: Any) -> None:
-    """Run ``dpcalc multi-epoch``."""
+    """Many passes over the records; the last iterate is released, or with --release epoch the iterate after every pass.
+
+    --algorithm says how the records are ordered: a guarantee for one order does not hold for another.
+
+    \b
+    Twenty passes over 60000 records in batches of 256:
+      dpcalc multi-epoch -n 60000 --batch-size 256 --epochs 20 -L 1 \\
+        --smoothness 1 --eta 0.1 --sigma 0.05 -d 1e-6
+    How many may it be?
+      dpcalc multi-epoch -n 60000 --batch-size 256 -L 1 --smoothness 1 \\
+        --eta 0.1 --sigma 0.05 -e 2 -d 1e-6 --solve epochs
+    Privacy against time:
+      dpcalc multi-epoch --algorithm cyclic,shuffle-once -n 60000 \\
+        --epochs 1:1000:log7 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6
+    """
     run_query("multi-epoch", flags)

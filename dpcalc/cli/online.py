@@ -22,12 +22,15 @@ def command(print_noise: bool, **flags: Any) -> None:
 
     \b
     After a million records, how private is the 100th?
-      dpcalc online -n 1e6 -i 100 -L 10 --loss-class convex-smooth --smoothness 1 --eta 0.01 -D 1 \\
-          --noise laplace --c1 100 --c2 100 --decay-exponent 1.5 -e 1
+      dpcalc online -n 1e6 -i 100 -L 10 --loss-class convex-smooth \\
+        --smoothness 1 --eta 0.01 -D 1 --noise laplace --c1 100 --c2 100 \\
+        --decay-exponent 1.5 -e 1
     How old must a record be?
-      dpcalc online -n 1e6 ... -e 1 -d 1e-6 --solve window
+      dpcalc online -n 1e6 -L 10 --smoothness 1 --eta 0.01 -D 1 --c1 100 \\
+        --c2 100 --decay-exponent 1.5 -e 1 -d 1e-6 --solve window
     The noise to add to each arriving record:
-      dpcalc online ... --print-noise | head
+      dpcalc online -n 5 -L 10 --smoothness 1 --eta 0.01 -D 1 --c1 100 --c2 100 \\
+        --decay-exponent 1.5 -e 1 -d 1e-6 --print-noise
     """
     if print_noise:
         _print_noise(**flags)

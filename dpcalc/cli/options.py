@@ -34,6 +34,12 @@ class Command(WithHelp):
                     known.setdefault(word, known[option.opts[0]])
         return parser
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in groups, the most used first."""
+        from dpcalc.cli.help_page import write_options
+
+        write_options(self, ctx, formatter)
+
 
 def parameter_options(command: str) -> Decorator:
     """Return the decorator that adds a command's parameters and the question's as options."""

@@ -100,7 +100,10 @@ def _printed(
                 help="Significant digits in text; guarantees are rounded up.",
             ),
             *plots,
-            click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto"),
+            click.option(
+                "--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
+                help="Whether to colour the text; auto: on a terminal.",
+            ),
         )
     ):  # fmt: skip
         function = option(function)

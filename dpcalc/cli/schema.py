@@ -14,7 +14,7 @@ def command(name: str) -> None:
     """Print a JSON schema: of a report (the default), or of a recipe.
 
     \b
-    An editor that speaks YAML's language server checks and completes a recipe that starts with
+    An editor with YAML's language server completes a recipe that starts with
       # yaml-language-server: $schema=recipe-1.schema.json
     beside which this was run:
       dpcalc schema recipe > recipe-1.schema.json

@@ -20,9 +20,10 @@ def command(**flags: Any) -> None:
 
     \b
     How private is one shuffled pass?
-      dpcalc shuffle -n 100000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -D 2 --delta 1e-6
+      dpcalc shuffle -n 100000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -D 2 \\
+        --delta 1e-6
     The noise schedule of Sordello et al., tuned to n, beside its limit:
-      dpcalc shuffle -n 1e6:1e9:log4 -L 10 --loss-class convex-smooth --smoothness 1 --eta 0.1 -D 1 \\
-          --c1 1e5 --c2 100 -e 1
+      dpcalc shuffle -n 1e6:1e9:log4 -L 10 --loss-class convex-smooth \\
+        --smoothness 1 --eta 0.1 -D 1 --c1 1e5 --c2 100 -e 1
     """
     run_query("shuffle", flags)

@@ -49,14 +49,17 @@ def command(**flags: Any) -> None:
     printed beside the guarantee are computed from the records and are not covered by it.
 
     \b
-    Logistic regression on the shipped data (569 records, 30 features), against the non-private fit:
-      dpcalc train --data example:breast-cancer --loss logistic --radius 5 -e 1 -d 1e-5
+    Logistic regression on the shipped data, against the non-private fit:
+      dpcalc train --data example:breast-cancer --loss logistic --radius 5 -e 1 \\
+        -d 1e-5
     A model from a table of your own, and a paragraph for its card:
-      dpcalc train --data table.csv --target outcome --labels no,yes --ranges ranges.csv --loss logistic \\
-          -R 5 -e 1 -d 1e-6 -o model.json --format statement
-    Algorithms side by side on synthetic records, 1000 runs each:
-      dpcalc train --synthetic logistic -n 1000 --dimension 2 -R 1 --algorithm shuffled,stop --eta 0.005 \\
-          --sigma 0.5 -d 1e-5 --replicas 1000
+      dpcalc train --data table.csv --target outcome --labels no,yes \\
+        --ranges ranges.csv --loss logistic -R 5 -e 1 -d 1e-6 -o model.json \\
+        --format statement
+    Algorithms side by side on synthetic records, 100 runs each:
+      dpcalc train --synthetic logistic -n 1000 --dimension 2 -R 1 \\
+        --algorithm shuffled,stop --eta 0.005 --sigma 0.5 -d 1e-5 \\
+        --replicas 100
     """
     from dpcalc.training import one_blas_thread
 

@@ -192,7 +192,7 @@ def test_no_valid_bound(capsys: pytest.CaptureFixture[str], line: str, text: str
 def test_no_arguments_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "")
     assert (code, out) == (2, "")
-    assert "Usage: dpcalc" in err
+    assert "dpcalc help TOPIC" in err
     assert "Traceback" not in err
 
 

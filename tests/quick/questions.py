@@ -414,6 +414,7 @@ OTHERS = {
     "explain iteration.pnsgd": "assumes",
     "bounds --algorithm stop": "iteration.stop",
     "cite iteration.pnsgd": "@",
+    "help sampling": "balls-in-bins",
     "schema recipe": "recipe/1",
     "completions bash": "complete",
 }

@@ -1,0 +1,87 @@
+"""``dpcalc help``."""
+
+from __future__ import annotations
+
+import click
+
+from dpcalc.errors import SpecError
+from dpcalc.files.output import write
+from dpcalc.references import read
+
+TOPICS = {
+    "adjacency": ("neighbours", "neighbors", "neighbouring", "add-remove", "group_size"),
+    "noise": ("noise_std", "noise_multiplier", "laplace_scale", "langevin_std"),
+    "sampling": ("poisson", "batches", "subsampling", "sample_rate"),
+    "order": ("shuffling", "algorithms", "algorithm", "permutation", "index"),
+    "loss-class": ("clipping", "convexity", "loss", "loss_class", "clip", "model", "lipschitz", "smoothness"),
+    "release": ("hidden", "checkpoints", "last-iterate"),
+}
+"""The topics, a page each in the package's data, and the words and parameters that belong to them."""
+
+
+@click.command("help")
+@click.argument("topic", metavar="[TOPIC]", required=False)
+def command(topic: str | None) -> None:
+    """What to type first; or a page about a topic, the help of a command, or what a parameter is.
+
+    \b
+      dpcalc help
+      dpcalc help sampling
+      dpcalc help rdp
+      dpcalc help noise-std
+    """
+    write(page(topic or "start"), None)
+
+
+def page(topic: str) -> str:
+    """Return a page: of a topic, a command or a parameter.
+
+    Raises:
+        SpecError: there is none.
+    """
+    from dpcalc.cli.main import COMMANDS
+
+    word = topic.strip().lstrip("-").lower().replace("_", "-")
+    if word in (*TOPICS, "start"):
+        return read(f"help/{word}.txt")
+    if word in COMMANDS:
+        return _of_command(word)
+    if found := _of_parameter(word):
+        return found
+    if related := _related(word):
+        return read(f"help/{related}.txt")
+    import difflib
+
+    close = difflib.get_close_matches(word, (*TOPICS, *COMMANDS), n=1)
+    hint = f"did you mean `dpcalc help {close[0]}`?" if close else f"the topics are {', '.join(TOPICS)}"
+    raise SpecError(f"there is no help on {topic!r}", hint)
+
+
+def _of_command(name: str) -> str:
+    from dpcalc.cli.main import cli
+
+    parent = click.Context(cli, info_name="dpcalc", help_option_names=["-h", "--help"])
+    command = cli.get_command(parent, name)
+    assert command is not None
+    return command.get_help(click.Context(command, parent, info_name=name)) + "\n"
+
+
+def _of_parameter(word: str) -> str:
+    """Return what a parameter is and which commands take it; empty where the word is none."""
+    from dpcalc.cli.help_page import about
+    from dpcalc.engine.commands import COMMANDS
+    from dpcalc.model.parameter import PARAMETERS, meant_by
+
+    name = word.replace("-", "_")
+    name = name if name in PARAMETERS else meant_by(word, PARAMETERS)
+    if not name:
+        return ""
+    takers = [command for command, record in COMMANDS.items() if name in record.parameters] or ["every question"]
+    topic = _related(name)
+    more = [f"More: dpcalc help {topic}"] if topic else []
+    return "\n".join([*about(PARAMETERS[name]), f"Taken by {', '.join(takers)}.", *more]) + "\n"
+
+
+def _related(word: str) -> str:
+    """Return the topic that a word or a parameter belongs to; empty where there is none."""
+    return next((topic for topic, words in TOPICS.items() if word in words), "")

@@ -1,0 +1,176 @@
+"""The options of a command as --help shows them: in groups, the most used first, every word with what it stands for."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.model.algorithm import ALGORITHMS
+from dpcalc.model.glosses import GLOSSED, gloss_of
+from dpcalc.model.parameter import Parameter
+
+_GROUPS = {
+    "Run": (
+        "algorithm", "release", "records", "epochs", "steps", "index", "window", "batch_size", "last_batch", "sampling",
+        "sample_rate", "permutation", "step_size", "public_records", "tasks", "schedule", "shift", "contraction",
+        "start_distance", "adjacency", "group_size",
+    ),
+    "Noise": (
+        "noise_std", "noise_multiplier", "noise", "laplace_scale", "langevin_std", "c1", "c2", "decay_exponent",
+        "schedule_factor",
+    ),
+    "Loss": (
+        "loss", "feature_bound", "label_bound", "radius", "regularisation", "power", "huber_threshold", "tube",
+        "lipschitz", "smoothness", "strong_convexity", "loss_class", "clip", "model", "diameter", "dimension",
+        "displacement", "holder_exponent", "holder_constant", "gradient_at_zero", "loss_at_zero",
+    ),
+    "Budget and question": (
+        "epsilon", "delta", "order", "solve", "failure_probability", "gates", "certify", "epoch_epsilon", "epoch_delta",
+    ),
+    "Output": ("format", "as_json", "output", "precision", "plot", "plot_bounds", "color"),
+}  # fmt: skip
+"""The options of each group, by their names, in the order in which they are shown."""
+
+_USED = (
+    "algorithm", "records", "epochs", "batch_size", "lipschitz", "smoothness", "step_size", "noise_std", "epsilon",
+    "delta",
+)  # fmt: skip
+_MOST_USED = {
+    "dp-sgd": (
+        "records", "batch_size", "epochs", "sampling", "noise_multiplier", "clip", "adjacency", "epsilon", "delta",
+        "solve",
+    ),
+    "online": (
+        "records", "index", "lipschitz", "smoothness", "step_size", "c1", "c2", "decay_exponent", "epsilon", "delta",
+    ),
+    "shifted": ("steps", "shift", "contraction", "step_size", "noise_std", "schedule", "epsilon", "delta", "solve"),
+    "train": (
+        "data", "target", "labels", "loss", "radius", "algorithm", "epsilon", "delta", "noise_std", "output",
+    ),
+    "utility": (
+        "loss", "feature_bound", "records", "dimension", "radius", "lipschitz", "smoothness", "algorithm", "epsilon",
+        "delta",
+    ),
+}  # fmt: skip
+"""The options that come first, where a command has others than most."""
+
+_FEW = 16
+"""A command with so few options at most has no groups."""
+_COLUMN = 24
+"""Where the words about an option start."""
+_WIDTH = 80
+_DEFAULTS = {"noise": "gaussian", "release": "last", "power": "1", "tube": "0"}
+"""Defaults of parameters that no algorithm has of its own."""
+
+
+def most_used(command: str, names: Sequence[str]) -> list[str]:
+    """Return the options to show first: at most ten of those that the command has."""
+    return [name for name in _MOST_USED.get(command, _USED) if name in names]
+
+
+def grouped(command: str, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the titles of the groups -> the options of each, in the order in which they are shown.
+
+    Args:
+        command: the command's name.
+        names: the names of its options.
+    """
+    if len(names) <= _FEW:
+        return {"Options": list(names)}
+    first = most_used(command, names)
+    groups = {"Most used": first}
+    for title, members in _GROUPS.items():
+        groups[title] = [name for name in members if name in names and name not in first]
+    shown = {name for members in groups.values() for name in members}
+    groups["Data" if "data" in names else "Everything else"] = [name for name in names if name not in shown]
+    return {title: members for title, members in groups.items() if members}
+
+
+def write_options(command: click.Command, context: click.Context, formatter: click.HelpFormatter) -> None:
+    """Write every option, in groups."""
+    options = {str(p.name): p for p in command.get_params(context) if isinstance(p, click.Option) and not p.hidden}
+    for title, names in grouped(str(command.name), list(options)).items():
+        with formatter.section(title):
+            for name in names:
+                lines = _entry(str(command.name), options[name], context, formatter.width)
+                formatter.write("\n".join(lines) + "\n")
+
+
+def _entry(command: str, option: click.Option, context: click.Context, width: int) -> list[str]:
+    """Return the lines about an option: its names, what it means, and what each of its words stands for."""
+    parameter = _parameter(option)
+    words = _words(parameter)
+    names = ", ".join(sorted(option.opts, key=lambda flag: flag.startswith("--")))
+    takes = "" if option.is_flag or option.count else " " + ("WORD" if words else option.make_metavar(context))
+    default = default_of(command, option)
+    said = GLOSSED[parameter.name].lead if parameter and words else option.help or ""
+    text = said + (f" [default: {default}]" if default and not words else "")
+    return _described(f"{names}{takes}", text, words, default, width)
+
+
+def about(parameter: Parameter) -> list[str]:
+    """Return the lines about a parameter: what it means, its domain, and what each of its words stands for.
+
+    >>> from dpcalc.model.parameter import PARAMETERS
+    >>> print(*about(PARAMETERS["sample_rate"]), sep="\\n")
+      --sample-rate NUM     probability with which a record is in the batch of a
+                            step; a number > 0 and <= 1
+    """
+    words = _words(parameter)
+    said = GLOSSED[parameter.name].lead if words else f"{parameter.help}; {parameter.domain}"
+    names = ", ".join((*parameter.aliases, parameter.flag))
+    takes = "WORD" if words else "INT" if parameter.integer else "NUM"
+    return _described(f"{names} {takes}", said, words, "", _WIDTH)
+
+
+def _described(head: str, text: str, words: dict[str, str], default: str, width: int) -> list[str]:
+    about = textwrap.wrap(text, width - _COLUMN) or [""]
+    head = f"  {head}"
+    lines = [head] if len(head) > _COLUMN - 2 else [f"{head:<{_COLUMN}}{about.pop(0)}"]
+    lines += [" " * _COLUMN + line for line in about]
+    return lines + _glossary(words, default, width)
+
+
+def _glossary(words: dict[str, str], default: str, width: int) -> list[str]:
+    longest = max(map(len, words), default=0)
+    lines = []
+    for word, gloss in words.items():
+        text = gloss + (" (default)" if word == default else "")
+        indent = " " * (6 + longest + 2)
+        lines += textwrap.wrap(text, width, initial_indent=f"      {word:<{longest}}  ", subsequent_indent=indent)
+    return lines
+
+
+def _words(parameter: Parameter | None) -> dict[str, str]:
+    """Return the words that a parameter may be and what each stands for; empty where it is no word."""
+    if parameter is None or parameter.name not in GLOSSED:
+        return {}
+    if parameter.name == "algorithm":
+        return {word: gloss_of(word) for word in parameter.choices}
+    return {word: GLOSSED[parameter.name].words.get(word, "") for word in parameter.choices}
+
+
+def _parameter(option: click.Option) -> Parameter | None:
+    """Return the parameter that an option gives a value to, with the words that the command takes; None for others."""
+    found: Any = getattr(option.type, "parameter", None)
+    return found if isinstance(found, Parameter) else None
+
+
+def default_of(command: str, option: click.Option) -> str:
+    """Return what an option is where it is not given, where that does not depend on more; else the empty string."""
+    name = str(option.name)
+    if _parameter(option) is None:
+        return str(option.default) if option.show_default and option.default is not None else ""
+    record = COMMANDS.get(command, COMMANDS["compare"])
+    if name == "algorithm":
+        return "" if record.compares or record.prices else record.default
+    if name == "release" and "dp-sgd" in record.algorithms:  # which has another one
+        return ""
+    taking = [ALGORITHMS[a] for a in record.algorithms if name in ALGORITHMS[a].parameters]
+    found: set[Any] = {algorithm.defaults.get(name, _DEFAULTS.get(name)) for algorithm in taking}
+    [default] = found if len(found) == 1 else [None]
+    return "" if default is None else f"{default:g}" if isinstance(default, float) else str(default)

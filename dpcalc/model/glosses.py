@@ -1,0 +1,117 @@
+"""What each word that a parameter may be stands for, in a line: for --help and the reference of the commands."""
+
+from __future__ import annotations
+
+from dpcalc.model.algorithm import ALGORITHMS
+from dpcalc.named_tuple import NamedTuple
+
+
+class Glossed(NamedTuple):
+    """A parameter whose values are words: what it says, in a few words, and what each of them stands for."""
+
+    lead: str
+    words: dict[str, str]
+
+
+_ALGORITHMS = {
+    "pnsgd": "one pass in a fixed order",
+    "skip": "one pass after skipping a random prefix of the records",
+    "stop": "one pass in a fixed order, stopped after a random step",
+    "local": "a record's own noisy gradient; all else may be public",
+    "shuffled": "one pass in a random order",
+    "rotation": "one pass in cyclic order, from a random record on",
+    "shuffled-stop": "one pass in a random order, stopped after a random step",
+    "cyclic": "several passes in one fixed order",
+    "shuffle-once": "several passes in one random order",
+    "rotation-epochs": "several passes, cyclic from one random record on",
+    "shuffled-epochs": "several passes, each in a fresh random order",
+    "noisy-sgd": "steps on fresh uniform batches of fixed size",
+    "noisy-gd": "steps on the mean gradient of all records",
+    "repeated": "passes known by the (epsilon, delta) of one",
+    "online": "one pass over a growing stream, with decaying noise",
+    "dp-sgd": "clipped gradients, noise on their sum (Opacus)",
+    "dp-sgd-output": "the average iterate, with noise on it alone",
+    "dp-sgd-gradient": "the average iterate, with noise in every step",
+    "all": "whichever the description fits",
+}
+
+
+def gloss_of(algorithm: str) -> str:
+    """Return what an algorithm runs, in a few words.
+
+    >>> gloss_of("shuffled")
+    'one pass in a random order'
+    """
+    return _ALGORITHMS.get(algorithm) or ALGORITHMS[algorithm].gloss.partition(";")[0]
+
+
+GLOSSED: dict[str, Glossed] = {
+    "algorithm": Glossed("what is run", _ALGORITHMS),
+    "adjacency": Glossed(
+        "what neighbouring data sets differ in",
+        {
+            "replace-one": "one record is replaced by another",
+            "null-record": "one record's gradient becomes zero (also zero-out)",
+            "add-remove": "one record is added or removed (dp-sgd)",
+            "add": "one record is added (dp-sgd)",
+            "remove": "one record is removed (dp-sgd)",
+        },
+    ),
+    "release": Glossed(
+        "what is released; dp-sgd without it: every iterate",
+        {"last": "the last iterate alone", "epoch": "the iterate after every epoch"},
+    ),
+    "last_batch": Glossed(
+        "what becomes of the records left over",
+        {
+            "own": "a short last batch, divided by its own size",
+            "nominal": "a short last batch, divided by the batch size",
+            "drop": "they are not used",
+            "balanced": "all batches differ by at most one record",
+            "front": "a short first batch, divided by its own size",
+        },
+    ),
+    "permutation": Glossed(
+        "who may learn the random order",
+        {"public": "anybody", "secret": "nobody, ever: you promise that it and its seed stay secret"},
+    ),
+    "sampling": Glossed(
+        "how a batch is drawn",
+        {
+            "poisson": "every record by itself, with the same probability",
+            "fixed": "batch_size records, afresh in every step",
+            "balls-in-bins": "every epoch, each record in one step of its own choice",
+            "shuffle": "every epoch, the records shuffled and cut into batches",
+            "full": "all records",
+        },
+    ),
+    "loss_class": Glossed(
+        "what is known of every loss",
+        {
+            "convex-smooth": "convex, with the given smoothness",
+            "convex": "convex; need not be smooth",
+            "smooth": "smooth; need not be convex",
+            "lipschitz": "a bounded gradient alone, as with clipping",
+        },
+    ),
+    "loss": Glossed(
+        "a loss of a linear model, from which its constants follow",
+        {
+            "hinge": "max(0, 1 - y <w, x>)^q, q = --power",
+            "absolute": "|<w, x> - y|^q",
+            "insensitive": "max(0, |<w, x> - y| - tau)^q, tau = --tube",
+            "logistic": "ln(1 + exp(-y <w, x>))",
+            "huber": "squares near 0, linear past --huber-threshold",
+            "squares": "(<w, x> - y)^2/2",
+        },
+    ),
+    "model": Glossed(
+        "what clipping is applied to",
+        {
+            "linear": "a linear model: clipped gradients stay convex",
+            "any": "anything else, as a neural network",
+        },
+    ),
+    "noise": Glossed("kind of noise", {"gaussian": "normal noise", "laplace": "Laplace noise"}),
+}
+"""The parameters whose values are words."""

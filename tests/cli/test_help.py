@@ -1,0 +1,196 @@
+"""Help: every option once, every word glossed, pages that fit a screen, and examples that run."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from dpcalc.cli.help import TOPICS, page
+from dpcalc.cli.help_page import default_of, grouped
+from dpcalc.cli.main import COMMANDS, cli, main
+from dpcalc.model.algorithm import NAMED
+from dpcalc.model.glosses import GLOSSED, gloss_of
+from dpcalc.model.parameter import PARAMETERS
+
+PARENT = click.Context(cli, info_name="dpcalc")
+PAGES = {name: page(name) for name in (*COMMANDS, *TOPICS, "start")}
+
+
+def command(name: str) -> click.Command:
+    found = cli.get_command(PARENT, name)
+    assert found is not None
+    return found
+
+
+def options(name: str) -> dict[str, click.Option]:
+    return {str(p.name): p for p in command(name).params if isinstance(p, click.Option)}
+
+
+def ended(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(line))
+    printed = capsys.readouterr()
+    return int(stop.value.code or 0), printed.out, printed.err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_every_option_once_and_fits_the_screen(name: str) -> None:
+    text = PAGES[name]
+    assert max(map(len, text.splitlines())) <= 80
+    listed = re.split(r"^(?:Options|Most used):$", text, flags=re.MULTILINE)[1]
+    heads = re.findall(r"^  (-.*?)(?:  |$)", listed, re.MULTILINE)
+    found = [flag for head in heads for flag in re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", head)]
+    assert sorted(found) == sorted(["-h", "--help", *(flag for o in options(name).values() for flag in o.opts)])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_at_most_ten_options_come_first(name: str) -> None:
+    groups = grouped(name, list(options(name)))
+    assert sorted(itertools.chain(*groups.values())) == sorted(options(name))
+    if len(options(name)) > 20:
+        assert next(iter(groups)) == "Most used"
+        assert 8 <= len(groups["Most used"]) <= 10
+        assert {"epsilon", "delta"} <= set(groups["Most used"])
+
+
+def test_every_word_is_glossed_in_a_line() -> None:
+    assert set(GLOSSED) == {name for name, parameter in PARAMETERS.items() if parameter.choices}
+    for name, glossed in GLOSSED.items():
+        if name == "algorithm":
+            assert set(glossed.words) <= {*NAMED, "all"}
+            assert all(len(f"      {'dp-sgd-gradient'}  {gloss_of(word)}") <= 80 for word in NAMED)
+        else:
+            assert list(glossed.words) == list(PARAMETERS[name].choices)
+
+
+@pytest.mark.parametrize("topic", [*TOPICS, "start"])
+def test_a_page_fits_the_screen(topic: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = ended(capsys, "help" if topic == "start" else f"help {topic}")
+    assert code == 0
+    assert len(out.splitlines()) <= 24
+    assert max(map(len, out.splitlines())) <= 80
+    flags = {flag for name in COMMANDS for option in options(name).values() for flag in option.opts}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", out)) <= {*flags, "--help"}
+
+
+def test_what_a_topic_lists_is_what_there_is() -> None:
+    for topic, name in (("adjacency", "adjacency"), ("sampling", "sampling"), ("loss-class", "loss_class")):
+        assert all(re.search(rf"\b{word}\b", PAGES[topic]) for word in PARAMETERS[name].choices)
+
+
+def test_alone_it_says_what_to_type_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(capsys, "") == (2, "", PAGES["start"])
+
+
+def test_help_of_a_command_is_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(capsys, "help rdp")[1] == ended(capsys, "rdp --help")[1]
+
+
+def test_help_finds_what_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(capsys, "help Poisson")[1] == PAGES["sampling"]
+    assert "--eta, --step-size NUM" in ended(capsys, "help lr")[1]
+    assert "More: dpcalc help noise" in ended(capsys, "help noise_multiplier")[1]
+    assert "did you mean `dpcalc help sampling`?" in ended(capsys, "help smapling")[2]
+
+
+# Examples
+
+
+def examples(text: str) -> list[str]:
+    """Return the command lines of a page."""
+    joined = re.sub(r" \\\n +", " ", text)
+    return [line.strip() for line in joined.splitlines() if re.match(r" +dpcalc [a-z-]+( |$)", line)]
+
+
+def files(text: str) -> dict[str, str]:
+    """Return the files that a page shows."""
+    found = re.findall(r"^ +\w[^\n]*, (\w+\.yaml):\n((?: {4,}.*\n)+)", text, re.MULTILINE)
+    return {name: re.sub(r"^    ", "", body, flags=re.MULTILINE) for name, body in found}
+
+
+SLOW = (
+    "1:1000:log7",
+    "--replicas",
+    "0.25:4:log5",
+    "example:breast-cancer",
+    "--release epoch",
+    "pnsgd,shuffled",
+    "dp-sgd-gradient",
+    "dp-sgd --sampling",
+    "dp-sgd -n",
+    "spent.yaml",
+    "--solve window",
+    "--noise laplace -e",
+)
+"""What the examples have in common that take several seconds."""
+LACKING = ("table.csv", "steps.csv", "old.json", "dpcalc schema recipe >", "dpcalc completions")
+"""What takes a file that no page shows, or writes one."""
+
+
+def asked() -> list[Any]:
+    found = {line: name for name, text in PAGES.items() for line in examples(text)}
+    runnable = {line: name for line, name in found.items() if not any(part in line for part in LACKING)}
+    slow = pytest.mark.campaign
+    return [
+        pytest.param(name, line, marks=slow if any(part in line for part in SLOW) else ())
+        for line, name in runnable.items()
+    ]
+
+
+def test_pages_have_examples() -> None:
+    assert len(asked()) > 40
+    for name, text in PAGES.items():
+        assert examples(text) or name in ("schema", "completions", "start")
+
+
+@pytest.mark.parametrize(("name", "line"), asked())
+def test_examples_run(
+    name: str, line: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file, text in files(PAGES[name]).items():
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    code, out, err = ended(capsys, line.removeprefix("dpcalc "))
+    if name == "sampling":  # the page says that each way is told
+        assert code == 2
+        assert "poisson epsilon <= " in err
+        return
+    assert (code, err) == (0, "")
+    assert out.strip()
+
+
+# Defaults
+
+FIRST = {
+    "rdp": "-n 100 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6",
+    "shifted": "--steps 10 --shift 0.1 --contraction 0.9 --eta 0.1 --sigma 2 -d 1e-6",
+    "hockey-stick": "-n 100 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -D 1 -e 1",
+    "shuffle": "-n 100 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -D 1 -d 1e-6",
+    "multi-epoch": "-n 100 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6 --epochs 2",
+    "online": "-n 100 -i 1 -L 1 --smoothness 1 --eta 0.1 -D 1 --c1 2 --c2 2 --decay-exponent 1.5 -e 1",
+    "dp-sgd": "-n 100 --batch-size 10 --epochs 1 --noise-multiplier 2 --sampling poisson -d 1e-6",
+}
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_defaults_that_help_shows_are_those_there_are(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Typing a default changes no answer."""
+    plain = json.loads(ended(capsys, f"{name} {FIRST[name]} --json")[1])["cases"][0]["results"]
+    same = []
+    for parameter, option in options(name).items():
+        default = default_of(name, option)
+        if default and parameter in PARAMETERS:
+            code, out, err = ended(capsys, f"{name} {FIRST[name]} --json {PARAMETERS[parameter].flag} {default}")
+            if code:
+                assert "takes no" in err or parameter in ("power", "tube"), err  # of losses by name alone
+                continue
+            assert json.loads(out)["cases"][0]["results"] == plain, parameter
+            same.append(parameter)
+    assert len(same) >= (1 if name == "shifted" else 2)
