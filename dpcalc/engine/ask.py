@@ -94,6 +94,7 @@ def ask(
         case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
     if certified:
         case = _certify(case, run, question)
+    case = _with_risk(case, run, question, gates)
     return case._replace(assertions=(*implied_gate(question, case), *judged(gates, case)))
 
 
@@ -146,6 +147,17 @@ def _with_notes(asked: Asked, bounds: Sequence[Theorem], *, notes: bool) -> Case
     except (BoundFailed, NotConverged) as error:
         return case._replace(warnings=(*case.warnings, f"the notes {error.message} ({error.hint})"))
     return case
+
+
+def _with_risk(case: Case, run: Run, question: Question, gates: Sequence[Gate]) -> Case:
+    """Return the case with the risks that are asked for, or that a gate speaks of."""
+    wanted = [(gate.name, gate.at) for gate in gates if gate.of_attack]
+    if question.risks is None and not wanted:
+        return case
+    from dpcalc.engine.attack_risk import asked_by, with_risk
+
+    risks = asked_by(question.risks, wanted)
+    return with_risk(case, run, question.orders, risks) if risks is not None else case
 
 
 def _certify(case: Case, run: Run | None, question: Question) -> Case:
