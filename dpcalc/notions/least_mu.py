@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import heapq
+import itertools
 import math
 
 from dpcalc.errors import NotApplicable
@@ -109,7 +110,7 @@ def from_points(nodes: Nodes) -> list[float]:
     Args:
         nodes: points of the lower convex hull in e^epsilon (`hull`).
     """
-    return [_least_between(left, right) for left, right in zip(nodes, nodes[1:], strict=False)]
+    return [_least_between(left, right) for left, right in itertools.pairwise(nodes)]
 
 
 def _least_between(left: tuple[float, float], right: tuple[float, float]) -> float:
@@ -189,7 +190,7 @@ def hull(nodes: Nodes) -> Nodes:
 
 
 def _log_fpr(left: tuple[float, float], right: tuple[float, float]) -> float:
-    """Return ln of the rate of false positives at which the lines of two points meet; -inf where delta does not fall."""
+    """Return ln of the rate of false positives where the lines of two points meet; -inf where delta does not fall."""
     fall = _fall(left[1], right[1])[0]
     return math.log(fall) - left[0] - math.log(math.expm1(right[0] - left[0])) if fall > 0.0 else -math.inf
 
