@@ -28,6 +28,7 @@ _PUBLIC = {
     "format_report": "dpcalc.api",
     "check": "dpcalc.api",
     "train": "dpcalc.api",
+    "convert": "dpcalc.api",
     "Report": "dpcalc.report",
     "Case": "dpcalc.report",
     "Result": "dpcalc.report",
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from dpcalc.api import check as check
     from dpcalc.api import cite as cite
     from dpcalc.api import compare as compare
+    from dpcalc.api import convert as convert
     from dpcalc.api import dp_sgd as dp_sgd
     from dpcalc.api import explain as explain
     from dpcalc.api import format_report as format_report

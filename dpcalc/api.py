@@ -322,6 +322,61 @@ def train(
     return report
 
 
+def convert(
+    *,
+    mu: Any = None,
+    rho: Any = None,
+    pure: Any = None,
+    rdp: Any = None,
+    epsilon: Any = None,
+    delta: Any = None,
+    order: Any = (),
+    to: Any = None,
+    gates: Sequence[str] = (),
+) -> Report:
+    """Return a guarantee in the words of another notion of privacy, rounded up.
+
+    One of ``mu``, ``rho``, ``pure`` and ``rdp`` is known; without them, ``epsilon`` and ``delta`` are. What does not
+    follow is refused: (epsilon, delta) implies no mu. With ``to="mu"`` it is answered by the most mu that implies it,
+    ``sufficient_mu``, rounded down.
+
+    Args:
+        mu: of Gaussian privacy; a list is a sweep, as everywhere.
+        rho: of zero-concentrated privacy.
+        pure: epsilon of pure privacy.
+        rdp: bounds on the Renyi divergence, order -> epsilon; or a text such as ``"order=8 epsilon=1"``.
+        epsilon: delta at it is sought; or known.
+        delta: epsilon at it is sought; or known.
+        order: order or orders at which the Renyi divergence is sought.
+        to: what is sought: epsilon, delta, mu, rho, rdp or pure; by default what epsilon, delta or order ask for.
+        gates: assertions such as "epsilon<=1".
+
+    Returns:
+        A report as in `rdp`.
+
+    Raises:
+        SpecError: what is known or asked is malformed.
+        NotApplicable: what is sought does not follow.
+        Infeasible: nothing is enough for the budget.
+
+    >>> round(convert(mu=1, delta=1e-5).cases[0].best.value, 6)
+    4.377178
+    >>> best = convert(epsilon=1, delta=1e-5, to="mu").cases[0].best
+    >>> best.quantity, round(best.value, 6)
+    ('sufficient_mu', 0.268051)
+    """
+    from dpcalc.engine.convert import convert as converted
+    from dpcalc.engine.convert import convert_among_others, points_of
+
+    sweeps = {"mu": mu, "rho": rho, "pure": pure, "epsilon": epsilon, "delta": delta, "to": to}
+    given = {name: _several(name, value) for name, value in sweeps.items() if value is not None}
+    if rdp is not None:
+        given["rdp"] = [points_of(rdp)]
+    orders = tuple(float(check_value("order", one)) for one in _several("order", order))
+    asked = _Asked(_product(given), orders, None, [_gate(text) for text in _several("gates", gates)])
+    return _answered("convert", asked, converted, convert_among_others)
+
+
 @_mirrors("compare")
 def statement(**given: Unpack[keywords.Compare]) -> str:
     """Return the paragraph for a paper's appendix or a model card about the described run, one for each case.
@@ -478,12 +533,20 @@ def _read(command: str, /, **given: Any) -> _Asked:
         values["algorithm"] = record.algorithms
     if "schedule" in values:
         values["schedule"] = os.fspath(values["schedule"])
-    sweeps = {name: _several(name, value) for name, value in values.items()}
+    runs = _product({name: _several(name, value) for name, value in values.items()})
+    return _Asked(runs, orders, solve, gates, certify)
+
+
+def _product(sweeps: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
+    """Return every combination of values.
+
+    Raises:
+        SpecError: a list is empty.
+    """
     empty = [name for name, several in sweeps.items() if not several]
     if empty:
         raise SpecError(f"{empty[0]} has no value", "give one, or leave it out")
-    runs = [dict(zip(sweeps, chosen, strict=True)) for chosen in itertools.product(*sweeps.values())]
-    return _Asked(runs, orders, solve, gates, certify)
+    return [dict(zip(sweeps, chosen, strict=True)) for chosen in itertools.product(*sweeps.values())]
 
 
 def _unknown(command: str, name: str) -> SpecError:

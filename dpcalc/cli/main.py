@@ -32,6 +32,7 @@ COMMANDS = {
     "online": "A growing stream with decaying noise: what holds now, for which records, and the limit.",
     "dp-sgd": "Sampled SGD with losses that need not be smooth: noise on the output or on every gradient.",
     "ledger": "Several runs, releases and queries about the same records, composed; what is left of a budget.",
+    "convert": "Pure, concentrated, Gaussian, Renyi privacy and (epsilon, delta), each in the words of the others.",
     "utility": "What a budget costs: excess risk, noise, step size and steps, by every theorem that applies.",
     "train": "Run an algorithm on data, privately accounted: budget in, model out.",
     "check": "Run recipe files: cases of any command, and the gates that their numbers must pass.",

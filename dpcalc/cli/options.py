@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from dpcalc.cli.help_option import WithHelp
-from dpcalc.cli.printing import output_options
+from dpcalc.cli.printing import output_options, sweep_options
 from dpcalc.cli.types import Choice, DeltaSweep, Sweep
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.model.parameter import PARAMETERS, Parameter, spellings
+from dpcalc.model.parameter import KNOWN, PARAMETERS, Parameter, spellings
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -54,6 +54,20 @@ def training_options(command: str) -> Decorator:
         return _with_parameters(_GATES(function), command, ("epsilon", "delta"))
 
     return decorate
+
+
+def conversion_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what a conversion takes: what is known, what is asked, gates and how to print."""
+    function = sweep_options(_GATES(function))
+    for name in ("order", "delta", "epsilon"):
+        function = _option(PARAMETERS[name])(function)
+    function = click.option(
+        "--rdp", metavar="TEXT", multiple=True,
+        help="known: bounds on the Renyi divergence, 'order=8 epsilon=1' or 'order=2,8 epsilon=0.1,1'. Repeatable.",
+    )(function)  # fmt: skip
+    for name in reversed(KNOWN):
+        function = _option(KNOWN[name])(function)
+    return function
 
 
 def _with_parameters(function: Callable[..., Any], command: str, question: tuple[str, ...]) -> Callable[..., Any]:

@@ -77,6 +77,11 @@ def output_options(
     return _printed(function, FORMATS, written, _PLOTS)
 
 
+def sweep_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how and where to print a report of no registered bound, and what to plot."""
+    return _printed(function, REPORTED, "Write to FILE, atomically, instead of stdout.", _PLOTS)
+
+
 def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how and where to print a report that has no plot of its own."""
     return _printed(function, REPORTED, "Write to FILE, atomically, instead of stdout.", ())

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dpcalc.engine.search import DIRECTIONS, HIGHEST
 from dpcalc.errors import GateRefused, SpecError
 from dpcalc.model.parameter import PARAMETERS
-from dpcalc.model.quantities import CHOSEN, RISKS, Quantity
+from dpcalc.model.quantities import CHOSEN, RISKS, SUFFICIENT, Quantity
 from dpcalc.model.source import Source
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.report import Assertion, Case, Result
@@ -34,11 +34,11 @@ _OPERATORS: dict[Sign, Callable[[float, float], bool]] = {
     Sign.ABOVE: operator.gt,
 }
 _UPPER, _LOWER = (Sign.AT_MOST, Sign.BELOW), (Sign.AT_LEAST, Sign.ABOVE)
-_BOUNDED_ABOVE = ("epsilon", "delta", "log_delta", "mu", "rdp", "excess_risk", "empirical_excess_risk")
+_BOUNDED_ABOVE = ("epsilon", "delta", "log_delta", "mu", "rdp", "rho", "pure", "excess_risk", "empirical_excess_risk")
 BOUND = "bound"
 ATTACKS = {"advantage": "", "tpr": "0.01", "success": "0.5", "reconstruction": "0.001"}
 """What an attacker can do, and an example of what it is asked at: a rate of false positives, a prior, a baseline."""
-QUANTITIES = (*_BOUNDED_ABOVE, BOUND, *ATTACKS, *DIRECTIONS)
+QUANTITIES = (*_BOUNDED_ABOVE, BOUND, *ATTACKS, *DIRECTIONS, *SUFFICIENT)
 """What an assertion may speak of."""
 
 
@@ -91,6 +91,10 @@ def _refuse_sign(text: str, name: str, sign: Sign) -> None:
     if (name in _BOUNDED_ABOVE or name in ATTACKS) and sign not in _UPPER:
         raise SpecError(
             f"{text!r}: {name} is reported as an upper bound, so only <= and < can be promised", f"write {name}<=..."
+        )
+    if name in SUFFICIENT and sign in _UPPER:
+        raise SpecError(
+            f"{text!r}: {name} is the most that is enough, so only >= and > can be promised", f"write {name}>=..."
         )
     if name in DIRECTIONS and sign != Sign.EQUAL:
         is_least = DIRECTIONS[name].more_is_private

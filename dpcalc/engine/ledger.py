@@ -70,6 +70,10 @@ _TITLES = {
 }
 
 
+BOUNDS = tuple(f"ledger.{form}" for form in _TITLES)
+"""The ids of the rows."""
+
+
 class Entry(NamedTuple):
     """One line of a ledger.
 

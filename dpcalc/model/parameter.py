@@ -307,6 +307,28 @@ PARAMETERS: dict[str, Parameter] = {
 }  # fmt: skip
 """Every parameter by its name."""
 
+
+def _level(name: str, symbol: str, help: str, synonyms: tuple[str, ...] = ()) -> Parameter:
+    return Parameter(name, symbol, help, low=1e-9, high=1e9, open_ends="none", synonyms=synonyms)
+
+
+KNOWN: dict[str, Parameter] = {
+    p.name: p
+    for p in (
+        _level("mu", "mu", "known: mu of Gaussian privacy"),
+        _level("rho", "rho", "known: rho of zero-concentrated privacy", synonyms=("zcdp", "zcdp_rho")),
+        _level("pure", "epsilon", "known: epsilon of pure privacy"),
+        Parameter(
+            "to", "", "what is sought (default: epsilon at --delta, delta at --epsilon, or rdp at --order)",
+            choices=("epsilon", "delta", "mu", "rho", "rdp", "pure"),
+        ),
+    )
+}  # fmt: skip
+"""What a conversion starts from and leads to: levels of privacy, which describe no run."""
+
+EVERY = {**PARAMETERS, **KNOWN}
+"""Every parameter of a question, whatever it is about."""
+
 _NEAR = frozenset({"lipschitz"})
 """Parameters that stand for a word where no other one does: a clipping norm is a Lipschitz constant."""
 
@@ -396,7 +418,7 @@ def check(name: str, value: float | int | str) -> float | int | str:
     Raises:
         SpecError: it does not, or is not a number where one is needed.
     """
-    parameter = PARAMETERS[name]
+    parameter = EVERY[name]
     if parameter.choices:
         return _word(parameter, value)
     return _number(parameter, value)

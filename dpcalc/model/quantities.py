@@ -12,6 +12,8 @@ class Quantity(PlainEnum):
     DELTA = "delta"
     MU = "mu"
     RDP = "rdp"
+    RHO = "rho"
+    PURE = "pure"
     EXCESS_RISK = "excess_risk"
     EMPIRICAL_EXCESS_RISK = "empirical_excess_risk"
     SMOOTHING_ERROR = "smoothing_error"
@@ -32,6 +34,14 @@ class Kind(PlainEnum):
         """Whether the number may be promised, gated and solved with, and be the best."""
         return self in (Kind.UPPER, Kind.EXACT)
 
+
+SUFFICIENT: dict[str, str] = {
+    "sufficient_pure": "pure privacy with epsilon",
+    "sufficient_rho": "concentrated privacy with rho",
+    "sufficient_mu": "Gaussian privacy with mu",
+    "sufficient_rdp": "a Renyi divergence",
+}
+"""What a conversion may find enough for a budget, and what that is called: no guarantee follows the other way."""
 
 RISKS: dict[str, str] = {
     Quantity.EXCESS_RISK: "excess risk",

@@ -19,7 +19,7 @@ from dpcalc.recipes.gates import RecipeGate, read_gates
 from dpcalc.recipes.matrix import Combination, Matrix, Vocabulary, shown
 from dpcalc.recipes.recipe import Entry
 from dpcalc.recipes.reference import Files, Unreadable
-from dpcalc.recipes.settings import CASE_KEYS, Setting, all_parameters, read_settings, suggestion
+from dpcalc.recipes.settings import BESIDE, CASE_KEYS, Setting, all_parameters, read_settings, suggestion
 from dpcalc.recipes.values import MAX_TEXT
 
 MAX_TIMEOUT = 86_400
@@ -75,8 +75,8 @@ def read_command(field: Field | None, otherwise: str) -> str:
     if field is None:
         return otherwise
     name = text(field.node, "command")
-    if name not in COMMANDS:
-        raise field.node.place.error(f"unknown command {clipped(name)}", near(name, COMMANDS))
+    if name not in (*COMMANDS, *BESIDE):
+        raise field.node.place.error(f"unknown command {clipped(name)}", near(name, (*COMMANDS, *BESIDE)))
     return name
 
 

@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+from dpcalc.engine.convert import STARTS
 from dpcalc.files.place import FileError, clipped, near
 from dpcalc.model.quantities import Quantity
 from dpcalc.recipes.gates import RecipeGate
@@ -121,8 +122,10 @@ def _question(best: Result) -> tuple[Any, ...]:
 
 
 def _parameters(best: Result) -> tuple[str, ...]:
-    from dpcalc.theorems.record import lookup
+    from dpcalc.theorems.record import all_bounds, lookup
 
+    if best.bound not in all_bounds():
+        return STARTS
     return tuple(name for name in lookup(best.bound).parameters if name != best.quantity)
 
 

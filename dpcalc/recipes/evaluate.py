@@ -98,6 +98,11 @@ def broken(error: Exception) -> Outcome:
 
 
 def _answer(entry: Entry, certify: bool) -> Case:
+    if entry.command == "convert":
+        from dpcalc.engine.convert import convert
+
+        case = convert(entry.command, entry.parameters, entry.question, certified=certify)
+        return _warned(case) if certify else case
     if not COMMANDS[entry.command].trains:
         case = ask(entry.command, entry.parameters, entry.question, notes=False, best_only=True, certified=certify)
         return _warned(case) if certify else case

@@ -94,7 +94,7 @@ def _covers_some(entry: Entry, case: Case) -> bool:
 
 def _worst_index(entry: Entry, case: Case) -> object:
     """Return the position that is worst off, None where that is open: steps, or batches, may differ."""
-    if COMMANDS[entry.command].prices:
+    if entry.command not in COMMANDS or COMMANDS[entry.command].prices:
         return _value(case, "records")
     values = {name: value for name, value in entry.parameters.items() if name != "index" and value is not None}
     try:

@@ -11,7 +11,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from dpcalc.engine.convert import BOUNDS as CONVERTED
 from dpcalc.engine.gate import BOUND, QUANTITIES, Gate, judge, parse, quantity, split
+from dpcalc.engine.ledger import BOUNDS as COMPOSED
 from dpcalc.errors import SpecError
 from dpcalc.files.nodes import Field, Node, items, text
 from dpcalc.files.place import Place, clipped, near
@@ -97,7 +99,8 @@ def check_bound(id: str) -> None:
     """Raise SpecError where there is no bound of this id."""
     from dpcalc.theorems.record import lookup
 
-    lookup(id)
+    if id not in (*CONVERTED, *COMPOSED):  # those are no theorems of their own
+        lookup(id)
 
 
 def _terms(right: str) -> tuple[tuple[int, tuple[Factor, ...]], ...]:

@@ -55,7 +55,7 @@ class Vocabulary(NamedTuple):
         return [(value,) if name in MANY else value for value in values]
 
     def _choices(self, name: str) -> tuple[str, ...] | None:
-        return COMMANDS[self.command].algorithms if name == "algorithm" else None
+        return COMMANDS[self.command].algorithms if name == "algorithm" and self.command in COMMANDS else None
 
 
 class Matrix:

@@ -7,20 +7,22 @@ from typing import Any
 
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import QUANTITIES
-from dpcalc.model.parameter import PARAMETERS
+from dpcalc.model.parameter import EVERY
 from dpcalc.recipes.exceptions import EXCEPTIONS
-from dpcalc.recipes.settings import parameters_of
+from dpcalc.recipes.settings import BESIDE, parameters_of
 from dpcalc.recipes.values import COUNTS, FRACTIONS, MANY, SWITCHES, may_be_referred
 from dpcalc.references import read
+
+_BESIDE = ("convert: a guarantee in the words of another notion of privacy",)
 
 
 def recipe_schema() -> dict[str, Any]:
     """Return the schema of ``recipe/1`` (JSON Schema 2020-12)."""
     schema: dict[str, Any] = json.loads(read("recipe-1.schema.json"))
-    names = dict.fromkeys(name for command in COMMANDS for name in parameters_of(command))
+    names = dict.fromkeys(name for command in (*COMMANDS, *BESIDE) for name in parameters_of(command))
     schema["$defs"]["command"] = {
-        "enum": list(COMMANDS),
-        "description": "; ".join(f"{command.name}: {command.help}" for command in COMMANDS.values()),
+        "enum": [*COMMANDS, *BESIDE],
+        "description": "; ".join((*(f"{command.name}: {command.help}" for command in COMMANDS.values()), *_BESIDE)),
     }
     exception = {"enum": list(EXCEPTIONS)}
     several = {"type": "array", "minItems": 1, "uniqueItems": True, "items": exception}
@@ -59,12 +61,12 @@ def _value(name: str) -> dict[str, Any]:
         return {"type": "boolean"}
     if name in (*COUNTS, *FRACTIONS):
         return {"$ref": "#/$defs/number"}
-    if name not in PARAMETERS:
+    if name not in EVERY:
         return {"type": "string"}
-    return {"enum": list(PARAMETERS[name].choices)} if PARAMETERS[name].choices else {"$ref": "#/$defs/number"}
+    return {"enum": list(EVERY[name].choices)} if EVERY[name].choices else {"$ref": "#/$defs/number"}
 
 
 def _help(name: str) -> str:
-    if name in PARAMETERS:
-        return PARAMETERS[name].help
+    if name in EVERY:
+        return EVERY[name].help
     return {"schedule": "file of per-step values", "solve": "parameter to solve for"}.get(name, name)

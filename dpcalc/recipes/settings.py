@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.convert import TAKEN as CONVERTED
 from dpcalc.files.nodes import Node, Scalar, Table, text
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.model.parameter import conversion, meant_by, not_covered
@@ -23,8 +24,14 @@ SETUP = tuple(name for name in Setup._fields if name != "output")
 """What `train` takes beside the parameters of its run; a recipe writes no model."""
 
 
+BESIDE = {"convert": (*CONVERTED, "epsilon", "delta", "order")}
+"""The commands of a recipe that describe no run, and what a case of them may set."""
+
+
 def parameters_of(command: str) -> tuple[str, ...]:
     """Return the parameters that a case of a command may set."""
+    if command in BESIDE:
+        return BESIDE[command]
     described = COMMANDS[command]
     setup = SETUP if described.trains else ()
     return (*described.parameters, *QUESTION, *(("schedule",) if described.columns else ()), *setup)
@@ -32,7 +39,7 @@ def parameters_of(command: str) -> tuple[str, ...]:
 
 def all_parameters() -> set[str]:
     """Return the parameters that some command takes."""
-    return {name for command in COMMANDS for name in parameters_of(command)}
+    return {name for command in (*COMMANDS, *BESIDE) for name in parameters_of(command)}
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:

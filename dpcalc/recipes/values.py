@@ -10,7 +10,7 @@ from dpcalc.errors import SpecError
 from dpcalc.files.nodes import KINDS, Items, Node, Scalar, items, repeated, text
 from dpcalc.files.place import clipped
 from dpcalc.model.numbers import MAX_SWEEP, parse_delta, parse_integer, parse_number, parse_sweep
-from dpcalc.model.parameter import PARAMETERS, check
+from dpcalc.model.parameter import EVERY, check
 from dpcalc.model.quantities import Quantity
 from dpcalc.recipes.reference import Files, Unreadable
 
@@ -29,7 +29,7 @@ BOOLEANS = {"true": True, "false": False}
 QUESTION = ("epsilon", "delta", "order", "solve")
 """What a case asks; everything else describes what is run."""
 
-MANY = ("order", "ignore", "labels")
+MANY = ("order", "ignore", "labels", "rdp")
 """Parameters that a case may give several values of."""
 
 MAX_TEXT = 1000
@@ -74,7 +74,7 @@ def referred(name: str, node: Node, files: Files, choices: tuple[str, ...] | Non
 
 def may_be_referred(name: str) -> bool:
     """Return whether a parameter's value may stand in another file: it is no free text."""
-    return _is_number(name) or name in PARAMETERS or name in (*PATHS, *SWITCHES)
+    return _is_number(name) or name in EVERY or name in (*PATHS, *SWITCHES)
 
 
 def _allowed(name: str, choices: tuple[str, ...] | None) -> str:
@@ -84,8 +84,8 @@ def _allowed(name: str, choices: tuple[str, ...] | None) -> str:
         return "true or false"
     if choices is not None:
         return "one of " + ", ".join(choices)
-    if name in PARAMETERS:
-        return PARAMETERS[name].domain
+    if name in EVERY:
+        return EVERY[name].domain
     return "a whole number" if name in COUNTS else "a number"
 
 
@@ -131,8 +131,8 @@ def several(name: str, node: Node, files: Files, choices: tuple[str, ...] | None
 
 
 def _is_number(name: str) -> bool:
-    if name in PARAMETERS:
-        return not PARAMETERS[name].choices
+    if name in EVERY:
+        return not EVERY[name].choices
     return name in (*COUNTS, *FRACTIONS)
 
 
@@ -160,9 +160,9 @@ def _one(name: str, node: Node, files: Files, choices: tuple[str, ...] | None, o
 
 
 def _word(name: str, node: Scalar, typed: str, choices: tuple[str, ...] | None) -> str:
-    if name not in PARAMETERS:
+    if name not in EVERY:
         return typed
-    if choices is not None and typed not in choices and typed in PARAMETERS[name].choices:
+    if choices is not None and typed not in choices and typed in EVERY[name].choices:
         raise node.place.error(f"{name} is {typed!r}; here it must be one of {', '.join(choices)}")
     try:
         return str(check(name, typed))
@@ -180,7 +180,7 @@ def _number(name: str, node: Scalar, typed: str) -> Any:
         if name == Quantity.DELTA:
             return Delta(*parse_delta(typed))
         value = _parser(name)(typed)
-        return check(name, value) if name in PARAMETERS else value
+        return check(name, value) if name in EVERY else value
     except SpecError as error:
         raise node.place.error(f"{name}: {error.message}", without_flags(error.hint)) from None
 
@@ -192,13 +192,13 @@ def _sweep(name: str, node: Scalar) -> list[Any]:
         values = parse_sweep(node.text, _parser(name))
         if name == Quantity.DELTA:
             return [Delta(*parse_delta(repr(v))) for v in values]
-        return [check(name, v) for v in values] if name in PARAMETERS else values
+        return [check(name, v) for v in values] if name in EVERY else values
     except SpecError as error:
         raise node.place.error(f"{name}: {error.message}", without_flags(error.hint)) from None
 
 
 def _parser(name: str) -> Callable[[str], float]:
-    integer = PARAMETERS[name].integer if name in PARAMETERS else name in COUNTS
+    integer = EVERY[name].integer if name in EVERY else name in COUNTS
     return parse_integer if integer else parse_number
 
 

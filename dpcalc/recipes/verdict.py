@@ -169,7 +169,8 @@ def error(entry: Entry, place: Place, outcome: Outcome, case: Case | None = None
 
 def _unanswered(entry: Entry, check: Check) -> Case:
     """Return a case without results."""
-    algorithm = str(entry.parameters.get("algorithm") or COMMANDS[entry.command].algorithms[0])
+    described = COMMANDS[entry.command].default if entry.command in COMMANDS else entry.command
+    algorithm = str(entry.parameters.get("algorithm") or described)
     run = {name: value for name, value in entry.parameters.items() if name not in ("algorithm", *SETUP)}
     inputs = inputs_of(Description(run), entry.question)
     return Case(algorithm, inputs, (), note_data=entry.notes, check=check)

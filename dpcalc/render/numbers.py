@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from dpcalc.model.parameter import PARAMETERS
-from dpcalc.model.quantities import Kind, Quantity
+from dpcalc.model.quantities import SUFFICIENT, Kind, Quantity
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.report import Result
 
-MAXIMISED = ("index", "lipschitz", "diameter", "epochs", "steps", "sample_rate")
+MAXIMISED = ("index", "lipschitz", "diameter", "epochs", "steps", "sample_rate", *SUFFICIENT)
 """Solved parameters of which the largest admissible value is reported: they round down in text."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dpcalc.model.algorithm import ALGORITHMS
-from dpcalc.model.quantities import RISKS, Quantity
+from dpcalc.model.quantities import RISKS, SUFFICIENT, Quantity
 from dpcalc.model.source import Source
 from dpcalc.render.allocation import allocation_lines
 from dpcalc.render.comparison import cost_probability, cost_run, is_cost
@@ -18,6 +18,8 @@ def released(case: Case) -> str:
     """Return the algorithm and what it releases."""
     if case.ledger:
         return "ledger: runs, releases and queries about the same records, all of whose outputs are seen"
+    if case.algorithm == "convert":
+        return "convert: what follows from a guarantee, whatever has it"
     algorithm = ALGORITHMS.get(case.algorithm)
     return f"{case.algorithm}: {algorithm.gloss if algorithm else 'every algorithm whose cost is known'}"
 
@@ -76,6 +78,13 @@ def _cost_headline(result: Result, precision: int) -> str:
     )
 
 
+_LEVELS: dict[str, str] = {
+    Quantity.MU: "mu <= {} (Gaussian DP)",
+    Quantity.RHO: "rho <= {} (zero-concentrated DP)",
+    Quantity.PURE: "epsilon <= {} at delta = 0 (pure DP)",
+}
+
+
 def _headline(result: Result, precision: int) -> str:
     value = value_text(result, precision)
     delta = delta_text(result.delta, result.log_delta, precision, Side.ECHO)
@@ -83,8 +92,8 @@ def _headline(result: Result, precision: int) -> str:
         return f"epsilon <= {value} at delta = {delta}"
     if result.quantity == Quantity.DELTA:
         return f"delta <= {value} at epsilon = {number(result.epsilon or 0.0, precision, Side.ECHO)}"
-    if result.quantity == Quantity.MU:
-        return f"mu <= {value} (Gaussian DP)"
+    if result.quantity in _LEVELS:
+        return _LEVELS[result.quantity].format(value)
     if result.quantity == Quantity.RDP:
         return f"RDP <= {value} at order {number(result.order or 0.0, precision, Side.DOWN)}"
     target = f"epsilon = {number(result.epsilon or 0.0, precision, Side.ECHO)} and delta = {delta}"
@@ -96,6 +105,9 @@ def _headline(result: Result, precision: int) -> str:
 def enough(result: Result, precision: int) -> str:
     """Return which values of a parameter that was solved for meet the budget."""
     name, value = result.quantity, value_text(result, precision)
+    if name in SUFFICIENT:
+        order = f" at order {number(result.order, precision, Side.UP)}" if result.order is not None else ""
+        return f"{SUFFICIENT[name]} <= {value}{order}"
     holds = (result.details or {}).get("holds")
     if holds is None:
         relation = "<=" if name in MAXIMISED else ">="
@@ -113,11 +125,8 @@ def promise(case: Case) -> str:
         return ""
     if best.quantity in RISKS:
         return _cost_promise(best)
-    if best.adjacency == "by_shift":
-        return (
-            "Two data sets whose maps are within the given shifts of each other, step by step, give outputs whose "
-            f"probabilities differ by a factor of at most {_factor(best)}, up to an additive delta."
-        )
+    if best.adjacency in _OTHER_NEIGHBOURS:
+        return _OTHER_NEIGHBOURS[best.adjacency](best)
     index = case.inputs.get("index", (None, ""))[0]
     who = f"the record at position {index}" if index is not None else "the differing record"
     if several := worst_positions(case):
@@ -140,6 +149,33 @@ def promise(case: Case) -> str:
         f"{_factor(best)}, up to an additive delta, {scope}."
     )
 
+
+def _conversion_promise(best: Result) -> str:
+    """Return what a conversion promises."""
+    if best.quantity in SUFFICIENT:
+        return (
+            f"A mechanism that is known to have {SUFFICIENT[best.quantity]} of at most this keeps the budget. The "
+            "reverse is not implied: a mechanism that keeps the budget need not have it, at this value or at any other."
+        )
+    if best.quantity in (Quantity.EPSILON, Quantity.DELTA, Quantity.PURE):
+        return (
+            "Whatever has the given guarantee changes the probability of anything seen in its output by a factor of at "
+            f"most {_factor(best)}{'' if best.quantity == Quantity.PURE else ', up to an additive delta'}, for the "
+            "neighbouring data sets that the guarantee is about."
+        )
+    return "Whatever has the given guarantee has this one, for the same neighbouring data sets."
+
+
+def _shift_promise(best: Result) -> str:
+    """Return what holds of data sets that differ by shifts."""
+    return (
+        "Two data sets whose maps are within the given shifts of each other, step by step, give outputs whose "
+        f"probabilities differ by a factor of at most {_factor(best)}, up to an additive delta."
+    )
+
+
+_OTHER_NEIGHBOURS = {"as_given": _conversion_promise, "by_shift": _shift_promise}
+"""What is promised where neighbours differ in no record that the case speaks of."""
 
 _COMINGS = {"add_remove": "Adding a record or removing one", "add": "Adding a record", "remove": "Removing a record"}
 """What makes data sets neighbours whose sizes differ."""
