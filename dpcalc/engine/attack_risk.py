@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from dpcalc.engine.ask import judged
 from dpcalc.engine.evaluate import guarantee_of
+from dpcalc.engine.inputs import inputs_of
+from dpcalc.engine.question import Question, check_question
 from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, SpecError, isolate_failure
-from dpcalc.model.run import Run
+from dpcalc.model.quantities import Kind, Quantity
+from dpcalc.model.run import Description, Run
+from dpcalc.model.source import Source
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.account import Box, Part
 from dpcalc.notions.guarantee import Gdp, LowerBound, Point
 from dpcalc.notions.least_mu import LeastMu, least_mu
 from dpcalc.notions.trade_off import TradeOff, trade_off
+from dpcalc.numerics.floats import UNIT, is_short, up
 from dpcalc.numerics.logspace import exp_up
 from dpcalc.report import Case, Result
 from dpcalc.theorems.record import lookup
+
+if TYPE_CHECKING:
+    from dpcalc.engine.convert import Known
+    from dpcalc.engine.gate import Gate
 
 RISK_NUMBERS: Mapping[str, str] = {
     "advantage": "",
@@ -45,6 +55,19 @@ class RiskQuestion(NamedTuple):
     fprs: tuple[float, ...] = USUAL_FPRS
     priors: tuple[float, ...] = USUAL_PRIORS
     baselines: tuple[float, ...] = ()
+
+
+def risk_question(
+    fpr: Sequence[float] = USUAL_FPRS, prior: Sequence[float] = USUAL_PRIORS, baseline: Sequence[float] = ()
+) -> RiskQuestion:
+    """Return the question about these rates and probabilities.
+
+    Raises:
+        SpecError: one is outside (0, 1).
+    """
+    risks = RiskQuestion(*(tuple(dict.fromkeys(map(float, values))) for values in (fpr, prior, baseline)))
+    check_risks(risks)
+    return risks
 
 
 def check_risks(risks: RiskQuestion) -> None:
@@ -186,3 +209,80 @@ def risk_value(case: Case, name: str, at: float | None) -> float | None:
         return float(case.risk["advantage"]["value"])
     key = {"tpr": "fpr", "success": "prior", "reconstruction": "baseline"}[name]
     return next((float(row["value"]) for row in case.risk[name] if row[key] == at), None)
+
+
+# --- of a guarantee that is known -------------------------------------------------------------------------------------
+
+_TITLES = {
+    "mu": ("risk.gdp", "dong2022", "Corollary 2.13"),
+    "rho": ("risk.zcdp", "dpcalc", "risk"),
+    "pure": ("risk.pure", "kairouz2015", "Theorem 3.3"),
+    "rdp": ("risk.renyi", "dpcalc", "risk"),
+    "point": ("risk.point", "kairouz2015", "Theorem 3.3"),
+}
+BOUNDS = tuple(of[0] for of in _TITLES.values())
+"""The ids of the rows."""
+
+_ASSUMES = "what is given holds of the mechanism, for both orders of neighbouring data sets"
+
+
+def risk_of_known(
+    command: str, given: Mapping[str, Any], question: Question, *, sources: Mapping[str, Source] | None = None,
+    gates: Sequence[Gate] = (), **_: Any,
+) -> Case:  # fmt: skip
+    """Return the case of what an attacker can do against a guarantee; it takes what `dpcalc.engine.ask.ask` takes.
+
+    Args:
+        command: ``risk``.
+        given: one of mu, rho, pure and rdp.
+        question: epsilon and delta where those are known; the rates and probabilities that are asked about.
+        sources: parameter name -> where it came from.
+        gates: parsed assertions.
+
+    Raises:
+        SpecError: what is known or asked is malformed.
+    """
+    from dpcalc.engine.convert import STARTS, known_of
+    from dpcalc.references import SHORT
+
+    unknown = sorted(set(given) - set(STARTS))
+    if unknown:
+        raise SpecError(f"{command} does not take {', '.join(unknown)}", f"it takes {', '.join(STARTS)}")
+    check_question(question)
+    if question.solve:
+        raise SpecError("a risk is not solved for", "use --assert")
+    known, left, typed = known_of({name: value for name, value in given.items() if value is not None}, question)
+    if known.form != "point" and (left.epsilon is not None or left.log_delta is not None):
+        raise SpecError("a budget beside what is known", "leave out epsilon and delta; `dpcalc convert` gives one")
+    asked = asked_by(question.risks or RiskQuestion(), [(gate.name, gate.at) for gate in gates if gate.of_attack])
+    assert asked is not None
+    check_risks(asked)
+    name, reference, locator = _TITLES[known.form]
+    delta = question.log_delta if known.form == "point" and question.log_delta is not None else _USUAL_LOG_DELTA
+    risk = risk_of([(name, _part(known))], asked, delta)
+    row = Result(
+        name, "what an attacker can do", Quantity.ADVANTAGE, risk["advantage"]["value"], Kind.UPPER,
+        adjacency="as_given", assumes=(_ASSUMES,), reference=f"{SHORT[reference]}, {locator}", conversion="exact",
+        best=True,
+    )  # fmt: skip
+    inputs = inputs_of(Description(typed, {**dict.fromkeys(typed, question.source), **(sources or {})}), left)
+    case = Case("risk", inputs, (row,), risk=risk)
+    return case._replace(assertions=judged(gates, case))
+
+
+def risk_among_others(command: str, given: Mapping[str, Any], question: Question, **options: Any) -> Case:
+    """Return the case as `risk_of_known` does."""
+    return risk_of_known(command, given, question, **options)
+
+
+def _part(known: Known) -> Part:
+    """Return what is known as a guarantee with a curve."""
+    from dpcalc.engine.convert import guarantee_of as converted
+
+    if known.form in ("pure", "point"):
+        return Box(
+            up(known.value), known.log_delta + 2.0 * UNIT * abs(known.log_delta) if known.form == "point" else -math.inf
+        )
+    if known.form == "mu" and is_short(known.value):
+        return Gdp(known.value)
+    return converted(known)
