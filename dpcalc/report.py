@@ -129,7 +129,8 @@ class Case(NamedTuple):
 
     ``note_data`` is what is worth knowing beside the answer, ``notes`` is the same in words: `dpcalc.render.notes`
     writes them when the cases become a report. ``training`` is what was measured where the run was carried out as well,
-    ``check`` what became of a recipe's case, ``ledger`` the entries that a total is of.
+    ``check`` what became of a recipe's case, ``ledger`` the entries that a total is of, ``risk`` what an attacker can
+    do.
     """
 
     algorithm: str
@@ -144,6 +145,7 @@ class Case(NamedTuple):
     check: Check | None = None
     note_data: tuple[Note, ...] = ()
     ledger: Mapping[str, Any] | None = None
+    risk: Mapping[str, Any] | None = None
 
     @property
     def best(self) -> Result | None:
@@ -328,6 +330,7 @@ def _case(case: Case) -> dict[str, Any]:
         **({"training": dict(case.training)} if case.training else {}),
         **({"check": _check(case.check)} if case.check else {}),
         **({"ledger": dict(case.ledger)} if case.ledger else {}),
+        **({"risk": dict(case.risk)} if case.risk else {}),
     }
 
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "multi-epoch": "Many passes: fixed, shuffled or sampled order; hidden iterates, or one released each epoch.",
     "online": "A growing stream with decaying noise: what holds now, for which records, and the limit.",
     "dp-sgd": "DP-SGD with clipped gradients, as Opacus runs it, for every way to draw batches; all iterates public.",
+    "risk": "What an attacker can do against a guarantee: find a record, guess it, reconstruct it.",
     "ledger": "Several runs, releases and queries about the same records, composed; what is left of a budget.",
     "convert": "Pure, concentrated, Gaussian, Renyi privacy and (epsilon, delta), each in the words of the others.",
     "utility": "What a budget costs: excess risk, noise, step size and steps, by every theorem that applies.",

@@ -62,17 +62,30 @@ def training_options(command: str) -> Decorator:
     return decorate
 
 
-def conversion_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what a conversion takes: what is known, what is asked, gates and how to print."""
-    function = sweep_options(_GATES(function))
-    for name in ("order", "delta", "epsilon"):
+def known_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what a guarantee may be known by, and gates."""
+    function = _GATES(function)
+    for name in ("delta", "epsilon"):
         function = _option(PARAMETERS[name])(function)
     function = click.option(
         "--rdp", metavar="TEXT", multiple=True,
         help="known: bounds on the Renyi divergence, 'order=8 epsilon=1' or 'order=2,8 epsilon=0.1,1'. Repeatable.",
     )(function)  # fmt: skip
-    for name in reversed(KNOWN):
+    for name in reversed([name for name in KNOWN if name != "to"]):
         function = _option(KNOWN[name])(function)
+    return function
+
+
+def conversion_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what a conversion takes: what is known, what is asked, gates and how to print."""
+    function = _option(PARAMETERS["order"])(sweep_options(function))
+    return known_options(_option(KNOWN["to"])(function))
+
+
+def risk_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what is asked about attacks."""
+    for option in reversed(_RISKS):
+        function = option(function)
     return function
 
 
@@ -108,7 +121,25 @@ _GATES = click.option(
     help="Gate on the best guarantee, e.g. 'epsilon<=1'; exit 1 if it fails.",
 )  # fmt: skip
 
+_RISKS = (
+    click.option(
+        "--fpr",
+        metavar="LIST",
+        help="Rates of false positives at which --risk gives those of true ones. [0.001,0.01,0.1]",
+    ),
+    click.option(
+        "--prior",
+        metavar="LIST",
+        help="Prior probabilities that the record is there, for how often a guess is right. [0.5]",
+    ),
+    click.option(
+        "--baseline", metavar="LIST", help="Probabilities to guess a secret of the record right without the release."
+    ),
+)
+
 _QUESTION = (
+    click.option("--risk", is_flag=True, help="What an attacker can do, beside the answer."),
+    *_RISKS,
     click.option("--schedule", metavar="FILE", help="Per-step values: CSV with a header, NPY, NPZ or YAML."),
     click.option("--solve", metavar="NAME", help="Solve for this parameter; needs --epsilon and --delta."),
     _GATES,

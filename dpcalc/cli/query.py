@@ -21,6 +21,7 @@ from dpcalc.named_tuple import NamedTuple
 from dpcalc.report import Case
 
 if TYPE_CHECKING:
+    from dpcalc.engine.attack_risk import RiskQuestion
     from dpcalc.engine.gate import Gate
 
 MAX_CASES = 10_000
@@ -63,6 +64,7 @@ def run_cases(command: str, flags: Flags, askers: Askers | None = None) -> tuple
     gates = _gates(flags.pop("gates"))
     orders = tuple(order for part in flags.pop("order", ()) for order in part)
     solve, schedule, certified = flags.pop("solve", None), flags.pop("schedule", None), flags.pop("certify", False)
+    risks = _risks(flags)
     if solve is not None and not solve:
         raise SpecError("--solve: an empty name", "for example --solve index")
     combinations = _combinations({name: [v for part in parts for v in part] for name, parts in flags.items() if parts})
@@ -72,6 +74,7 @@ def run_cases(command: str, flags: Flags, askers: Askers | None = None) -> tuple
 
     def evaluate(values: Flags, asker: Callable[..., Case]) -> Case:
         given, question = _question(values, orders, solve)
+        question = question._replace(risks=risks)
         if schedule is not None:
             given["schedule"] = schedule
         sources = dict.fromkeys(given, Source.FLAG)
@@ -90,6 +93,18 @@ def _gates(texts: tuple[str, ...]) -> list[Gate]:
     from dpcalc.engine.gate import parse
 
     return [parse(text) for text in texts]
+
+
+def _risks(flags: Flags) -> RiskQuestion | None:
+    """Return what is asked about attacks, taken out of the flags; None where nothing is."""
+    asked = flags.pop("risk", False)
+    listed = {name: flags.pop(name, None) for name in ("fpr", "prior", "baseline")}
+    if not asked and not any(listed.values()):
+        return None
+    from dpcalc.engine.attack_risk import risk_question
+    from dpcalc.model.numbers import parse_number, parse_sweep
+
+    return risk_question(**{name: parse_sweep(text, parse_number) for name, text in listed.items() if text})
 
 
 def _question(values: Flags, orders: tuple[float, ...], solve: str | None) -> tuple[Flags, Question]:

@@ -91,6 +91,7 @@ def ask(
         case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
     if certified:
         case = _certify(case, run, question)
+    case = _with_risk(case, run, question, gates)
     return case._replace(assertions=(*implied_gate(question, case), *judged(gates, case)))
 
 
@@ -159,6 +160,17 @@ def _warned_of_noise(asked: Asked, *, told: bool) -> Case:
     from dpcalc.engine.misread_noise import misread_noise
 
     return case._replace(warnings=(*case.warnings, *misread_noise(asked, told=told)))
+
+
+def _with_risk(case: Case, run: Run, question: Question, gates: Sequence[Gate]) -> Case:
+    """Return the case with the risks that are asked for, or that a gate speaks of."""
+    wanted = [(gate.name, gate.at) for gate in gates if gate.of_attack]
+    if question.risks is None and not wanted:
+        return case
+    from dpcalc.engine.attack_risk import asked_by, with_risk
+
+    risks = asked_by(question.risks, wanted)
+    return with_risk(case, run, question.orders, risks) if risks is not None else case
 
 
 def _certify(case: Case, run: Run | None, question: Question) -> Case:

@@ -101,7 +101,7 @@ def convert(
         raise SpecError("a conversion is not solved", "name what is sought by --to")
     values = {name: value for name, value in given.items() if value is not None}
     to = str(check("to", values["to"])) if "to" in values else ""
-    known, question, typed = _known(values, question)
+    known, question, typed = known_of(values, question)
     target = _target(known, to, question)
     rows = _found(known, target, question)
     details = {"not_certified": "conversions have no definition in ball arithmetic"} if certified else None
@@ -133,7 +133,7 @@ def _without(given: Mapping[str, Any], question: Question, error: DpcalcError, g
 # --- what is known, and what is asked ---------------------------------------------------------------------------------
 
 
-def _known(given: Mapping[str, Any], question: Question) -> tuple[Known, Question, dict[str, Any]]:
+def known_of(given: Mapping[str, Any], question: Question) -> tuple[Known, Question, dict[str, Any]]:
     """Return what is known, the question that is left, and what was typed of it.
 
     Raises:

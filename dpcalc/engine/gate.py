@@ -36,7 +36,9 @@ _OPERATORS: dict[Sign, Callable[[float, float], bool]] = {
 _UPPER, _LOWER = (Sign.AT_MOST, Sign.BELOW), (Sign.AT_LEAST, Sign.ABOVE)
 _BOUNDED_ABOVE = ("epsilon", "delta", "log_delta", "mu", "rdp", "rho", "pure", "excess_risk", "empirical_excess_risk")
 BOUND = "bound"
-QUANTITIES = (*_BOUNDED_ABOVE, BOUND, *DIRECTIONS, *SUFFICIENT)
+ATTACKS = {"advantage": "", "tpr": "0.01", "success": "0.5", "reconstruction": "0.001"}
+"""What an attacker can do, and an example of what it is asked at: a rate of false positives, a prior, a baseline."""
+QUANTITIES = (*_BOUNDED_ABOVE, BOUND, *ATTACKS, *DIRECTIONS, *SUFFICIENT)
 """What an assertion may speak of."""
 
 
@@ -48,6 +50,12 @@ class Gate(NamedTuple):
     sign: Sign
     limit: float | str
     log_limit: float | None = None
+    at: float | None = None
+
+    @property
+    def of_attack(self) -> bool:
+        """Whether it speaks of what an attacker can do; ``at`` is then the rate or probability after @."""
+        return self.name in ATTACKS
 
     @property
     def at_most(self) -> bool:
@@ -66,9 +74,13 @@ def split(text: str) -> tuple[str, Sign, str]:
         raise SpecError(f"{text!r} is not an assertion", "write, for example, 'epsilon<=1'")
     name, _, limit = (part.strip() for part in text.partition(sign))
     name = name.replace("-", "_")
-    if name not in QUANTITIES:
+    base, _, at = name.partition("@")
+    if base not in QUANTITIES or (at and base not in ATTACKS):
         raise SpecError(f"{text!r}: cannot assert on {name!r}", f"one of {', '.join(QUANTITIES)}")
-    _refuse_sign(text, name, sign)
+    if bool(ATTACKS.get(base)) != bool(at):
+        example = f"{base}@{ATTACKS[base]}" if ATTACKS[base] else base
+        raise SpecError(f"{text!r}: what is {name} asked at?", f"write, for example, '{example}<=0.1'")
+    _refuse_sign(text, base, sign)
     return name, sign, limit
 
 
@@ -76,7 +88,7 @@ def _refuse_sign(text: str, name: str, sign: Sign) -> None:
     """Raise SpecError where the quantity cannot be promised to be so."""
     if name == BOUND and sign != Sign.EQUAL:
         raise SpecError(f"{text!r}: bound takes == only", "write, for example, 'bound==iteration.pnsgd'")
-    if name in _BOUNDED_ABOVE and sign not in _UPPER:
+    if (name in _BOUNDED_ABOVE or name in ATTACKS) and sign not in _UPPER:
         raise SpecError(
             f"{text!r}: {name} is reported as an upper bound, so only <= and < can be promised", f"write {name}<=..."
         )
@@ -109,7 +121,8 @@ def parse(text: str) -> Gate:
     if name == Quantity.DELTA:
         log_limit = parse_log(limit)
         return Gate(text, name, sign, math.exp(log_limit) if log_limit < -700.0 else parse_number(limit), log_limit)
-    return Gate(text, name, sign, parse_number(limit))
+    base, _, at = name.partition("@")
+    return Gate(text, base, sign, parse_number(limit), at=parse_number(at) if at else None)
 
 
 def judge(gate: Gate, case: Case) -> Assertion:
@@ -126,6 +139,8 @@ def judge(gate: Gate, case: Case) -> Assertion:
     if isinstance(gate.limit, str):
         other = next((result.bound for result in chosen if result.bound != gate.limit), None)
         return Assertion(gate.text, other is None, other or gate.limit, None)
+    if gate.of_attack:
+        return _judge_attack(gate, case)
     if gate.name in RISKS:
         chosen = [result for result in chosen if result.quantity == gate.name] or chosen
     for result in chosen:
@@ -138,6 +153,23 @@ def judge(gate: Gate, case: Case) -> Assertion:
         limit, compared = gate.log_limit, best.log_delta
     slack = limit - compared if gate.at_most else compared - limit
     return Assertion(gate.text, _OPERATORS[gate.sign](compared, limit), value, slack)
+
+
+def _judge_attack(gate: Gate, case: Case) -> Assertion:
+    """Return the verdict on what an attacker can do.
+
+    Raises:
+        GateRefused: every probability keeps the limit.
+        SpecError: the answer has no such number.
+    """
+    from dpcalc.engine.attack_risk import risk_value
+
+    _refuse_vacuous(gate)
+    value = risk_value(case, gate.name, gate.at)
+    if value is None:
+        raise SpecError(f"{gate.text!r}: this answer has no {gate.name}", "ask a query about one run")
+    assert not isinstance(gate.limit, str)
+    return Assertion(gate.text, _OPERATORS[gate.sign](value, gate.limit), value, gate.limit - value)
 
 
 def _refuse_another_run(result: Result, case: Case) -> None:
@@ -188,7 +220,7 @@ def _ends(name: str) -> tuple[float, float]:
     direction = DIRECTIONS.get(name)
     if direction is not None:
         return direction.low, direction.high
-    return 0.0, {"delta": 1.0, "log_delta": 0.0}.get(name, HIGHEST)
+    return 0.0, {"delta": 1.0, "log_delta": 0.0, **dict.fromkeys(ATTACKS, 1.0)}.get(name, HIGHEST)
 
 
 def gated_quantity(result: Result, name: str, case: Case) -> float:

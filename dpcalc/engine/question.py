@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import SpecError
@@ -11,6 +12,9 @@ from dpcalc.model.run import NOISE_SCALES, Run
 from dpcalc.model.source import Source
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.numerics.floats import UNIT
+
+if TYPE_CHECKING:
+    from dpcalc.engine.attack_risk import RiskQuestion
 
 
 class Question(NamedTuple):
@@ -22,6 +26,7 @@ class Question(NamedTuple):
         orders: restricts Renyi bounds to a list.
         solve: names another parameter to solve for instead.
         source: where epsilon and delta come from.
+        risks: what is asked about attacks, beside the answer.
     """
 
     epsilon: float | None = None
@@ -30,6 +35,7 @@ class Question(NamedTuple):
     orders: tuple[float, ...] = ()
     solve: str | None = None
     source: Source = Source.ARGUMENT
+    risks: RiskQuestion | None = None
 
     @property
     def safe_log_delta(self) -> float:

@@ -14,6 +14,7 @@ class Quantity(PlainEnum):
     RDP = "rdp"
     RHO = "rho"
     PURE = "pure"
+    ADVANTAGE = "advantage"
     EXCESS_RISK = "excess_risk"
     EMPIRICAL_EXCESS_RISK = "empirical_excess_risk"
     SMOOTHING_ERROR = "smoothing_error"

@@ -72,10 +72,10 @@ def tuning_of(law: Law, mean: float, shape: float | None = None) -> Tuning:
     if eta is None or not -1.0 < eta <= 1000.0:
         raise SpecError(f"shape is {shape!r}; it must be > -1 and <= 1000", "0 is logarithmic, 1 geometric")
     stop = _stop_of(mean, eta)
-    return Tuning(law, up(max(mean, _mean(stop, eta)), 64.0), stop, eta)
+    return Tuning(law, up(max(mean, mean_of(stop, eta)), 64.0), stop, eta)
 
 
-def _mean(stop: float, shape: float) -> float:
+def mean_of(stop: float, shape: float) -> float:
     """Return E K of the truncated negative binomial: eta (1-g)/(g (1 - g^eta))."""
     if stop >= 1.0:
         return 1.0
@@ -91,13 +91,13 @@ def _stop_of(mean: float, shape: float) -> float:
         SpecError: gamma would be too small for numbers here.
     """
     low, high = _LEAST_STOP, 1.0
-    if _mean(low, shape) < mean:
+    if mean_of(low, shape) < mean:
         raise SpecError(f"shape {shape!r} has no law of mean {mean!r} here", "use a larger shape, such as 0 or 1")
     while high > low * (1.0 + 1e-14):
         middle = math.sqrt(low) * math.sqrt(high)
         if middle in (low, high):
             break
-        low, high = (low, middle) if _mean(middle, shape) < mean else (middle, high)
+        low, high = (low, middle) if mean_of(middle, shape) < mean else (middle, high)
     return low * (1.0 - 1e-12)
 
 

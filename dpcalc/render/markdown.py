@@ -5,6 +5,7 @@ from __future__ import annotations
 from dpcalc.render import training
 from dpcalc.render.comparison import assumption_lines, columns, rows
 from dpcalc.render.ledger import entry_rows, ledger_lines
+from dpcalc.render.risk import risk_lines, risk_rows
 from dpcalc.render.sentences import certified_lines, headline, inputs_text, released
 from dpcalc.render.summary import common_inputs, failed_gates, summary, summary_tail
 from dpcalc.report import Case, Report
@@ -37,6 +38,9 @@ def _markdown(case: Case, precision: int) -> str:
     if case.ledger:
         lines += [*_table(entry_rows(case, precision)), ""]
         lines += [*(f"{_escape(line)}  " for line in ledger_lines(case, precision)), ""]
+    if case.risk:
+        lines += [*_table(risk_rows(case, precision)), ""]
+        lines += [*(f"{_escape(line)}  " for line in risk_lines(case, precision)), ""]
     lines += _table([columns(case), *rows(case, precision)])
     lines += ["", *(_escape(line) + "  " for line in assumption_lines(case)), ""]
     lines += [f"- {'pass' if a.passed else '**FAIL**'}: `{a.text}` (slack {a.slack})" for a in case.assertions]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dpcalc.render import training
 from dpcalc.render.comparison import assumption_lines, columns, obstacle_rows, rows
 from dpcalc.render.ledger import entry_rows, ledger_lines
+from dpcalc.render.risk import risk_lines, risk_rows
 from dpcalc.render.sentences import (
     certified_lines,
     headline,
@@ -31,7 +32,8 @@ def render(report: Report, precision: int = 6) -> str:
 
 def _case(case: Case, precision: int) -> str:
     lines = [released(case), f"given: {inputs_text(case)}", "", *headline(case, precision)]
-    lines += ["", promise(case), *_training_lines(case, precision), *_ledger_lines(case, precision), ""]
+    lines += ["", promise(case), *_training_lines(case, precision), *_ledger_lines(case, precision)]
+    lines += [*_risk_lines(case, precision), ""]
     lines += aligned([columns(case), *rows(case, precision)])
     lines += [*tail_lines(case, precision), *map(gate_line, case.assertions)]
     lines += ["", *aligned(obstacle_rows(case))] if case.obstacles else []
@@ -47,6 +49,12 @@ def _ledger_lines(case: Case, precision: int) -> list[str]:
     """Return the entries of a ledger, and what is left of its budget."""
     entries = entry_rows(case, precision)
     return ["", *aligned(entries), *ledger_lines(case, precision)] if entries else []
+
+
+def _risk_lines(case: Case, precision: int) -> list[str]:
+    """Return what an attacker can do, where that was asked."""
+    rows = risk_rows(case, precision)
+    return ["", *aligned(rows), *risk_lines(case, precision)] if rows else []
 
 
 def measured_lines(case: Case, precision: int) -> list[str]:

@@ -18,6 +18,8 @@ def released(case: Case) -> str:
     """Return the algorithm and what it releases."""
     if case.ledger:
         return "ledger: runs, releases and queries about the same records, all of whose outputs are seen"
+    if case.algorithm == "risk":
+        return "risk: what an attacker can do against a guarantee, whatever has it"
     if case.algorithm == "convert":
         return "convert: what follows from a guarantee, whatever has it"
     algorithm = ALGORITHMS.get(case.algorithm)
@@ -82,6 +84,7 @@ _LEVELS: dict[str, str] = {
     Quantity.MU: "mu <= {} (Gaussian DP)",
     Quantity.RHO: "rho <= {} (zero-concentrated DP)",
     Quantity.PURE: "epsilon <= {} at delta = 0 (pure DP)",
+    Quantity.ADVANTAGE: "advantage <= {} (true positives less false positives of any attack)",
 }
 
 
@@ -151,7 +154,13 @@ def promise(case: Case) -> str:
 
 
 def _conversion_promise(best: Result) -> str:
-    """Return what a conversion promises."""
+    """Return what a conversion promises, or what a risk says."""
+    if best.quantity == Quantity.ADVANTAGE:
+        right = number(0.5 + 0.5 * best.value, 4, Side.UP)
+        return (
+            "Somebody who knows all other records, and what stands in this one's place without it, guesses from the "
+            f"output whether the record was there: with even odds the guess is right with probability at most {right}."
+        )
     if best.quantity in SUFFICIENT:
         return (
             f"A mechanism that is known to have {SUFFICIENT[best.quantity]} of at most this keeps the budget. The "

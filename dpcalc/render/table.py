@@ -10,6 +10,7 @@ from dpcalc.render import training
 from dpcalc.render.comparison import columns, obstacle_rows, rows
 from dpcalc.render.ledger import entry_rows, ledger_lines
 from dpcalc.render.plain import gate_line, measured_lines, tail_lines
+from dpcalc.render.risk import risk_lines, risk_rows
 from dpcalc.render.sentences import headline, inputs_text, promise, released
 from dpcalc.render.summary import common_inputs, failed_gates, summary, summary_tail
 from dpcalc.report import Case, Report
@@ -66,6 +67,11 @@ def _case(console: Console, case: Case, precision: int) -> None:
         for line in measured_lines(case, precision):
             console.print(_text(line))
     _entries(console, case, precision)
+    if case.risk:
+        console.print()
+        console.print(_grid(risk_rows(case, precision)))
+        for line in risk_lines(case, precision):
+            console.print(_text(line))
     table = Table(show_edge=False, pad_edge=False)
     for name in columns(case):
         table.add_column(name, overflow="fold", no_wrap=name in ("", "value", "kind"))

@@ -70,6 +70,8 @@ from dpcalc.theorems.risk.averaging import averaged_risk
 from dpcalc.theorems.risk.sgd import Sgd
 from tests.formulas import evaluated, number
 
+from .attacks import ATTACKS
+
 
 class _Inputs:
     """Decimal strings as floats, integers, arrays and logarithms."""
@@ -1120,4 +1122,6 @@ def evaluate(quantity: str, inputs: Mapping[str, Any]) -> float | dict[str, floa
     Raises:
         KeyError: the quantity is not known here.
     """
+    if quantity in ATTACKS:
+        return ATTACKS[quantity](inputs)
     return _QUANTITIES[quantity](_Inputs(inputs))

@@ -1,0 +1,40 @@
+"""``dpcalc risk``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dpcalc.cli.options import Command, known_options, risk_options
+from dpcalc.cli.printing import emit, sweep_options
+from dpcalc.cli.query import Askers, run_cases
+from dpcalc.engine.attack_risk import risk_among_others, risk_of_known
+
+
+@click.command("risk", cls=Command)
+@known_options
+@risk_options
+@sweep_options
+def command(rdp: tuple[str, ...], **flags: Any) -> None:
+    """What an attacker can do against a guarantee.
+
+    \b
+    Of Gaussian privacy, of one (epsilon, delta), of concentrated privacy:
+      dpcalc risk --mu 1
+      dpcalc risk -e 1 -d 1e-5
+      dpcalc risk --rho 0.5 --fpr 1e-4,0.01
+    How often is a secret guessed right that one in a thousand guesses finds without the model?
+      dpcalc risk --mu 1 --baseline 0.001
+    Is it little enough?
+      dpcalc risk --mu 0.5 --assert 'tpr@1%<=0.05'
+    Of a run (every query takes --risk, and gates on it):
+      dpcalc rdp -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6 --risk
+
+    One (epsilon, delta) says little: what a run has by its whole curve is often much less.
+    """
+    if rdp:
+        flags["rdp"] = [[rdp]]
+    flags["risk"] = True
+    cases, output = run_cases("risk", flags, Askers(risk_of_known, risk_among_others))
+    emit("risk", cases, output)

@@ -1,0 +1,288 @@
+"""What an attacker can do against a run: the risk beside a guarantee, each number the least that any bound proves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dpcalc.engine.ask import judged
+from dpcalc.engine.evaluate import guarantee_of
+from dpcalc.engine.inputs import inputs_of
+from dpcalc.engine.question import Question, check_question
+from dpcalc.engine.search import DIRECTIONS
+from dpcalc.errors import DpcalcError, SpecError, isolate_failure
+from dpcalc.model.quantities import Kind, Quantity
+from dpcalc.model.run import Description, Run
+from dpcalc.model.source import Source
+from dpcalc.named_tuple import NamedTuple
+from dpcalc.notions.account import Box, Part
+from dpcalc.notions.guarantee import Gdp, LowerBound, Point
+from dpcalc.notions.least_mu import LeastMu, least_mu
+from dpcalc.notions.trade_off import TradeOff, trade_off
+from dpcalc.numerics.floats import UNIT, is_short, up
+from dpcalc.numerics.logspace import exp_up
+from dpcalc.report import Case, Result
+from dpcalc.theorems.record import lookup
+
+if TYPE_CHECKING:
+    from dpcalc.engine.convert import Known
+    from dpcalc.engine.gate import Gate
+
+RISK_NUMBERS: Mapping[str, str] = {
+    "advantage": "",
+    "tpr": "rate of false positives",
+    "success": "prior probability",
+    "reconstruction": "probability without the release",
+}
+"""What may be asked of an attack, and what it is asked at: the word after @ in an assertion, as in ``tpr@0.01``."""
+
+USUAL_FPRS = (0.001, 0.01, 0.1)
+USUAL_PRIORS = (0.5,)
+_USUAL_LOG_DELTA = math.log(1e-6)
+_MOST = 200
+
+
+class RiskQuestion(NamedTuple):
+    """What is asked about attacks.
+
+    Attributes:
+        fprs: rates of false positives, each in (0, 1).
+        priors: prior probabilities that the record is there, each in (0, 1).
+        baselines: probabilities to guess a secret of the record right without the release, each in (0, 1).
+    """
+
+    fprs: tuple[float, ...] = USUAL_FPRS
+    priors: tuple[float, ...] = USUAL_PRIORS
+    baselines: tuple[float, ...] = ()
+
+
+def risk_question(
+    fpr: Sequence[float] = USUAL_FPRS, prior: Sequence[float] = USUAL_PRIORS, baseline: Sequence[float] = ()
+) -> RiskQuestion:
+    """Return the question about these rates and probabilities.
+
+    Raises:
+        SpecError: one is outside (0, 1).
+    """
+    risks = RiskQuestion(*(tuple(dict.fromkeys(map(float, values))) for values in (fpr, prior, baseline)))
+    check_risks(risks)
+    return risks
+
+
+def check_risks(risks: RiskQuestion) -> None:
+    """Refuse a rate or probability outside (0, 1).
+
+    Raises:
+        SpecError: one is.
+    """
+    for name, values in (("fpr", risks.fprs), ("prior", risks.priors), ("baseline", risks.baselines)):
+        if len(values) > _MOST:
+            raise SpecError(f"{len(values)} values of {name}; at most {_MOST} are answered at once")
+        for value in values:
+            if not 1e-300 <= value < 1.0:
+                raise SpecError(f"{name} is {value!r}; it must be a number > 0 and < 1", "0.01 is a usual choice")
+
+
+def asked_by(risks: RiskQuestion | None, wanted: Iterable[tuple[str, float | None]]) -> RiskQuestion | None:
+    """Return the question with what assertions speak of added to it; None where nothing is asked."""
+    wanted = list(wanted)
+    if risks is None and not wanted:
+        return None
+    found = risks or RiskQuestion((), (), ())
+    for name, at in wanted:
+        field = {"tpr": "fprs", "success": "priors", "reconstruction": "baselines"}.get(name)
+        if field is not None and at not in getattr(found, field):
+            found = found._replace(**{field: (*getattr(found, field), at)})
+    return found
+
+
+def with_risk(case: Case, run: Run, orders: tuple[float, ...], risks: RiskQuestion) -> Case:
+    """Return the case with what attackers can do against its run; of a solved parameter, with the best solution.
+
+    Raises:
+        SpecError: a rate or probability is outside (0, 1).
+    """
+    check_risks(risks)
+    best = case.best
+    if best is None:
+        return case
+    if best.quantity in DIRECTIONS:
+        value = int(best.value) if DIRECTIONS[best.quantity].integer else best.value
+        run = run.replacing(**{best.quantity: value})
+    proved = [(row.bound, part) for row in _best_first(case) for part in _proved(row, run, orders, best)]
+    floors = [part for row in case.results if row.kind == "lower" for part in _floor(row, run, orders)]
+    log_delta = best.log_delta if best.log_delta is not None else _USUAL_LOG_DELTA
+    return case._replace(risk=risk_of(proved, risks, log_delta, floors))
+
+
+def _best_first(case: Case) -> list[Result]:
+    """Return the guarantees, each bound once, the best one first; slow ones only where they are the best."""
+    seen: dict[str, Result] = {}
+    for row in sorted(case.results, key=lambda row: not row.best):
+        if row.guarantee and (row.best or not lookup(row.bound).slow):
+            seen.setdefault(row.bound, row)
+    return list(seen.values())
+
+
+def _proved(row: Result, run: Run, orders: tuple[float, ...], best: Result) -> list[Part]:
+    """Return what a bound proves of the run: a curve, or the point that was answered."""
+    try:
+        with isolate_failure():
+            guarantee = guarantee_of(lookup(row.bound), run, orders)
+    except DpcalcError:
+        guarantee = None
+    if guarantee is not None and not isinstance(guarantee, (Point, LowerBound)):
+        return [guarantee]
+    same = row.bound == best.bound or row.quantity not in DIRECTIONS
+    if same and row.epsilon is not None and row.log_delta is not None:
+        return [Box(row.epsilon, row.log_delta)]
+    return []
+
+
+def _floor(row: Result, run: Run, orders: tuple[float, ...]) -> list[LowerBound]:
+    """Return what no guarantee can beat; nothing where that cannot be told of this run."""
+    if row.quantity in DIRECTIONS:
+        return []
+    try:
+        with isolate_failure():
+            found = guarantee_of(lookup(row.bound), run, orders)
+    except DpcalcError:
+        return []
+    return [found] if isinstance(found, LowerBound) else []
+
+
+def risk_of(
+    proved: Sequence[tuple[str, Part]], risks: RiskQuestion, log_delta: float, floors: Sequence[LowerBound] = ()
+) -> dict[str, Any]:
+    """Return the risks as JSON, each with the bound that proves the least.
+
+    Args:
+        proved: (id, guarantee), the best one first; all hold.
+        risks: what is asked.
+        log_delta: ln of the delta_0 beside a mu that does not cover the guarantee alone.
+        floors: what no guarantee can beat.
+    """
+    from dpcalc.notions.trade_off import advantage_down
+
+    curves = [(name, trade_off(part)) for name, part in proved]
+    if not curves:
+        return {}
+    known = [value for floor in floors if (value := advantage_down(floor)) is not None]
+    told: dict[str, Any] = {"advantage": _least(curves, lambda curve: curve.advantage())}
+    if known:
+        told["advantage"]["at_least"] = max(known)
+    told["tpr"] = [{"fpr": a, **_least(curves, lambda curve: curve.tpr(a))} for a in risks.fprs]  # noqa: B023
+    told["success"] = [{"prior": p, **_least(curves, lambda curve: curve.success(p))} for p in risks.priors]  # noqa: B023
+    told["reconstruction"] = [
+        {"baseline": k, **_least(curves, lambda curve: curve.reconstruction(k))}  # noqa: B023
+        for k in risks.baselines
+    ]
+    told["mu"] = _mu(proved, log_delta)
+    told["from_point"] = all(isinstance(part, Box) for _, part in proved)
+    return told
+
+
+def _least(curves: Sequence[tuple[str, TradeOff]], of: Callable[[TradeOff], float]) -> dict[str, Any]:
+    value, place = min((of(curve), place) for place, (_, curve) in enumerate(curves))
+    return {"value": value, "bound": curves[place][0]}
+
+
+def _mu(proved: Sequence[tuple[str, Part]], log_delta: float) -> dict[str, Any] | None:
+    """Return the least mu of the Gaussian guarantees; where there is none, the pair of the best one."""
+    gaussian = [(part.mu, name) for name, part in proved if isinstance(part, Gdp)]
+    if gaussian:
+        mu, name = min(gaussian)
+        return {"value": mu, "delta": 0.0, "regret": 0.0, "bound": name}
+    name, part = proved[0]
+    found: LeastMu = least_mu(part, log_delta)
+    if not math.isfinite(found.mu):
+        return None
+    return {"value": found.mu, "delta": exp_up(found.log_delta), "regret": found.regret, "bound": name}
+
+
+def risk_value(case: Case, name: str, at: float | None) -> float | None:
+    """Return one number of a case's risk; None where it has none."""
+    if not case.risk:
+        return None
+    if name == "advantage":
+        return float(case.risk["advantage"]["value"])
+    key = {"tpr": "fpr", "success": "prior", "reconstruction": "baseline"}[name]
+    return next((float(row["value"]) for row in case.risk[name] if row[key] == at), None)
+
+
+# --- of a guarantee that is known -------------------------------------------------------------------------------------
+
+_TITLES = {
+    "mu": ("risk.gdp", "dong2022", "Corollary 2.13"),
+    "rho": ("risk.zcdp", "dpcalc", "risk"),
+    "pure": ("risk.pure", "kairouz2015", "Theorem 3.3"),
+    "rdp": ("risk.renyi", "dpcalc", "risk"),
+    "point": ("risk.point", "kairouz2015", "Theorem 3.3"),
+}
+BOUNDS = tuple(of[0] for of in _TITLES.values())
+"""The ids of the rows."""
+
+_ASSUMES = "what is given holds of the mechanism, for both orders of neighbouring data sets"
+
+
+def risk_of_known(
+    command: str, given: Mapping[str, Any], question: Question, *, sources: Mapping[str, Source] | None = None,
+    gates: Sequence[Gate] = (), **_: Any,
+) -> Case:  # fmt: skip
+    """Return the case of what an attacker can do against a guarantee; it takes what `dpcalc.engine.ask.ask` takes.
+
+    Args:
+        command: ``risk``.
+        given: one of mu, rho, pure and rdp.
+        question: epsilon and delta where those are known; the rates and probabilities that are asked about.
+        sources: parameter name -> where it came from.
+        gates: parsed assertions.
+
+    Raises:
+        SpecError: what is known or asked is malformed.
+    """
+    from dpcalc.engine.convert import STARTS, known_of
+    from dpcalc.references import SHORT
+
+    unknown = sorted(set(given) - set(STARTS))
+    if unknown:
+        raise SpecError(f"{command} does not take {', '.join(unknown)}", f"it takes {', '.join(STARTS)}")
+    check_question(question)
+    if question.solve:
+        raise SpecError("a risk is not solved for", "use --assert")
+    known, left, typed = known_of({name: value for name, value in given.items() if value is not None}, question)
+    if known.form != "point" and (left.epsilon is not None or left.log_delta is not None):
+        raise SpecError("a budget beside what is known", "leave out epsilon and delta; `dpcalc convert` gives one")
+    asked = asked_by(question.risks or RiskQuestion(), [(gate.name, gate.at) for gate in gates if gate.of_attack])
+    assert asked is not None
+    check_risks(asked)
+    name, reference, locator = _TITLES[known.form]
+    delta = question.log_delta if known.form == "point" and question.log_delta is not None else _USUAL_LOG_DELTA
+    risk = risk_of([(name, _part(known))], asked, delta)
+    row = Result(
+        name, "what an attacker can do", Quantity.ADVANTAGE, risk["advantage"]["value"], Kind.UPPER,
+        adjacency="as_given", assumes=(_ASSUMES,), reference=f"{SHORT[reference]}, {locator}", conversion="exact",
+        best=True,
+    )  # fmt: skip
+    inputs = inputs_of(Description(typed, {**dict.fromkeys(typed, question.source), **(sources or {})}), left)
+    case = Case("risk", inputs, (row,), risk=risk)
+    return case._replace(assertions=judged(gates, case))
+
+
+def risk_among_others(command: str, given: Mapping[str, Any], question: Question, **options: Any) -> Case:
+    """Return the case as `risk_of_known` does."""
+    return risk_of_known(command, given, question, **options)
+
+
+def _part(known: Known) -> Part:
+    """Return what is known as a guarantee with a curve."""
+    from dpcalc.engine.convert import guarantee_of as converted
+
+    if known.form in ("pure", "point"):
+        return Box(
+            up(known.value), known.log_delta + 2.0 * UNIT * abs(known.log_delta) if known.form == "point" else -math.inf
+        )
+    if known.form == "mu" and is_short(known.value):
+        return Gdp(known.value)
+    return converted(known)

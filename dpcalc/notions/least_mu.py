@@ -1,0 +1,249 @@
+"""One honest mu: the least mu for which a guarantee is mu-GDP, and what is lost by saying no more than mu.
+
+mu-GDP has to hold at every epsilon, and most guarantees leave a tail that no mu covers: one (epsilon, delta) lets a
+secret be told with probability delta, and sampled steps have the tail of steps that are not sampled. Then a pair holds:
+
+    delta(epsilon) <= max(delta_G(epsilon; mu), delta_0)    for all epsilon >= 0,
+
+so that at every rate a of false positives the rate of true ones is at most Q(z(a) - mu) + delta_0. The mu of a
+central limit theorem is no guarantee, and is not computed here.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+import itertools
+import math
+
+from dpcalc.errors import NotApplicable
+from dpcalc.named_tuple import NamedTuple
+from dpcalc.notions import gaussian
+from dpcalc.notions.account import Box, Part, boxes_log_delta
+from dpcalc.notions.curves import Curve, profile_of
+from dpcalc.notions.guarantee import Gdp, LowerBound, Point, Worst
+from dpcalc.notions.trade_off import quantile
+from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.logspace import exp_down, exp_up, log_exp1p, log_one_minus_exp
+from dpcalc.numerics.roots import least
+
+_FIRST_CELLS = 48
+_MOST_NODES = 3000
+_ROUNDS = 30
+_CLOSE = 0.012  # the width of a cell over mu at which its corner is no longer halved
+_NEAR = 0.02  # relative, of the corners that are halved
+_FARTHEST = 600.0  # the largest epsilon that a polygon has, and -ln of the least delta
+
+Nodes = list[tuple[float, float]]
+"""(epsilon, an upper bound on ln delta there), epsilon growing from 0."""
+
+
+class LeastMu(NamedTuple):
+    """mu and ln delta_0 of the pair; delta_0 = 0 where the guarantee is mu-GDP.
+
+    ``regret`` is the largest amount by which mu overstates how often an attacker guesses right, over all priors and
+    against the guarantee; it is rounded up.
+    """
+
+    mu: float
+    log_delta: float
+    regret: float
+
+
+def least_mu(part: Part, log_delta: float) -> LeastMu:
+    """Return mu of a guarantee, of the pair with about this ln delta_0 where no mu covers the guarantee alone.
+
+    Args:
+        part: a guarantee that has a curve.
+        log_delta: ln of delta_0, from -600 to 0; the pair has at most this.
+
+    Raises:
+        NotApplicable: the guarantee is a rule for epsilon alone, or a lower bound; or no mu below 1e6 holds.
+
+    >>> round(least_mu(Gdp(1.0), -20.0).mu, 12)
+    1.0
+    >>> round(least_mu(Box(1.0), -20.0).mu, 12), round(least_mu(Box(1.0), -20.0).regret, 4)
+    (1.232035385345, 0.0575)
+    """
+    if isinstance(part, (Point, LowerBound)):
+        raise NotApplicable("gives epsilon at a delta only, from which no curve follows", "give epsilon and delta")
+    if isinstance(part, Worst) and all(isinstance(member, Gdp) for member in part.members):
+        part = Gdp(max(member.mu for member in part.members if isinstance(member, Gdp)))
+    if isinstance(part, Gdp):
+        return LeastMu(part.mu, -math.inf, 0.0)
+    if isinstance(part, Box):
+        return _of_box(part)
+    curve = profile_of(part)
+    top = _window(curve, max(-_FARTHEST, log_delta))
+    mu = _least_mu_up_to(curve, top)
+    return LeastMu(mu, curve(top), regret(curve, mu, top))
+
+
+def _of_box(box: Box) -> LeastMu:
+    """Return the pair of one point: z(a) - z(t) at the corner a = 1 - t = (1 - delta)/(1 + e^epsilon)."""
+    curve = functools.cache(lambda e: boxes_log_delta(0.0, [(box, 1)], e))
+    top = up(box.epsilon)
+    log_corner = log_one_minus_exp(box.log_delta) - log_exp1p(top)
+    log_corner -= UNIT * (16.0 + 8.0 * (top + abs(log_corner)))
+    mu = max(0.0, up(2.0 * quantile(log_corner, upwards=True), 2.0))
+    return LeastMu(mu, box.log_delta, regret(curve, mu, top))
+
+
+def _window(curve: Curve, log_delta: float) -> float:
+    """Return an epsilon at which ln delta is at most this; the farthest one where it is not before."""
+    top = 0.0625
+    while curve(top) > log_delta:  # from below: what is far out is costly to tell
+        top *= 2.0
+        if top > _FARTHEST:
+            return _FARTHEST
+    return least(lambda e: max(-100.0, min(100.0, curve(e) - log_delta)), 0.0, top, ulps=1 << 28)
+
+
+def from_points(nodes: Nodes) -> list[float]:
+    """Return, for each two neighbouring points of a profile, a mu with which delta_G is above it between them.
+
+    Between them delta is at most t - e^epsilon a, the chord, where (a, t) is the corner in which their lines delta_i +
+    e^epsilon_i a meet. So it is enough that (a, t) lies below the trade-off of mu-GDP, z(a) - z(t) <= mu. It is also
+    enough that the least of delta_G + e^epsilon a over the cell is at one of its ends, and delta_G >= delta there:
+    its derivative in e^epsilon is a - Q(epsilon/mu + mu/2).
+
+    Args:
+        nodes: points of the lower convex hull in e^epsilon (`hull`).
+    """
+    return [_least_between(left, right) for left, right in itertools.pairwise(nodes)]
+
+
+def _least_between(left: tuple[float, float], right: tuple[float, float]) -> float:
+    """Return a mu with which delta_G is above the chord of two points, rounded up."""
+    corner, z_low, z_high = _corner(*left, *right)
+    for end, falls in ((right, True), (left, False)):
+        if not 0.0 < corner < math.inf or falls != (end[0] / corner + 0.5 * corner < z_low):
+            continue
+        mu = matching(*end)
+        at_end = end[0] / mu + 0.5 * mu
+        error = 8.0 * UNIT * at_end
+        if (at_end + error <= z_low) if falls else (at_end - error >= z_high):
+            return min(corner, mu)
+    return corner
+
+
+def matching(epsilon: float, log_delta: float) -> float:
+    """Return mu with delta_G(epsilon; mu) = delta, rounded up; 0 < delta < 1.
+
+    >>> round(matching(1.0, math.log(1e-5)), 12)
+    0.268051123211
+    """
+    start = gaussian.largest_mu(epsilon=epsilon, log_delta_target=log_delta)
+
+    def short(mu: float) -> float:
+        return log_delta - gaussian.log_delta_down(mu=mu, epsilon=epsilon)
+
+    step = 1e-12
+    while short(start * (1.0 + step)) > 0.0 and step < 1e12:
+        step *= 16.0
+    return least(short, start, start * (1.0 + step)) if short(start) > 0.0 else start
+
+
+def _corner(epsilon: float, log_delta: float, next_epsilon: float, next_log_delta: float) -> tuple[float, float, float]:
+    """Return z(a) - z(t) where the lines of two points meet, rounded up, and z(a) rounded down and up.
+
+    inf where t is too near to 1 to tell, 0 where delta does not fall.
+    """
+    fall, error = _fall(log_delta, next_log_delta)
+    if fall <= 0.0:
+        return 0.0, math.inf, math.inf
+    width = next_epsilon - epsilon
+    log_fpr = math.log(fall) - epsilon - math.log(math.expm1(width))
+    error += UNIT * (32.0 + 4.0 * abs(log_fpr) + 8.0 * next_epsilon * (1.0 + 1.0 / width))
+    z_low, z_high = quantile(log_fpr + error, upwards=False), quantile(log_fpr - error, upwards=True)
+    rise = math.exp(min(0.0, epsilon + log_fpr + error))
+    if log_delta < -1.0 and rise < 0.25:
+        tpr = up(math.exp(log_delta) * (1.0 + UNIT * (8.0 + 2.0 * abs(log_delta))) + rise, 4.0)
+        z_tpr = quantile(math.log(tpr) * (1.0 - 8.0 * UNIT), upwards=False)
+        return max(0.0, up(z_high - z_tpr, 2.0)), z_low, z_high
+    missed = -math.expm1(log_delta) * (1.0 - 8.0 * UNIT) - up(rise, 4.0)
+    if missed <= 1e-300:
+        return math.inf, z_low, z_high
+    z_missed = quantile(math.log(missed) - UNIT * (8.0 - math.log(missed)), upwards=True)
+    return max(0.0, up(z_high + z_missed, 2.0)), z_low, z_high
+
+
+def _fall(log_delta: float, next_log_delta: float) -> tuple[float, float]:
+    """Return by how much delta falls between two points, and a bound on its relative error."""
+    if log_delta > -0.5:  # both 1 - delta to full precision
+        high, low = -math.expm1(next_log_delta), -math.expm1(log_delta)
+    else:
+        high, low = math.exp(log_delta), math.exp(next_log_delta)
+    fall = high - low
+    size = 8.0 + 2.0 * abs(log_delta) + 2.0 * min(700.0, abs(next_log_delta))
+    return fall, UNIT * size * (high + low) / fall if fall > 0.0 else 0.0
+
+
+def hull(nodes: Nodes) -> Nodes:
+    """Return the points whose lines are the least somewhere: the lower convex hull of delta over e^epsilon."""
+    kept: Nodes = []
+    for node in nodes:
+        while len(kept) > 1 and not _log_fpr(kept[-2], kept[-1]) > _log_fpr(kept[-1], node):
+            kept.pop()
+        kept.append(node)
+    return kept
+
+
+def _log_fpr(left: tuple[float, float], right: tuple[float, float]) -> float:
+    """Return ln of the rate of false positives where the lines of two points meet; -inf where delta does not fall."""
+    fall = _fall(left[1], right[1])[0]
+    return math.log(fall) - left[0] - math.log(math.expm1(right[0] - left[0])) if fall > 0.0 else -math.inf
+
+
+def _least_mu_up_to(curve: Curve, top: float) -> float:
+    """Return a mu whose delta_G is at least the curve on [0, top]: corners that ask for most are refined."""
+    if top == 0.0:
+        return 0.0
+    start = min(top, 1e-3) * 1e-3
+    known = {0.0: curve(0.0)}
+    for k in range(_FIRST_CELLS + 1):
+        known.setdefault(e := start * (top / start) ** (k / _FIRST_CELLS), curve(e))
+    best = math.inf
+    for _ in range(_ROUNDS):
+        nodes = hull(sorted(known.items()))
+        corners = from_points(nodes)
+        found, worst = max(((corner, place) for place, corner in enumerate(corners)), default=(0.0, 0))
+        best = min(best, found)
+        # A corner between lines of mu-GDP at a distance h asks for about mu (1 + (h/mu)^2/8).
+        fine = len(nodes) < 2 or nodes[worst + 1][0] - nodes[worst][0] <= _CLOSE * found
+        if fine or not math.isfinite(found) or len(known) > _MOST_NODES:
+            break
+        for place, corner in enumerate(corners):
+            left, right = nodes[place][0], nodes[place + 1][0]
+            if corner > (1.0 - _NEAR) * found and right - left > _CLOSE * found:
+                middle = 0.5 * (left + right)
+                known.setdefault(middle, curve(middle))
+    return best
+
+
+def regret(curve: Curve, mu: float, top: float) -> float:
+    """Return the largest (delta_G(e; mu) - delta(e))/(1 + e^e) over e >= 0, delta the guarantee's, rounded up.
+
+    Both fall in e, so that on a cell the difference is at most delta_G at its start less delta at its end; the cells
+    with the largest bound are halved. Beyond ``top`` delta_G itself bounds it.
+    """
+
+    def bound(low: float, high: float) -> float:
+        gap = exp_up(gaussian.log_delta(mu=mu, epsilon=low)) - exp_down(curve(high))
+        return max(0.0, up(gap, 4.0)) * math.exp(-log_exp1p(low)) * (1.0 + UNIT * (8.0 + 2.0 * low))
+
+    def at(epsilon: float) -> float:
+        gap = exp_up(gaussian.log_delta(mu=mu, epsilon=epsilon)) - exp_down(curve(epsilon))
+        return gap * math.exp(-log_exp1p(epsilon))
+
+    tail = exp_up(gaussian.log_delta(mu=mu, epsilon=top)) * math.exp(-log_exp1p(top))
+    cells = [(-bound(0.0, top), 0.0, top)]
+    reached = max(0.0, at(0.0), at(top))
+    for _ in range(_MOST_NODES):
+        worst, low, high = cells[0]
+        if -worst <= reached * (1.0 + 1e-4) + 1e-12 or not low < (middle := 0.5 * (low + high)) < high:
+            break
+        heapq.heapreplace(cells, (-bound(low, middle), low, middle))
+        heapq.heappush(cells, (-bound(middle, high), middle, high))
+        reached = max(reached, at(middle))
+    return min(1.0, up(max(-cells[0][0], tail), 4.0))

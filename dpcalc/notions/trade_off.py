@@ -1,0 +1,335 @@
+"""What an attacker can do against a guarantee: true and false positives, guesses, reconstruction; all rounded up.
+
+An attacker who knows all but one record decides from what was released whether it was there. t(a) is the largest rate
+of true positives at a rate a of false positives, 1 minus the trade-off function of Dong, Roth and Su (2022). Of a
+profile, for every epsilon of either sign,
+
+    t(a) <= delta(epsilon) + e^epsilon a,    delta(-e) = 1 - e^-e + e^-e delta(e),
+
+so that a search over epsilon can only be loose, never wrong. All profiles here are the worse of both orders of the two
+data sets: each statement holds whichever of them is the true one.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+
+from dpcalc.errors import NotApplicable
+from dpcalc.named_tuple import NamedTuple
+from dpcalc.notions import gaussian
+from dpcalc.notions.account import Box, Part, boxes_log_delta
+from dpcalc.notions.curves import Curve, profile_of
+from dpcalc.notions.guarantee import Gdp, LowerBound, Point, Rdp, Worst
+from dpcalc.notions.renyi import near_minimum
+from dpcalc.numerics.floats import UNIT, down, up
+from dpcalc.numerics.logspace import exp_down, exp_up, log_add_exp, log_one_minus_exp
+from dpcalc.numerics.normal import log_ndtr
+from dpcalc.numerics.roots import greatest, least
+
+_FARTHEST = 1e8  # of a normal quantile: ln of its tail is -5e15
+
+
+class TradeOff(NamedTuple):
+    """Upper bounds on what any attack achieves.
+
+    Attributes:
+        log_tpr: ln of the rate of false positives, < 0 -> ln of the largest rate of true positives, <= 0.
+        advantage: the largest difference of the two rates.
+        success: prior probability that the record is there, in (0, 1) -> the largest probability to guess right.
+    """
+
+    log_tpr: Curve
+    advantage: Callable[[], float]
+    success: Callable[[float], float]
+
+    def tpr(self, fpr: float) -> float:
+        """Return the largest rate of true positives at this rate of false positives, in (0, 1)."""
+        return min(1.0, exp_up(self.log_tpr(min(-UNIT, log_up(fpr)))))
+
+    def reconstruction(self, baseline: float) -> float:
+        """Return the largest probability to guess a secret of the record right, from ``baseline`` without the release.
+
+        The secret is independent of the other records. With P_z the law of what is released for the secret z, Q that
+        with another fixed or a null record in its place, and S_z what makes the attacker guess z, the mean of Q(S_z) is
+        at most the baseline, and P_z(S_z) <= t(Q(S_z)); t is concave.
+        """
+        return self.tpr(baseline)
+
+    def predictive_value(self, fpr: float, prior: float) -> float:
+        """Return the largest share of true positives among all positives: p t/(p t + (1 - p) a)."""
+        true = self.tpr(fpr) * up(prior)
+        return min(1.0, up(true / (true + down((1.0 - up(prior)) * down(fpr), 2.0)), 4.0))
+
+
+def log_up(value: float) -> float:
+    """Return the logarithm of a decimal in (0, 1), rounded up."""
+    log = math.log(value)
+    return min(0.0, log + UNIT * (4.0 + 2.0 * abs(log)))
+
+
+def trade_off(part: Part) -> TradeOff:
+    """Return what any attack achieves at most against a guarantee.
+
+    Raises:
+        NotApplicable: the guarantee is a rule for epsilon alone, or a lower bound.
+
+    >>> round(trade_off(Gdp(1.0)).tpr(0.001), 10)
+    0.0182984685
+    >>> round(trade_off(Box(1.0, math.log(1e-5))).tpr(0.001), 10)
+    0.0027282818
+    """
+    if isinstance(part, (Point, LowerBound)):
+        raise NotApplicable("gives epsilon at a delta only, from which no curve follows", "give epsilon and delta")
+    if isinstance(part, Gdp):
+        return _of_mu(part.mu)
+    if isinstance(part, Box):
+        return _of_box(part)
+    if isinstance(part, Rdp):
+        return _of_renyi(part)
+    if isinstance(part, Worst):
+        members = [trade_off(member) for member in part.members]
+        return TradeOff(
+            lambda log_fpr: max(member.log_tpr(log_fpr) for member in members),
+            lambda: max(member.advantage() for member in members),
+            lambda prior: max(member.success(prior) for member in members),
+        )
+    return _of_profile(profile_of(part))
+
+
+# --- Gaussian privacy -------------------------------------------------------------------------------------------------
+
+
+def quantile(log_tail: float, *, upwards: bool) -> float:
+    """Return z with Q(z) = e^log_tail, Q the normal upper tail, rounded as asked; log_tail < 0.
+
+    >>> round(quantile(math.log(0.025), upwards=True), 10)
+    1.9599639845
+    """
+    if log_tail <= math.log(0.5):
+        # The least z whose tail is certainly at most this, or the greatest whose tail is certainly at least this.
+        return _half_line(log_tail, -1.0, upwards=upwards)
+    return -_half_line(log_tail, 1.0, upwards=not upwards)
+
+
+def _half_line(log_tail: float, sign: float, *, upwards: bool) -> float:
+    """Return w >= 0 with Phi(sign w) = e^log_tail, rounded as asked."""
+
+    def too_low(w: float) -> float:
+        value = log_ndtr(sign * w)
+        return sign * (log_tail - value) + 8.0 * UNIT * abs(value) if value > -math.inf else -1.0
+
+    def too_high(w: float) -> float:
+        value = log_ndtr(sign * w)
+        return sign * (value - log_tail) + 8.0 * UNIT * abs(value) if value > -math.inf else 1.0
+
+    if upwards:
+        return least(too_low, 0.0, _FARTHEST)
+    return greatest(too_high, 0.0, _FARTHEST) if too_high(0.0) <= 0.0 else 0.0
+
+
+def _of_mu(mu: float) -> TradeOff:
+    if mu == 0.0:
+        return _of_box(Box(0.0))
+    if mu > 1e7:
+        return _of_box(Box(0.0, 0.0))
+
+    def log_tpr(log_fpr: float) -> float:
+        z = quantile(log_fpr, upwards=False)
+        value = log_ndtr(up(mu) - z + 4.0 * UNIT * (mu + abs(z)))
+        return min(0.0, value + 8.0 * UNIT * (1.0 + abs(value)))
+
+    return TradeOff(
+        log_tpr, lambda: gaussian.delta(mu=mu, epsilon=0.0), functools.partial(_success, profile_of(Gdp(mu)))
+    )
+
+
+# --- profiles and points ----------------------------------------------------------------------------------------------
+
+
+def _success(curve: Curve, prior: float) -> float:
+    """Return the largest probability to guess right: with q = min(p, 1 - p), 1 - q + q delta(ln((1 - q)/q))."""
+
+    def at(q: float) -> float:
+        epsilon = max(0.0, math.log((1.0 - q) / q) * (1.0 - 8.0 * UNIT) - 8.0 * UNIT)
+        return up(1.0 - q + q * exp_up(curve(epsilon)), 8.0)
+
+    # It is convex in the prior: the typed decimal lies between its neighbours, and the larger of both counts.
+    return min(1.0, max(at(min(near, 1.0 - near)) for near in (down(prior), min(up(prior), 1.0 - UNIT))))
+
+
+def _line(log_delta: float, epsilon: float, log_fpr: float) -> float:
+    """Return ln of delta + e^epsilon a, rounded up; epsilon >= 0. It may be above 0."""
+    value = log_add_exp(log_delta, epsilon + log_fpr)
+    return value + UNIT * (8.0 + 4.0 * (epsilon - log_fpr + abs(value)))
+
+
+def _reversed_line(log_delta: float, epsilon: float, log_fpr: float) -> float:
+    """Return ln of 1 - e^-epsilon (1 - delta - a), rounded up; epsilon >= 0. It may be above 0."""
+    told = up(exp_up(log_delta) + exp_up(log_fpr))
+    if told >= 1.0:
+        return told - 1.0
+    return math.log1p(-math.exp(-epsilon) * (1.0 - told) * (1.0 - UNIT * (16.0 + 2.0 * epsilon))) * (1.0 - 4.0 * UNIT)
+
+
+def _of_box(box: Box) -> TradeOff:
+    epsilon, log_delta = up(box.epsilon), box.log_delta
+
+    def log_tpr(log_fpr: float) -> float:
+        return min(0.0, _line(log_delta, epsilon, log_fpr), _reversed_line(log_delta, epsilon, log_fpr))
+
+    curve = _box_curve(box)
+    return TradeOff(log_tpr, lambda: exp_up(curve(0.0)), functools.partial(_success, curve))
+
+
+def _box_curve(box: Box) -> Curve:
+    return functools.cache(lambda epsilon: boxes_log_delta(0.0, [(box, 1)], epsilon))
+
+
+_LEAST_EPSILON = 1e-12
+_SECTIONS = 48
+
+
+def _of_profile(curve: Curve) -> TradeOff:
+    def least_over(value: Callable[[float], float], top: float) -> float:
+        low, high = math.log(_LEAST_EPSILON), math.log(max(top, 2.0 * _LEAST_EPSILON))
+        place = near_minimum(lambda s: value(math.exp(s)), low, high, _SECTIONS)
+        return min(value(0.0), value(math.exp(place)))
+
+    @functools.cache
+    def log_tpr(log_fpr: float) -> float:
+        below = least_over(lambda e: _line(curve(e), e, log_fpr), -log_fpr)
+        if below < math.log(0.5):
+            return below
+        return min(0.0, below, least_over(lambda e: _reversed_line(curve(e), e, log_fpr), 40.0))
+
+    @functools.cache
+    def advantage() -> float:
+        return exp_up(least_over(lambda e: _box_advantage(e, curve(e)), 40.0))
+
+    return TradeOff(log_tpr, advantage, functools.partial(_success, curve))
+
+
+def _box_advantage(epsilon: float, log_delta: float) -> float:
+    """Return ln of (e^epsilon - 1 + 2 delta)/(e^epsilon + 1), rounded up."""
+    half = math.tanh(0.5 * epsilon)
+    value = half + 2.0 * exp_up(log_delta) / (math.exp(epsilon) + 1.0) if epsilon < 700.0 else 1.0
+    if value == 0.0:
+        return -math.inf if log_delta == -math.inf else math.log(2.0) + log_delta
+    return min(0.0, math.log(value) + UNIT * (32.0 + 4.0 * abs(math.log(value))))
+
+
+# --- Renyi curves -----------------------------------------------------------------------------------------------------
+
+
+def _of_renyi(part: Rdp) -> TradeOff:
+    known = functools.cache(part.curve)
+
+    def least_over_orders(bound: Callable[[float, float], float]) -> float:
+        """Return the least of a bound over orders a > 1, given a and (a - 1) r, rounded up."""
+
+        def at(order: float) -> float:
+            exponent = up((order - 1.0) * known(order), 4.0)
+            return bound(order, exponent) if math.isfinite(exponent) else 0.0
+
+        if part.orders:
+            return min((at(order) for order in part.orders if 1.0 < order < 1e12), default=0.0)
+        place = near_minimum(lambda s: at(1.0 + math.exp(s)), math.log(1e-6), math.log(1e6), _SECTIONS)
+        return min(at(1.0 + math.exp(place)), at(1.0 + 1e-6), at(2.0))
+
+    @functools.cache
+    def log_tpr(log_fpr: float) -> float:
+        return least_over_orders(functools.partial(_log_root, log_fpr))
+
+    @functools.cache
+    def advantage() -> float:
+        log_half = least_over_orders(_log_guess)
+        return max(0.0, up(2.0 * math.exp(log_half) * (1.0 + 4.0 * UNIT) - 1.0, 4.0) + 8.0 * UNIT)
+
+    curve = profile_of(part)
+    success = functools.partial(_success, lambda e: min(curve(e), math.log(max(advantage(), 1e-300))))
+    return TradeOff(log_tpr, advantage, success)
+
+
+def _log_moment(order: float, log_p: float, log_q: float) -> tuple[float, float]:
+    """Return ln of p^a q^(1-a) + (1-p)^a (1-q)^(1-a), and a bound on its error."""
+    log_not_p, log_not_q = log_one_minus_exp(log_p), log_one_minus_exp(log_q)
+    terms = (order * log_p, (1.0 - order) * log_q, order * log_not_p, (1.0 - order) * log_not_q)
+    first = terms[0] + terms[1]
+    second = terms[2] + terms[3] if log_not_p > -math.inf else -math.inf
+    size = sum(abs(term) for term in terms if math.isfinite(term))
+    return log_add_exp(first, second), UNIT * (16.0 + 8.0 * size + 4.0 * order)
+
+
+def _log_root(log_fpr: float, order: float, exponent: float) -> float:
+    """Return ln of the largest t in the region that one order leaves, in either order of the data sets, rounded up.
+
+    t^a f^(1-a) + (1-t)^a (1-f)^(1-a) <= e^((a-1) r), and with t and f in each other's place; both grow with t >= f.
+    """
+
+    def inside(log_t: float, *, swapped: bool) -> float:
+        value, error = _log_moment(order, *((log_fpr, log_t) if swapped else (log_t, log_fpr)))
+        return exponent + error - value
+
+    found = 0.0
+    for swapped in (False, True):
+        # The least t that is outside of the region for certain.
+        if inside(-2.0 * UNIT, swapped=swapped) <= 0.0:
+            found = min(found, least(functools.partial(inside, swapped=swapped), log_fpr, -2.0 * UNIT))
+    return found
+
+
+def _log_guess(order: float, exponent: float) -> float:
+    """Return ln of the largest t with (t, 1 - t) in the region of one order, rounded up."""
+
+    def inside(log_t: float) -> float:
+        value, error = _log_moment(order, log_t, log_one_minus_exp(log_t))
+        return exponent + error - value
+
+    start, end = math.log(0.5), -2.0 * UNIT
+    return least(inside, start, end) if inside(end) <= 0.0 else 0.0
+
+
+# --- what the release says of the record ------------------------------------------------------------------------------
+
+
+def odds_tail(part: Part, log_factor: float) -> float:
+    """Return the probability, under the true hypothesis, that its odds rise by more than e^log_factor; rounded up.
+
+    The least delta(e)/(1 - e^(e - l)) over e < l: where the likelihood ratio is above e^l, p - e^e q is at least
+    p (1 - e^(e - l)).
+
+    Args:
+        part: a guarantee that has a curve.
+        log_factor: l > 0.
+
+    Raises:
+        NotApplicable: the guarantee has no curve.
+
+    >>> round(odds_tail(Gdp(1.0), 3.0), 8)
+    0.01419029
+    """
+    curve = _box_curve(part) if isinstance(part, Box) else profile_of(part)
+
+    def value(epsilon: float) -> float:
+        kept = -math.expm1(epsilon - log_factor) * (1.0 - UNIT * (8.0 + 8.0 * log_factor / (log_factor - epsilon)))
+        return curve(epsilon) - math.log(kept) if kept > 0.0 else 0.0
+
+    low, high = math.log(_LEAST_EPSILON), math.log(log_factor * (1.0 - 1e-9))
+    place = near_minimum(lambda s: value(math.exp(s)), low, max(low, high), _SECTIONS) if high > low else low
+    found = min(value(0.0), value(min(math.exp(place), log_factor * (1.0 - 1e-9))))
+    return min(1.0, exp_up(min(0.0, found + UNIT * (16.0 + 4.0 * abs(found)))))
+
+
+# --- what an attack achieves ------------------------------------------------------------------------------------------
+
+
+def advantage_down(floor: LowerBound) -> float | None:
+    """Return an advantage that the best attack on the worst run has at least, rounded down; None where none is known.
+
+    It is delta at epsilon 0.
+    """
+    if floor.profile is None:
+        return None
+    return exp_down(floor.log_delta(0.0).value)

@@ -1,0 +1,68 @@
+"""What an attacker can do, as a table and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpcalc.render.numbers import Side, number
+from dpcalc.report import Case
+
+COLUMNS = ("what an attacker can do", "at most", "by")
+
+
+def risk_rows(case: Case, precision: int) -> list[tuple[str, ...]]:
+    """Return a head and one row for each number; none where no risk was asked for."""
+    if not case.risk:
+        return []
+    told = case.risk
+    rows = [_row("advantage: true less false positives", told["advantage"], precision)]
+    rows += [_row(f"true positives at {_percent(r['fpr'])} false ones", r, precision) for r in told["tpr"]]
+    rows += [
+        _row(f"guess right whether it was there, prior {_percent(r['prior'])}", r, precision) for r in told["success"]
+    ]
+    rows += [
+        _row(f"guess a secret right that {_percent(r['baseline'])} guess without", r, precision)
+        for r in told["reconstruction"]
+    ]
+    return [COLUMNS, *rows]
+
+
+def _row(what: str, row: Mapping[str, Any], precision: int) -> tuple[str, ...]:
+    return what, number(row["value"], min(precision, 4), Side.UP), row["bound"]
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent, as it was typed."""
+    return f"{number(100.0 * share, 6)}%"
+
+
+def risk_lines(case: Case, precision: int) -> list[str]:
+    """Return the same in words, and the mu that stands for the whole curve."""
+    if not case.risk:
+        return []
+    told, lines = case.risk, []
+    if told["tpr"]:
+        row = told["tpr"][0]
+        flagged, found = (number(1000.0 * row[name], 3, Side.UP) for name in ("fpr", "value"))
+        lines.append(
+            f"of 1000 people who are not in the data {flagged} are flagged; then of 1000 who are, on average at most "
+            f"{found}"
+        )
+    if (least := told["advantage"].get("at_least")) is not None:
+        lines.append(f"an attack with advantage {number(least, 4, Side.DOWN)} exists, on the worst data for the run")
+    lines += _mu_lines(told["mu"], precision)
+    if told["from_point"]:
+        lines.append("this is of one (epsilon, delta) alone; the curve of the run, where it is known, gives less")
+    return lines
+
+
+def _mu_lines(mu: Mapping[str, Any] | None, precision: int) -> list[str]:
+    if mu is None:
+        return ["no finite mu"]
+    value = number(mu["value"], precision, Side.UP)
+    if mu["delta"] == 0.0:
+        lost = f"; it overstates a right guess by up to {number(mu['regret'], 2, Side.UP)}" if mu["regret"] > 0 else ""
+        return [f"Gaussian privacy with mu = {value} ({mu['bound']}){lost}"]
+    delta = number(mu["delta"], 3, Side.UP)
+    return [f"no mu is known for the whole curve; mu = {value} holds where delta is above {delta} ({mu['bound']})"]

@@ -1,0 +1,216 @@
+"""What an attacker can do, against small mechanisms by the Neyman-Pearson lemma, and against high precision."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from mpmath import mp
+
+from dpcalc.errors import NotApplicable
+from dpcalc.notions.account import Box
+from dpcalc.notions.guarantee import Gdp, Point, Profile, Rdp, Worst, gaussian_lower_bound
+from dpcalc.notions.least_mu import least_mu, matching
+from dpcalc.notions.trade_off import advantage_down, odds_tail, quantile, trade_off
+
+FPRS = (1e-4, 0.01, 0.1, 0.3, 0.6, 0.9, 0.999)
+Law = np.ndarray
+
+
+def laws(seed: int, outcomes: int = 5) -> tuple[Law, Law]:
+    """Return two random laws; of some seeds one of them lacks an outcome."""
+    random = np.random.default_rng(seed)
+    p, q = random.dirichlet(np.full(outcomes, 0.5)), random.dirichlet(np.full(outcomes, 2.0))
+    q = 0.7 * p + 0.3 * q if seed % 3 else q
+    if seed % 4 == 0:
+        q[0] = 0.0
+        q /= q.sum()
+    return p, q
+
+
+def corners_of(p: Law, q: Law) -> list[tuple[float, float]]:
+    """Return (false positives, true positives) of the corners of the best tests of P against Q."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        order = np.argsort(-np.nan_to_num(p / q, posinf=1e300))
+    return [(0.0, 0.0), *zip(np.cumsum(q[order]), np.cumsum(p[order]), strict=True)]
+
+
+def best_tpr(p: Law, q: Law, fpr: float) -> float:
+    """Return the largest rate of true positives of any test."""
+    false, true = zip(*corners_of(p, q), strict=True)
+    return float(np.interp(fpr, false, true)) if fpr > 0 else 0.0
+
+
+def profile(p: Law, q: Law) -> Profile:
+    """Return delta of both orders, a hair above."""
+
+    def log_delta(epsilon: float) -> float:
+        g = math.exp(min(epsilon, 700.0))
+        delta = max(np.maximum(p - g * q, 0.0).sum(), np.maximum(q - g * p, 0.0).sum())
+        return math.log(delta) + 1e-13 if delta > 0.0 else -math.inf
+
+    return Profile(log_delta)
+
+
+def renyi(p: Law, q: Law) -> Rdp:
+    """Return the Renyi curve of both orders."""
+
+    def one_way(order: float, a: Law, b: Law) -> float:
+        if np.any((b == 0.0) & (a > 0.0)):
+            return math.inf
+        both = (a > 0.0) & (b > 0.0)
+        return float(np.logaddexp.reduce(order * np.log(a[both]) + (1.0 - order) * np.log(b[both])))
+
+    def at(order: float) -> float:
+        return max(one_way(order, p, q), one_way(order, q, p), 0.0) / (order - 1.0) + 1e-13 * (
+            1.0 + 1.0 / (order - 1.0)
+        )
+
+    return Rdp(at)
+
+
+SEEDS = range(24)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("known", [profile, renyi])
+def test_no_attack_on_a_small_mechanism_does_better(known: Callable[[Law, Law], Profile | Rdp], seed: int) -> None:
+    p, q = laws(seed)
+    curve = trade_off(known(p, q))
+    for fpr in FPRS:
+        best = max(best_tpr(p, q, fpr), best_tpr(q, p, fpr))
+        assert best <= curve.tpr(fpr) <= 1.0
+    advantage = 0.5 * np.abs(p - q).sum()
+    assert advantage <= curve.advantage() + 1e-15
+    for prior in (0.05, 0.3, 0.5, 0.8):
+        best = max(np.maximum(prior * a, (1.0 - prior) * b).sum() for a, b in ((p, q), (q, p)))
+        assert best <= curve.success(prior)
+    if known is profile:
+        assert curve.advantage() <= advantage * (1.0 + 1e-9) + 1e-12
+        assert curve.success(0.3) <= max(np.maximum(0.3 * a, 0.7 * b).sum() for a, b in ((p, q), (q, p))) + 1e-9
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_profile_gives_the_hull_of_both_orders(seed: int) -> None:
+    """No more than the concave hull of the best tests of either order is lost."""
+    p, q = laws(seed)
+    curve = trade_off(profile(p, q))
+    corners = sorted([*corners_of(p, q), *corners_of(q, p)])
+    for fpr in FPRS:
+        around = itertools.product(corners, corners)
+        chords = [
+            t0 + (t1 - t0) * (fpr - a0) / (a1 - a0) for (a0, t0), (a1, t1) in around if a0 < fpr <= a1 and a1 > a0
+        ]
+        assert max(chords) - 1e-12 <= curve.tpr(fpr) <= max(chords) * (1.0 + 1e-6) + 1e-12
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_secret_is_guessed_no_more_often(seed: int) -> None:
+    """Four equally likely secrets, their laws a chain away from one law without the record."""
+    random = np.random.default_rng(seed)
+    without = random.dirichlet(np.ones(6))
+    with_secret = [0.8 * without + 0.2 * random.dirichlet(np.full(6, 0.3)) for _ in range(4)]
+    guessed = np.max(with_secret, axis=0).sum() / 4.0
+    curves = [trade_off(profile(law, without)) for law in with_secret]
+    assert guessed <= max(curve.reconstruction(0.25) for curve in curves)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_odds_rise_no_more_often(seed: int) -> None:
+    p, q = laws(seed)
+    for log_factor in (0.05, 0.5, 1.5, 4.0):
+        with np.errstate(divide="ignore"):
+            risen = max(float(a[a > math.exp(log_factor) * (1.0 + 1e-12) * b].sum()) for a, b in ((p, q), (q, p)))
+        assert risen <= odds_tail(profile(p, q), log_factor) + 1e-15
+
+
+@pytest.mark.parametrize("mu", [1e-6, 0.1, 1.0, 5.0, 40.0])
+@pytest.mark.parametrize("log_fpr", [-2000.0, -40.0, -3.0, -0.3, -1e-6])
+def test_gaussian_privacy_to_many_digits(mu: float, log_fpr: float) -> None:
+    with mp.workdps(60):
+        tail = mp.e ** mp.mpf(log_fpr)
+
+        def excess(z: object) -> object:
+            return mp.log(mp.erfc(z / mp.sqrt(2)) / 2) - mp.mpf(log_fpr)
+
+        low, high = (mp.mpf(0), mp.mpf(70)) if tail <= mp.mpf(1) / 2 else (mp.mpf(-10), mp.mpf(0))
+        z = mp.findroot(excess, (low, high), solver="bisect", tol=1e-90, maxsteps=400)
+        exact = mp.log(mp.erfc((z - mp.mpf(mu)) / mp.sqrt(2)) / 2)
+        found = trade_off(Gdp(mu)).log_tpr(log_fpr)
+        assert exact <= found
+        assert found - exact <= 1e-13 * (1 + abs(log_fpr)) * (1 + mu * mu)
+        assert quantile(log_fpr, upwards=False) <= z <= quantile(log_fpr, upwards=True)
+
+
+def test_the_worst_of_several_is_the_largest() -> None:
+    both = trade_off(Worst([Gdp(1.0), Gdp(2.0)]))
+    alone = trade_off(Gdp(2.0))
+    assert both.tpr(0.01) == alone.tpr(0.01)
+    assert both.advantage() == alone.advantage()
+    assert both.success(0.3) == alone.success(0.3)
+
+
+def test_a_rule_for_epsilon_has_no_curve() -> None:
+    for refused in (trade_off, lambda part: least_mu(part, -20.0)):
+        with pytest.raises(NotApplicable, match="at a delta only"):
+            refused(Point(lambda log_delta: 1.0))
+
+
+def test_a_lower_value_is_below_the_best_attack() -> None:
+    floor = advantage_down(gaussian_lower_bound(1.0))
+    assert floor is not None
+    assert 0.0 < trade_off(Gdp(1.0)).advantage() - floor < 1e-12
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mu_covers_a_small_mechanism_down_to_its_delta(seed: int) -> None:
+    p, q = laws(seed)
+    known = profile(p, q)
+    found = least_mu(known, math.log(1e-3))
+    with mp.workdps(40):
+        for epsilon in np.linspace(0.0, 8.0, 60):
+            e = mp.mpf(float(epsilon))
+            mu = mp.mpf(found.mu)
+            upper = mp.ncdf(mu / 2 - e / mu) - mp.exp(e) * mp.ncdf(-mu / 2 - e / mu) if found.mu else mp.mpf(0)
+            delta = mp.exp(known.profile(float(epsilon)))
+            assert delta <= max(upper, mp.exp(found.log_delta)) * (1 + mp.mpf("1e-12"))
+            # No more of a guess is overstated than the regret says.
+            assert (upper - delta) / (1 + mp.exp(e)) <= found.regret + 1e-12
+
+
+@pytest.mark.parametrize("mu", [0.01, 1.0, 20.0])
+def test_mu_of_a_gaussian_profile_is_its_own(mu: float) -> None:
+    """The mechanism N(mu, 1) against N(0, 1), told as a profile alone: mu, but for what the tail below delta_0 asks."""
+    gaussian = Gdp(mu)
+    found = least_mu(Profile(lambda e: gaussian.log_delta(e).value), math.log(1e-9))
+    assert mu * (1.0 - 1e-9) <= found.mu <= mu * (1.0 + 1e-4)
+    assert found.log_delta <= math.log(1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.01, 1.0, 20.0])
+@pytest.mark.parametrize("log_delta", [-1e-9, -0.5, -5.0, -300.0])
+def test_matching_meets_delta(epsilon: float, log_delta: float) -> None:
+    mu = matching(epsilon, log_delta)
+    for near, above in ((mu, True), (mu * (1.0 - 1e-9), False)):
+        with mp.workdps(340):
+            m, e = mp.mpf(near), mp.mpf(epsilon)
+            delta = mp.ncdf(m / 2 - e / m) - mp.exp(e) * mp.ncdf(-m / 2 - e / m)
+            assert (mp.log(delta) >= log_delta) is above
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.5, 1.0, 12.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-9, 0.01, 0.5])
+def test_one_point_is_that_of_randomised_response(epsilon: float, delta: float) -> None:
+    """The worst mechanism: tell the secret with probability delta, else answer it with odds e^epsilon."""
+    right = (1.0 - delta) / (1.0 + math.exp(-epsilon))
+    p = np.array([delta, right, 1.0 - delta - right, 0.0])
+    q = p[::-1].copy()
+    curve = trade_off(Box(epsilon, math.log(delta) if delta else -math.inf))
+    for fpr in FPRS:
+        best = best_tpr(p, q, fpr)
+        assert best * (1.0 - 1e-12) <= curve.tpr(fpr) <= best * (1.0 + 1e-9)
+    advantage = 0.5 * np.abs(p - q).sum()
+    assert advantage * (1.0 - 1e-9) - 1e-15 <= curve.advantage() <= advantage * (1.0 + 1e-9)
