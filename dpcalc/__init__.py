@@ -29,6 +29,7 @@ _PUBLIC = {
     "check": "dpcalc.api",
     "train": "dpcalc.api",
     "convert": "dpcalc.api",
+    "risk": "dpcalc.api",
     "Report": "dpcalc.report",
     "Case": "dpcalc.report",
     "Result": "dpcalc.report",
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from dpcalc.api import multi_epoch as multi_epoch
     from dpcalc.api import online as online
     from dpcalc.api import rdp as rdp
+    from dpcalc.api import risk as risk
     from dpcalc.api import schema as schema
     from dpcalc.api import shifted as shifted
     from dpcalc.api import shuffle as shuffle

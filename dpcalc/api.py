@@ -8,7 +8,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
 from dpcalc import keywords
 from dpcalc.engine.ask import FEW, applying, ask, side_by_side
@@ -22,6 +22,9 @@ from dpcalc.render.notes import report
 from dpcalc.report import Case, Report
 from dpcalc.theorems.record import all_bounds, lookup
 
+if TYPE_CHECKING:
+    from dpcalc.engine.attack_risk import RiskQuestion
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 QUESTION = {
@@ -32,6 +35,10 @@ QUESTION = {
     "gates": 'assertions on the best guarantee such as "epsilon<=1"; report.failed counts the cases that fail one',
     "certify": 'prove every guarantee in ball arithmetic: details["certified"] has what, details["not_certified"] why '
     "not",
+    "risk": "what an attacker can do, beside the answer: case.risk",
+    "fpr": "rates of false positives at which risk gives those of true ones",
+    "prior": "prior probabilities that the record is there, for how often a guess is right",
+    "baseline": "probabilities to guess a secret of the record right without the release",
 }
 _OF_TRAINING = ("epsilon", "delta", "gates")
 _SCHEDULE = "path of per-step values (CSV, NPY, NPZ, YAML)"
@@ -45,7 +52,7 @@ def _mirrors(command: str) -> Callable[[Function], Function]:
     """
     record = COMMANDS[command]
     help = {name: _help(PARAMETERS[name]) for name in record.parameters}
-    defaults: dict[str, Any] = {"order": (), "gates": (), "certify": False}
+    defaults: dict[str, Any] = {"order": (), "gates": (), "certify": False, "risk": False}
     if "algorithm" in help:
         help["algorithm"] = f"{PARAMETERS['algorithm'].help}; one of {', '.join(record.algorithms)}"
         if not (record.compares or record.prices):
@@ -377,6 +384,55 @@ def convert(
     return _answered("convert", asked, converted, convert_among_others)
 
 
+def risk(
+    *,
+    mu: Any = None,
+    rho: Any = None,
+    pure: Any = None,
+    rdp: Any = None,
+    epsilon: Any = None,
+    delta: Any = None,
+    fpr: Any = None,
+    prior: Any = None,
+    baseline: Any = None,
+    gates: Sequence[str] = (),
+) -> Report:
+    """Return what an attacker can do against a guarantee, rounded up; of a run, ask any query with ``risk=True``.
+
+    Args:
+        mu: of Gaussian privacy; a list is a sweep, as everywhere.
+        rho: of zero-concentrated privacy.
+        pure: epsilon of pure privacy.
+        rdp: bounds on the Renyi divergence, order -> epsilon; or a text such as ``"order=8 epsilon=1"``.
+        epsilon: with delta, one point that is known; without, pure privacy.
+        delta: with epsilon, one point that is known.
+        fpr: rates of false positives, in (0, 1), at which the rates of true ones are told.
+        prior: prior probabilities, in (0, 1), for how often a guess whether the record was there is right.
+        baseline: probabilities, in (0, 1), to guess a secret of the record right without the release.
+        gates: assertions such as "advantage<=0.1" or "tpr@1%<=0.05".
+
+    Returns:
+        A report; each case has ``risk``, a mapping of ``advantage``, ``tpr``, ``success``, ``reconstruction``, ``mu``.
+
+    Raises:
+        SpecError: what is known or asked is malformed.
+
+    >>> told = risk(mu=1, fpr=0.01).cases[0].risk
+    >>> round(told["advantage"]["value"], 6), round(told["tpr"][0]["value"], 6)
+    (0.382925, 0.092362)
+    """
+    from dpcalc.engine.attack_risk import risk_among_others, risk_of_known
+    from dpcalc.engine.convert import points_of
+
+    sweeps = {"mu": mu, "rho": rho, "pure": pure, "epsilon": epsilon, "delta": delta}
+    given = {name: _several(name, value) for name, value in sweeps.items() if value is not None}
+    if rdp is not None:
+        given["rdp"] = [points_of(rdp)]
+    risks = _risks({"risk": True, "fpr": fpr, "prior": prior, "baseline": baseline})
+    asked = _Asked(_product(given), (), None, [_gate(text) for text in _several("gates", gates)], False, risks)
+    return _answered("risk", asked, risk_of_known, risk_among_others)
+
+
 @_mirrors("compare")
 def statement(**given: Unpack[keywords.Compare]) -> str:
     """Return the paragraph for a paper's appendix or a model card about the described run, one for each case.
@@ -506,6 +562,7 @@ class _Asked(NamedTuple):
     solve: str | None
     gates: list[Gate]
     certify: bool = False
+    risks: RiskQuestion | None = None
 
 
 def _report(command: str, /, **given: Any) -> Report:
@@ -527,6 +584,7 @@ def _read(command: str, /, **given: Any) -> _Asked:
     gates = [_gate(text) for text in _several("gates", values.pop("gates", ()))]
     solve = values.pop("solve", None)
     certify = False if record.trains else values.pop("certify", False)
+    risks = _risks(values)
     if not isinstance(certify, bool):
         raise SpecError(f"certify is {certify!r}; it must be True or False")
     if record.compares and values.get("algorithm") == "all":
@@ -534,7 +592,24 @@ def _read(command: str, /, **given: Any) -> _Asked:
     if "schedule" in values:
         values["schedule"] = os.fspath(values["schedule"])
     runs = _product({name: _several(name, value) for name, value in values.items()})
-    return _Asked(runs, orders, solve, gates, certify)
+    return _Asked(runs, orders, solve, gates, certify, risks)
+
+
+def _risks(values: dict[str, Any]) -> RiskQuestion | None:
+    """Return what is asked about attacks, taken out of the values; None where nothing is.
+
+    Raises:
+        SpecError: risk is no bool, or a rate or probability is outside (0, 1).
+    """
+    asked = values.pop("risk", False)
+    listed = {name: values.pop(name, None) for name in ("fpr", "prior", "baseline")}
+    if not isinstance(asked, bool):
+        raise SpecError(f"risk is {asked!r}; it must be True or False")
+    if not asked and not any(value is not None for value in listed.values()):
+        return None
+    from dpcalc.engine.attack_risk import risk_question
+
+    return risk_question(**{name: _several(name, value) for name, value in listed.items() if value is not None})
 
 
 def _product(sweeps: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
@@ -572,6 +647,7 @@ def _answered(command: str, asked: _Asked, alone: Callable[..., Case], among_oth
 
     def answer(by: Callable[..., Case], /, **run: Any) -> Case:
         question = _question(run.pop("epsilon", None), run.pop("delta", None), asked.orders, asked.solve)
+        question = question._replace(risks=asked.risks)
         return by(command, run, question, gates=asked.gates, **options)
 
     cases = [answer(alone if single else among_others, **run) for run in asked.runs]

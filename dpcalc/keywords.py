@@ -30,6 +30,10 @@ class Question(Budget, total=False):
     order: float | Iterable[float]
     solve: str | None
     certify: bool
+    risk: bool
+    fpr: float | Iterable[float]
+    prior: float | Iterable[float]
+    baseline: float | Iterable[float]
 
 
 class Schedule(TypedDict, total=False):

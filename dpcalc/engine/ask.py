@@ -164,13 +164,16 @@ def _warned_of_noise(asked: Asked, *, told: bool) -> Case:
 
 def _with_risk(case: Case, run: Run, question: Question, gates: Sequence[Gate]) -> Case:
     """Return the case with the risks that are asked for, or that a gate speaks of."""
-    wanted = [(gate.name, gate.at) for gate in gates if gate.of_attack]
-    if question.risks is None and not wanted:
+    if question.risks is None and not gates:
         return case
-    from dpcalc.engine.attack_risk import asked_by, with_risk
+    from dpcalc.engine.gate import risks_of
 
-    risks = asked_by(question.risks, wanted)
-    return with_risk(case, run, question.orders, risks) if risks is not None else case
+    risks = risks_of(gates, question.risks)
+    if risks is None:
+        return case
+    from dpcalc.engine.attack_risk import with_risk
+
+    return with_risk(case, run, question.orders, risks)
 
 
 def _certify(case: Case, run: Run | None, question: Question) -> Case:

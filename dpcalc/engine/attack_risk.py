@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from dpcalc.engine.ask import judged
 from dpcalc.engine.evaluate import guarantee_of
+from dpcalc.engine.gate import risks_of
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Question, check_question
 from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, SpecError, isolate_failure
-from dpcalc.model.quantities import Kind, Quantity
-from dpcalc.model.run import Description, Run
+from dpcalc.model.quantities import ATTACKS, Kind, Quantity
+from dpcalc.model.run import Run
 from dpcalc.model.source import Source
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.account import Box, Part
@@ -28,14 +29,6 @@ from dpcalc.theorems.record import lookup
 if TYPE_CHECKING:
     from dpcalc.engine.convert import Known
     from dpcalc.engine.gate import Gate
-
-RISK_NUMBERS: Mapping[str, str] = {
-    "advantage": "",
-    "tpr": "rate of false positives",
-    "success": "prior probability",
-    "reconstruction": "probability without the release",
-}
-"""What may be asked of an attack, and what it is asked at: the word after @ in an assertion, as in ``tpr@0.01``."""
 
 USUAL_FPRS = (0.001, 0.01, 0.1)
 USUAL_PRIORS = (0.5,)
@@ -84,15 +77,12 @@ def check_risks(risks: RiskQuestion) -> None:
                 raise SpecError(f"{name} is {value!r}; it must be a number > 0 and < 1", "0.01 is a usual choice")
 
 
-def asked_by(risks: RiskQuestion | None, wanted: Iterable[tuple[str, float | None]]) -> RiskQuestion | None:
-    """Return the question with what assertions speak of added to it; None where nothing is asked."""
-    wanted = list(wanted)
-    if risks is None and not wanted:
-        return None
+def asked_by(risks: RiskQuestion | None, wanted: Iterable[tuple[str, float | None]]) -> RiskQuestion:
+    """Return the question with what assertions speak of added to it."""
     found = risks or RiskQuestion((), (), ())
     for name, at in wanted:
-        field = {"tpr": "fprs", "success": "priors", "reconstruction": "baselines"}.get(name)
-        if field is not None and at not in getattr(found, field):
+        field = f"{ATTACKS[name]}s"
+        if ATTACKS[name] and at not in getattr(found, field):
             found = found._replace(**{field: (*getattr(found, field), at)})
     return found
 
@@ -205,10 +195,9 @@ def risk_value(case: Case, name: str, at: float | None) -> float | None:
     """Return one number of a case's risk; None where it has none."""
     if not case.risk:
         return None
-    if name == "advantage":
-        return float(case.risk["advantage"]["value"])
-    key = {"tpr": "fpr", "success": "prior", "reconstruction": "baseline"}[name]
-    return next((float(row["value"]) for row in case.risk[name] if row[key] == at), None)
+    if not ATTACKS[name]:
+        return float(case.risk[name]["value"])
+    return next((float(row["value"]) for row in case.risk[name] if row[ATTACKS[name]] == at), None)
 
 
 # --- of a guarantee that is known -------------------------------------------------------------------------------------
@@ -254,8 +243,7 @@ def risk_of_known(
     known, left, typed = known_of({name: value for name, value in given.items() if value is not None}, question)
     if known.form != "point" and (left.epsilon is not None or left.log_delta is not None):
         raise SpecError("a budget beside what is known", "leave out epsilon and delta; `dpcalc convert` gives one")
-    asked = asked_by(question.risks or RiskQuestion(), [(gate.name, gate.at) for gate in gates if gate.of_attack])
-    assert asked is not None
+    asked = risks_of(gates, question.risks or RiskQuestion()) or RiskQuestion()
     check_risks(asked)
     name, reference, locator = _TITLES[known.form]
     delta = question.log_delta if known.form == "point" and question.log_delta is not None else _USUAL_LOG_DELTA
@@ -265,7 +253,7 @@ def risk_of_known(
         adjacency="as_given", assumes=(_ASSUMES,), reference=f"{SHORT[reference]}, {locator}", conversion="exact",
         best=True,
     )  # fmt: skip
-    inputs = inputs_of(Description(typed, {**dict.fromkeys(typed, question.source), **(sources or {})}), left)
+    inputs = inputs_of(typed, {**dict.fromkeys(typed, question.source), **(sources or {})}, left)
     case = Case("risk", inputs, (row,), risk=risk)
     return case._replace(assertions=judged(gates, case))
 

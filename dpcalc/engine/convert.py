@@ -12,7 +12,6 @@ from dpcalc.engine.question import Question, check_question
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.parameter import check
 from dpcalc.model.quantities import Kind, Quantity
-from dpcalc.model.run import Description
 from dpcalc.model.source import Source
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import conversions, gaussian
@@ -107,8 +106,7 @@ def convert(
     details = {"not_certified": "conversions have no definition in ball arithmetic"} if certified else None
     results = tuple(_result(known, row)._replace(best=True, details=details) for row in rows)
     written = {**typed, "to": target}
-    description = Description(written, {**dict.fromkeys(written, question.source), **(sources or {})})
-    inputs = inputs_of(description, question)
+    inputs = inputs_of(written, {**dict.fromkeys(written, question.source), **(sources or {})}, question)
     if known.form == "point":
         inputs = {name: inputs[name] for name in ("epsilon", "delta", "to") if name in inputs}
     case = Case("convert", inputs, results)
@@ -125,7 +123,7 @@ def convert_among_others(command: str, given: Mapping[str, Any], question: Quest
 
 def _without(given: Mapping[str, Any], question: Question, error: DpcalcError, gates: Sequence[Any]) -> Case:
     shown = {name: _shown(points_of(value)) if name == "rdp" else value for name, value in given.items()}
-    inputs = inputs_of(Description(shown, {}), question)
+    inputs = inputs_of(shown, {}, question)
     failed = tuple(Assertion(gate.text, False, "no guarantee", None) for gate in gates)
     return Case("convert", inputs, (), (Obstacle("convert", error.message, error.hint or ""),), failed)
 

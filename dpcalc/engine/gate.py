@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.engine.search import DIRECTIONS, HIGHEST
 from dpcalc.errors import GateRefused, SpecError
 from dpcalc.model.parameter import PARAMETERS
-from dpcalc.model.quantities import CHOSEN, RISKS, SUFFICIENT, Quantity
+from dpcalc.model.quantities import ATTACKS, CHOSEN, RISKS, SUFFICIENT, Quantity
 from dpcalc.model.source import Source
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.report import Assertion, Case, Result
+
+if TYPE_CHECKING:
+    from dpcalc.engine.attack_risk import RiskQuestion
 
 
 class Sign(PlainEnum):
@@ -36,8 +39,7 @@ _OPERATORS: dict[Sign, Callable[[float, float], bool]] = {
 _UPPER, _LOWER = (Sign.AT_MOST, Sign.BELOW), (Sign.AT_LEAST, Sign.ABOVE)
 _BOUNDED_ABOVE = ("epsilon", "delta", "log_delta", "mu", "rdp", "rho", "pure", "excess_risk", "empirical_excess_risk")
 BOUND = "bound"
-ATTACKS = {"advantage": "", "tpr": "0.01", "success": "0.5", "reconstruction": "0.001"}
-"""What an attacker can do, and an example of what it is asked at: a rate of false positives, a prior, a baseline."""
+_EXAMPLES = {"fpr": "0.01", "prior": "0.5", "baseline": "0.001"}
 QUANTITIES = (*_BOUNDED_ABOVE, BOUND, *ATTACKS, *DIRECTIONS, *SUFFICIENT)
 """What an assertion may speak of."""
 
@@ -78,7 +80,7 @@ def split(text: str) -> tuple[str, Sign, str]:
     if base not in QUANTITIES or (at and base not in ATTACKS):
         raise SpecError(f"{text!r}: cannot assert on {name!r}", f"one of {', '.join(QUANTITIES)}")
     if bool(ATTACKS.get(base)) != bool(at):
-        example = f"{base}@{ATTACKS[base]}" if ATTACKS[base] else base
+        example = f"{base}@{_EXAMPLES[ATTACKS[base]]}" if ATTACKS[base] else base
         raise SpecError(f"{text!r}: what is {name} asked at?", f"write, for example, '{example}<=0.1'")
     _refuse_sign(text, base, sign)
     return name, sign, limit
@@ -123,6 +125,16 @@ def parse(text: str) -> Gate:
         return Gate(text, name, sign, math.exp(log_limit) if log_limit < -700.0 else parse_number(limit), log_limit)
     base, _, at = name.partition("@")
     return Gate(text, base, sign, parse_number(limit), at=parse_number(at) if at else None)
+
+
+def risks_of(gates: Iterable[Gate], asked: RiskQuestion | None = None) -> RiskQuestion | None:
+    """Return what is asked about attacks, and what gates speak of; None where nothing is."""
+    spoken = [(gate.name, gate.at) for gate in gates if gate.of_attack]
+    if not spoken:
+        return asked
+    from dpcalc.engine.attack_risk import asked_by
+
+    return asked_by(asked, spoken)
 
 
 def judge(gate: Gate, case: Case) -> Assertion:

@@ -70,7 +70,9 @@ class Sweep:
             closed: whether to answer by closed forms only.
         """
         record = COMMANDS[command]
-        if record.trains or record.prices or record.compares or question.solve or "schedule" in given:
+        if record.trains or record.prices or record.compares or question.solve or question.risks:
+            return None
+        if "schedule" in given:
             return None
         try:
             run = self._described(record, given)

@@ -56,3 +56,6 @@ CHOSEN = ("noise_std", "step_size", "steps")
 
 RAN = (*CHOSEN, "failure_probability")
 """What the run behind a cost is described by."""
+
+ATTACKS = {"advantage": "", "tpr": "fpr", "success": "prior", "reconstruction": "baseline"}
+"""What an attacker can do, and what it is asked at: the number after @ in an assertion, as in ``tpr@1%<=0.05``."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.gate import risks_of
 from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
 from dpcalc.files.nodes import Field, Scalar, repeated, table, text
@@ -212,6 +213,7 @@ class _CaseReader:
         question = Question(
             parameters.pop("epsilon", None), delta.value if delta else None, delta.log if delta else None,
             parameters.pop("order", ()), parameters.pop("solve", None),
+            risks=risks_of(gate.gate for gate in self.gates),
         )  # fmt: skip
         return Entry(
             _case_name(self.name, chosen.items()), place, self.command, parameters, question, self.gates,

@@ -18,7 +18,7 @@ from dpcalc.errors import SpecError
 from dpcalc.files.nodes import Field, Node, items, text
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.model.numbers import parse_number
-from dpcalc.model.quantities import Quantity
+from dpcalc.model.quantities import ATTACKS, Quantity
 from dpcalc.report import Assertion, Case, Result
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ def _read_gate(node: Node) -> RecipeGate:
         raise place.error(f"an assertion of {len(typed)} characters is too long", f"at most {MAX_LENGTH}")
     try:
         name, sign, right = split(typed)
+        if "cases." in right and name.partition("@")[0] in ATTACKS:
+            raise SpecError(f"{name} is compared with a number alone", "write, for example, advantage<=0.1")
         if "cases." in right and name != BOUND:
             return RecipeGate(place, Gate(typed, name, sign, math.nan), _terms(right))
         gate = parse(typed)
@@ -135,7 +137,7 @@ def _not_a_comparison(rest: str) -> SpecError:
 def _value(token: re.Match[str]) -> float | Reference:
     if token["number"]:
         return parse_number(token["number"])
-    if token["quantity"] not in QUANTITIES or token["quantity"] == BOUND:
+    if token["quantity"] not in QUANTITIES or token["quantity"] in (BOUND, *ATTACKS):
         raise SpecError(f"a case has no {token['quantity']}", near(token["quantity"], QUANTITIES))
     return Reference(token["name"], token["quantity"])
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dpcalc.model.numbers import parse_number
+from dpcalc.model.quantities import ATTACKS
 from dpcalc.render.numbers import Side, number
 from dpcalc.report import Case
 
@@ -26,6 +28,16 @@ def risk_rows(case: Case, precision: int) -> list[tuple[str, ...]]:
         for r in told["reconstruction"]
     ]
     return [COLUMNS, *rows]
+
+
+def attack_row(case: Case, name: str, at: str = "") -> Mapping[str, Any] | None:
+    """Return the number of a case that an assertion such as ``tpr@1%`` speaks of; None where it is none of these."""
+    if not case.risk or name not in ATTACKS:
+        return None
+    if not ATTACKS[name]:
+        found: Mapping[str, Any] = case.risk[name]
+        return found
+    return next((row for row in case.risk[name] if row[ATTACKS[name]] == parse_number(at)), None)
 
 
 def _row(what: str, row: Mapping[str, Any], precision: int) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "compare": ALGORITHMS,
 }
 """Which algorithms a command answers for."""
-ALL_COMMANDS = (*COMMANDS, "ledger", "convert", "utility", "train", "check", "explain", "bounds", "cite", "statement",
+ALL_COMMANDS = (*COMMANDS, "ledger", "convert", "risk", "utility", "train", "check", "explain", "bounds", "cite", "statement",
                 "schema", "completions")  # fmt: skip
 PRICED = ("stop", "skip", "local", "noisy-gd", "dp-sgd-gradient", "dp-sgd-output")
 TRAINED = (

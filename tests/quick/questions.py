@@ -411,6 +411,7 @@ OTHERS = {
     "statement --algorithm stop -n 100 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6": "We run as pnsgd, stopped",
     "ledger --add epsilon=0.1,times=100 -d 1e-6": "4.77457",
     "convert --mu 1 -d 1e-5": "4.37718",
+    "risk --mu 1": "0.382925",
     "explain iteration.pnsgd": "assumes",
     "bounds --algorithm stop": "iteration.stop",
     "cite iteration.pnsgd": "@",

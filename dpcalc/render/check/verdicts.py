@@ -10,9 +10,10 @@ from dpcalc.inert import printable
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.source import Source
 from dpcalc.render.numbers import MAXIMISED, Side, delta_text, number, value_text
+from dpcalc.render.risk import attack_row
 from dpcalc.report import Assertion, Case, Change, Check, Report, Result, Status
 
-_GATE = re.compile(r"\s*([\w.-]+)\s*(<=|>=|==|<|>)\s*(.*?)\s*", re.DOTALL)
+_GATE = re.compile(r"\s*([\w.-]+(?:@[^<>=\s]+)?)\s*(<=|>=|==|<|>)\s*(.*?)\s*", re.DOTALL)
 
 
 _ABOUT = ("group_size", "index", "window", "public_records", "permutation", "loss_class")
@@ -97,7 +98,16 @@ def _gate_row(gate: Assertion, case: Case, precision: int) -> Row:
     quantity, limit = (match[1], f"{match[2]} {match[3]}") if match else ("", gate.text)
     status = Status.PASSED if gate.passed else Status.FAILED
     value, slack = gate_value(gate, case, precision), slack_text(gate, precision)
-    return Row(status, printable(quantity), value, printable(limit), slack, theorem(case.best))
+    return Row(status, printable(quantity), value, printable(limit), slack, _behind(gate, case))
+
+
+def _behind(gate: Assertion, case: Case) -> str:
+    """Return the theorem behind what a gate compared: of what an attacker can do it may be another than the best."""
+    name, _, at = gate_name(gate.text).partition("@")
+    found = attack_row(case, name, at)
+    if found is None:
+        return theorem(case.best)
+    return next((theorem(result) for result in case.results if result.bound == found["bound"]), found["bound"])
 
 
 def gate_value(gate: Assertion, case: Case, precision: int) -> str:
