@@ -136,7 +136,7 @@ def _all(asked: Asked) -> Iterator[Alternative]:
     yield from _short_batch(asked)
     yield from _promises(asked)
     yield from _other_orders(asked)
-    yield from _other_release(asked)
+    yield from other_release(asked)
 
 
 def _note(kind: type[Alternative], asked: Asked, result: Result, changes: Changes, **more: Any) -> Alternative:
@@ -351,7 +351,7 @@ def _other_orders(asked: Asked) -> Iterator[Alternative]:
         yield _note(OtherOrder, asked, *found)
 
 
-def _other_release(asked: Asked) -> Iterator[Alternative]:
+def other_release(asked: Asked) -> Iterator[Alternative]:
     """Yield what holds where only the last iterate is released, if more is."""
     run = asked.run
     if run.algorithm.release not in (Release.PASS, Release.STEP) or "release" not in run.algorithm.parameters:

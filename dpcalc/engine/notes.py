@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dpcalc.engine.answer import answer
-from dpcalc.engine.improvements import Asked, improvements
+from dpcalc.engine.improvements import Asked, improvements, other_release
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError
 from dpcalc.model.algorithm import Length
@@ -36,7 +36,7 @@ def notes_on(asked: Asked, bounds: Sequence[Theorem]) -> tuple[Note, ...]:
     if run.algorithm.clipped:
         from dpcalc.engine.clipped_notes import clipped_notes
 
-        return tuple(clipped_notes(asked))
+        return (*other_release(asked), *clipped_notes(asked))
     plain = best.quantity in (Quantity.EPSILON, Quantity.DELTA, Quantity.MU) and run.schedule is None
     earlier = tuple(_earlier(run, asked.question, best, bounds)) if plain else ()
     said = tuple(_said(asked, bounds)) if plain else ()

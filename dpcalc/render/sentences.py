@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from dpcalc.model.algorithm import ALGORITHMS
+from dpcalc.model.choices import Releases
 from dpcalc.model.quantities import RISKS, SUFFICIENT, Quantity
 from dpcalc.model.source import Source
 from dpcalc.render.allocation import allocation_lines
@@ -23,7 +24,12 @@ def released(case: Case) -> str:
     if case.algorithm == "convert":
         return "convert: what follows from a guarantee, whatever has it"
     algorithm = ALGORITHMS.get(case.algorithm)
-    return f"{case.algorithm}: {algorithm.gloss if algorithm else 'every algorithm whose cost is known'}"
+    if algorithm is None:
+        return f"{case.algorithm}: every algorithm whose cost is known"
+    gloss = algorithm.gloss
+    if algorithm.clipped and "release" in case.inputs and case.inputs["release"][0] == Releases.LAST:
+        gloss = f"{gloss.partition(';')[0]}; the last iterate alone is released"
+    return f"{case.algorithm}: {gloss}"
 
 
 _SOURCES = {

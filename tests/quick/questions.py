@@ -350,6 +350,18 @@ QUESTIONS = (
         "sampled.hidden sampled.poisson",
     ),
     Question(
+        "dp-sgd",
+        "dp-sgd -n 100 --batch-size 10 --epochs 5 --noise-multiplier 2 --sampling shuffle "
+        "--clip 1 --loss logistic --feature-bound 1 --step-size 0.5 -R 0.1 --release last -d 1e-5",
+        "sampled.hidden_shuffle sampled.shuffle",
+    ),
+    Question(
+        "dp-sgd",
+        "dp-sgd -n 100 --steps 50 --noise-multiplier 20 --sampling full "
+        "--clip 1 --loss logistic --feature-bound 1 --step-size 0.5 -R 0.1 --release last -d 1e-5",
+        "sampled.hidden_full sampled.full",
+    ),
+    Question(
         "dp-sgd-output",
         "dp-sgd --algorithm dp-sgd-output --loss hinge --feature-bound 1 -n 1000 -R 1 --eta 0.001 --sigma 1 -d 1e-5",
         "dp_sgd.output dp_sgd.output_split dp_sgd.output_published",

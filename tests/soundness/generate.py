@@ -198,7 +198,11 @@ def _drawn(bound: Theorem, r: random.Random, number: Regime) -> dict[str, Any]:
     if bound.family == "sampled":
         values["sampling"] = bound.id.removeprefix("sampled.").removesuffix("_lower").replace("_", "-")
         if bound.id == "sampled.hidden":
-            values.update(sampling=r.choice(("poisson", "fixed")), release="last", model="linear")
+            values.update(sampling=r.choice(("poisson", "fixed")))
+        if bound.id.startswith("sampled.hidden"):
+            values.update(release="last", model="linear")
+        if bound.id.startswith("sampled.hidden_"):
+            values.update(sampling=bound.id.removeprefix("sampled.hidden_"))
         values["noise_multiplier"] = number(r, 0.1, 100.0)
     if "schedule" in bound.parameters:
         steps = r.choice((1, 2, 3, r.randint(1, 12), r.randint(1, 40)))

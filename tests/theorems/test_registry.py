@@ -158,8 +158,9 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         size, batches = whole(r, 1, 1000), whole(r, 2, 100)  # an epoch stays whole as records grow
         values.update(batch_size=size, records=size * batches, steps=batches * whole(r, 10, 50))
         values.update(noise_multiplier=log_uniform(r, 0.3, 10.0), sample_rate=log_uniform(r, 1e-4, 0.5))
-    if bound.id == "sampled.hidden":
-        values.update(sampling="poisson", release="last", model="linear", clip=log_uniform(r, 0.1, 10.0))
+    if bound.id.startswith("sampled.hidden"):
+        sampling = bound.id.removeprefix("sampled.hidden").removeprefix("_") or "poisson"
+        values.update(sampling=sampling, release="last", model="linear", clip=log_uniform(r, 0.1, 10.0))
         values.update(regularisation=r.choice((0.0, 0.1 * r.random())) / values["step_size"])
         values.update(smoothness=beta + values["regularisation"], step_size=min(values["step_size"], 1.0 / beta))
     if FLAT in bound.conditions:
@@ -353,7 +354,7 @@ def described(bound: Theorem, values: dict[str, Any]) -> Run:
     if bound.family == "sampled":
         names = ["records", "steps", "noise_multiplier", "sampling", "adjacency"]
         names += ["batch_size"] if values["sampling"] != "full" else []
-        if bound.id == "sampled.hidden":
+        if bound.id.startswith("sampled.hidden"):
             names += ["release", "model", "clip", "smoothness", "step_size", "diameter"]
         return describe("dp-sgd", {name: values[name] for name in names if name in values})
     kept = {*bound.parameters, "records", "step_size", "smoothness", "permutation", "batch_size", "adjacency", "noise"}

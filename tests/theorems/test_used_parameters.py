@@ -105,7 +105,7 @@ def small(bound: Theorem, r: random.Random) -> dict[str, Any]:
         most = 1.0 if BALANCED in bound.conditions else 1.9
         values["step_size"] = r.choice((0.02, 0.5, 1.0, most, most)) / values.get("smoothness", 1.0)
     values["noise_std"] = values["scale"] = values["laplace_scale"] = noise = log_uniform(r, 0.3, 10.0)
-    if bound.id == "sampled.hidden":
+    if bound.id.startswith("sampled.hidden"):
         values.update(
             records=4 + values["batch_size"], steps=whole(r, 2, 200), regularisation=0.1 / values["step_size"]
         )

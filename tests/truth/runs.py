@@ -193,6 +193,11 @@ RUNS: tuple[Run, ...] = (
     _run("dp-sgd", {"noise_multiplier": 2.0, "epochs": 2}, closed(clipped_steps), sampling="full", adjacency="add"),
     _run("dp-sgd", LAST, closed(clipped_steps), sampling="poisson", adjacency="add-remove"),
     _run("dp-sgd", LAST, closed(clipped_steps), sampling="fixed", adjacency="replace-one"),
+    _run("dp-sgd", LAST, closed(clipped_steps), sampling="shuffle", adjacency="replace-one"),
+    _run(
+        "dp-sgd", {name: value for name, value in LAST.items() if name != "batch_size"}, closed(clipped_steps),
+        sampling="full", adjacency="null-record",
+    ),
     _run("dp-sgd-output", {**SAMPLED, **WIDE}, closed(average_and_noise), records=3, steps=5),
     _run("dp-sgd-output", {**SAMPLED, **WIDE}, closed(average_and_noise), records=1, steps=9),
     _run("dp-sgd-output", {**SAMPLED, **WIDE, "noise_std": 16.0}, closed(average_and_noise), records=2, steps=9),

@@ -106,10 +106,6 @@ class HiddenRun(Setting):
 # --- conditions -------------------------------------------------------------------------------------------------------
 
 
-_ELSEWHERE = {Sampling.FULL: "noisy-gd", Sampling.SHUFFLE: "shuffled-epochs"}
-"""The algorithms of `multi-epoch` that hide the iterates of other batches."""
-
-
 def _linear(run: Run) -> Obstacle | None:
     if run.loss is not None or run.model == Model.LINEAR:
         return None
@@ -121,12 +117,10 @@ def _drawn_afresh(run: Run) -> Obstacle | None:
         return Missing(("sampling",), "needs to know how batches are drawn", "give --sampling")
     if run.sampling in (Sampling.POISSON, Sampling.FIXED):
         return None
-    kind: type[Unmet | NotNeeded] = NotNeeded if run.sampling == Sampling.FULL else Unmet  # which has no batch size
-    cure = "use --sampling poisson"
-    if run.sampling in _ELSEWHERE:
-        told = "--clip and --noise-std (noise multiplier x clip / batch size)"
-        cure = f"ask `dpcalc multi-epoch --algorithm {_ELSEWHERE[run.sampling]}`, with {told}"
-    return kind("speaks of batches that are drawn afresh in every step", cure, ("sampling",))
+    if run.sampling in (Sampling.SHUFFLE, Sampling.FULL):
+        return NotNeeded("speaks of batches that are drawn afresh in every step", "see the bound for these batches",
+                         ("sampling",))  # fmt: skip
+    return Unmet("speaks of batches that are drawn afresh in every step", "use --sampling poisson", ("sampling",))
 
 
 def _only_the_last(run: Run) -> Obstacle | None:
@@ -140,6 +134,10 @@ def _leaves_one_out(run: Run) -> Obstacle | None:
     if n is None or b is None or b < n:
         return None
     return Unmet(f"a batch of {b} is all {n} records", "use --algorithm noisy-gd, or a smaller --batch-size")
+
+
+LINEAR_MODEL = Condition("the model is linear", _linear)
+ONLY_THE_LAST = Condition("only the last iterate is released", _only_the_last)
 
 
 # --- the guarantee ----------------------------------------------------------------------------------------------------
@@ -157,9 +155,9 @@ def _leaves_one_out(run: Run) -> Obstacle | None:
     "z sqrt(1-s) j times, x = min(D b/(eta C), a (1 + c + ... + c^(T-k-1))), a = 1 or 2; Poisson: delta grows by T "
     "P(Bin(n-1, q) >= K), K = floor((2 - 2 eta lambda) b/(eta beta))",
     conditions=(
-        Condition("the model is linear", _linear), Condition("sampling is poisson or fixed", _drawn_afresh),
+        LINEAR_MODEL, Condition("sampling is poisson or fixed", _drawn_afresh),
         Condition("batch_size < records", _leaves_one_out), STEP_WITHIN,
-        Condition("only the last iterate is released", _only_the_last),
+        ONLY_THE_LAST,
     ),
     assumes=(
         "every step draws its batch afresh: each record by itself with probability batch_size/records (Poisson), or "

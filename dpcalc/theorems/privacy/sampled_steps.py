@@ -12,12 +12,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from dpcalc.model.choices import Adjacency, Sampling
+from dpcalc.model.choices import Adjacency, Model, Releases, Sampling
 from dpcalc.model.run import Run
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition, Gdp, Profile
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.normal import LN_SQRT_2PI, mills
+from dpcalc.theorems.conditions import STEP_WITHIN
 from dpcalc.theorems.privacy.noisy_sgd import use_cost
 from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Setting, Unmet, theorem
 
@@ -133,7 +134,9 @@ class EpochsOfBatches(Setting):
 # --- conditions -------------------------------------------------------------------------------------------------------
 
 
-def _sampling_is(allowed: Sampling) -> Condition:
+def sampling_is(allowed: Sampling) -> Condition:
+    """Return the condition that batches are drawn in this way."""
+
     def check(run: Run) -> Obstacle | None:
         if run.sampling is None:
             return Missing(("sampling",), "needs to know how batches are drawn", "give --sampling")
@@ -142,6 +145,21 @@ def _sampling_is(allowed: Sampling) -> Condition:
         return NotNeeded(f"speaks of {allowed} sampling", f"use --sampling {allowed}", ("sampling",))
 
     return Condition(f"sampling is {allowed}", check)
+
+
+def _nothing_is_forgotten(run: Run) -> Obstacle | None:
+    """Return what is wrong with full batches whose early steps the last iterate forgets: another value is sharper."""
+    linear = run.loss is not None or run.model == Model.LINEAR
+    forgets = linear and (run.regularisation or run.diameter is not None) and STEP_WITHIN.check(run) is None
+    if run.release != Releases.LAST or not forgets:
+        return None
+    return NotNeeded("is for runs of which every iterate is seen", "see sampled.hidden_full", ("release",))
+
+
+def _every_iterate_seen(run: Run) -> Obstacle | None:
+    if run.release != Releases.LAST:
+        return None
+    return NotNeeded("speaks of runs of which every iterate is seen", "leave out --release last", ("release",))
 
 
 def _no_neighbour_without(run: Run) -> Obstacle | None:
@@ -162,6 +180,9 @@ def _ends_in_shuffled(run: Run) -> Obstacle | None:
         "use --adjacency zero-out or replace-one, or --sampling balls-in-bins",
         ("adjacency",),
     )
+
+
+ENDS_IN_SHUFFLED = Condition("adjacency zero-out or replace-one", _ends_in_shuffled)
 
 
 def _group_is_small(run: Run) -> Obstacle | None:
@@ -187,7 +208,7 @@ _LEAVES_ONE_OUT = Condition("batch_size < records", _no_neighbour_without)
     locator="dominating pairs, composed by the law of the privacy loss; replacement: docs/method.md",
     formula="remove: ((1-q) N(0,1) + q N(1/z,1), N(0,1))^T; add: exchanged; replace: ((1-q) N(0,1) + q N(1/z,1), "
     "(1-q) N(0,1) + q N(-1/z,1))^T; k records: sum_j C(k,j) q^j (1-q)^(k-j) N(j/z,1) for the mixture",
-    conditions=(_sampling_is(Sampling.POISSON), _SMALL_GROUP),
+    conditions=(sampling_is(Sampling.POISSON), _SMALL_GROUP),
     assumes=(
         "every step takes each record by itself with probability sample_rate, afresh", _CLIPPED, _NOISE, _CONSTANT,
         _SEEN,
@@ -218,7 +239,7 @@ def poisson(run: PoissonRun) -> Composition:
     locator="subsampling without replacement for replacement; the other adjacencies: docs/method.md",
     formula="M_a = (1-q) N(0,1) + q N(a/z,1); remove: (M_2, N(0,1))^T, add: exchanged; replace: the curve of "
     "(M_2, N(0,1)) in either order; zero-out: the curve of (M_2, M_1) above threshold 1, (N(0,1), M_1) below",
-    conditions=(_sampling_is(Sampling.FIXED), _LEAVES_ONE_OUT),
+    conditions=(sampling_is(Sampling.FIXED), _LEAVES_ONE_OUT),
     assumes=(
         "every step draws batch_size of the records uniformly, without replacement, afresh",
         "for add and remove: records counts the larger data set, and data sets of at least so many are spoken of",
@@ -249,7 +270,7 @@ def fixed(run: SampledRun) -> Composition:
     reference="dong2022",
     locator="composition of Gaussian mechanisms",
     formula="mu = sqrt(T)/z, for replacement 2 sqrt(T)/z",
-    conditions=(_sampling_is(Sampling.FULL),),
+    conditions=(sampling_is(Sampling.FULL), Condition("no step is forgotten", _nothing_is_forgotten)),
     assumes=("every step uses all records", _CLIPPED, _NOISE, _CONSTANT, _SEEN),
 )
 def full(run: FullRun) -> Gdp:
@@ -273,7 +294,7 @@ def full(run: FullRun) -> Gdp:
     formula="an epoch of t steps: P = (1/t) sum_j N(e_j/z, I_t), Q = N(0, I_t), E(S - g)_+ and E(1 - g S)_+ for the "
     "mean S of t independent e^{y/z - 1/(2 z^2)}; replace: the least over a of E(S - a)_+ + E(a - g S)_+; composed "
     "over epochs",
-    conditions=(_sampling_is(Sampling.BALLS_IN_BINS),),
+    conditions=(sampling_is(Sampling.BALLS_IN_BINS),),
     assumes=(
         "in every epoch each record falls into one of the steps by itself, all equally likely",
         "an epoch has records/batch_size steps, rounded up",
@@ -308,7 +329,7 @@ def balls_in_bins(run: EpochsOfBatches) -> Composition:
     reference="dong2022",
     locator="one use in every epoch, composed",
     formula="mu = sqrt(E)/z, for replacement 2 sqrt(E)/z",
-    conditions=(_sampling_is(Sampling.SHUFFLE), Condition("adjacency zero-out or replace-one", _ends_in_shuffled)),
+    conditions=(sampling_is(Sampling.SHUFFLE), ENDS_IN_SHUFFLED),
     assumes=(
         "in every epoch the records are cut into batches, in any order that does not depend on the data; it may be "
         "published", _CLIPPED, _NOISE, _CONSTANT, _SEEN,
@@ -355,9 +376,10 @@ def _one_whole_epoch(run: Run) -> Obstacle | None:
     formula="delta >= sup_c 1 - Phi((c-2)/z) Phi(c/z)^(t-1) - e^eps (1 - Phi((c-m)/z) Phi(c/z)^(t-1)), m = 1 "
     "(zero-out), 0 (replace-one)",
     conditions=(
-        _sampling_is(Sampling.SHUFFLE), Condition("adjacency zero-out or replace-one", _ends_in_shuffled),
+        sampling_is(Sampling.SHUFFLE), ENDS_IN_SHUFFLED,
         Condition("batch_size divides records", _batches_are_full),
         Condition("at least one whole epoch", _one_whole_epoch),
+        Condition("every iterate may be released", _every_iterate_seen),
     ),
     assumes=("all other gradients are -C, the record's is C; the first epoch alone is looked at",),
     erratum="It says what no guarantee for these runs can be below, and guarantees nothing itself.",
