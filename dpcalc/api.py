@@ -16,7 +16,7 @@ from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import Gate, parse
 from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
-from dpcalc.model.parameter import PARAMETERS, Parameter, conversion, meant_by, not_covered
+from dpcalc.model.parameter import PARAMETERS, Parameter, conversion, meant_by, not_covered, renamed
 from dpcalc.model.parameter import check as check_value
 from dpcalc.render.notes import report
 from dpcalc.report import Case, Report
@@ -107,6 +107,9 @@ def rdp(**given: Unpack[keywords.Rdp]) -> Report:
 
     Of ``epsilon``, ``delta`` and ``noise_std``, what is left out is solved for. A parameter may be a list: there is one
     case for each value, and for every combination of several lists.
+
+    The words of other programs that mean exactly the same are taken here and everywhere: ``lr`` for ``step_size``,
+    ``sigma`` for ``noise_std``, ``target_delta`` for ``delta``.
 
     Returns:
         A report; ``report.cases[0].best`` is the number to quote, ``report.rows()`` a flat table of all.
@@ -511,6 +514,7 @@ def list_bounds(algorithm: str | None = None, **given: Any) -> list[dict[str, An
         ]
     if algorithm is None:
         raise SpecError("what is run is not known", "give algorithm")
+    given = renamed(given)
     rows = applying(algorithm, given)
     return [{**bound.to_dict(), "applies": applies, "because": because} for _, bound, applies, because in rows]
 
@@ -576,6 +580,7 @@ def _read(command: str, /, **given: Any) -> _Asked:
         SpecError: a gate does not parse, a list is empty, certify is no bool, or a keyword is unknown, be it None.
     """
     record = COMMANDS[command]
+    given = renamed(given)
     for name in given:
         if name not in (*record.parameters, "schedule", *QUESTION):
             raise _unknown(command, name)

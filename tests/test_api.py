@@ -237,7 +237,7 @@ def test_refusals(given: dict[str, Any], text: str) -> None:
         dpcalc.rdp(**{**RUN, **({} if "epsilon" in given else {"delta": 1e-6}), **given})
 
 
-@pytest.mark.parametrize(("name", "meant"), [("gate", "gates"), ("sigma", "noise_std"), ("noisestd", "noise_std")])
+@pytest.mark.parametrize(("name", "meant"), [("gate", "gates"), ("noise_scale", "noise_std"), ("noisestd", "noise_std")])
 def test_an_unknown_keyword_names_what_may_be_meant(name: str, meant: str) -> None:
     with pytest.raises(dpcalc.SpecError, match=f"does not take {name}") as caught:
         dpcalc.rdp(delta=1e-6, **{**RUN, name: 1})
@@ -299,7 +299,7 @@ def test_the_budget_comes_from_where_the_other_parameters_come_from(capsys: pyte
     assert {case["inputs"][name]["source"] for name in given} == {"flag"}
 
 
-def test_a_keyword_of_another_program_is_answered_with_ours() -> None:
+def test_a_keyword_of_another_program_whose_unit_may_differ_is_answered_with_ours() -> None:
     with pytest.raises(dpcalc.SpecError) as refused:
-        dpcalc.rdp(max_grad_norm=1.0)  # type: ignore[call-arg]
-    assert refused.value.hint == "did you mean clip?"
+        dpcalc.rdp(noise_scale=1.0)  # type: ignore[call-arg]
+    assert refused.value.hint == "did you mean noise_std?"

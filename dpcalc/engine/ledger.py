@@ -17,6 +17,7 @@ from dpcalc.engine.search import DIRECTIONS, extreme
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.choices import Adjacency
+from dpcalc.model.parameter import name_of
 from dpcalc.model.quantities import Kind, Quantity
 from dpcalc.model.run import Description, Run
 from dpcalc.model.source import Source
@@ -474,7 +475,7 @@ def _solved(ledger: Ledger, question: Question, chained: bool) -> tuple[str, flo
         SpecError: it cannot be solved for, or the budget is not known.
         Infeasible: no noise meets the budget.
     """
-    name, last = str(question.solve).replace("-", "_"), ledger.entries[-1]
+    name, last = name_of(str(question.solve).replace("-", "_")), ledger.entries[-1]
     if name not in SOLVABLE:
         raise SpecError(f"a ledger cannot be solved for {question.solve}", f"one of {', '.join(SOLVABLE)}")
     if question.epsilon is None or question.log_delta is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import SpecError
 from dpcalc.model.choices import LastBatch, LossClass, Noise
+from dpcalc.model.parameter import name_of
 from dpcalc.model.run import NOISE_SCALES, Run
 from dpcalc.model.source import Source
 from dpcalc.named_tuple import NamedTuple
@@ -109,7 +110,7 @@ _OF_A_CHAIN = ("noise_std", "laplace_scale", "diameter")
 
 
 def _parameter_to_solve(run: Run, question: Question) -> str:
-    name = str(question.solve).replace("-", "_")
+    name = name_of(str(question.solve).replace("-", "_"))
     _refuse_not_monotone(run, name)
     if name in _BUDGET:
         if getattr(question, name) is not None:

@@ -8,6 +8,7 @@ from dpcalc.engine.answer import answer
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, NotApplicable
 from dpcalc.model.choices import Sampling
+from dpcalc.model.parameter import name_of
 from dpcalc.model.run import Run
 from dpcalc.theorems.record import for_algorithm
 
@@ -67,7 +68,7 @@ def _without_rate(run: Run) -> tuple[Run, str]:
 
 def _answer(run: Run, question: Question, sampling: Sampling) -> str:
     """Return the best answer in a few words; empty where no bound speaks of the run."""
-    if question.solve in ("sample_rate", "sample-rate"):
+    if name_of(str(question.solve).replace("-", "_")) == "sample_rate":
         return ""
     try:
         best = answer(run.replacing(sampling=sampling), question, for_algorithm(run.algorithm.name)).best

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import NAMED, algorithm_meant_by
@@ -20,6 +22,8 @@ from dpcalc.model.choices import (
 )
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.plain_enum import PlainEnum
+
+T = TypeVar("T")
 
 MAX_RECORDS = 10**15
 
@@ -106,8 +110,18 @@ _WORDS: dict[str, type[PlainEnum]] = {
 }
 """The parameters whose words have a type."""
 
-_SAME_WORD = {"zero-out": "null-record", "ball-in-bins": "balls-in-bins", "balls-and-bins": "balls-in-bins"}
-"""Words that are taken for another one."""
+_SAME_WORD: dict[str, dict[str, str]] = {
+    "adjacency": {
+        "zero-out": "null-record", "replace-special": "null-record", "add-or-remove": "add-remove",
+        "add-or-remove-one": "add-remove", "unbounded": "add-remove", "replace": "replace-one",
+        "substitution": "replace-one", "substitute-one": "replace-one", "bounded": "replace-one",
+    },
+    "sampling": {
+        "ball-in-bins": "balls-in-bins", "balls-and-bins": "balls-in-bins", "poisson-sampling": "poisson",
+        "without-replacement": "fixed", "fixed-size": "fixed", "shuffling": "shuffle", "full-batch": "full",
+    },
+}  # fmt: skip
+"""Words of other programs and papers that mean exactly one of ours, in small letters with hyphens."""
 
 PARAMETERS: dict[str, Parameter] = {
     p.name: p
@@ -382,6 +396,45 @@ def spellings(name: str) -> tuple[str, ...]:
     return tuple("--" + word.replace("_", "-") for word in words)
 
 
+@functools.cache
+def _named() -> dict[str, str]:
+    """Return every word that is exactly a parameter, as a name: its own, those of `spellings`, and its long flags."""
+    words: dict[str, str] = {}
+    for name, parameter in PARAMETERS.items():
+        flags = (*spellings(name), *(alias for alias in parameter.aliases if alias.startswith("--")))
+        words.update({flag.removeprefix("--").replace("-", "_"): name for flag in flags})
+    return {**words, **{name: name for name in PARAMETERS}}
+
+
+def name_of(word: str) -> str:
+    """Return the name of the parameter that a word is exactly, be it another program's; else the word itself.
+
+    >>> name_of("lr"), name_of("sigma"), name_of("max_grad_norm"), name_of("noise_scale"), name_of("step_size")
+    ('step_size', 'noise_std', 'clip', 'noise_scale', 'step_size')
+    """
+    return _named().get(word, word)
+
+
+def synonyms() -> tuple[str, ...]:
+    """Return the words of `name_of` that are no parameter's own name."""
+    return tuple(word for word, name in _named().items() if word != name)
+
+
+def renamed(given: Mapping[str, T]) -> dict[str, T]:
+    """Return what is given by the names of the parameters, `name_of`.
+
+    Raises:
+        SpecError: two words stand for one parameter.
+    """
+    words: dict[str, str] = {}
+    for word in given:
+        name = name_of(word)
+        if name in words:
+            raise SpecError(f"{name} is given twice, as {words[name]} and as {word}", "keep one of the two")
+        words[name] = word
+    return {name: given[word] for name, word in words.items()}
+
+
 def meant_by(word: str, taken: Iterable[str]) -> str:
     """Return the name of the parameter that a person means by a word: one of those taken, else the empty string.
 
@@ -425,7 +478,9 @@ def check(name: str, value: float | int | str) -> float | int | str:
 
 
 def _word(parameter: Parameter, value: float | int | str) -> float | int | str:
-    value = _SAME_WORD.get(str(value), value)
+    if value not in parameter.choices and parameter.name in _SAME_WORD:
+        plain = str(value).lower().replace("_", "-")
+        value = plain if plain in parameter.choices else _SAME_WORD[parameter.name].get(plain, value)
     if value not in parameter.choices:
         if why := not_covered(str(value)):
             raise SpecError(f"{parameter.name} is {value!r}: {why}", f"use {parameter.domain}")

@@ -23,7 +23,7 @@ from dpcalc.notions.tuning import Law, Tuning, tuning_of
 from dpcalc.recipes.case import read_command
 from dpcalc.recipes.matrix import Vocabulary
 from dpcalc.recipes.reference import Files
-from dpcalc.recipes.settings import Setting, follow, read_settings, suggestion
+from dpcalc.recipes.settings import Setting, by_name, follow, read_settings, suggestion
 from dpcalc.recipes.values import QUESTION
 
 VERSION = "ledger/1"
@@ -149,7 +149,7 @@ def _run(name: str, body: Table, files: Files) -> tuple[str, Mapping[str, Any]]:
 def _mechanism(name: str, body: Table, files: Files) -> Mapping[str, Any]:
     """Return what describes a mechanism: positive numbers, and delta as its logarithm."""
     given: dict[str, Any] = {}
-    for key, field in body.fields.items():
+    for key, field in by_name(body.fields).items():
         if key == "adjacency":
             continue
         if key not in MECHANISM:
@@ -254,6 +254,7 @@ def _budget(field: Field | None, files: Files) -> Question:
     if field is None:
         return Question()
     body = table(field.node, "budget")
+    body = body._replace(fields=by_name(body.fields))
     for key, inner in body.fields.items():
         if key not in ("epsilon", "delta"):
             raise inner.place.error(f"unknown key {clipped(key)}", "epsilon and delta")

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.files.nodes import Table, items, table
+from dpcalc.files.nodes import Field, Table, items, table
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.recipes.reference import Files
-from dpcalc.recipes.settings import Setting, follow, parameters_of, suggestion
+from dpcalc.recipes.settings import Setting, by_name, follow, parameters_of, suggestion
 from dpcalc.recipes.values import MANY
 
 MAX_CASES = 10_000
@@ -79,7 +79,7 @@ class Matrix:
         if field is None:
             return {}
         axes = {}
-        for name, axis in table(field.node, "matrix").fields.items():
+        for name, axis in by_name(table(field.node, "matrix").fields).items():
             self._vocabulary.check(name, axis.place)
             if name in own:
                 raise axis.place.error(f"{name} is set in the case and in its matrix", "keep one of the two")
@@ -112,21 +112,22 @@ class Matrix:
 
     def _included(self) -> Iterator[tuple[Combination, Place]]:
         for body in self._listed("include"):
-            for name, field in body.fields.items():
+            fields = by_name(body.fields)
+            for name, field in fields.items():
                 self._vocabulary.check(name, field.place)
-            settings = {n: follow(f.place, f.node, self._vocabulary.files) for n, f in body.fields.items()}
+            settings = {n: follow(f.place, f.node, self._vocabulary.files) for n, f in fields.items()}
             yield {name: self._vocabulary.value(name, setting) for name, setting in settings.items()}, body.place
 
     def _excluded(self) -> dict[tuple[str, ...], set[tuple[Any, ...]]]:
         """Return what is excluded: names -> combinations of their values."""
         excluded: dict[tuple[str, ...], set[tuple[Any, ...]]] = {}
         for body in self._listed("exclude"):
-            values = tuple(self._excluded_value(name, body) for name in body.fields)
-            excluded.setdefault(tuple(body.fields), set()).add(values)
+            fields = by_name(body.fields)
+            values = tuple(self._excluded_value(name, field) for name, field in fields.items())
+            excluded.setdefault(tuple(fields), set()).add(values)
         return excluded
 
-    def _excluded_value(self, name: str, body: Table) -> Any:
-        field = body.fields[name]
+    def _excluded_value(self, name: str, field: Field) -> Any:
         if name not in self.axes:
             raise field.place.error(f"{clipped(name)} is not in the matrix", near(name, self.axes))
         value = self._vocabulary.value(name, Setting(field.place, field.node))

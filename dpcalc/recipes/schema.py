@@ -7,7 +7,7 @@ from typing import Any
 
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import QUANTITIES
-from dpcalc.model.parameter import EVERY
+from dpcalc.model.parameter import EVERY, name_of, synonyms
 from dpcalc.recipes.exceptions import EXCEPTIONS
 from dpcalc.recipes.settings import BESIDE, parameters_of
 from dpcalc.recipes.values import COUNTS, FRACTIONS, MANY, SWITCHES, may_be_referred
@@ -20,6 +20,7 @@ def recipe_schema() -> dict[str, Any]:
     """Return the schema of ``recipe/1`` (JSON Schema 2020-12)."""
     schema: dict[str, Any] = json.loads(read("recipe-1.schema.json"))
     names = dict.fromkeys(name for command in (*COMMANDS, *BESIDE) for name in parameters_of(command))
+    words = [*names, *(word for word in synonyms() if name_of(word) in names)]
     schema["$defs"]["command"] = {
         "enum": [*COMMANDS, *BESIDE],
         "description": "; ".join((*(f"{command.name}: {command.help}" for command in COMMANDS.values()), *_BESIDE)),
@@ -32,9 +33,9 @@ def recipe_schema() -> dict[str, Any]:
         "anyOf": [exception, several],
     }
     schema["$defs"]["expect"]["propertyNames"] = {"enum": ["tolerance", "error", *QUANTITIES]}
-    schema["$defs"]["settings"] = {"properties": {name: _setting(name) for name in names}}
+    schema["$defs"]["settings"] = {"properties": {word: _setting(name_of(word)) for word in words}}
     schema["$defs"]["varied"] = {
-        "properties": {name: _axis(name) for name in names}, "additionalProperties": False,
+        "properties": {word: _axis(name_of(word)) for word in words}, "additionalProperties": False,
     }  # fmt: skip
     return schema
 

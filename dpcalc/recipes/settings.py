@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.convert import TAKEN as CONVERTED
-from dpcalc.files.nodes import Node, Scalar, Table, text
+from dpcalc.files.nodes import Field, Node, Scalar, Table, text
 from dpcalc.files.place import Place, clipped, near
-from dpcalc.model.parameter import conversion, meant_by, not_covered
+from dpcalc.model.parameter import conversion, meant_by, name_of, not_covered
 from dpcalc.recipes.reference import Files, Unreadable
 from dpcalc.recipes.values import QUESTION, referred, several, single
 from dpcalc.training.setup import Setup
@@ -103,7 +103,7 @@ def read_settings(body: Table, files: Files) -> dict[str, Setting]:
         Unreadable: the mapping that ``from`` names cannot be used.
         SpecError: a parameter is set twice, or is no value.
     """
-    fields = {name: field for name, field in body.fields.items() if name not in CASE_KEYS}
+    fields = by_name({name: field for name, field in body.fields.items() if name not in CASE_KEYS})
     own = {name: follow(field.place, field.node, files) for name, field in fields.items()}
     if "from" not in body.fields:
         return own
@@ -113,7 +113,7 @@ def read_settings(body: Table, files: Files) -> dict[str, Setting]:
     if not isinstance(mapping, Table):
         raise Unreadable(place, f"{clipped(reference)} is no mapping of parameters", "write name: {from: file#/path}")
     names = all_parameters()
-    for name, field in mapping.fields.items():
+    for name, field in by_name(mapping.fields).items():
         if name not in names:
             raise Unreadable(
                 field.place, f"{clipped(reference)} has a key that is no parameter", "refer to its values one by one"
@@ -122,6 +122,21 @@ def read_settings(body: Table, files: Files) -> dict[str, Setting]:
             raise own[name].place.error(f"{name} is set here and in {clipped(reference)}", "keep one of the two")
         own[name] = Setting(place, field.node, f"{reference}/{name}")
     return own
+
+
+def by_name(fields: Mapping[str, Field]) -> dict[str, Field]:
+    """Return fields by the names of their parameters, where they have those of other programs.
+
+    Raises:
+        FileError: two of them are one parameter.
+    """
+    words: dict[str, str] = {}
+    for word, field in fields.items():
+        name = name_of(word)
+        if name in words:
+            raise field.place.error(f"{name} is set twice, as {words[name]} and as {word}", "keep one of the two")
+        words[name] = word
+    return {name: fields[word] for name, word in words.items()}
 
 
 def follow(place: Place, node: Node, files: Files) -> Setting:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import dpcalc
-from dpcalc.cli.main import main
+from dpcalc.cli.main import cli, main
 from dpcalc.errors import SpecError
 from dpcalc.model.run import describe
 
@@ -147,3 +150,66 @@ def test_where_no_batch_is_known_a_multiplier_is_answered_by_the_formula(
     with pytest.raises(SpecError, match="does not take noise_multiplier") as stop:
         getattr(dpcalc, command)(noise_multiplier=1.0)
     assert "noise multiplier x Lipschitz constant" in (stop.value.hint or "")
+
+
+def test_python_takes_the_words_of_other_programs() -> None:
+    ours = dpcalc.rdp(records=100, index=1, lipschitz=1, smoothness=1, step_size=0.5, noise_std=1, delta=1e-5)
+    words: dict[str, Any] = {"dataset_size": 100, "lr": 0.5, "sigma": 1, "target_delta": 1e-5}
+    theirs = dpcalc.rdp(index=1, lipschitz=1, smoothness=1, **words)
+    assert theirs == ours
+    with pytest.raises(SpecError, match="step_size is given twice"):
+        dpcalc.rdp(records=100, lipschitz=1, step_size=0.5, **{"lr": 0.5})
+    with pytest.raises(SpecError, match="does not take noise_scale") as refused:
+        dpcalc.rdp(records=100, lipschitz=1, **{"noise_scale": 0.5})
+    assert refused.value.hint == "did you mean noise_std?"
+
+
+def test_a_solution_is_asked_for_in_other_words() -> None:
+    run: dict[str, Any] = {"records": 100, "index": 1, "lipschitz": 1, "smoothness": 1, "step_size": 0.5}
+    ours = dpcalc.rdp(**run, epsilon=1, delta=1e-5, solve="noise_std").cases[0].best
+    theirs = dpcalc.rdp(**run, epsilon=1, delta=1e-5, solve="sigma").cases[0].best
+    assert ours is not None
+    assert ours == theirs
+
+
+RECIPE = """
+dpcalc: recipe/1
+defaults: {command: rdp, lipschitz: 1, smoothness: 1, lr: 0.5, target_delta: 1e-5}
+cases:
+  a: {dataset_size: 100, sigma: 1, assert: epsilon <= 50}
+  b: {records: 100, noise_std: 1, step_size: 0.25, assert: epsilon <= 50}
+  c: {records: 100, matrix: {sigma: [1, 2]}, assert: epsilon <= 50}
+"""
+
+
+def test_recipes_take_the_words_of_other_programs(tmp_path: Path) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text(RECIPE, encoding="utf-8")
+    cases = dpcalc.check(path).cases
+    assert [str(case.check.status) for case in cases if case.check] == ["passed"] * 4
+    assert [case.inputs["step_size"][0] for case in cases] == [0.5, 0.25, 0.5, 0.5]
+    assert [case.check.name for case in cases if case.check][2] == "c[noise_std=1]"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: {records: 100, lr: 0.1, step_size: 0.1}", "step_size is set twice, as lr and as step_size"),
+        ("a: {records: 100, matrix: {lr: [0.1], eta: [0.2]}}", "step_size is set twice, as lr and as eta"),
+        ("a: {records: 100, lr: 0.1, matrix: {step_size: [0.2]}}", "set in the case and in its matrix"),
+        ("a: {records: 100, noise_scale: 1}", "unknown key"),
+    ],
+)
+def test_a_recipe_says_a_thing_once(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text(f"dpcalc: recipe/1\ndefaults: {{command: rdp, lipschitz: 1}}\ncases:\n  {text}\n", encoding="utf-8")
+    with pytest.raises(SpecError, match=words):
+        dpcalc.check(path)
+
+
+def test_a_ledger_takes_the_words_of_other_programs() -> None:
+    ours = "ledger --add 'noise_std=3 sensitivity=1' -d 1e-5 --json"
+    theirs = "ledger --add 'sigma=3 sensitivity=1' -d 1e-5 --json"
+    answers = [CliRunner().invoke(cli, shlex.split(line)) for line in (ours, theirs)]
+    assert answers[0].exit_code == 0
+    assert answers[0].output == answers[1].output

@@ -11,7 +11,7 @@ from dpcalc.errors import SpecError
 from dpcalc.model import loss
 from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, NAMED, Release, algorithm_meant_by, released
 from dpcalc.model.choices import Adjacency, LastBatch, LossClass, Noise, Permutation
-from dpcalc.model.parameter import PARAMETERS, check, meant_by
+from dpcalc.model.parameter import PARAMETERS, check, meant_by, name_of, renamed, spellings, synonyms
 from dpcalc.model.run import PARAMETER_FIELDS, describe
 from dpcalc.theorems.record import FAMILIES, all_bounds
 
@@ -115,3 +115,50 @@ def test_a_word_outside_its_choices_is_refused() -> None:
 def test_what_is_trained_is_what_can_be_executed_and_releases_a_model() -> None:
     executed = {name for name in NAMED if ALGORITHMS[name].executed and not ALGORITHMS[name].local}
     assert set(COMMANDS["train"].algorithms) == executed
+
+
+def test_a_word_of_another_program_is_one_parameter() -> None:
+    words = [flag.removeprefix("--").replace("-", "_") for name in PARAMETERS for flag in spellings(name)]
+    assert len(set(words)) == len(words)
+    assert not set(words) & set(PARAMETERS)
+    assert {*words, "eta", "sigma"} <= set(synonyms())
+    assert {name_of(word) for word in synonyms()} <= set(PARAMETERS)
+    assert all(name_of(name) == name for name in PARAMETERS)
+
+
+@pytest.mark.parametrize("word", ["noise_scale", "std", "beta", "temperature", "max_iter", "n", "L"])
+def test_a_word_whose_unit_may_differ_is_no_parameter(word: str) -> None:
+    assert name_of(word) == word
+
+
+def test_two_words_for_one_parameter_are_refused() -> None:
+    assert renamed({"lr": 0.1, "sigma": 2.0, "other": None}) == {"step_size": 0.1, "noise_std": 2.0, "other": None}
+    with pytest.raises(SpecError, match="step_size is given twice, as lr and as step_size"):
+        renamed({"lr": 0.1, "step_size": 0.2})
+    with pytest.raises(SpecError, match="as eta and as learning_rate"):
+        renamed({"eta": 0.1, "learning_rate": 0.1})
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "ours"),
+    [
+        ("adjacency", "zero-out", "null-record"),
+        ("adjacency", "null_record", "null-record"),
+        ("adjacency", "ADD_OR_REMOVE_ONE", "add-remove"),  # dp_accounting.NeighboringRelation
+        ("adjacency", "REPLACE_ONE", "replace-one"),
+        ("adjacency", "REPLACE_SPECIAL", "null-record"),
+        ("sampling", "Poisson", "poisson"),
+        ("sampling", "balls_and_bins", "balls-in-bins"),
+        ("sampling", "without_replacement", "fixed"),
+    ],
+)
+def test_values_in_other_words(name: str, word: str, ours: str) -> None:
+    assert check(name, word) == ours
+
+
+@pytest.mark.parametrize(
+    ("name", "word"), [("adjacency", "substitute"), ("sampling", "with-replacement"), ("release", "LAST")]
+)
+def test_values_that_may_mean_something_else_are_refused(name: str, word: str) -> None:
+    with pytest.raises(SpecError):
+        check(name, word)

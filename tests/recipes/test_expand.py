@@ -108,7 +108,7 @@ def test_numbers(bad: Any, text: str, message: str) -> None:
 
 CASES = [
     ("a: {nose_std: 1}", "r.yaml:4:7: unknown key 'nose_std' | did you mean noise_std?"),
-    ("a: {sigma: 1}", "did you mean noise_std?"),
+    ("a: {noise_scale: 1}", "did you mean noise_std?"),
     ("a: {n: 1}", "did you mean records?"),
     ("a: {noise-std: 1}", "did you mean noise_std?"),
     ("a: {asert: epsilon <= 1}", "did you mean assert?"),
