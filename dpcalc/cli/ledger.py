@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from dpcalc.cli.options import Command
-from dpcalc.cli.printing import Output, emit, report_options
+from dpcalc.cli.printing import Output, emit, report_options, verbose_option
 from dpcalc.errors import SpecError
 
 
@@ -33,6 +33,7 @@ from dpcalc.errors import SpecError
     "--assert", "gates", metavar="TEXT", multiple=True, help="Gate on the total, e.g. 'epsilon<=3'; exit 1 if it fails."
 )
 @report_options
+@verbose_option
 def command(file: str | None, added: tuple[str, ...], gates: tuple[str, ...], **flags: Any) -> None:
     """Several runs, releases and queries about the same records, composed in one exact account.
 

@@ -30,6 +30,7 @@ class Output(NamedTuple):
     plot: str | None
     plot_bounds: tuple[str, ...]
     color: str
+    verbose: bool = False
 
     @property
     def on_stdout(self) -> bool:
@@ -70,11 +71,17 @@ _PLOTS = (
 )  # fmt: skip
 
 
+verbose_option = click.option(
+    "--verbose", "-v", is_flag=True,
+    help="Show all bounds, what each assumes, those that do not apply and why, and all notes.",
+)  # fmt: skip
+
+
 def output_options(
     function: Callable[..., Any], *, written: str = "Write to FILE, atomically, instead of stdout."
 ) -> Callable[..., Any]:
     """Add the options that say how and where to print, and what to plot."""
-    return _printed(function, FORMATS, written, _PLOTS)
+    return _printed(verbose_option(function), FORMATS, written, _PLOTS)
 
 
 def sweep_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -137,7 +144,8 @@ def emit(command: str, cases: Sequence[Case], output: Output) -> None:
 
 def _write_report(result: Report, output: Output) -> None:
     format = format_of(output.format, output.as_json, output.file)
-    write(render(result, format, output.precision, color=color_of(output.color)), output.file)
+    color = color_of(output.color)
+    write(render(result, format, output.precision, color=color, verbose=output.verbose), output.file)
 
 
 def _verdict(result: Report) -> int:

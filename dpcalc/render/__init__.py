@@ -13,9 +13,14 @@ Renderer = Callable[[Report, int, bool | None], str]
 _TABLE = "table"
 
 
-def render(report: Report, format: str, precision: int = 6, *, color: bool | None = None) -> str:
-    """Return the report in one of `FORMATS`; ``precision`` and ``color`` matter to human-readable ones only."""
-    text = _RENDERERS[format](report, precision, color)
+def render(report: Report, format: str, precision: int = 6, *, color: bool | None = None, verbose: bool = True) -> str:
+    """Return the report in one of `FORMATS`.
+
+    ``precision`` and ``color`` matter to human-readable ones only, ``verbose`` to the table and the plain text: without
+    it an answer is no longer than a screen.
+    """
+    renderers = _RENDERERS if verbose else {**_RENDERERS, **_BRIEF}
+    text = renderers[format](report, precision, color)
     return inert(text, coloured=format == _TABLE and color is not False)
 
 
@@ -37,6 +42,22 @@ def _plain(report: Report, precision: int, color: bool | None) -> str:
     from dpcalc.render import plain
 
     return plain.render(report, precision)
+
+
+def _brief_table(report: Report, precision: int, color: bool | None) -> str:
+    if _is_check(report):
+        return _table(report, precision, color)
+    from dpcalc.render import table
+
+    return table.render(report, precision, color=color, verbose=False)
+
+
+def _brief_plain(report: Report, precision: int, color: bool | None) -> str:
+    if _is_check(report):
+        return _plain(report, precision, color)
+    from dpcalc.render import brief
+
+    return brief.render(report, precision)
 
 
 def _is_check(report: Report) -> bool:
@@ -96,5 +117,8 @@ _RENDERERS: dict[str, Renderer] = {
     "explain": _explain,
     "bibtex": _bibtex,
 }
+
+_BRIEF: dict[str, Renderer] = {_TABLE: _brief_table, "plain": _brief_plain}
+"""The renderers that have a short form."""
 
 FORMATS = tuple(_RENDERERS)

@@ -16,7 +16,7 @@ def render_markdown(report: Report, precision: int = 6) -> str:
     if len(report.cases) == 1:
         return _markdown(report.cases[0], precision)
     head, *body = summary(report, precision)
-    lines = [f"given: {_escape(common_inputs(report))}", "", *_table([head, *body]), ""]
+    lines = [_escape(common_inputs(report)), "", *_table([head, *body]), ""]
     tail = [*summary_tail(report), *failed_gates(report)]
     lines += ["- " + _escape(line.replace("\n", "; ")) for line in tail]
     return "\n".join(lines) + "\n"
@@ -29,7 +29,7 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
 
 def _markdown(case: Case, precision: int) -> str:
     lines = [f"**{line}**  " for line in headline(case, precision)]
-    lines += ["", _escape(released(case)) + "  ", f"given: {_escape(inputs_text(case))}", ""]
+    lines += ["", _escape(released(case)) + "  ", _escape(inputs_text(case)), ""]
     if case.training:
         warned = training.warning(case)
         lines += [f"**{warned}**  "] if warned else []

@@ -83,7 +83,12 @@ def _sentences(command: str, case: Case) -> Iterator[str]:
 
 def improvement_sentences(command: str, case: Case) -> Iterator[str]:
     """Yield the sentences on what would better the answer."""
-    told = tuple(note for note in case.note_data if isinstance(note, _BETTER))
+    yield from sentences_about(command, case, _BETTER)
+
+
+def sentences_about(command: str, case: Case, kinds: tuple[type[Note], ...]) -> Iterator[str]:
+    """Yield the sentences on the notes of some kinds."""
+    told = tuple(note for note in case.note_data if isinstance(note, kinds))
     yield from _sentences(command, case._replace(note_data=told))
 
 

@@ -77,9 +77,30 @@ def delta_text(delta: float | None, log_delta: float | None, precision: int, sid
     if log_delta == -math.inf:
         return "0"
     if log_delta is not None and log_delta < -690.0:
+        return _tiny(log_delta, precision, side)
+    return number(delta, precision, side) if delta is not None else ""
+
+
+_FARTHEST = 1e12
+"""Beyond this logarithm the digits of a delta mean nothing, and its power of ten is shown alone."""
+
+
+def _tiny(log_delta: float, precision: int, side: Side) -> str:
+    """Return e^log_delta as a decimal whose exponent may be below those of a double."""
+    if log_delta < -_FARTHEST:
         ten = log_delta / math.log(10.0) * {Side.UP: 1.0 - 2.0**-50, Side.DOWN: 1.0 + 2.0**-50}.get(side, 1.0)
         return "10^" + number(ten, max(precision, 6), side if side in (Side.UP, Side.DOWN) else Side.NEAREST)
-    return number(delta, precision, side) if delta is not None else ""
+    import decimal
+
+    exact = decimal.Context(prec=precision + 25, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+    value = exact.exp(decimal.Decimal(log_delta))
+    value = {Side.UP: exact.next_plus, Side.DOWN: exact.next_minus}.get(side, exact.plus)(value)  # it was rounded
+    roundings = {Side.UP: decimal.ROUND_CEILING, Side.DOWN: decimal.ROUND_FLOOR}
+    rounding = roundings.get(side, decimal.ROUND_HALF_EVEN)
+    digits = decimal.Context(precision, rounding, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX).plus(value)
+    mantissa, exponent = digits.as_tuple().digits, digits.adjusted()
+    text = "".join(map(str, mantissa)).rstrip("0")
+    return f"{text[0]}{'.' if text[1:] else ''}{text[1:]}e{exponent:+03d}"
 
 
 def symbol_of(name: str) -> str:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dpcalc.render import training
 from dpcalc.render.comparison import assumption_lines, columns, obstacle_rows, rows
 from dpcalc.render.ledger import entry_rows, ledger_lines
+from dpcalc.render.meaning import meaning
 from dpcalc.render.risk import risk_lines, risk_rows
 from dpcalc.render.sentences import (
     certified_lines,
     headline,
-    inputs_text,
+    inputs_lines,
     promise,
     released,
     shift_lines,
@@ -25,15 +26,22 @@ def render(report: Report, precision: int = 6) -> str:
     """Return the report as plain text: one case in full, several in a table."""
     if len(report.cases) == 1:
         return _case(report.cases[0], precision) + "\n"
-    lines = [f"given: {common_inputs(report)}", "", *aligned(summary(report, precision)), ""]
+    lines = [common_inputs(report), "", *aligned(summary(report, precision)), ""]
     lines += [*summary_tail(report), *failed_gates(report)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def _case(case: Case, precision: int) -> str:
-    lines = [released(case), f"given: {inputs_text(case)}", "", *headline(case, precision)]
-    lines += ["", promise(case), *_training_lines(case, precision), *_ledger_lines(case, precision)]
-    lines += [*_risk_lines(case, precision), ""]
+    lines = [released(case), *inputs_lines(case), "", *headline(case, precision)]
+    lines += [
+        "",
+        promise(case),
+        *filter(None, [meaning(case)]),
+        *_training_lines(case, precision),
+        *_ledger_lines(case, precision),
+        *_risk_lines(case, precision),
+        "",
+    ]
     lines += aligned([columns(case), *rows(case, precision)])
     lines += [*tail_lines(case, precision), *map(gate_line, case.assertions)]
     lines += ["", *aligned(obstacle_rows(case))] if case.obstacles else []

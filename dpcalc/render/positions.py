@@ -18,3 +18,19 @@ def worst_positions(case: Case) -> tuple[int, ...]:
         return ()
     plan = layout(records, size, last)
     return () if plan.short_is_last else plan.latest()
+
+
+def record_meant(case: Case) -> str:
+    """Return of which record the best answer is, in words; empty where it is of any."""
+    best = case.best
+    if best is None:
+        return ""
+    index = case.inputs.get("index", (None, ""))[0]
+    window = case.inputs.get("window", (None, ""))[0]
+    if best.quantity == "index":
+        return f"any record at positions 1 to {best.value:.0f}"
+    if best.quantity == "window" or window is not None:
+        return f"any record that at least {best.value if best.quantity == 'window' else window:.0f} others follow"
+    if several := worst_positions(case):
+        return f"any record (the worst off is at position {' or '.join(map(str, several))})"
+    return f"the record at position {index}" if index is not None else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.choices import Releases
@@ -11,7 +12,7 @@ from dpcalc.model.source import Source
 from dpcalc.render.allocation import allocation_lines
 from dpcalc.render.comparison import cost_probability, cost_run, is_cost
 from dpcalc.render.numbers import MAXIMISED, Side, delta_text, number, symbol_of, value_text
-from dpcalc.render.positions import worst_positions
+from dpcalc.render.positions import record_meant, worst_positions
 from dpcalc.report import Case, Result
 
 
@@ -33,24 +34,34 @@ def released(case: Case) -> str:
 
 
 _SOURCES = {
-    Source.DEFAULT: "default",
     Source.WORST_CASE: "worst case",
     Source.LOSS: "of the loss",
     Source.DATA: "of the data",
 }
+"""What is said of an input that follows from others."""
+
+
+def inputs_lines(case: Case) -> list[str]:
+    """Return the inputs: those that were given, those that have their default, and those that follow from others."""
+    shown = [(name, *given) for name, given in case.inputs.items() if given[1] != Source.DERIVED]
+    symbols = Counter(symbol for name, _, _ in shown if (symbol := symbol_of(name).partition(" ")[2]))
+    groups: dict[str, list[str]] = {"given": [], "default": [], "derived": []}
+    for name, value, source in shown:
+        side = Side.NEAREST if source == Source.LOSS else Side.AS_GIVEN
+        text = " or ".join(map(str, worst_positions(case))) if name == "index" else ""
+        mark = f" ({_SOURCES[source]})" if source in _SOURCES else noise_in_other_words(case, name)
+        label = symbol_of(name)
+        label = name if symbols[label.partition(" ")[2]] > 1 else label  # on a screen a symbol has one meaning
+        if name == Quantity.DELTA and isinstance(value, str):
+            text = value.replace("10^", "1e") if value.rpartition("-")[2].isdigit() else value
+        group = "derived" if source in _SOURCES else "default" if source == Source.DEFAULT else "given"
+        groups[group].append(f"{label} = {text or number(value, side=side)}{mark}")
+    return [f"{group}: {', '.join(parts)}" for group, parts in groups.items() if parts or group == "given"]
 
 
 def inputs_text(case: Case) -> str:
-    """Return the inputs on one line, marking what was not typed."""
-    parts = []
-    for name, (value, source) in case.inputs.items():
-        if source == Source.DERIVED:
-            continue
-        mark = f" ({_SOURCES[source]})" if source in _SOURCES else noise_in_other_words(case, name)
-        side = Side.NEAREST if source == Source.LOSS else Side.AS_GIVEN
-        text = " or ".join(map(str, worst_positions(case))) if name == "index" else ""
-        parts.append(f"{symbol_of(name)} = {text or number(value, side=side)}{mark}")
-    return ", ".join(parts)
+    """Return the inputs on one line."""
+    return "; ".join(inputs_lines(case))
 
 
 _WORDS_OF_NOISE = {
@@ -78,12 +89,16 @@ def headline(case: Case, precision: int) -> list[str]:
 
 
 def _cost_headline(result: Result, precision: int) -> str:
+    said, run = cost_sentences(result, precision)
+    return f"{said}: {run} ({result.bound})"
+
+
+def cost_sentences(result: Result, precision: int) -> tuple[str, str]:
+    """Return what a cost is at most, and the run that has it."""
     run = ", ".join(f"{name} = {value}" for name, value in cost_run(result, precision) if name != "algorithm")
     algorithm = "/".join((result.details or {}).get("algorithms", ()))
-    return (
-        f"{RISKS[result.quantity]} <= {value_text(result, precision)} {cost_probability(result)}: "
-        f"{algorithm} with {run} ({result.bound})"
-    )
+    said = f"{RISKS[result.quantity]} <= {value_text(result, precision)} {cost_probability(result)}"
+    return said, f"{algorithm} with {run}" if run else algorithm
 
 
 _LEVELS: dict[str, str] = {
@@ -136,15 +151,7 @@ def promise(case: Case) -> str:
         return _cost_promise(best)
     if best.adjacency in _OTHER_NEIGHBOURS:
         return _OTHER_NEIGHBOURS[best.adjacency](best)
-    index = case.inputs.get("index", (None, ""))[0]
-    who = f"the record at position {index}" if index is not None else "the differing record"
-    if several := worst_positions(case):
-        who = f"any record (the worst off is at position {' or '.join(map(str, several))})"
-    window = case.inputs.get("window", (None, ""))[0]
-    if best.quantity == "index":
-        who = f"any record at positions 1 to {best.value:.0f}"
-    elif best.quantity == "window" or window is not None:
-        who = f"any record that at least {best.value if best.quantity == 'window' else window:.0f} others follow"
+    who = record_meant(case) or "the differing record"
     scope = "no matter what the other records are, and even to somebody who knows them all"
     size = int(case.inputs.get("group_size", (1, ""))[0] or 1)
     if best.adjacency in _COMINGS or size > 1:
@@ -238,16 +245,18 @@ def _of_comings(best: Result, scope: str, size: int) -> str:
 
 def _cost_promise(best: Result) -> str:
     """Return what an excess risk is, in a sentence."""
-    covers = (best.details or {}).get("covers", "one record")
-    kept = (
-        f"the noise keeps the budget when {covers} is replaced"
-        if best.epsilon is not None
-        else "no budget was asked for, and none is promised"
-    )
     return (
         "The mean loss of the released model exceeds that of the best model in the domain by at most this much, on new "
-        f"records of the law the given ones were drawn from; {kept}."
+        f"records of the law the given ones were drawn from; {budget_kept(best)}."
     )
+
+
+def budget_kept(best: Result) -> str:
+    """Return of whom the run that has a cost keeps the budget, if of anybody."""
+    if best.epsilon is None:
+        return "no budget was asked for, and none is promised"
+    covers = (best.details or {}).get("covers", "one record")
+    return f"the noise keeps the budget when {covers} is replaced"
 
 
 def _factor(best: Result) -> str:

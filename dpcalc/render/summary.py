@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from dpcalc.model.quantities import RISKS, Quantity
@@ -9,13 +10,16 @@ from dpcalc.model.source import Source
 from dpcalc.render import training
 from dpcalc.render.comparison import cost_kind, cost_run
 from dpcalc.render.notes import best_improvement, improvement_sentences
-from dpcalc.render.numbers import Side, number, symbol_of, value_text
-from dpcalc.render.sentences import factor_text, grounds, inputs_text
+from dpcalc.render.numbers import MAXIMISED, Side, number, symbol_of, value_text
+from dpcalc.render.sentences import factor_text, grounds, inputs_lines
 from dpcalc.report import Case, Report, Result
 
 
 def summary(report: Report, precision: int) -> list[tuple[str, ...]]:
-    """Return one row per case (and order): what varies, the best answer, its bound, and what would better it most."""
+    """Return one row per case (and order): what varies, the best answer, its bound, and what would better it most.
+
+    Several algorithms are ranked, the best marked.
+    """
     names = varying(report)
     quantities = dict.fromkeys(r.quantity for case in report.cases for r in case.results if r.best)
     tight = any(case.tightness and case.tightness.ratio for case in report.cases)
@@ -23,10 +27,14 @@ def summary(report: Report, precision: int) -> list[tuple[str, ...]]:
     better = any(map(best_improvement, report.cases))
     symbols = (symbol_of(name) for name in quantities)
     ends = ("bound", *(["could be"] if better else []), "")
-    head = (*names, *symbols, *measured, *(["within"] if tight else []), *ends)
+    winner = ranked(report)
+    mark = [""] if winner else []
+    cases = sorted(report.cases, key=_rank) if winner else report.cases
+    head = (*mark, *names, *symbols, *measured, *(["within"] if tight else []), *ends)
     table = [head]
-    for case in report.cases:
-        inputs = tuple(_input_cell(case, name) for name in names)
+    for case in cases:
+        marks = ["*" if case is winner else ""] if winner else []
+        inputs = (*marks, *(_input_cell(case, name) for name in names))
         answers = [result for result in case.results if result.best]
         for best in answers:
             values = (value_text(best, precision) if best.quantity == name else "" for name in quantities)
@@ -36,7 +44,7 @@ def summary(report: Report, precision: int) -> list[tuple[str, ...]]:
             table.append((*inputs, *values, *metrics, *within, best.bound, *could, _last_cell(best, precision)))
         if not answers:
             because = case.obstacles[0].because if case.obstacles else "no guarantee"
-            blank = [""] * (len(head) - len(names) - 2)
+            blank = [""] * (len(head) - len(inputs) - 2)
             table.append((*inputs, *["none", *blank][: len(blank)], "", because))
     return table if any(row[-1] for row in table) else [row[:-1] for row in table]
 
@@ -76,38 +84,68 @@ def _input_cell(case: Case, name: str) -> str:
     return number(value, side=Side.AS_GIVEN)
 
 
+def ranked(report: Report) -> Case | None:
+    """Return the case with the best answer where the cases are one question to several algorithms; else None."""
+    quantities = {case.best.quantity for case in report.cases if case.best}
+    names = {case.algorithm for case in report.cases}
+    if len(names) < max(2, len(report.cases)) or len(quantities) != 1 or quantities & {Quantity.RDP, *RISKS}:
+        return None
+    found = [case for case in report.cases if case.best]
+    return found[0] if len(found) == 1 else min(found, key=_rank)
+
+
+def _rank(case: Case) -> float:
+    """Return what is smaller the better the answer is."""
+    best = case.best
+    if best is None:
+        return math.inf
+    if best.quantity == Quantity.DELTA and best.log_delta is not None:
+        return best.log_delta
+    if (best.details or {}).get("any"):
+        return -math.inf
+    return -best.value if best.quantity in MAXIMISED else best.value
+
+
 def common_inputs(report: Report) -> str:
     """Return the inputs in which the cases of a report agree, on one line."""
+    return "; ".join(common_lines(report))
+
+
+def common_lines(report: Report) -> list[str]:
+    """Return the inputs in which the cases of a report agree: given, by default, derived."""
     differing = set(varying(report))
     described = [case for case in report.cases if case.inputs]
     if not described:
-        return ""
+        return ["given:"]
     first, *others = [case.inputs for case in described]
     kept = {
         name: given
         for name, given in first.items()
         if name not in differing and all(other.get(name) == given for other in others)
     }
-    return inputs_text(described[0]._replace(inputs=kept))
+    return inputs_lines(described[0]._replace(inputs=kept))
 
 
 def summary_tail(report: Report) -> list[str]:
     """Return what stands under a summary: the grounds of each best bound, notes, and how many gates held."""
     lines = [
         *("\n".join(grounds(case)) for case in report.cases),
-        *(f"note: {note}" for case in report.cases for note in _notes(report, case)),
-        *_counts(report),
+        *(f"note: {note}" for note in summary_notes(report)),
+        *summary_counts(report),
     ]
     return [line for line in dict.fromkeys(lines) if line]
 
 
-def _notes(report: Report, case: Case) -> list[str]:
-    """Return the notes of a case but those on what would better it: the table has the best of these."""
-    told = set(improvement_sentences(report.command, case))
-    return [note for note in case.notes if note not in told]
+def summary_notes(report: Report) -> list[str]:
+    """Return the notes, each once, but those on what would better a case: the table has the best of these."""
+    found: dict[str, None] = {}
+    for case in report.cases:
+        told = set(improvement_sentences(report.command, case))
+        found.update(dict.fromkeys(note for note in case.notes if note not in told))
+    return list(found)
 
 
-def _counts(report: Report) -> Iterator[str]:
+def summary_counts(report: Report) -> Iterator[str]:
     """Yield how many best values were certified, and how many gates held, where any were to."""
     details = [(r.details or {}).keys() for case in report.cases for r in case.results if r.best]
     tried = [names for names in details if names & {"certified", "not_certified"}]

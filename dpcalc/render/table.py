@@ -1,4 +1,4 @@
-"""The terminal table, drawn with rich; everything else is the plain text."""
+"""The answer fitted to a terminal, coloured by rich; everything else is the plain text."""
 
 from __future__ import annotations
 
@@ -7,87 +7,111 @@ from typing import IO, TYPE_CHECKING
 
 from dpcalc.inert import printable
 from dpcalc.render import training
+from dpcalc.render.brief import brief
 from dpcalc.render.comparison import columns, obstacle_rows, rows
+from dpcalc.render.layout import laid_out, wrapped
 from dpcalc.render.ledger import entry_rows, ledger_lines
+from dpcalc.render.meaning import meaning
 from dpcalc.render.plain import gate_line, measured_lines, tail_lines
 from dpcalc.render.risk import risk_lines, risk_rows
-from dpcalc.render.sentences import headline, inputs_text, promise, released
+from dpcalc.render.sentences import headline, inputs_lines, promise, released
 from dpcalc.render.summary import common_inputs, failed_gates, summary, summary_tail
 from dpcalc.report import Case, Report
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
 _BAD = "bold red"
 
 
-def render(report: Report, precision: int = 6, *, stream: IO[str] | None = None, color: bool | None = None) -> str:
-    """Return the report as a table fitted to the terminal, with colour if ``color`` (None: as rich detects)."""
+def render(
+    report: Report,
+    precision: int = 6,
+    *,
+    stream: IO[str] | None = None,
+    color: bool | None = None,
+    verbose: bool = True,
+) -> str:
+    """Return the report fitted to the terminal, with colour if ``color`` (None: as rich detects)."""
     from rich.console import Console
 
     console = Console(
         file=stream, force_terminal=color, no_color=color is False, highlight=False, emoji=False, markup=False
     )
     with console.capture() as captured:
-        if len(report.cases) == 1:
+        if not verbose:
+            _brief(console, report, precision)
+        elif len(report.cases) == 1:
             _case(console, report.cases[0], precision)
         elif report.cases:
             _summary(console, report, precision)
     return captured.get()
 
 
+def _brief(console: Console, report: Report, precision: int) -> None:
+    """Print the answer on one screen."""
+    for part in brief(report, precision):
+        if part.rows:
+            _grid(console, part.rows)
+            continue
+        for line in part.lines(console.width):
+            console.print(_text(line, style=part.style), soft_wrap=part.row)
+
+
 def _summary(console: Console, report: Report, precision: int) -> None:
 
-    console.print(_text(f"given: {common_inputs(report)}", style="dim"))
+    _say(console, common_inputs(report), style="dim")
     console.print()
-    console.print(_grid(summary(report, precision)))
+    _grid(console, summary(report, precision))
     console.print()
     for line in summary_tail(report):
-        console.print(_text(line))
+        for each in line.split("\n"):
+            _say(console, each)
     for line in failed_gates(report):
-        console.print(_text(line, style=_BAD))
+        _say(console, line, style=_BAD)
 
 
 def _case(console: Console, case: Case, precision: int) -> None:
-    from rich.table import Table
-
-    console.print(_text(released(case)))
-    console.print(_text(f"given: {inputs_text(case)}", style="dim"))
+    _say(console, released(case))
+    for line in inputs_lines(case):
+        _say(console, line, style="dim")
     console.print()
     for line in headline(case, precision):
-        console.print(_text(line, style="bold green"))
+        _say(console, line, style="bold green")
     console.print()
-    console.print(_text(promise(case)))
+    _say(console, promise(case))
+    if text := meaning(case):
+        _say(console, text)
     if case.training:
         console.print()
         if warning := training.warning(case):
-            console.print(_text(warning, style=_BAD))
+            _say(console, warning, style=_BAD)
         for line in measured_lines(case, precision):
-            console.print(_text(line))
+            _say(console, line)
     _entries(console, case, precision)
-    if case.risk:
-        console.print()
-        console.print(_grid(risk_rows(case, precision)))
-        for line in risk_lines(case, precision):
-            console.print(_text(line))
-    table = Table(show_edge=False, pad_edge=False)
-    for name in columns(case):
-        table.add_column(name, overflow="fold", no_wrap=name in ("", "value", "kind"))
-    for row, result in zip(rows(case, precision), case.results, strict=True):
-        style = "bold" if result.best else ("" if result.guarantee else "dim")
-        table.add_row(*map(_text, row), style=style)
+    _risk(console, case, precision)
     console.print()
-    console.print(table)
+    styles = ["bold" if r.best else "" if r.guarantee else "dim" for r in case.results]
+    _grid(console, [columns(case), *rows(case, precision)], styles)
     for line in tail_lines(case, precision):
-        console.print(_text(line))
+        _say(console, line)
     for gate in case.assertions:
-        console.print(_text(gate_line(gate), style="" if gate.passed else _BAD))
+        _say(console, gate_line(gate), style="" if gate.passed else _BAD)
     if case.obstacles:
         console.print()
-        console.print(_grid(obstacle_rows(case), style="dim"))
+        _grid(console, obstacle_rows(case), ["dim"] * len(case.obstacles))
     console.print()
+
+
+def _risk(console: Console, case: Case, precision: int) -> None:
+    """Print what an attacker can do, where that was asked."""
+    if not case.risk:
+        return
+    console.print()
+    _grid(console, risk_rows(case, precision))
+    for line in risk_lines(case, precision):
+        _say(console, line)
 
 
 def _entries(console: Console, case: Case, precision: int) -> None:
@@ -95,22 +119,29 @@ def _entries(console: Console, case: Case, precision: int) -> None:
     if not case.ledger:
         return
     console.print()
-    console.print(_grid(entry_rows(case, precision)))
+    _grid(console, entry_rows(case, precision))
     for line in ledger_lines(case, precision):
-        console.print(_text(line))
+        _say(console, line)
 
 
-def _grid(rows: Sequence[Sequence[str]], style: str = "") -> Table:
-    """Return rows of text, the first of which is the head, as a table whose cells wrap."""
-    from rich.table import Table
+def _grid(console: Console, rows: Sequence[Sequence[str]], styles: Sequence[str] = ()) -> None:
+    """Print a table, the first row of which is the head; ``styles`` are those of the others."""
+    shown = [tuple(map(printable, row)) for row in rows]
+    for lines, style in zip(laid_out(shown, console.width), ["bold", *(styles or [""] * len(rows))], strict=False):
+        for line in lines:
+            console.print(_text(line, style=style), soft_wrap=True)
 
-    head, *body = rows
-    table = Table(show_edge=False, pad_edge=False, style=style)
-    for name in head:
-        table.add_column(name, overflow="fold")
-    for cells in body:
-        table.add_row(*map(_text, cells))
-    return table
+
+def _say(console: Console, text: str, style: str = "") -> None:
+    """Print a paragraph in lines of the width of the terminal."""
+    indent = " " * (len(text) - len(text.lstrip()))
+    if indent:
+        _, _, rest = text.strip().partition("  ")  # the sign of an assumption, and its words
+        others = " " * (len(text) - len(rest.lstrip())) if rest else indent + "  "
+    else:
+        others = ""
+    for line in wrapped(printable(text.strip()), console.width, indent, others):
+        console.print(_text(line, style=style), soft_wrap=True)
 
 
 def _text(text: str, style: str = "") -> Text:

@@ -165,9 +165,9 @@ def test_algorithms_side_by_side(ask: Any, ask_json: Any) -> None:
     assert cases[2]["inputs"]["epochs"] == {"value": 1, "source": "default"}
     assert cases[4]["results"] == []
     assert "takes no noise_std" in cases[4]["not_applicable"][0]["because"]
-    text = ask(line)
-    assert re.search(r"^pnsgd +1000 +4\.8", text, re.M)
-    assert re.search(r"^online .*none", text, re.M)
+    text = ask(f"{line} -v")
+    assert re.search(r"^ +pnsgd +1000 +4\.8", text, re.M)
+    assert re.search(r"^ +online .*none", text, re.M)
     assert text.count("by Feldman") == 1
 
 

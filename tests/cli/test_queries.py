@@ -120,7 +120,7 @@ def test_a_delta_below_every_double(ask: Any, ask_json: Any) -> None:
     [case] = ask_json(f"{PASS} --sigma 2 -d 1e-5000")
     assert best(case)["log_delta"] == pytest.approx(-5000 * math.log(10), rel=1e-15)
     assert case["inputs"]["delta"]["value"] == "10^-5000"
-    assert re.search(r"at delta = 10\^-(5000|4999\.9+)$", ask(f"{PASS} --sigma 2 -d 1e-5000"), re.MULTILINE)
+    assert re.search(r"at delta = 1e-5000$", ask(f"{PASS} --sigma 2 -d 1e-5000"), re.MULTILINE)
     epsilon = best(case)["value"]
     [case] = ask_json(f"{PASS} --sigma 2 -e {epsilon!r}")
     assert best(case)["log_delta"] <= -5000 * math.log(10) * (1 - 1e-9)
@@ -503,11 +503,9 @@ def test_a_printed_delta_is_no_smaller(ask: Any, ask_json: Any, precision: int) 
         epsilon = 10 ** rng.uniform(-3, 1)
         line = f"{random_run(rng, precision)} --sigma {10 ** rng.uniform(-1, 1)!r} -e {epsilon!r}"
         found = best(ask_json(line)[0])
-        text = ask(line)
-        if power := re.search(r"delta <= 10\^(-[0-9.e+]+) at", text):
-            assert Decimal(power[1]) >= Decimal(found["log_delta"]) / Decimal(10).ln(), line
-        else:
-            assert shown(rf"delta <= {NUMBER} at", text) >= Decimal(found["value"]), line
+        printed = shown(rf"delta <= {NUMBER} at", ask(line))
+        tiny = Decimal(found["value"]) < Decimal("1e-290")
+        assert printed >= (Decimal(found["log_delta"]).exp() if tiny else Decimal(found["value"])), line
 
 
 @pytest.mark.parametrize(

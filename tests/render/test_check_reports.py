@@ -198,7 +198,7 @@ def test_numbers_stay_on_their_safe_side() -> None:
     assert "| `123` | `>= 100` | `23.9` |" in text
     tiny = case(TINY, gates=[Assertion("delta<=1e-300", True, 5e-324, 10822.0)])
     text = render(Report("check", (tiny,)), "markdown")
-    assert "| `delta` | `10^-5000.03` | `<= 1e-300` | `10822 in ln` |" in text
+    assert "| `delta` | `9.28175e-5001` | `<= 1e-300` | `10822 in ln` |" in text
 
 
 def test_a_delta_of_zero_leaves_room_without_end() -> None:
@@ -321,7 +321,7 @@ def test_numbers_that_moved() -> None:
     assert row(DELTA, DELTA._replace(value=2**-31, delta=2**-31, log_delta=-31 * math.log(2))) == (
         "| `budget` | `delta` | `9.31323e-10` | `4.65662e-10` | down x0.5, better |"
     )
-    assert row(DELTA, TINY).endswith("| `9.31323e-10` | `10^-5000.03` | down x10^-4991, better |")
+    assert row(DELTA, TINY).endswith("| `9.31323e-10` | `9.28175e-5001` | down x10^-4991, better |")
 
 
 def test_cases_come_and_go_and_end_differently() -> None:

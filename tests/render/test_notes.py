@@ -49,7 +49,7 @@ SAID = [
     ),
     (
         notes.PromiseNotMade(promise=("a",), **{**SECRET, **DELTA}),
-        "--permutation secret gives delta 10^-434.294, 8.1 times less, if a",
+        "--permutation secret gives delta 5.076e-435, 8.1 times less, if a",
     ),
     (
         notes.Improvement(**SMOOTH),
@@ -106,7 +106,7 @@ SAID = [
         "a.b is not certified: why; the best that is: a.c, epsilon 2",
     ),
     (notes.NotCertified(because="why", instead="a.c", **{**ANSWER, "bound": "a.b"}), "a.c, epsilon 0.1235"),
-    (notes.NotCertified(because="why", instead="a.c", **{**DELTA, "bound": "a.b"}), "a.c, delta 10^-434.294"),
+    (notes.NotCertified(because="why", instead="a.c", **{**DELTA, "bound": "a.b"}), "a.c, delta 5.076e-435"),
     (
         notes.NotCertified(bound="a.b", because="why", instead="a.c", quantity="diameter", value=1.23456),
         "a.c, diameter 1.234",
@@ -127,7 +127,7 @@ SAID = [
         notes.OtherAdjacencies(
             quantity="delta", answers=[{**ZERO_OUT, "value": 0.0, "log_delta": -1000.0}], at={"steps": 123456}
         ),
-        "other adjacencies at steps 123456: delta 10^-434.294 with zero-out",
+        "other adjacencies at steps 123456: delta 5.076e-435 with zero-out",
     ),
     (
         notes.AccountantPrints(sampling="poisson", adjacency="add-remove", covers_run=True, **PRINTED),

@@ -1,0 +1,69 @@
+"""Tables and paragraphs fitted to a width. Words are never broken: where columns do not fit, rows are written below
+each other."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+_GAP = "  "
+_INDENT = "    "
+_GLUE = "\N{NO-BREAK SPACE}"
+
+Row = Sequence[str]
+
+
+def wrapped(text: str, width: int, first: str = "", others: str = "") -> list[str]:
+    """Return a paragraph in lines of a width; ``first`` and ``others`` stand at their left. An equation stays whole."""
+    glued = text.replace(" = ", f"{_GLUE}={_GLUE}").replace(" <= ", f"{_GLUE}<={_GLUE}")
+    lines = textwrap.wrap(
+        glued, max(width, 20), initial_indent=first, subsequent_indent=others, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    return [line.replace(_GLUE, " ") for line in lines] or [first]
+
+
+def laid_out(rows: Sequence[Row], width: int) -> list[list[str]]:
+    """Return the lines of each row of a table whose first row is the head."""
+    columns = list(zip(*rows, strict=True))
+    natural = [max(map(len, column)) for column in columns]
+    least = [max((len(word) for cell in column for word in cell.split()), default=0) for column in columns]
+    room = width - len(_GAP) * (len(columns) - 1)
+    if sum(least) > room:
+        return _stacked(rows, natural, width)
+    widths = _shared(natural, least, room)
+    return [_side_by_side(row, widths) for row in rows]
+
+
+def _shared(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Return the widths of columns: what they need, narrow ones first, while there is room."""
+    widths, spare = list(least), room - sum(least)
+    order = sorted(range(len(least)), key=lambda place: natural[place] - least[place])
+    for rank, place in enumerate(order):
+        more = min(natural[place] - least[place], spare // (len(order) - rank))
+        widths[place] += more
+        spare -= more
+    return widths
+
+
+def _side_by_side(row: Row, widths: Sequence[int]) -> list[str]:
+    cells = [textwrap.wrap(cell, max(width, 1)) or [""] for cell, width in zip(row, widths, strict=True)]
+    lines = []
+    for line in range(max(map(len, cells))):
+        texts = [cell[line] if line < len(cell) else "" for cell in cells]
+        lines.append(_GAP.join(text.ljust(width) for text, width in zip(texts, widths, strict=True)).rstrip())
+    return lines
+
+
+def _stacked(rows: Sequence[Row], natural: Sequence[int], width: int) -> list[list[str]]:
+    """Return each row as a line of its first cells, and under it the others with the names of their columns."""
+    first = 1
+    while first < len(natural) and sum(natural[: first + 1]) + len(_GAP) * first <= 3 * width // 4:
+        first += 1
+    head = rows[0]
+    found = []
+    for row in rows:
+        rest = "; ".join(f"{name} {cell}".strip() for name, cell in zip(head[first:], row[first:], strict=True) if cell)
+        under = wrapped(rest, width, _INDENT, _INDENT) if rest and row is not head else []
+        found.append([*_side_by_side(row[:first], natural[:first]), *under])
+    return found
