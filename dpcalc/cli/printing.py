@@ -86,7 +86,7 @@ def output_options(
 
 def sweep_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how and where to print a report of no registered bound, and what to plot."""
-    return _printed(function, REPORTED, "Write to FILE, atomically, instead of stdout.", _PLOTS)
+    return _printed(verbose_option(function), REPORTED, "Write to FILE, atomically, instead of stdout.", _PLOTS)
 
 
 def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
