@@ -34,6 +34,7 @@ from dpcalc.render.sentences import (
     cost_sentences,
     headline,
     inputs_lines,
+    promise,
     released,
     shift_lines,
     tightness_text,
@@ -175,8 +176,13 @@ def _answer(case: Case, precision: int) -> Iterator[Part]:
         return
     for line in headline(case, precision):
         yield Part(line, style="bold green")
-    if text := meaning(case):
+    if text := meaning(case) or _of_other_neighbours(case):
         yield Part(text)
+
+
+def _of_other_neighbours(case: Case) -> str:
+    """Return what is promised where neighbours differ in no record that the case speaks of."""
+    return promise(case) if case.best and case.best.adjacency in ("as_given", "by_shift") else ""
 
 
 def _costs(case: Case, precision: int) -> Iterator[Part]:

@@ -21,10 +21,13 @@ def meaning(case: Case) -> str:
     `accuracy`, whatever test he makes (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
     """
     best = case.best
-    if best is None or best.adjacency == "by_shift" or best.quantity in (Quantity.RDP, *RISKS):
+    if best is None or best.adjacency in ("by_shift", "as_given") or best.quantity in (Quantity.RDP, *RISKS):
+        return ""
+    if best.mu is None and (best.epsilon is None or (best.delta is None and best.log_delta is None)):
         return ""
     size = int(case.inputs.get("group_size", (1, ""))[0] or 1)
-    right = _right(accuracy(best))
+    known = 0.5 * (1.0 + case.risk["advantage"]["value"]) * _ROUNDOFF if case.risk else 1.0
+    right = _right(min(known, accuracy(best)))
     return (
         f"Somebody who sees the output, knows all other records, and has to guess {_asked(case, best, size)}, {right}."
     )
