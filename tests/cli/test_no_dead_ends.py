@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from dpcalc.errors import DpcalcError, MissingParameter, NotApplicable, SpecErro
 from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.notes import HidingPays
 from dpcalc.report import Case
+from tests.oracles import FULL, cases
 
 LOSSES: dict[str, dict[str, Any]] = {
     "convex and smooth": {"loss_class": "convex-smooth", "smoothness": 1.0},
@@ -59,8 +60,28 @@ def described(command: str, algorithm: str, loss: str, diameter: float | None, r
     return {**told, "algorithm": algorithm} if "algorithm" in COMMANDS[command].parameters else told
 
 
+def pairwise(*factors: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Combinations in which any two values of two factors meet; all the combinations where all cases are run."""
+    every = list(itertools.product(*factors))
+    if cases(FULL) >= FULL:
+        return every
+    pairs = {run: set(itertools.combinations(enumerate(run), 2)) for run in every}
+    missing, chosen = set().union(*pairs.values()), []
+    while missing:
+        chosen.append(max(every, key=lambda run: len(pairs[run] & missing)))
+        missing -= pairs[chosen[-1]]
+    return chosen
+
+
+def test_any_two_values_meet() -> None:
+    factors = (tuple(LOSSES), (None, 2.0), ("last", "epoch"), ("noise_std", "laplace_scale"))
+    chosen = pairwise(*factors)
+    for (i, some), (j, others) in itertools.combinations(enumerate(factors), 2):
+        assert {(run[i], run[j]) for run in chosen} == set(itertools.product(some, others))
+
+
 def product(algorithms: tuple[str, ...], releases: tuple[str, ...] = ("last", "epoch")) -> Iterator[tuple[str, Any]]:
-    """Every run of these algorithms, with the command that answers for it."""
+    """Runs of these algorithms, with the command that answers for each."""
     for command in COMMANDS.values():
         if command.compares or command.prices or command.trains or command.algorithms[0] == "chain":
             continue
@@ -69,7 +90,7 @@ def product(algorithms: tuple[str, ...], releases: tuple[str, ...] = ("last", "e
             own = releases if "release" in record.parameters else ("last",)
             taken = set(record.parameters) & set(command.parameters)
             noises = [n for n in ("noise_std", "laplace_scale") if n in taken] or ["noise_std"]
-            for loss, diameter, release, noise in itertools.product(LOSSES, (None, 2.0), own, noises):
+            for loss, diameter, release, noise in pairwise(tuple(LOSSES), (None, 2.0), own, noises):
                 yield command.name, described(command.name, algorithm, loss, diameter, release, noise)
 
 
