@@ -270,6 +270,8 @@ def _search_whole(problem: _Problem, excess: Excess) -> int:
         low = run.index or low
     likely = _guess(problem)
     guess = _whole_guess(problem, excess, low, high) if likely is None else round(min(likely, high))
+    if guess is None and direction.more_is_private and _was_tried(problem) and excess(high) > 0.0:
+        raise Infeasible(f"not even {high} meets the budget", reached=high)
     return extreme_integer(excess, direction, low, high, guess)
 
 
@@ -285,6 +287,11 @@ def _whole_guess(problem: _Problem, excess: Excess, low: int, high: int) -> int 
         return guarantee.rough_excess(epsilon, log_delta, _COARSEST) if epsilon > 0.0 else math.nan
 
     return roughly(rough, max(low, 1), high, _NEAR)
+
+
+def _was_tried(problem: _Problem) -> bool:
+    """Return whether the search for a guess went on to the highest value where it found none."""
+    return problem.bound.slow and problem.bound.gives is not Composition
 
 
 def _records_of(problem: _Problem) -> int:
