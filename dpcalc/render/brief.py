@@ -136,6 +136,8 @@ def _grounds(cases: Sequence[Case]) -> Iterator[Part]:
 def parts(command: str, case: Case, precision: int) -> list[Part]:
     """Return what is shown of a case that has a guarantee."""
     found = _fitted([part._replace(text=printable(part.text)) for part in _all(command, case, precision)])
+    if found[-1] == Part():  # nothing stands below this blank line
+        del found[-1]
     return [*found, Part(_left_out(case, found), style="dim")]
 
 

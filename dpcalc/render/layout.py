@@ -47,7 +47,10 @@ def _shared(natural: Sequence[int], least: Sequence[int], room: int) -> list[int
 
 
 def _side_by_side(row: Row, widths: Sequence[int]) -> list[str]:
-    cells = [textwrap.wrap(cell, max(width, 1)) or [""] for cell, width in zip(row, widths, strict=True)]
+    cells = [
+        textwrap.wrap(cell, max(width, 1), break_long_words=False, break_on_hyphens=False) or [""]
+        for cell, width in zip(row, widths, strict=True)
+    ]
     lines = []
     for line in range(max(map(len, cells))):
         texts = [cell[line] if line < len(cell) else "" for cell in cells]
@@ -60,10 +63,10 @@ def _stacked(rows: Sequence[Row], natural: Sequence[int], width: int) -> list[li
     first = 1
     while first < len(natural) and sum(natural[: first + 1]) + len(_GAP) * first <= 3 * width // 4:
         first += 1
-    head = rows[0]
+    head, widths = rows[0], [min(natural[0], width), *natural[1:first]]
     found = []
     for row in rows:
         rest = "; ".join(f"{name} {cell}".strip() for name, cell in zip(head[first:], row[first:], strict=True) if cell)
         under = wrapped(rest, width, _INDENT, _INDENT) if rest and row is not head else []
-        found.append([*_side_by_side(row[:first], natural[:first]), *under])
+        found.append([*_side_by_side(row[:first], widths), *under])
     return found
