@@ -18,7 +18,7 @@ def command(rdp: tuple[str, ...], **flags: Any) -> None:
     """A guarantee in the words of another notion of privacy.
 
     \b
-    Gaussian and concentrated privacy as epsilon at a delta, or delta at an epsilon:
+    Gaussian and concentrated privacy as epsilon, or as delta:
       dpcalc convert --mu 1 -d 1e-5
       dpcalc convert --rho 0.5 -d 1e-6
       dpcalc convert --mu 1 -e 2
@@ -27,7 +27,7 @@ def command(rdp: tuple[str, ...], **flags: Any) -> None:
       dpcalc convert --pure 1 --order 2,8
     A Renyi divergence as epsilon:
       dpcalc convert --rdp 'order=8 epsilon=1' -d 1e-6
-    How much Gaussian noise is allowed within a budget? (The budget alone implies no mu.)
+    Which mu is enough for a budget? (The budget alone implies no mu.)
       dpcalc convert -e 1 -d 1e-5 --to mu
 
     What follows is rounded up. What does not follow is refused, with the reason: (epsilon, delta) implies no mu, rho or

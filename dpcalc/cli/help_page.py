@@ -29,9 +29,10 @@ _GROUPS = {
         "displacement", "holder_exponent", "holder_constant", "gradient_at_zero", "loss_at_zero",
     ),
     "Budget and question": (
-        "epsilon", "delta", "order", "solve", "failure_probability", "gates", "certify", "epoch_epsilon", "epoch_delta",
+        "mu", "rho", "pure", "rdp", "to", "epsilon", "delta", "order", "solve", "failure_probability", "gates",
+        "certify", "epoch_epsilon", "epoch_delta", "risk", "fpr", "prior", "baseline",
     ),
-    "Output": ("format", "as_json", "output", "precision", "plot", "plot_bounds", "color"),
+    "Output": ("format", "as_json", "output", "precision", "plot", "plot_bounds", "color", "verbose"),
 }  # fmt: skip
 """The options of each group, by their names, in the order in which they are shown."""
 
@@ -47,6 +48,8 @@ _MOST_USED = {
     "online": (
         "records", "index", "lipschitz", "smoothness", "step_size", "c1", "c2", "decay_exponent", "epsilon", "delta",
     ),
+    "convert": ("mu", "rho", "pure", "rdp", "epsilon", "delta", "order", "to"),
+    "risk": ("mu", "rho", "pure", "rdp", "epsilon", "delta", "fpr", "prior", "baseline", "gates"),
     "shifted": ("steps", "shift", "contraction", "step_size", "noise_std", "schedule", "epsilon", "delta", "solve"),
     "train": (
         "data", "target", "labels", "loss", "radius", "algorithm", "epsilon", "delta", "noise_std", "output",

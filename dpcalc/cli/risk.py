@@ -24,7 +24,7 @@ def command(rdp: tuple[str, ...], **flags: Any) -> None:
       dpcalc risk --mu 1
       dpcalc risk -e 1 -d 1e-5
       dpcalc risk --rho 0.5 --fpr 1e-4,0.01
-    How often is a secret guessed right that one in a thousand guesses finds without the model?
+    How often is a secret guessed that is guessed once in 1000 without the model?
       dpcalc risk --mu 1 --baseline 0.001
     Is it little enough?
       dpcalc risk --mu 0.5 --assert 'tpr@1%<=0.05'
