@@ -236,7 +236,10 @@ def _unreachable(problem: _Problem, error: Infeasible) -> Infeasible:
     if error.reached is None:
         return error
     question, unknown = problem.question, problem.unknown
-    reached = problem.guarantee_at(error.reached).epsilon(question.safe_log_delta).value
+    guarantee = problem.guarantee_at(error.reached)
+    if isinstance(guarantee, Profile) and problem.bound.slow:
+        guarantee = guarantee._replace(ulps=ROUGH)  # a little more than the least one is enough to say what is
+    reached = guarantee.epsilon(question.safe_log_delta).value
     asked, least = shown_apart(question.epsilon or 0.0, reached)
     return Infeasible(
         f"no {unknown} meets epsilon = {asked} at this delta: at {unknown} = {error.reached:g} epsilon is {least}",
@@ -269,9 +272,9 @@ def _search_whole(problem: _Problem, excess: Excess) -> int:
     elif run.typed("index"):
         low = run.index or low
     likely = _guess(problem)
-    guess = _whole_guess(problem, excess, low, high) if likely is None else round(min(likely, high))
-    if guess is None and direction.more_is_private and _was_tried(problem) and excess(high) > 0.0:
+    if _is_out_of_reach(problem, excess, high):
         raise Infeasible(f"not even {high} meets the budget", reached=high)
+    guess = _whole_guess(problem, excess, low, high) if likely is None else round(min(likely, high))
     return extreme_integer(excess, direction, low, high, guess)
 
 
@@ -289,9 +292,17 @@ def _whole_guess(problem: _Problem, excess: Excess, low: int, high: int) -> int 
     return roughly(rough, max(low, 1), high, _NEAR)
 
 
-def _was_tried(problem: _Problem) -> bool:
-    """Return whether the search for a guess went on to the highest value where it found none."""
-    return problem.bound.slow and problem.bound.gives is not Composition
+def _is_out_of_reach(problem: _Problem, excess: Excess, high: int) -> bool:
+    """Return whether even the highest value misses the budget: a costly bound is not asked about all the others then.
+
+    Where the bound says nothing of that value the search goes on, and may end before it.
+    """
+    if not (problem.direction.more_is_private and problem.bound.slow) or problem.bound.gives is Composition:
+        return False
+    try:
+        return excess(high) > 0.0
+    except DpcalcError:
+        return False
 
 
 def _records_of(problem: _Problem) -> int:

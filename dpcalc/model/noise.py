@@ -11,6 +11,7 @@ Scales are rounded down and r_B is rounded up, so that a guarantee holds for eit
 
 from __future__ import annotations
 
+import functools
 import math
 
 from dpcalc.errors import NotApplicable
@@ -75,6 +76,7 @@ def lambert_of(log_x: float, c1: float, c2: float) -> tuple[float, float]:
     )[1]
 
 
+@functools.lru_cache(maxsize=1 << 15)
 def reach(noise: str, log_x: float, c1: float, c2: float) -> tuple[float, float]:
     """Return an enclosure of r_B = c D/(eta scale): 2 ln(x/C1 + C2) for Laplace noise, 2 sqrt(W) for Gaussian."""
     if noise == Noise.LAPLACE:
