@@ -245,8 +245,7 @@ UNREAD: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         "released.optimal", "released.pure", "released.advanced",
     )),
     (NO_THEOREM, ("strong_convexity", "diameter"), (
-        "iteration.skip", "iteration.skip_rdp", "released.shuffle_once", "released.shuffled_epochs",
-        "released.shuffled_epochs_point", "released.shuffled_epochs_rdp",
+        "iteration.skip", "iteration.skip_rdp",
     )),
     ("a full batch is all records", ("batch_size",), ("sampled.full",)),
     ("what is composed is the worst place", ("index",), (
