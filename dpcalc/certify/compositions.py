@@ -7,7 +7,7 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from dpcalc.certify.balls import Inputs, OutOfReach, infinite, least, log, power, rational, square
+from dpcalc.certify.balls import Inputs, OutOfReach, Undecided, infinite, least, log, power, rational, square
 from dpcalc.certify.certificate import COMPOSED, OF_ANOTHER_RUN, SPLIT, certificate_of
 from dpcalc.certify.composition import Curve, Part
 from dpcalc.certify.divergence import batch, product_last, run_without_shift
@@ -18,10 +18,10 @@ from dpcalc.certify.hidden import hockey_stick
 from dpcalc.certify.losses import factor as lipschitz_factor
 from dpcalc.certify.losses import level
 from dpcalc.certify.positions import laplace_left, positions_left, product_left
-from dpcalc.certify.random_orders import shuffled
+from dpcalc.certify.random_orders import places_curve, shuffled
 from dpcalc.certify.released import MOST_PASSES, optimal
 from dpcalc.certify.sampled import gradient
-from dpcalc.certify.shuffle import averaged
+from dpcalc.certify.shuffle import averaged, hybrid
 from dpcalc.certify.steps import room, sizes
 from dpcalc.certify.table import defines
 from dpcalc.certify.uses import classes
@@ -146,8 +146,13 @@ def _delta(log: arb) -> arb:
 
 def _own_step(v: Inputs) -> Curve:
     """Return the curve of the record's own step in the smallest batch."""
-    ratio = v.quotient(["sensitivity"], [min(divisor for _, _, divisor in sizes(v)), "scale"])
+    ratio = _own_ratio(v)
     return lambda z: _delta(log_step(v.noise, z, ratio))
+
+
+def _own_ratio(v: Inputs) -> arb:
+    """Return Delta/(d scale), d the smallest divisor of a batch."""
+    return v.quotient(["sensitivity"], [min(divisor for _, _, divisor in sizes(v)), "scale"])
 
 
 def _least(*curves: Curve) -> Curve:
@@ -169,14 +174,19 @@ def _shuffled_epochs(v: Inputs) -> list[Part]:
 def _point(v: Inputs) -> arb:
     certificate = certificate_of(v)
     at = rational(float(certificate["point"]), typed=False)
-    ways = [_own_step(v)]
+    there = v.changed(epsilon=at)
+    ways = [log_step(v.noise, there.epsilon, _own_ratio(v))]
     if v.displacement is not None and v.diameter is not None:
-        ways.append(lambda z: _delta(averaged(v.changed(epsilon=z), product_left)))
+        ways.append(averaged(there, product_left))
     if level(v) and v.noise == Noise.GAUSSIAN:
-        ways.append(lambda z: _delta(averaged(v.changed(epsilon=z), positions_left)))
+        ways.append(averaged(there, positions_left))
     if level(v) and v.noise == Noise.LAPLACE and v.dimension in (None, 1):
-        ways.append(lambda z: _delta(averaged(v.changed(epsilon=z), laplace_left)))
-    return _point_composed(v, at, log(_least(*ways)(arb(at))))
+        ways.append(averaged(there, laplace_left))
+    if places := places_curve(v):
+        ways.append(log(places(there.epsilon)))
+    if v.epochs == 1:
+        ways.append(hybrid(there))
+    return _point_composed(v, at, least(*ways))
 
 
 @defines("released.shuffled_epochs_secret", Searched, slack=1e-3, weight=300.0, limit=f"{MOST_PASSES} passes")
@@ -188,8 +198,10 @@ def _secret_point(v: Inputs) -> arb:
 
 def _point_composed(v: Inputs, at: fmpq, log_each: arb) -> arb:
     """Return ln delta of all passes, of which one is (``at``, exp(``log_each``))-private."""
-    if not log_each < 0:
+    if log_each >= 0:
         return arb(0)
+    if not log_each < 0:
+        raise Undecided
     return optimal(v.epochs, at, log_each, v.epsilon)
 
 
@@ -201,6 +213,8 @@ def _pass_curves(v: Inputs) -> list[Curve]:
     if v.noise == Noise.GAUSSIAN and level(v):
         _few_steps(v)
         curves.append(lambda z: _delta(averaged(v.changed(epsilon=z), positions_left)))
+        if places := places_curve(v):
+            curves.append(places)
     return curves
 
 

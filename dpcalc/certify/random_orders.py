@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from flint import arb
+from flint import arb, fmpq
 
 from dpcalc.certify import sums
 from dpcalc.certify.allocation import Stretch, passes_cost, restarts_cost
@@ -18,10 +18,11 @@ from dpcalc.certify.fresh import Law, Runs, cases, law
 from dpcalc.certify.gaussian import log_delta
 from dpcalc.certify.guarantee import Gdp, Profile, Searched
 from dpcalc.certify.hidden import Places, blocks_of, hockey_stick, known_mean, matched, rows_of
+from dpcalc.certify.losses import level
 from dpcalc.certify.steps import contraction
 from dpcalc.certify.table import defines
 from dpcalc.certify.uses import Pace, SamePlaces, classes, cost
-from dpcalc.model.choices import Adjacency
+from dpcalc.model.choices import Adjacency, Noise
 
 MOST_POSITIONS = 1500
 FINE, COARSE = (1000, 0.002), (100, 0.01)
@@ -102,6 +103,24 @@ def _released_once(v: Inputs) -> arb:
         return _pass_mean(v, ratio)
     plain = SamePlaces(Pace(v, contracts=False), 1, None, arb(1))
     return _mean(v, ratio, [plain, _same_places(v, 1)])
+
+
+def places_curve(v: Inputs) -> Callable[[arb], arb] | None:
+    """Return delta of one pass, the mean over positions; None where steps need not contract and have no domain."""
+    smooth = v.noise == Noise.GAUSSIAN and level(v)
+    if not smooth or v.exact("strong_convexity") > v.exact("smoothness"):
+        return None
+    if v.diameter is None and v.exact("strong_convexity") == 0:
+        return None
+    places, ratio, costs = _places(v), _ratio(v, "scale"), _same_places(v, 1)
+    if sum(alike.steps for alike in places.classes) > MOST_POSITIONS:
+        raise OutOfReach(f"more than {MOST_POSITIONS} steps in a pass")
+    by_place = [
+        (arb(fmpq(alike.size, places.records)), ratio * costs.own(k, size).sqrt())
+        for alike, size in zip(places.classes, places.sizes, strict=True)
+        for k in range(alike.first, alike.first + alike.steps)
+    ]
+    return lambda z: sum((share * log_delta(z, mu).exp() for share, mu in by_place), arb(0))
 
 
 @defines("shuffled_epochs.worst_position", Gdp, slack=1e-8, weight=15.0)

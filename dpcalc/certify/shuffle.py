@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from flint import arb
 
-from dpcalc.certify.balls import Inputs, infinite, log_sum
+from dpcalc.certify.balls import Inputs, infinite, least, log, log_sum
 from dpcalc.certify.divergence import LONGEST, SLACK, Pass, product_sum, run_of, run_without_shift, total_of, with_level
 from dpcalc.certify.guarantee import Profile
 from dpcalc.certify.positions import hybrid_left, laplace_left, positions_left, product_left, share, walked_left
+from dpcalc.certify.random_orders import MOST_POSITIONS, places_curve
 from dpcalc.certify.table import defines
 from dpcalc.certify.uses import Alike, classes
 
@@ -63,9 +64,12 @@ def _shuffle_mixture(v: Inputs) -> arb:
     return averaged(v, positions_left)
 
 
-@defines("shuffle.hybrid", Profile, slack=SLACK, weight=25.0, limit=f"{LONGEST} steps")
-def _shuffle_hybrid(v: Inputs) -> arb:
-    return averaged(v, hybrid_left, shifts=True)
+@defines("shuffle.hybrid", Profile, slack=SLACK, weight=25.0, limit=f"{LONGEST} steps, {MOST_POSITIONS} where unequal")
+def hybrid(v: Inputs) -> arb:
+    """Return ln delta of a pass, by the recursion or by the places of a record where its batches are unequal."""
+    mean = averaged(v, hybrid_left, shifts=True)
+    places = places_curve(v) if len(classes(v)) > 1 else None
+    return least(mean, log(places(v.epsilon))) if places else mean
 
 
 @defines("shuffle.laplace_mixture", Profile, slack=0.1, weight=6.0, limit="2000 steps")

@@ -56,6 +56,9 @@ _ORDERS = ("noisy-sgd", "shuffled-epochs", "shuffle-once", "cyclic")
 _IN_PUBLIC = ("noisy-sgd", "cyclic")
 """The orders of which nothing depends on whether they stay secret."""
 
+_SHUFFLED = {"pnsgd": "shuffled", "cyclic": "shuffle-once"}
+"""The random order of the same passes that costs a fixed order no more than one shuffle."""
+
 _LOOSER = {"released.shuffled_epochs_point": "released.shuffled_epochs"}
 """Bounds whose search is long and which are looser than another: a note is not worth their time."""
 
@@ -327,13 +330,16 @@ def _promises(asked: Asked) -> Iterator[Alternative]:
 def _other_orders(asked: Asked) -> Iterator[Alternative]:
     """Yield the best of the other orders of the same passes, if it is better.
 
-    A comparison in a fixed order takes a fraction of what another order would, and where a parameter is sought each
-    order is a search of its own: nothing is said there.
+    Where a parameter is sought each order is a search of its own: nothing is said there. A comparison in a fixed order
+    takes a fraction of what most orders would: one is asked, the same passes shuffled in secret.
     """
     run, taken = asked.run, asked.command.algorithms
-    if asked.brief or asked.solved or run.algorithm.base not in _ORDERS or run.typed("steps") or run.typed("index"):
+    if asked.brief or asked.solved or run.typed("steps") or run.typed("index"):
         return
     if asked.command.compares and run.algorithm.order is Order.FIXED:
+        yield from _secret_shuffle(asked)
+        return
+    if run.algorithm.base not in _ORDERS:
         return
     found: tuple[Result, Changes] | None = None
     gain = _WORTH
@@ -349,6 +355,25 @@ def _other_orders(asked: Asked) -> Iterator[Alternative]:
             found, gain = (result, changes), _log_gain(result, asked.best)
     if found is not None:
         yield _note(OtherOrder, asked, *found)
+
+
+def _secret_shuffle(asked: Asked) -> Iterator[Alternative]:
+    """Yield what the passes give in a random order that stays secret; in a public one, if that is as good."""
+    name = _SHUFFLED.get(asked.run.algorithm.base)
+    if name is None:
+        return
+    changes: dict[str, Any] = {"algorithm": name, "permutation": Permutation.SECRET}
+    try:
+        other = asked.changed(changes)
+    except DpcalcError:
+        return
+    bounds = _bounds(asked, other)
+    if (result := _improved(asked, changes, bounds, other, _WORTH)) is None:
+        return
+    demands = next(tuple(each.text for each in bound.promises) for bound in bounds if bound.id == result.bound)
+    if not demands:
+        del changes["permutation"]
+    yield _note(OtherOrder, asked, result, changes, promise=demands or None)
 
 
 def other_release(asked: Asked) -> Iterator[Alternative]:

@@ -146,13 +146,15 @@ def _promised_in_comparison(note: PromiseNotMade) -> str:
     return f"{_improved(note, Side.NEAREST)}, if {_promises(note)} ({note.bound})"
 
 
-def _promises(note: PromiseNotMade) -> str:
-    """Return what is to be promised, without the option that the note begins with."""
-    return "; ".join(note.promise or ()).replace(f" ({note.options})", "")
+def _promises(note: PromiseNotMade | OtherOrder) -> str:
+    """Return what is to be promised, without the option that the note names."""
+    return "; ".join(promise.replace(" (--permutation secret)", "") for promise in note.promise or ())
 
 
 def _other_order(note: OtherOrder) -> str:
-    return f"{_improved(note)}: {ALGORITHMS[_changes(note)['algorithm']].gloss.partition(';')[0]} ({note.bound})"
+    gloss = ALGORITHMS[_changes(note)["algorithm"]].gloss.partition(";")[0]
+    demanded = f", if {_promises(note)}" if note.promise else ""
+    return f"{_improved(note)}: {gloss}{demanded} ({note.bound})"
 
 
 def _other_release(note: OtherRelease) -> str:

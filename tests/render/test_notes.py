@@ -293,3 +293,25 @@ def test_notes_do_not_depend_on_where_a_case_is_evaluated(tmp_path: Any) -> None
     here, elsewhere = dpcalc.check(path), dpcalc.check(path, jobs=2)
     assert [note.kind for case in here.cases for note in case.note_data] == ["one_pass", "one_pass"]
     assert here == elsewhere
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "more", "shuffled"),
+    [("pnsgd", {}, "shuffled"), ("cyclic", {"epochs": 5}, "shuffle-once"),
+     ("cyclic", {"epochs": 5, "release": "epoch"}, "shuffle-once")],
+)  # fmt: skip
+def test_a_comparison_in_a_fixed_order_offers_the_same_passes_shuffled_in_secret(
+    algorithm: str, more: dict[str, Any], shuffled: str
+) -> None:
+    run = {**PASS, **more}
+    case = dpcalc.compare(**run, algorithm=algorithm).cases[0]
+    [note] = [note for note in case.note_data if isinstance(note, notes.OtherOrder)]
+    assert note.changes == {"algorithm": shuffled, "permutation": "secret"}
+    assert note.promise
+    best = dpcalc.compare(**run, **note.changes).cases[0].best
+    assert best is not None
+    assert best.value == pytest.approx(note.value, rel=1e-3)
+    [said] = [said for said in case.notes if said.startswith(f"--algorithm {shuffled} --permutation secret gives ")]
+    assert "if the order and its seed stay secret for ever" in said
+    told_where = dpcalc.compare(**run, algorithm=algorithm, index=3).cases[0]
+    assert not [note for note in told_where.note_data if isinstance(note, notes.OtherOrder)]

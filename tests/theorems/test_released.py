@@ -538,3 +538,75 @@ def own_delta(noise: str, ratio: float, epsilon: float) -> float:
     if noise == "noise_std":
         return gaussian.delta(mu=ratio, epsilon=epsilon) if epsilon < math.inf else 0.0
     return -math.expm1(min(0.0, epsilon - ratio) / 2)
+
+
+# --- steps that contract, in fresh orders
+
+
+CONTRACTING: dict[str, Any] = {
+    "lipschitz": 1.0, "smoothness": 0.9, "strong_convexity": 0.6, "step_size": 0.5, "noise_std": 0.8,
+}  # fmt: skip
+
+
+def places_of(told: dict[str, Any]) -> list[tuple[float, float]]:
+    """(share of the records, mu) of every step of a pass over quadratics of one curvature, the last step first.
+
+    A record moves its step by 2/(s sigma), every later one shrinks that by c, and all noise from then on counts.
+    """
+    n, b, last = told["records"], told["batch_size"], told["last_batch"]
+    sizes = [b] * (n // b)
+    if last == "balanced":
+        count = -(-n // b)
+        sizes = [n // count] * (count - n % count) + [n // count + 1] * (n % count)
+    elif n % b and last != "drop":
+        sizes = [n % b, *sizes] if last == "front" else [*sizes, n % b]
+    c = 1.0 - told["step_size"] * told["strong_convexity"]
+    return [
+        (s / n, 2.0 / (s * told["noise_std"]) * c**k / math.sqrt(sum(c ** (2 * j) for j in range(k + 1))))
+        for k, s in enumerate(reversed(sizes))
+    ]
+
+
+@pytest.mark.parametrize("last", ["own", "drop", "balanced", "front"])
+def test_contraction_in_fresh_orders_is_that_of_quadratics(last: str) -> None:
+    """Given the places, passes of quadratics are independent Gaussians: the composed curve is the truth for them."""
+    told = {**CONTRACTING, "records": 11, "batch_size": 3, "last_batch": last, "epochs": 2}
+    places = places_of(told)
+    places.append((1.0 - sum(share for share, _ in places), 1e-9))
+    found = dict(offered(FRESH, told))
+    unaware = dict(offered(FRESH, {**told, "strong_convexity": 0.0}))
+    for epsilon in (0.0, 0.3, 1.5):
+        truth = math.log(
+            sum(
+                p * q * math.exp(gaussian.log_delta(mu=math.hypot(mu, nu), epsilon=epsilon))
+                for (p, mu), (q, nu) in itertools.product(places, repeat=2)
+            )
+        )
+        composed = found["released.shuffled_epochs"].log_delta(epsilon).value
+        assert truth - 1e-9 <= composed <= truth + 1e-2
+        assert composed < unaware["released.shuffled_epochs"].log_delta(epsilon).value - 0.1
+        for id in ("released.shuffled_epochs_point", "released.shuffled_epochs_rdp"):
+            assert truth <= found[id].log_delta(epsilon).value <= unaware[id].log_delta(epsilon).value + 1e-9
+
+
+@pytest.mark.parametrize("last", ["own", "balanced", "front"])
+def test_contraction_behind_unequal_batches_is_that_of_quadratics(last: str) -> None:
+    told = {**CONTRACTING, "records": 11, "batch_size": 3, "last_batch": last}
+    places = places_of(told)
+    hybrid = guarantee_of(lookup("shuffle.hybrid"), describe("shuffled", told))
+    released_once = dict(offered(FRESH, {**told, "epochs": 1}))["released.shuffled_epochs_point"]
+    for epsilon in (0.0, 0.3, 1.5):
+        truth = math.log(sum(p * math.exp(gaussian.log_delta(mu=mu, epsilon=epsilon)) for p, mu in places))
+        assert truth - 1e-9 <= hybrid.log_delta(epsilon).value <= truth + 1e-6
+        assert truth - 1e-9 <= released_once.log_delta(epsilon).value <= truth + 1e-6
+
+
+@pytest.mark.parametrize("told", [{}, {"diameter": 0.7}, {"diameter": 0.7, "strong_convexity": 0.0}])
+def test_one_released_pass_is_the_pass(told: dict[str, Any]) -> None:
+    given = {**CONTRACTING, "records": 12, "batch_size": 1, **told}
+    one = describe("shuffled", given)
+    least = [guarantee_of(lookup(f"shuffle.{id}"), one) for id in ("hybrid", "mixture")]
+    released_once = dict(offered(FRESH, {**given, "epochs": 1}))["released.shuffled_epochs_point"]
+    for epsilon in (0.0, 0.2, 1.0):
+        known = min(each.log_delta(epsilon).value for each in least)
+        assert released_once.log_delta(epsilon).value <= known + 1e-12

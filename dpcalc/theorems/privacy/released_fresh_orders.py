@@ -19,7 +19,9 @@ from dpcalc.numerics.floats import product_up
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, DOMAIN, GAUSSIAN_NOISE, STEP_WITHIN
 from dpcalc.theorems.privacy import hidden_position, shuffle
 from dpcalc.theorems.privacy.contraction import FRESH, LIPSCHITZ_STEPS, expands_nothing, later_ratio
+from dpcalc.theorems.privacy.epochs import once_log_delta
 from dpcalc.theorems.privacy.hidden_position import SecretPass
+from dpcalc.theorems.privacy.passes import Passes
 from dpcalc.theorems.privacy.recursion import log_one_step
 from dpcalc.theorems.privacy.released import EACH, LipschitzOrders, RandomOrder
 from dpcalc.theorems.record import theorem
@@ -61,12 +63,14 @@ class FreshOrders(RandomOrder):
     Attributes:
         loss_class, smoothness: of the losses; see `dpcalc.model.loss_class`.
         displacement, diameter: c >= 0 and D > 0 of a bounded domain, if any.
+        strong_convexity: m >= 0; steps contract where it is above 0 and at most the smoothness.
     """
 
     loss_class: LossClass
     displacement: float | None = None
     diameter: float = math.inf
     smoothness: float | None = None
+    strong_convexity: float = 0.0
 
     @property
     def laplace(self) -> bool:
@@ -79,6 +83,14 @@ class FreshOrders(RandomOrder):
         if self.displacement is None or not math.isfinite(self.diameter):
             return None
         return self.part(shuffle.BoundedShuffle)
+
+    @functools.cached_property
+    def places(self) -> Passes | None:
+        """One pass by the places of a record in it; None where steps need not contract, and nothing bounds the domain.
+
+        Also where what is known of the losses would give no Lipschitz maps.
+        """
+        return self.part(shuffle.PlacedShuffle).places
 
     @property
     def following(self) -> float:
@@ -123,6 +135,8 @@ def _pair(run: FreshOrders) -> Pair:
         )  # fmt: skip
     if run.nonexpansive and not run.laplace:
         applicable.append(shuffle_curves.shuffled_mixture(run.plan, scale=run.scale, sensitivity=run.sensitivity))
+    if run.places:
+        applicable.append(shuffle_curves.shuffled_places(run.places))
     top = min(run.own, 2.0**60) if run.laplace else gaussian.epsilon(mu=min(run.own, 1e6), log_delta_target=-1e5)
     return pld.from_curve(profiles.tabulate(shuffle_curves.least(*applicable), max(top, 1e-100)))
 
@@ -135,7 +149,8 @@ def _pair(run: FreshOrders) -> Pair:
     algorithms=(_PASSES,),
     reference="dpcalc",
     locator="the curve of one shuffled pass, composed by the law of the privacy loss",
-    formula="E-fold composition of the least of shuffle.product, shuffle.mixture and the record's own noise",
+    formula="E-fold composition of the least of shuffle.product, shuffle.mixture, sum_k w_k delta_G(eps; mu_k) and the "
+    "record's own noise, mu_k of a pass by strong convexity or a domain",
     assumes=(_FRESH, FRESH, *_WHERE, EACH),
     slack="chords of the curve and the lattice of losses: some 1e-3 in ln delta",
     slow=True,
@@ -160,7 +175,8 @@ def shuffled_epochs(run: FreshOrders) -> Composition:
     algorithms=(_PASSES,),
     reference="kairouz2015",
     locator="optimal composition of one (epsilon, delta) of a pass, at the best epsilon",
-    formula="least over eps_0 of the optimal E-fold composition of (eps_0, delta_0 = delta(eps_0))",
+    formula="least over eps_0 of the optimal E-fold composition of (eps_0, delta_0 = delta(eps_0)); of one pass "
+    "the least of all that is known",
     assumes=(_FRESH, FRESH, *_WHERE, EACH),
     slow=True,
 )
@@ -183,6 +199,10 @@ def _one_pass_profile(run: AnyFreshOrders) -> Callable[[float], float]:
         applicable.append(shuffle.mixture(run.part(shuffle.SmoothShuffle)).profile)
     if run.nonexpansive and run.laplace and run.dimension == 1:
         applicable.append(shuffle.laplace_mixture(run.part(shuffle.SmoothShuffle)).profile)
+    if places := run.places:
+        applicable.append(lambda epsilon: once_log_delta(places, epsilon))
+    if run.epochs == 1:  # it is the shuffled pass itself: more is known, and is too slow to search
+        applicable.append(shuffle.hybrid(run.part(shuffle.AnyShuffle)).profile)
     return functools.cache(lambda epsilon: min(bound(epsilon) for bound in applicable))
 
 
@@ -198,11 +218,10 @@ def _best_point(profile: Callable[[float], float], epochs: int, epsilon: float, 
         e = math.exp(x)
         return optimal_composition.log_delta(epsilon0=e, log_delta0=profile(e), count=epochs, epsilon=epsilon)
 
-    if epsilon == 0.0 or epochs == 1:
-        value = optimal_composition.log_delta(
-            epsilon0=epsilon, log_delta0=profile(epsilon), count=epochs, epsilon=epsilon
-        )
-        return value, epsilon
+    if epochs == 1:
+        return profile(epsilon), epsilon
+    if epsilon == 0.0:
+        return optimal_composition.log_delta(epsilon0=0.0, log_delta0=profile(0.0), count=epochs, epsilon=0.0), 0.0
     high = math.log(epsilon)
     low = high - math.log(epochs) - 1.0
     width = 2.0 ** round(math.log2((high - low) / tries))

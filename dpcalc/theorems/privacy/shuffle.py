@@ -38,6 +38,8 @@ from dpcalc.theorems.privacy.contraction import (
     later_ratio,
     own_ratio,
 )
+from dpcalc.theorems.privacy.epochs import once_log_delta
+from dpcalc.theorems.privacy.passes import Passes, pace_of, reach_of
 from dpcalc.theorems.privacy.recursion import SLACK, Trace
 from dpcalc.theorems.record import Setting, theorem
 
@@ -51,6 +53,9 @@ _LIMIT_ERRATUM = (
     "The paper states delta = delta* + O(.) for n large enough. delta* is the limit of a linear bound as n grows; at "
     "its own Figure 2 the bound at n is above delta* for every n, and no finite run is covered by it."
 )
+
+
+_LARGEST = 1e90  # a ratio beyond this one hides nothing
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
@@ -125,14 +130,13 @@ class SmoothShuffle(ShuffledPass):
     smoothness: float
 
 
-class AnyShuffle(ShuffledPass):
-    """A pass in a random order with a bounded domain, Lipschitz maps, or both.
+class PlacedShuffle(ShuffledPass):
+    """A pass in a random order, with what may be known of the losses and the domain.
 
     Attributes:
         loss_class: see `dpcalc.model.loss_class`.
         displacement, diameter: c >= 0 and D > 0 of a bounded domain.
         smoothness, strong_convexity: beta >= rho >= 0 of smooth losses.
-        dimension: of the parameter; the shift bound for Laplace noise needs 1.
     """
 
     loss_class: LossClass
@@ -140,6 +144,35 @@ class AnyShuffle(ShuffledPass):
     diameter: float = math.inf
     smoothness: float | None = None
     strong_convexity: float = 0.0
+
+    @functools.cached_property
+    def places(self) -> Passes | None:
+        """The pass by the places of a record in it, where its Gaussian noise is known to hide more than its maps'
+        being 1-Lipschitz says: they contract, or the domain is bounded.
+        """
+        if self.noise != Noise.GAUSSIAN or not expands_nothing(self.loss_class, self.step_size, self.smoothness):
+            return None
+        assert self.smoothness is not None  # else the maps may expand
+        if self.strong_convexity > self.smoothness:
+            return None
+        plan = self.layout
+        found = Passes(
+            plan,
+            1,
+            ratio_up(self.sensitivity, plan.size * self.scale),
+            pace_of(plan, self.step_size, self.smoothness, self.strong_convexity),
+            reach_of(plan, self.diameter, self.step_size, self.sensitivity),
+        )
+        return None if found.bare or found.ratio > _LARGEST else found
+
+
+class AnyShuffle(PlacedShuffle):
+    """A pass in a random order with a bounded domain, Lipschitz maps, or both.
+
+    Attributes:
+        dimension: of the parameter; the shift bound for Laplace noise needs 1.
+    """
+
     dimension: int = 1
 
     @functools.cached_property
@@ -500,15 +533,21 @@ def laplace_mixture(run: SmoothShuffle) -> Profile:
     algorithms=_SHUFFLED,
     reference="dpcalc",
     locator="average of the hybrid recursion over positions",
-    formula="delta(eps) = (1/n) (e_0 + ... + e_(n-1)), e_k the least of the non-linear step and the shift bound",
+    formula="delta(eps) = (1/n) (e_0 + ... + e_(n-1)), e_k the least of the non-linear step and the shift bound; or, "
+    "if less, the mean over positions of the shift bound whose steps contract each by its own factor",
     assumes=_WHERE_USED,
     slack=SLACK,
     slow=True,
 )
 def hybrid(run: AnyShuffle) -> Profile:
     """The average over positions of what the sharpest recursion leaves of the record."""
-    remainders = _sharpest(run)
-    return Profile(lambda epsilon: _mean(run, epsilon, remainders, run.reach))
+    remainders, places = _sharpest(run), run.places if len(run.layout.positions) > 1 else None
+
+    def log_delta(epsilon: float) -> float:
+        mean = _mean(run, epsilon, remainders, run.reach)
+        return min(mean, once_log_delta(places, epsilon)) if places else mean
+
+    return Profile(log_delta)
 
 
 def _sharpest(run: AnyShuffle) -> Remainders:

@@ -1,4 +1,4 @@
-"""Array forms of `shuffle.product`, `shuffle.mixture` and `contraction.product`, for composition over passes.
+"""Array forms of `shuffle.product`, `shuffle.mixture` and `contraction.product`, and of places where steps contract.
 
 Each curve maps an array of epsilon to upper bounds on ln delta of one pass. All curves of a pass bound the same run, so
 their minimum is a bound as well.
@@ -14,6 +14,8 @@ from dpcalc.model.choices import Noise
 from dpcalc.numerics.floats import UNIT, decimal_quotient_up, up
 from dpcalc.theorems.batch_layout import Layout
 from dpcalc.theorems.privacy.contraction import later_ratio, own_ratio
+from dpcalc.theorems.privacy.epochs import same_places
+from dpcalc.theorems.privacy.passes import Passes
 from dpcalc.theorems.privacy.recursion import log_one_steps
 
 if TYPE_CHECKING:
@@ -101,6 +103,45 @@ def shuffled_mixture(plan: Layout, *, scale: float, sensitivity: float) -> Curve
 
     ratios = [own_ratio(sensitivity, scale, alike.divisor) for alike in plan.positions]
     return curve
+
+
+def shuffled_places(one_pass: Passes) -> Curve:
+    """Return the curve of a pass whose steps contract, or on a domain: the mean of delta_G over positions.
+
+    mu falls with the number of steps that follow, so that a block of positions counts with its last step.
+    """
+    import numpy as np
+
+    from dpcalc.numerics.normal_arrays import log_hockey_stick_up
+
+    distances, plan = same_places(one_pass), one_pass.plan
+    weights, mus = [], []
+    for alike in plan.positions:
+        ends = np.array(_ends(alike.first, alike.first + alike.steps - 1), dtype=float)
+        counts = np.diff(np.append(ends, float(alike.first + alike.steps)))
+        weights.append(counts * alike.size / plan.records)
+        mus.append(distances.own(ends, plan.weight(alike)))
+    log_weight, mu = np.log(np.concatenate(weights)), np.concatenate(mus)
+
+    def curve(e: Array) -> Array:
+        total: Any = np.full(np.shape(e), -np.inf)
+        for weight, each in zip(log_weight, mu, strict=True):
+            total = np.logaddexp(total, log_hockey_stick_up(e, np.full(np.shape(e), each)) + weight)
+        size = np.where(np.isfinite(total), np.abs(total), 0.0)
+        values: Array = np.minimum(
+            0.0, total + UNIT * (16.0 * len(mu) + 16.0 * size + 16.0 * math.log(plan.records + 1))
+        )
+        return values
+
+    return curve
+
+
+def _ends(first: int, last: int) -> list[int]:
+    """Return the positions from first to last, one by one and then in blocks, by the lower ends."""
+    ends = [*range(first, min(last, max(_SINGLE, first)) + 1)]
+    while (after := max(ends[-1] + 1, int(ends[-1] * _GROWTH))) <= last:
+        ends.append(after)
+    return ends
 
 
 def log_positions(e: Array, ratio: float, terms: int, after: int) -> Array:
