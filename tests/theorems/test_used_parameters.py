@@ -80,7 +80,7 @@ ALLOWS_ONLY: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("only the first epoch is looked at", ("steps",), ("sampled.shuffle_lower",)),
     ("each is about one way to draw batches", ("sampling",), (
         "sampled.poisson", "sampled.fixed", "sampled.full", "sampled.balls_in_bins", "sampled.shuffle",
-        "sampled.shuffle_lower",
+        "sampled.hidden_shuffle", "sampled.hidden_full", "sampled.shuffle_lower",
     )),
 )  # fmt: skip
 """(why, parameters, bounds): what a bound reads to see whether it applies, and that does not change its value."""
@@ -250,7 +250,7 @@ UNREAD: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         "iteration.skip", "iteration.skip_rdp", "released.shuffle_once", "multi_epoch.laplace",
         "shuffled_epochs.once_laplace",
     )),
-    ("a full batch is all records", ("batch_size",), ("sampled.full",)),
+    ("a full batch is all records", ("batch_size",), ("sampled.full", "sampled.hidden_full")),
     ("what is composed is the worst place", ("index",), (
         "released.own_noise", "expanding.laplace", "expanding.domain",
     )),

@@ -118,8 +118,8 @@ def _drawn_afresh(run: Run) -> Obstacle | None:
     if run.sampling in (Sampling.POISSON, Sampling.FIXED):
         return None
     if run.sampling in (Sampling.SHUFFLE, Sampling.FULL):
-        return NotNeeded("speaks of batches that are drawn afresh in every step", "see the bound for these batches",
-                         ("sampling",))  # fmt: skip
+        own = f"see sampled.hidden_{run.sampling}"
+        return NotNeeded("speaks of batches that are drawn afresh in every step", own, ("sampling",))
     return Unmet("speaks of batches that are drawn afresh in every step", "use --sampling poisson", ("sampling",))
 
 
