@@ -237,7 +237,9 @@ def test_refusals(given: dict[str, Any], text: str) -> None:
         dpcalc.rdp(**{**RUN, **({} if "epsilon" in given else {"delta": 1e-6}), **given})
 
 
-@pytest.mark.parametrize(("name", "meant"), [("gate", "gates"), ("noise_scale", "noise_std"), ("noisestd", "noise_std")])
+@pytest.mark.parametrize(
+    ("name", "meant"), [("gate", "gates"), ("noise_scale", "noise_std"), ("noisestd", "noise_std")]
+)
 def test_an_unknown_keyword_names_what_may_be_meant(name: str, meant: str) -> None:
     with pytest.raises(dpcalc.SpecError, match=f"does not take {name}") as caught:
         dpcalc.rdp(delta=1e-6, **{**RUN, name: 1})
