@@ -28,6 +28,7 @@ _PUBLIC = {
     "format_report": "dpcalc.api",
     "check": "dpcalc.api",
     "train": "dpcalc.api",
+    "ledger": "dpcalc.api",
     "convert": "dpcalc.api",
     "risk": "dpcalc.api",
     "Report": "dpcalc.report",
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from dpcalc.api import explain as explain
     from dpcalc.api import format_report as format_report
     from dpcalc.api import hockey_stick as hockey_stick
+    from dpcalc.api import ledger as ledger
     from dpcalc.api import list_bounds as list_bounds
     from dpcalc.api import multi_epoch as multi_epoch
     from dpcalc.api import online as online

@@ -18,6 +18,7 @@ from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
 from dpcalc.model.parameter import PARAMETERS, Parameter, conversion, meant_by, not_covered, renamed
 from dpcalc.model.parameter import check as check_value
+from dpcalc.model.source import Source
 from dpcalc.render.notes import report
 from dpcalc.report import Case, Report
 from dpcalc.theorems.record import all_bounds, lookup
@@ -330,6 +331,66 @@ def train(
 
         save(models[0], output, statement=format_report(report, "statement").strip())
     return report
+
+
+def ledger(
+    entries: Mapping[str, Any] | Sequence[Any] = (),
+    *,
+    file: str | os.PathLike[str] | None = None,
+    epsilon: Any = None,
+    delta: Any = None,
+    adjacency: Any = None,
+    group_size: Any = None,
+    partition: str | None = None,
+    solve: str | None = None,
+    gates: Sequence[str] = (),
+) -> Report:
+    """Return what several runs, releases and queries about the same records cost together.
+
+    Args:
+        entries: name -> entry, or a list of entries. An entry is a dict: a run (``algorithm`` and what describes it),
+            ``mu``, ``noise_multiplier``, ``noise_std`` or ``laplace_scale`` with ``sensitivity``, or ``epsilon`` and
+            ``delta``; with ``times``, ``part``, ``tuning`` and ``adjacency``, as docs/ledger.md says. A text such as
+            ``"epsilon=0.1 times=100"`` is one as well.
+        file: path of a ledger; the entries are added to those in it.
+        epsilon: budget of all entries together; without delta, delta at it is sought. A list is a sweep.
+        delta: of all entries together.
+        adjacency: what neighbouring data sets differ in; by default what the file says, else replace-one.
+        group_size: so many records of one person differ.
+        partition: ``"kept"``: a record that is replaced stays in its part.
+        solve: noise_std, noise_multiplier or laplace_scale of the last entry is solved for; needs the budget.
+        gates: assertions on the total such as "epsilon<=3".
+
+    Returns:
+        A report as in `rdp`; ``ledger`` of a case has the ``entries``, and what is ``remaining`` of the budget.
+
+    Raises:
+        SpecError: an entry or the budget is malformed, or adjacencies are mixed in a way that nothing covers.
+        NotApplicable: nothing is known of an entry.
+        Infeasible: no noise of the last entry meets the budget.
+
+    >>> round(ledger([{"epsilon": 0.1, "times": 100}], delta=1e-6).cases[0].best.value, 4)
+    4.7746
+    >>> round(ledger({"census": {"mu": 0.2}, "model": {"mu": 1}}, delta=1e-5).cases[0].best.mu, 6)
+    1.019804
+    """
+    from dpcalc.engine.ledger import answer_ledger
+    from dpcalc.recipes.ledger import ledger_of, with_asked
+
+    path = None if file is None else os.fspath(file)
+    read = ledger_of(entries, path, partition)
+    asked = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency, "group_size": group_size}
+    sweeps = {name: _several(name, value) for name, value in asked.items() if value is not None}
+    wanted = [_gate(text) for text in _several("gates", gates)]
+    cases = []
+    for chosen in _product(sweeps):
+        written: dict[str, Any] = {
+            name: value if isinstance(value, str) else repr(value) for name, value in chosen.items()
+        }
+        cases.append(
+            answer_ledger(*with_asked(read[0], read[1], **written, solve=solve, source=Source.ARGUMENT), wanted)
+        )
+    return report("ledger", cases)
 
 
 def convert(

@@ -75,7 +75,7 @@ class _Row(NamedTuple):
 
 def convert(
     command: str, given: Mapping[str, Any], question: Question, *, sources: Mapping[str, Source] | None = None,
-    gates: Sequence[Any] = (), certified: bool = False, **_: Any,
+    gates: Sequence[Any] = (), **_: Any,
 ) -> Case:  # fmt: skip
     """Return the case of one conversion; it takes what `dpcalc.engine.ask.ask` takes.
 
@@ -85,7 +85,6 @@ def convert(
         question: epsilon, delta or orders that are asked about; without anything in ``given`` but ``to`` what is known.
         sources: parameter name -> where it came from.
         gates: parsed assertions.
-        certified: whether to say that nothing is proved in ball arithmetic.
 
     Raises:
         SpecError: what is known or asked is malformed.
@@ -103,8 +102,7 @@ def convert(
     known, question, typed = known_of(values, question)
     target = _target(known, to, question)
     rows = _found(known, target, question)
-    details = {"not_certified": "conversions have no definition in ball arithmetic"} if certified else None
-    results = tuple(_result(known, row)._replace(best=True, details=details) for row in rows)
+    results = tuple(_result(known, row)._replace(best=True) for row in rows)
     written = {**typed, "to": target}
     inputs = inputs_of(written, {**dict.fromkeys(written, question.source), **(sources or {})}, question)
     if known.form == "point":

@@ -1,48 +1,45 @@
-"""A ledger: several runs, releases and queries about the same records, and what holds of all of them together."""
+"""A ledger: what holds of all its entries together, the noise of the last one, and what is left of the budget."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from dpcalc.engine.ask import contenders, implied_gate, judged
-from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.description import run_of
-from dpcalc.engine.evaluate import guarantee_of
-from dpcalc.engine.groups import refuse_groups
+from dpcalc.engine.ask import implied_gate, judged
+from dpcalc.engine.ledger_entries import (
+    ONE_WAY,
+    Chosen,
+    Entry,
+    Ledger,
+    check_entries,
+    chosen_of,
+    known_of,
+    line_of,
+    of_one_adjacency,
+)
 from dpcalc.engine.question import Question, check_question
 from dpcalc.engine.search import DIRECTIONS, extreme
-from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
-from dpcalc.model.algorithm import ALGORITHMS
+from dpcalc.errors import Infeasible, NotApplicable, SpecError
 from dpcalc.model.choices import Adjacency
 from dpcalc.model.parameter import name_of
 from dpcalc.model.quantities import Kind, Quantity
-from dpcalc.model.run import Description, Run
 from dpcalc.model.source import Source
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.account import Box, Part, Total, compose_all, with_pure
 from dpcalc.notions.curves import profile_of
 from dpcalc.notions.groups import grouped
-from dpcalc.notions.guarantee import Composition, Gdp, Point, Profile, Rdp
-from dpcalc.notions.tuning import Tuning, tuned
-from dpcalc.numerics.floats import UNIT, ratio_up, up
+from dpcalc.notions.guarantee import Composition, Gdp, Rdp
+from dpcalc.numerics.floats import up
 from dpcalc.numerics.logspace import exp_up
-from dpcalc.report import LOG_DELTA_ALONE, Case, Result
-from dpcalc.theorems.record import for_algorithm
-
-MECHANISM = ("mu", "epsilon", "delta", "noise_multiplier", "noise_std", "laplace_scale", "sensitivity")
-"""What describes a release that is no run: a Gaussian or Laplace mechanism, or (epsilon, delta) alone."""
+from dpcalc.report import Case, Result
 
 SOLVABLE = ("noise_std", "noise_multiplier", "laplace_scale")
 """What the last entry can be solved for."""
 
-MOST_ENTRIES = 200
-MOST_TIMES = 10**12
-
-_ONE_WAY = (Adjacency.ADD, Adjacency.REMOVE)
 _WIDTH = 1 << 36  # of the bracket in which a solution is found, in representable numbers: 1e-5
+_RESOLUTION = 128  # of a lattice that tells ln delta to about 0.002, and noise to 1e-4
+_LOOSE = 1.003  # a factor of noise that a rough bound may cost
 _REMAINING = 24
 
 ASSUMES = (
@@ -70,51 +67,8 @@ _TITLES = {
     "renyi": ("Renyi curves add up", "mironov2017", "Proposition 1"),
 }
 
-
 BOUNDS = tuple(f"ledger.{form}" for form in _TITLES)
 """The ids of the rows."""
-
-
-class Entry(NamedTuple):
-    """One line of a ledger.
-
-    Attributes:
-        name: as written.
-        command: of a described run; empty for a mechanism.
-        given: the parameters of the run, or those of `MECHANISM`; delta as its logarithm, ``log_delta``.
-        times: how often it is done.
-        part: the part of the records that it is about; empty for all of them.
-        tuning: how many runs the best is chosen from; None for a run whose settings were fixed.
-        adjacency: its own, where it says so.
-    """
-
-    name: str
-    command: str
-    given: Mapping[str, Any]
-    times: int = 1
-    part: str = ""
-    tuning: Tuning | None = None
-    adjacency: Adjacency | None = None
-
-
-class Ledger(NamedTuple):
-    """The entries, what neighbouring data sets differ in, and the budget of all together.
-
-    ``kept`` is whether a record that replaces another one stays in its part.
-    """
-
-    entries: tuple[Entry, ...]
-    adjacency: Adjacency = Adjacency.REPLACE_ONE
-    group_size: int = 1
-    kept: bool = False
-
-
-class _Chosen(NamedTuple):
-    """An entry and what holds of one run of it, in every form that is known, the best alone first."""
-
-    entry: Entry
-    parts: tuple[Part, ...]
-    epsilon: float
 
 
 def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ()) -> Case:
@@ -126,26 +80,28 @@ def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ())
         Infeasible: no noise of the last entry meets the budget.
     """
     check_question(question)
-    ledger, chained = _of_one_adjacency(ledger)
-    _check(ledger)
+    ledger, chained = of_one_adjacency(ledger)
+    check_entries(ledger)
     if question.log_delta is None and question.epsilon is None:
         raise SpecError("a ledger is asked for epsilon at a delta", "give --delta, or delta in its budget")
     details: dict[str, Any] = {}
     solved: tuple[str, float] | None = None
     if question.solve:
-        solved = _solved(ledger, question, chained)
-        ledger = ledger._replace(entries=(*ledger.entries[:-1], _changed(ledger.entries[-1], *solved)))
-    chosen = _chosen(ledger, question)
-    rows, deciding = _rows(ledger, chosen, question, chained)
+        solved, ledger, known = _solved(ledger, question, chained)
+    else:
+        known = known_of(ledger, question)
+    rows, deciding = _rows(ledger, known, question, chained)
     if solved is not None:
         kept = [row for row in rows if row.best or row.value <= question.safe_epsilon]
         rows = [_as_solved(row, solved, question) for row in kept]  # others may need more noise
-    details["entries"] = [_line(one) for one in chosen]
+    details["entries"] = [line_of(one) for one in known]
     if len(_names(ledger)) > 1 or _names(ledger)[0]:
         details["part"] = deciding
     stated = question.epsilon is not None and question.log_delta is not None
-    if stated and ledger.adjacency not in _ONE_WAY:  # what is left needs the curves of both orders
-        details["remaining"] = _remaining(ledger, chosen, question, chained)
+    if solved is not None:
+        details["remaining"] = {"epsilon": 0.0}  # the noise that was solved for takes what was left
+    elif stated and ledger.adjacency not in ONE_WAY:  # what is left needs the curves of both orders
+        details["remaining"] = _remaining(ledger, known, question, chained)
     if chained:
         details["chained"] = True
     case = Case("ledger", _inputs(ledger, question, chained), tuple(rows), ledger=details)
@@ -153,60 +109,6 @@ def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ())
 
 
 # --- what is asked ----------------------------------------------------------------------------------------------------
-
-
-def _check(ledger: Ledger) -> None:
-    """Refuse what nothing covers.
-
-    Raises:
-        SpecError: there is no entry, or parts or groups are combined with what does not allow them.
-    """
-    entries, parted = ledger.entries, any(entry.part for entry in ledger.entries)
-    if not 1 <= len(entries) <= MOST_ENTRIES:
-        raise SpecError(f"the ledger has {len(entries)} entries", f"from 1 to {MOST_ENTRIES} are read")
-    if not 1 <= ledger.group_size <= 10**6:
-        raise SpecError(f"group_size is {ledger.group_size}; it must be from 1 to 1e6")
-    if ledger.group_size > 1 and ledger.adjacency in _ONE_WAY:
-        raise SpecError(
-            f"what groups cost needs both orders, and the adjacency is {ledger.adjacency}", "use adjacency add-remove"
-        )
-    if parted and ledger.group_size > 1:
-        raise SpecError("a group of records may be in several parts", "leave out part or group_size")
-    if parted and ledger.adjacency is Adjacency.REPLACE_ONE and not ledger.kept:
-        raise SpecError(
-            "a record that is replaced may move to another part, and then both parts change",
-            "write partition: kept if it stays in its part, or use adjacency add-remove",
-        )
-    for entry in entries:
-        if entry.tuning is not None and ledger.adjacency in _ONE_WAY:
-            raise SpecError(
-                f"{entry.name}: what tuning costs needs both orders, and the adjacency is {ledger.adjacency}",
-                "use adjacency add-remove",
-            )
-
-
-def _of_one_adjacency(ledger: Ledger) -> tuple[Ledger, bool]:
-    """Return the ledger with one adjacency for all entries, and whether replacement is to follow by the chain.
-
-    Raises:
-        SpecError: adjacencies are mixed in a way that nothing covers.
-    """
-    own = [entry.adjacency or ledger.adjacency for entry in ledger.entries]
-    if all(each is ledger.adjacency for each in own):
-        return ledger, False
-    if ledger.adjacency in _ONE_WAY and all(each in (ledger.adjacency, Adjacency.ADD_REMOVE) for each in own):
-        return ledger, False
-    if ledger.adjacency is Adjacency.REPLACE_ONE and all(each is Adjacency.ADD_REMOVE for each in own):
-        if ledger.kept or any(entry.part for entry in ledger.entries):
-            raise SpecError("parts and the chain from add-remove to replacement are not combined", "leave out part")
-        return ledger._replace(adjacency=Adjacency.ADD_REMOVE), True
-    strange = next(entry for entry, each in zip(ledger.entries, own, strict=True) if each is not ledger.adjacency)
-    raise SpecError(
-        f"{strange.name} is for adjacency {strange.adjacency}, and the ledger for {ledger.adjacency}: nothing composes "
-        "the two",
-        "give every entry one adjacency; a ledger for replace-one may have entries that are all for add-remove, and "
-        "one for add or remove may have entries for add-remove",
-    )
 
 
 def _inputs(ledger: Ledger, question: Question, chained: bool) -> dict[str, tuple[Any, Source]]:
@@ -221,142 +123,6 @@ def _inputs(ledger: Ledger, question: Question, chained: bool) -> dict[str, tupl
     return inputs
 
 
-# --- what holds of each entry -----------------------------------------------------------------------------------------
-
-
-def _chosen(ledger: Ledger, question: Question) -> list[_Chosen]:
-    total = sum(entry.times for entry in ledger.entries)
-    log_delta = question.safe_log_delta if question.log_delta is not None else LOG_DELTA_ALONE
-    return [_chosen_of(entry, ledger, log_delta, total) for entry in ledger.entries]
-
-
-def _chosen_of(entry: Entry, ledger: Ledger, log_delta: float, total: int, *, quickly: bool = False) -> _Chosen:
-    """Return what holds of an entry, the form first that has the least epsilon for all its times alone.
-
-    ``quickly`` does without that epsilon where there is one form.
-    """
-    parts = [_without_point(part, log_delta, total) for part in _parts_of(entry, ledger)]
-    if entry.tuning is not None:
-        parts = [form for part in parts for form in tuned(part, entry.tuning)]
-    one_way = ledger.adjacency in _ONE_WAY
-    if quickly and len(parts) == 1:
-        return _Chosen(entry, tuple(parts), math.nan)
-    ranked = []
-    for place, part in enumerate(parts):
-        try:
-            found = compose_all([(part, entry.times)], one_way=one_way)
-            ranked.append((min(_epsilon(each, log_delta) for each in found), place))
-        except (NotApplicable, Infeasible):
-            continue
-    if not ranked:
-        raise NotApplicable(f"nothing is known of {entry.name}", "`dpcalc compare` says what is of such a run")
-    ranked.sort()
-    return _Chosen(entry, tuple(parts[place] for _, place in ranked), ranked[0][0])
-
-
-def _epsilon(total: Total, log_delta: float) -> float:
-    return total.guarantee.epsilon(log_delta).value
-
-
-def _without_point(part: Part, log_delta: float, total: int) -> Part:
-    """Return a part; a rule for epsilon becomes (epsilon, delta) at a delta that is a small share of all."""
-    if not isinstance(part, Point):
-        return part
-    share = log_delta - math.log(8.0 * total)
-    return Box(part.rule(share), share)
-
-
-def _parts_of(entry: Entry, ledger: Ledger) -> list[Part]:
-    if entry.command:
-        return _runs_parts(entry, ledger)
-    return [mechanism(entry, replaced=ledger.adjacency is Adjacency.REPLACE_ONE)]
-
-
-def mechanism(entry: Entry, *, replaced: bool = False) -> Part:
-    """Return what holds of a mechanism that is described by its noise, its mu or its (epsilon, delta).
-
-    A noise multiplier is over what one record adds at most; where a record is ``replaced`` the sum moves by twice that.
-
-    Raises:
-        SpecError: it is described twice, or not at all.
-    """
-    given = {name: value for name, value in entry.given.items() if value is not None and name != "delta"}
-    kinds = [name for name in ("mu", "epsilon", "noise_multiplier", "noise_std", "laplace_scale") if name in given]
-    scaled = kinds in (["noise_std"], ["laplace_scale"])
-    if len(kinds) != 1 or ("sensitivity" in given) != scaled or ("log_delta" in given and kinds != ["epsilon"]):
-        raise SpecError(
-            f"{entry.name} is no mechanism: it has {', '.join(given) or 'nothing'}",
-            "give mu, or epsilon (and delta), or noise_multiplier, or noise_std and sensitivity, or laplace_scale and "
-            "sensitivity; or algorithm and the parameters of a run",
-        )
-    value = float(given[kinds[0]])
-    if kinds == ["epsilon"]:
-        log_delta = given.get("log_delta", -math.inf)
-        return Box(up(value), log_delta + 2.0 * UNIT * (1.0 + abs(log_delta)) if log_delta > -math.inf else log_delta)
-    if kinds == ["mu"]:
-        return Gdp(up(value))
-    whole = 2.0 if replaced and kinds == ["noise_multiplier"] else 1.0
-    ratio = ratio_up(float(given.get("sensitivity", whole)), value)
-    if kinds == ["laplace_scale"]:
-        from dpcalc.notions import pld
-
-        return Composition([(pld.laplace(ratio=ratio), 1)])
-    return Gdp(ratio)
-
-
-def _described(entry: Entry, ledger: Ledger) -> Run:
-    """Return the run that an entry describes, for the adjacency of the ledger.
-
-    Raises:
-        SpecError: it is none; the message names the entry.
-    """
-    given = {name: value for name, value in entry.given.items() if value is not None}
-    algorithm = str(given.get("algorithm", COMMANDS[entry.command].default))
-    if algorithm in ALGORITHMS and "adjacency" in ALGORITHMS[algorithm].parameters:
-        given["adjacency"] = str(ledger.adjacency)
-    sources = dict.fromkeys(given, Source.ARGUMENT)
-    try:
-        run = run_of(COMMANDS[entry.command], Description(given, sources))[1]
-    except DpcalcError as error:
-        raise type(error)(f"{entry.name}: {error.message}", error.hint) from None
-    if run.algorithm.chained:
-        raise SpecError(f"{entry.name}: data sets that differ by a shift are not composed", "describe a run of records")
-    if (run.group_size or 1) > 1:
-        raise SpecError(f"{entry.name}: groups are of the whole ledger", "write group_size beside entries")
-    if ledger.group_size > 1:
-        try:
-            refuse_groups(run)
-        except NotApplicable as error:
-            raise NotApplicable(f"{entry.name}: {error.message}", error.hint) from None
-    return run
-
-
-def _runs_parts(entry: Entry, ledger: Ledger) -> list[Part]:
-    """Return what every theorem proves of a described run.
-
-    Raises:
-        NotApplicable: no theorem speaks of it.
-    """
-    run = _described(entry, ledger)
-    families = COMMANDS[entry.command].families or run.algorithm.families
-    bounds = contenders(for_algorithm(run.algorithm.name, families), run)
-    parts: list[Part] = []
-    first: DpcalcError | None = None
-    for bound in bounds:
-        if not bound.guarantee or bound.unpromised(run):
-            continue
-        try:
-            parts.append(guarantee_of(bound, run))
-        except SpecError:
-            raise
-        except DpcalcError as error:
-            first = first or error
-    if not parts:
-        why = f"{first.message}" if first else "no theorem speaks of it"
-        raise NotApplicable(f"{entry.name}: {why}", first.hint if first else None)
-    return parts
-
-
 # --- all of them together ---------------------------------------------------------------------------------------------
 
 
@@ -365,10 +131,10 @@ def _names(ledger: Ledger) -> list[str]:
     return sorted({entry.part for entry in ledger.entries if entry.part}) or [""]
 
 
-def _totals(ledger: Ledger, chosen: Sequence[_Chosen], part: str, chained: bool) -> list[Total]:
+def _totals(ledger: Ledger, chosen: Sequence[Chosen], part: str, chained: bool) -> list[Total]:
     """Return the guarantees of all entries that are about a record of this part."""
     about = [one for one in chosen if one.entry.part in ("", part)]
-    one_way = ledger.adjacency in _ONE_WAY
+    one_way = ledger.adjacency in ONE_WAY
     selections = [
         [one.parts[0] for one in about],
         _selection(about, Gdp),
@@ -394,13 +160,13 @@ def _totals(ledger: Ledger, chosen: Sequence[_Chosen], part: str, chained: bool)
     ]
 
 
-def _selection(about: Sequence[_Chosen], kind: Any) -> list[Part] | None:
+def _selection(about: Sequence[Chosen], kind: Any) -> list[Part] | None:
     """Return one form of this kind for every entry, or None where one has none."""
     found = [next((part for part in one.parts if isinstance(part, kind)), None) for one in about]
     return None if any(part is None for part in found) else [part for part in found if part is not None]
 
 
-def _rows(ledger: Ledger, chosen: Sequence[_Chosen], question: Question, chained: bool) -> tuple[list[Result], str]:
+def _rows(ledger: Ledger, chosen: Sequence[Chosen], question: Question, chained: bool) -> tuple[list[Result], str]:
     """Return the rows of the part that is worst off, best first, and its name."""
     worst: tuple[float, list[Result], str] | None = None
     for name in _names(ledger):
@@ -468,8 +234,10 @@ def _changed(entry: Entry, name: str, value: float) -> Entry:
     return entry._replace(given={**entry.given, name: value})
 
 
-def _solved(ledger: Ledger, question: Question, chained: bool) -> tuple[str, float]:
+def _solved(ledger: Ledger, question: Question, chained: bool) -> tuple[tuple[str, float], Ledger, list[Chosen]]:
     """Return the noise of the last entry with which all entries together meet the budget, rounded to the safe side.
+
+    The ledger with this noise, and what holds of its entries, follow: those before the last are looked up once.
 
     Raises:
         SpecError: it cannot be solved for, or the budget is not known.
@@ -484,14 +252,14 @@ def _solved(ledger: Ledger, question: Question, chained: bool) -> tuple[str, flo
         raise SpecError(f"{last.name} has {name}, and it is also to be solved for", "leave out one of the two")
     log_delta, epsilon = question.safe_log_delta, question.safe_epsilon
     total = sum(entry.times for entry in ledger.entries)
-    others = [_chosen_of(entry, ledger, log_delta, total) for entry in ledger.entries[:-1]]
+    others = [chosen_of(entry, ledger, log_delta, total) for entry in ledger.entries[:-1]]
 
     @functools.cache
-    def excess(value: float) -> float:
-        own = _chosen_of(_changed(last, name, value), ledger, log_delta, total, quickly=True)
+    def excess(value: float, rough: bool) -> float:
+        own = chosen_of(_changed(last, name, value), ledger, log_delta, total, quickly=True)
         try:
             return max(
-                min(_excess(each, epsilon, log_delta) for each in _totals(ledger, [*others, own], part, chained))
+                min(_excess(each, epsilon, log_delta, rough) for each in _totals(ledger, [*others, own], part, chained))
                 for part in _names(ledger)
             )
         except Infeasible:
@@ -499,20 +267,45 @@ def _solved(ledger: Ledger, question: Question, chained: bool) -> tuple[str, flo
 
     start = float(last.given.get("sensitivity") or 1.0)
     try:
-        return name, extreme(excess, DIRECTIONS[name], start, _WIDTH, stride=2.0)
+        value = _least_noise(excess, name, start)
     except Infeasible:
         raise Infeasible(
             f"no {name} of {last.name} meets epsilon = {question.epsilon:g} at this delta: the other entries take too "
             "much",
             "allow a larger epsilon or delta",
         ) from None
+    changed = _changed(last, name, value)
+    known = [*others, chosen_of(changed, ledger, log_delta, total)]
+    return (name, value), ledger._replace(entries=(*ledger.entries[:-1], changed)), known
 
 
-def _excess(total: Total, epsilon: float, log_delta: float) -> float:
-    """Return a number that is <= 0 exactly where the total keeps the budget."""
+def _least_noise(excess: Callable[[float, bool], float], name: str, start: float) -> float:
+    """Return the least noise found with excess <= 0.
+
+    The search is among rough upper bounds, which are quick and mostly as good. Where they cost noise, so that a little
+    less still keeps the budget by the fine bound, the fine one goes on from there.
+
+    Raises:
+        Infeasible: no noise meets the budget.
+    """
+    direction = DIRECTIONS[name]
+    try:
+        found = extreme(lambda value: excess(value, True), direction, start, _WIDTH, stride=2.0)
+    except Infeasible:
+        return extreme(lambda value: excess(value, False), direction, start, _WIDTH, stride=2.0)
+    less = found / _LOOSE
+    if less < direction.low or excess(less, False) > 0.0:
+        return found
+    return extreme(lambda value: excess(value, False), direction, less, _WIDTH, stride=_LOOSE)
+
+
+def _excess(total: Total, epsilon: float, log_delta: float, rough: bool = False) -> float:
+    """Return a number that is <= 0 where the total keeps the budget; with ``rough`` it may be > 0 there as well."""
     if isinstance(total.guarantee, Rdp):
         return total.guarantee.epsilon(log_delta).value - epsilon
     if isinstance(total.guarantee, Composition):
+        if rough and epsilon > 0.0:
+            return total.guarantee.rough_excess(epsilon, log_delta, _RESOLUTION)
         return total.guarantee.excess(epsilon, log_delta)
     return min(100.0, total.guarantee.log_delta(epsilon).value - log_delta)
 
@@ -527,7 +320,7 @@ def _as_solved(row: Result, solved: tuple[str, float], question: Question) -> Re
 # --- what is left -----------------------------------------------------------------------------------------------------
 
 
-def _remaining(ledger: Ledger, chosen: Sequence[_Chosen], question: Question, chained: bool) -> dict[str, float]:
+def _remaining(ledger: Ledger, chosen: Sequence[Chosen], question: Question, chained: bool) -> dict[str, float]:
     """Return what one more release about all records may take: its epsilon if it is pure, and its mu; rounded down.
 
     mu is told where the total has a formula: with a lattice it would take longer than all the rest.
@@ -568,20 +361,3 @@ def _largest(keeps: Callable[[float], bool], low: float, high: float) -> float:
             break
         low, high = (middle, high) if keeps(middle) else (low, middle)
     return low
-
-
-def _line(one: _Chosen) -> dict[str, Any]:
-    """Return what is shown of an entry."""
-    entry = one.entry
-    kind = {Gdp: "mu", Box: "point", Rdp: "rdp", Profile: "log_delta"}.get(type(one.parts[0]), "parts")
-    line: dict[str, Any] = {"name": entry.name, "times": entry.times, "form": kind, "epsilon": one.epsilon}
-    if entry.command:
-        line["algorithm"] = str(entry.given.get("algorithm", COMMANDS[entry.command].default))
-    if isinstance(one.parts[0], Gdp):
-        line["mu"] = one.parts[0].mu
-    if entry.part:
-        line["part"] = entry.part
-    if entry.tuning is not None:
-        line["tuning"] = {"distribution": str(entry.tuning.law), "mean": entry.tuning.mean, "stop": entry.tuning.stop}
-    line["given"] = {name: value for name, value in entry.given.items() if value is not None}
-    return line

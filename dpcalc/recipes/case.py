@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import risks_of
 from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
-from dpcalc.files.nodes import Field, Scalar, repeated, table, text
-from dpcalc.files.place import Place, clipped, near
+from dpcalc.files.nodes import Field, Scalar, Table, repeated, table, text
+from dpcalc.files.place import Place, clipped
 from dpcalc.model.numbers import parse_number
 from dpcalc.notes import Referenced
 from dpcalc.recipes.exceptions import accepted
 from dpcalc.recipes.expected import Expected, read_expected
 from dpcalc.recipes.gates import RecipeGate, read_gates
+from dpcalc.recipes.ledger import of_ledger, read_ledger_case
 from dpcalc.recipes.matrix import Combination, Matrix, Vocabulary, shown
 from dpcalc.recipes.recipe import Entry
 from dpcalc.recipes.reference import Files, Unreadable
-from dpcalc.recipes.settings import BESIDE, CASE_KEYS, Setting, all_parameters, read_settings, suggestion
+from dpcalc.recipes.settings import (
+    CASE_KEYS,
+    LEDGER_KEYS,
+    Setting,
+    all_parameters,
+    read_command,
+    read_settings,
+    suggestion,
+)
 from dpcalc.recipes.values import MAX_TEXT
 
 MAX_TIMEOUT = 86_400
@@ -51,8 +59,10 @@ class Defaults(NamedTuple):
     strict: bool = False
 
 
-def read_case(name: str, field: Field, defaults: Defaults, room: int) -> list[Entry]:
-    """Return the cases that a case of the text stands for, at most ``room``.
+def read_case(
+    name: str, field: Field, defaults: Defaults, room: int, earlier: Mapping[str, Sequence[Entry]] | None = None
+) -> list[Entry]:
+    """Return the cases that a case of the text stands for, at most ``room``; a ledger may name ``earlier`` ones.
 
     Where a file that it refers to cannot be used, that is one case without anything to evaluate, never skipped.
 
@@ -60,25 +70,11 @@ def read_case(name: str, field: Field, defaults: Defaults, room: int) -> list[En
         SpecError: it is not a case.
     """
     try:
-        return _CaseReader(name, field, defaults).entries(room)
+        return _CaseReader(name, field, defaults, earlier or {}).entries(room)
     except Unreadable as error:
         body = table(field.node, f"case {name}")
         command = read_command(body.fields.get("command"), defaults.command)
         return [Entry(name, field.place, command, {}, Question(None, None, None, (), None), unread=error)]
-
-
-def read_command(field: Field | None, otherwise: str) -> str:
-    """Return the command that a field names.
-
-    Raises:
-        SpecError: there is no such command.
-    """
-    if field is None:
-        return otherwise
-    name = text(field.node, "command")
-    if name not in (*COMMANDS, *BESIDE):
-        raise field.node.place.error(f"unknown command {clipped(name)}", near(name, (*COMMANDS, *BESIDE)))
-    return name
 
 
 def read_timeout(field: Field | None, otherwise: float | None) -> float | None:
@@ -109,7 +105,7 @@ def check_timeout(seconds: float) -> float:
 class _CaseReader:
     """The parts of a case, each read and checked in the order in which errors are reported."""
 
-    def __init__(self, name: str, field: Field, defaults: Defaults) -> None:
+    def __init__(self, name: str, field: Field, defaults: Defaults, earlier: Mapping[str, Sequence[Entry]]) -> None:
         if not _NAME.fullmatch(name):
             raise field.place.error(
                 f"{clipped(name)} is not a name of a case", "use letters, digits, - and _, at most 100 of them"
@@ -120,7 +116,10 @@ class _CaseReader:
             raise defaults.unread
         self.command = read_command(self.body.fields.get("command"), defaults.command)
         self.vocabulary = Vocabulary(self.command, defaults.files)
-        own = read_settings(self.body, defaults.files)
+        self.ledger = read_ledger_case(self.body, defaults.files, earlier) if self.command == "ledger" else None
+        keys = LEDGER_KEYS if self.ledger else ()
+        settled = Table(self.body.place, {key: each for key, each in self.body.fields.items() if key not in keys})
+        own = read_settings(settled, defaults.files)
         self.matrix = Matrix(self.body, self.vocabulary, own)
         settings = {**defaults.settings, **own}
         self.base = {
@@ -215,6 +214,8 @@ class _CaseReader:
             parameters.pop("order", ()), parameters.pop("solve", None),
             risks=risks_of(gate.gate for gate in self.gates),
         )  # fmt: skip
+        if self.ledger is not None:
+            parameters, question = of_ledger(*self.ledger, parameters, question)
         return Entry(
             _case_name(self.name, chosen.items()), place, self.command, parameters, question, self.gates,
             self.expected, self.skip, self.notes, self.timeout, None, self.accept, self.strict,

@@ -103,12 +103,23 @@ def same_computation(one: Case, other: Case) -> bool:
         return False
     if _question(one.best) != _question(other.best):
         return False
+    if one.ledger or other.ledger:
+        return _account(one) == _account(other)
     if "schedule" in one.inputs and "schedule" in other.inputs:
         return one.best.value == other.best.value and one.best.log_delta == other.best.log_delta
     if (_value(one, "group_size") or 1) != (_value(other, "group_size") or 1):
         return False
     names = tuple(name for name in _parameters(one.best) if name != "group_size")
     return all(_value(one, name) == _value(other, name) for name in names)
+
+
+def _account(case: Case) -> tuple[Any, ...]:
+    """Return what a ledger composes, whatever its entries are called."""
+    entries = [
+        repr({key: value for key, value in line.items() if key not in ("name", "epsilon", "form")})
+        for line in (case.ledger or {}).get("entries", ())
+    ]
+    return sorted(entries), _value(case, "adjacency"), _value(case, "group_size") or 1
 
 
 def _question(best: Result) -> tuple[Any, ...]:

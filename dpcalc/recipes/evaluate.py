@@ -111,11 +111,16 @@ def broken(error: Exception) -> Outcome:
 
 
 def _answer(entry: Entry, certify: bool) -> Case:
+    if entry.command == "ledger":
+        from dpcalc.engine.ledger import answer_ledger
+
+        case = answer_ledger(entry.parameters["ledger"], entry.question)
+        return _warned(without_definition(case, "ledgers have no definition")) if certify else case
     if entry.command == "convert":
         from dpcalc.engine.convert import convert
 
-        case = convert(entry.command, entry.parameters, entry.question, certified=certify)
-        return _warned(case) if certify else case
+        case = convert(entry.command, entry.parameters, entry.question)
+        return _warned(without_definition(case, "conversions have no definition")) if certify else case
     if not COMMANDS[entry.command].trains:
         case = ask(entry.command, entry.parameters, entry.question, notes=False, best_only=True, certified=certify)
         return _warned(case) if certify else case
@@ -124,6 +129,12 @@ def _answer(entry: Entry, certify: bool) -> Case:
     run = {name: value for name, value in entry.parameters.items() if name not in SETUP}
     case = fitting.fit(run, entry.question, setup, accepting=True).case
     return case._replace(warnings=(*case.warnings, "what is trained is not certified")) if certify else case
+
+
+def without_definition(case: Case, why: str) -> Case:
+    """Return a case of which nothing can be certified, and that says so."""
+    results = (r._replace(details={**(r.details or {}), "not_certified": why}) for r in case.results)
+    return case._replace(results=tuple(results))
 
 
 def _warned(case: Case) -> Case:

@@ -60,9 +60,9 @@ def exceptions(entry: Entry, case: Case) -> tuple[str, ...]:
     """Return the names of the exceptions that the guarantee of a case is, in the order of `EXCEPTIONS`."""
     applies = {
         "seeded": bool(case.training) and not (case.training or {})["private"],
-        "one-index": _covers_some(entry, case),
-        "large-delta": _has_large_delta(case),
-        "secret-order": _value(case, "permutation") == Permutation.SECRET,
+        "one-index": _covers_some(entry, case) or _entry_covers_some(entry),
+        "large-delta": _has_large_delta(entry, case),
+        "secret-order": Permutation.SECRET in (_value(case, "permutation"), *_of_entries(entry, "permutation")),
     }
     return tuple(name for name in EXCEPTIONS if applies[name])
 
@@ -70,6 +70,17 @@ def exceptions(entry: Entry, case: Case) -> tuple[str, ...]:
 def objection(name: str) -> str:
     """Return why a case fails that is an exception and does not accept it."""
     return f"{name}: {EXCEPTIONS[name]}; if that is meant, write accept: [{name}] in the case"
+
+
+def _of_entries(entry: Entry, name: str) -> list[Any]:
+    """Return what the entries of a ledger say of a parameter."""
+    ledger = entry.parameters.get("ledger")
+    return [one.given[name] for one in ledger.entries if one.given.get(name) is not None] if ledger else []
+
+
+def _entry_covers_some(entry: Entry) -> bool:
+    """Return whether an entry of a ledger chooses some records; whether they are the worst off is not asked."""
+    return any(_of_entries(entry, name) for name in ("index", "window", "public_records"))
 
 
 def _value(case: Case, name: str) -> object:
@@ -112,11 +123,12 @@ def _worst_index_of(command: str, values: Iterable[tuple[str, Any]]) -> object:
     return run.index if len(worst_cases(run)) == 1 else None
 
 
-def _has_large_delta(case: Case) -> bool:
+def _has_large_delta(entry: Entry, case: Case) -> bool:
     best = [result for result in case.results if result.best]
     records = next((r.value for r in best if r.quantity == "records"), _value(case, "records"))
     limit = LARGEST_DELTA
-    if isinstance(records, (int, float)) and records > 1:
-        limit = min(limit, 1.0 / records)
+    for count in (records, *_of_entries(entry, "records")):
+        if isinstance(count, (int, float)) and count > 1:
+            limit = min(limit, 1.0 / count)
     deltas = [result.delta for result in best if result.delta is not None]
     return any(delta >= limit for delta in deltas)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.ledger import MECHANISM, MOST_ENTRIES, MOST_TIMES, Entry, Ledger
+from dpcalc.engine.ledger_entries import MECHANISM, MOST_ENTRIES, MOST_TIMES, Entry, Ledger
 from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
 from dpcalc.files.documents import Rules, parse_json, parse_yaml
@@ -20,10 +21,10 @@ from dpcalc.model.numbers import parse_delta, parse_integer, parse_number
 from dpcalc.model.parameter import check
 from dpcalc.model.source import Source
 from dpcalc.notions.tuning import Law, Tuning, tuning_of
-from dpcalc.recipes.case import read_command
 from dpcalc.recipes.matrix import Vocabulary
-from dpcalc.recipes.reference import Files
-from dpcalc.recipes.settings import Setting, by_name, follow, read_settings, suggestion
+from dpcalc.recipes.recipe import Entry as CaseEntry
+from dpcalc.recipes.reference import Files, Unreadable
+from dpcalc.recipes.settings import Setting, by_name, follow, read_command, read_settings, suggestion
 from dpcalc.recipes.values import QUESTION
 
 VERSION = "ledger/1"
@@ -50,6 +51,64 @@ def read_ledger(path: str | None, added: Sequence[str] = ()) -> tuple[Ledger, Qu
     """
     files = Files(path or "ledger")
     body = _body(path, files) if path is not None else Table(Place("--add"), {})
+    taken = table(body.fields["entries"].node, "entries").fields if "entries" in body.fields else {}
+    free = (name for name in map("added-{}".format, itertools.count(1)) if name not in taken)
+    return _ledger(body, files, {name: _typed(line) for name, line in zip(free, added, strict=False)})
+
+
+def ledger_of(
+    entries: Mapping[str, Any] | Sequence[Any], path: str | None = None, partition: str | None = None
+) -> tuple[Ledger, Question]:
+    """Return the ledger of entries as Python has them, added to those in a file, and the budget that the file states.
+
+    Args:
+        entries: name -> entry, or entries without names; an entry is a mapping as a file has it, or a line such as
+            ``epsilon=0.1 times=100``.
+        path: YAML or JSON; None for the entries alone.
+        partition: ``kept``, as a file has it.
+
+    Raises:
+        SpecError: it is no ledger.
+    """
+    files = Files(path or "ledger")
+    body = _body(path, files) if path is not None else Table(Place("entries"), {})
+    if partition is not None:
+        kept = Field(Place("partition"), Scalar(Place("partition"), str(partition)))
+        body = body._replace(fields={**body.fields, "partition": kept})
+    taken = table(body.fields["entries"].node, "entries").fields if "entries" in body.fields else {}
+    if isinstance(entries, Mapping):
+        named = {str(name): entry for name, entry in entries.items()}
+    else:
+        free = (name for name in map("added-{}".format, itertools.count(1)) if name not in taken)
+        named = dict(zip(free, entries, strict=False))
+    twice = next((name for name in named if name in taken), None)
+    if twice is not None:
+        raise SpecError(f"entry {clipped(twice)} is there twice", "give it another name")
+    return _ledger(body, files, {name: _given(name, entry) for name, entry in named.items()})
+
+
+def _given(name: str, entry: Any) -> Field:
+    """Return an entry as it would be written."""
+    place = Place(f"entry {name[:60]}")
+    if isinstance(entry, str):
+        return _typed(entry, place)
+    if not isinstance(entry, Mapping):
+        raise SpecError(f"{place} is {type(entry).__name__}", "an entry is a dict or a text such as 'epsilon=0.1'")
+    fields = {str(key): _field(place, value) for key, value in entry.items() if value is not None}
+    return Field(place, Table(place, fields))
+
+
+def _field(place: Place, value: Any) -> Field:
+    value = value.item() if hasattr(value, "item") else value  # a number of numpy
+    if isinstance(value, Mapping):
+        return Field(place, Table(place, {str(key): _field(place, each) for key, each in value.items()}))
+    if isinstance(value, bool) or not isinstance(value, (str, int, float, os.PathLike)):
+        raise place.error(f"{clipped(repr(value))} is no value of an entry", "a number or a word")
+    return Field(place, Scalar(place, repr(value) if isinstance(value, float) else str(value)))
+
+
+def _ledger(body: Table, files: Files, added: Mapping[str, Field]) -> tuple[Ledger, Question]:
+    """Return the ledger that a mapping describes, with entries that are added to it, and its budget."""
     fields = dict(body.fields)
     for name, field in fields.items():
         if name not in KEYS:
@@ -57,8 +116,7 @@ def read_ledger(path: str | None, added: Sequence[str] = ()) -> tuple[Ledger, Qu
     entries = dict(table(fields["entries"].node, "entries").fields) if "entries" in fields else {}
     stated = _adjacency(fields.get("adjacency"), files)
     read = [_entry(name, field, files, stated) for name, field in entries.items()]
-    free = (name for name in map("added-{}".format, itertools.count(1)) if name not in entries)
-    read += [_entry(name, _typed(line), files) for name, line in zip(free, added, strict=False)]
+    read += [_entry(name, field, files) for name, field in added.items()]
     if not read:
         raise body.place.error("there are no entries", "write them under entries:, each with a name of its own")
     ledger = Ledger(
@@ -68,6 +126,100 @@ def read_ledger(path: str | None, added: Sequence[str] = ()) -> tuple[Ledger, Qu
         _kept(fields.get("partition")),
     )
     return ledger, _budget(fields.get("budget"), files)
+
+
+def read_ledger_case(body: Table, files: Files, earlier: Mapping[str, Sequence[CaseEntry]]) -> tuple[Ledger, Question]:
+    """Return the ledger of a case of a recipe: its ``entries``, those of the ledger that ``file`` names, or both.
+
+    An entry ``{case: NAME}`` is the run of an earlier case.
+
+    Raises:
+        Unreadable: the file is no ledger; what it holds is not shown.
+        SpecError: the case has no entries, or one is none.
+    """
+    ledger, budget = Ledger(()), Question()
+    if "file" in body.fields:
+        field = body.fields["file"]
+        ledger, budget = _of_file(field.place, text(field.node, "file"), files)
+    if "entries" in body.fields:
+        named = table(body.fields["entries"].node, "entries").fields
+        stated = _adjacency(body.fields.get("adjacency"), files)
+        taken = {entry.name for entry in ledger.entries}
+        for name, field in named.items():
+            if name in taken:
+                raise field.place.error(f"entry {clipped(name)} is in the file as well", "give it another name")
+            ledger = ledger._replace(entries=(*ledger.entries, _case_entry(name, field, files, stated, earlier)))
+    if not ledger.entries:
+        raise body.place.error("the ledger has no entries", "write entries: {name: {mu: 1}}, or file: ledger.yaml")
+    if "partition" in body.fields:
+        ledger = ledger._replace(kept=_kept(body.fields["partition"]))
+    return ledger, budget
+
+
+def _of_file(place: Place, name: str, files: Files) -> tuple[Ledger, Question]:
+    path = files.path(name, place)
+    try:
+        return read_ledger(path)
+    except SpecError:
+        raise Unreadable(
+            place, f"{clipped(name)} is no ledger that can be read", "`dpcalc ledger FILE` says what is wrong with it"
+        ) from None
+
+
+def _case_entry(
+    name: str, field: Field, files: Files, stated: Adjacency | None, earlier: Mapping[str, Sequence[CaseEntry]]
+) -> Entry:
+    body = table(field.node, f"entry {name}")
+    if "case" not in body.fields:
+        return _entry(name, field, files, stated)
+    reference = body.fields["case"]
+    other = text(reference.node, "case")
+    strange = next((key for key in body.fields if key not in ("case", *OWN)), None)
+    if strange is not None:
+        raise body.fields[strange].place.error(
+            f"entry {name}: {clipped(strange)} beside case", f"an entry of a case takes {', '.join(OWN)}"
+        )
+    found = earlier.get(other, ())
+    if len(found) != 1:
+        what = f"{other} is {len(found)} cases" if found else f"there is no earlier case {clipped(other)}"
+        raise reference.node.place.error(what, near(other, earlier) if not found else "name a case without a matrix")
+    (case,) = found
+    if case.unread is not None:
+        raise case.unread
+    _check_describes(name, case.command, reference.place)
+    rest = Table(body.place, {"mu": Field(body.place, Scalar(body.place, "1")), **body.fields})
+    read = _entry(name, Field(field.place, rest._replace(fields=_without(rest.fields, "case"))), files)
+    given = dict(case.parameters)
+    adjacency = given.pop("adjacency", None)
+    return read._replace(
+        command=case.command, given=given, adjacency=None if adjacency is None else Adjacency(str(adjacency))
+    )
+
+
+def _without(fields: Mapping[str, Field], name: str) -> dict[str, Field]:
+    return {key: field for key, field in fields.items() if key != name}
+
+
+def _check_describes(name: str, command: str, place: Place) -> None:
+    """Refuse a command that describes no run of records."""
+    record = COMMANDS.get(command)
+    if record is None or record.trains or record.prices or "chain" in record.algorithms:
+        raise place.error(f"entry {name}: {command} describes no run of records", "use compare, or dp-sgd")
+
+
+def of_ledger(
+    ledger: Ledger, budget: Question, parameters: Mapping[str, Any], question: Question
+) -> tuple[dict[str, Any], Question]:
+    """Return the parameters and the question of a case: what it sets stands in place of what its file states."""
+    if "adjacency" in parameters:
+        ledger = ledger._replace(adjacency=Adjacency(str(parameters["adjacency"])))
+    if "group_size" in parameters:
+        ledger = ledger._replace(group_size=int(parameters["group_size"]))
+    if question.epsilon is None:
+        question = question._replace(epsilon=budget.epsilon)
+    if question.log_delta is None:
+        question = question._replace(delta=budget.delta, log_delta=budget.log_delta)
+    return {"ledger": ledger}, question
 
 
 def _body(path: str, files: Files) -> Table:
@@ -86,19 +238,18 @@ def _body(path: str, files: Files) -> Table:
     return body
 
 
-def _typed(line: str) -> Field:
+def _typed(line: str, place: Place = Place("--add")) -> Field:  # noqa: B008 (it never changes)
     """Return the entry that a line of ``key=value`` pairs spells; ``tuning.mean=10`` is inside ``tuning``."""
-    place = Place("--add")
     fields: dict[str, Field] = {}
     tuning: dict[str, Field] = {}
     for word in line.replace(",", " ").split():
         name, mark, value = word.partition("=")
         if not mark or not name or not value:
-            raise SpecError(f"--add: {clipped(word)} is not key=value", "for example --add 'epsilon=0.1 times=100'")
+            raise SpecError(f"{place}: {clipped(word)} is not key=value", "for example --add 'epsilon=0.1 times=100'")
         inside, _, key = name.replace("-", "_").partition(".")
         into, key = (tuning, key) if key and inside == "tuning" else (fields, name.replace("-", "_"))
         if key in into:
-            raise SpecError(f"--add: {clipped(name)} is there twice", "keep one")
+            raise SpecError(f"{place}: {clipped(name)} is there twice", "keep one")
         into[key] = Field(place, Scalar(place, value))
     if tuning:
         fields["tuning"] = Field(place, Table(place, tuning))
@@ -130,8 +281,7 @@ def _is_run(body: Table) -> bool:
 def _run(name: str, body: Table, files: Files) -> tuple[str, Mapping[str, Any]]:
     """Return the command and the parameters of a described run."""
     command = read_command(body.fields.get("command"), "compare")
-    if COMMANDS[command].trains or COMMANDS[command].prices or "chain" in COMMANDS[command].algorithms:
-        raise body.place.error(f"entry {name}: {command} describes no run of records", "use compare, or dp-sgd")
+    _check_describes(name, command, body.place)
     vocabulary = Vocabulary(command, files)
     settings = read_settings(body, files)
     given: dict[str, Any] = {}
@@ -280,6 +430,7 @@ def with_asked(
     adjacency: str | None = None,
     group_size: str | None = None,
     solve: str | None = None,
+    source: Source = Source.FLAG,
 ) -> tuple[Ledger, Question]:
     """Return a ledger and its question with what is asked instead of what its file says, each as typed.
 
@@ -293,8 +444,8 @@ def with_asked(
     if group_size is not None:
         ledger = ledger._replace(group_size=parse_integer(group_size))
     if epsilon is not None:
-        question = question._replace(epsilon=parse_number(epsilon), source=Source.FLAG)
+        question = question._replace(epsilon=parse_number(epsilon), source=source)
     if delta is not None:
         value, log_delta = parse_delta(delta)
-        question = question._replace(delta=value, log_delta=log_delta, source=Source.FLAG)
+        question = question._replace(delta=value, log_delta=log_delta, source=source)
     return ledger, question._replace(solve=solve)

@@ -12,13 +12,13 @@ from dpcalc.files.nodes import Field, Node, Table, table, text
 from dpcalc.files.place import FileError, Place, clipped, near
 from dpcalc.files.reading import document_place, read_document
 from dpcalc.model.numbers import MAX_SWEEP
-from dpcalc.recipes.case import Defaults, read_case, read_command, read_timeout
+from dpcalc.recipes.case import Defaults, read_case, read_timeout
 from dpcalc.recipes.comparisons import check_comparisons
 from dpcalc.recipes.gates import read_gates
 from dpcalc.recipes.matrix import MAX_CASES
 from dpcalc.recipes.recipe import Entry, Malformed, Recipe
 from dpcalc.recipes.reference import Files, Unreadable
-from dpcalc.recipes.settings import CASE_KEYS, SHARED_KEYS, all_parameters, read_settings, suggestion
+from dpcalc.recipes.settings import CASE_KEYS, SHARED_KEYS, all_parameters, read_command, read_settings, suggestion
 from dpcalc.recipes.values import BOOLEANS
 
 VERSION = "recipe/1"
@@ -128,7 +128,8 @@ def _read_cases(
     errors: list[FileError] = []
     for name, field in cases.fields.items():
         try:
-            made = read_case(name, field, defaults, MAX_CASES - len(entries))
+            earlier = {group: [entries[each] for each in names] for group, names in groups.items()}
+            made = read_case(name, field, defaults, MAX_CASES - len(entries), earlier)
         except FileError as error:
             errors.append(error)
             if len(errors) == MAX_ERRORS:

@@ -13,7 +13,10 @@ from dpcalc.recipes.settings import BESIDE, parameters_of
 from dpcalc.recipes.values import COUNTS, FRACTIONS, MANY, SWITCHES, may_be_referred
 from dpcalc.references import read
 
-_BESIDE = ("convert: a guarantee in the words of another notion of privacy",)
+_BESIDE = (
+    "ledger: several runs, releases and queries about the same records, composed",
+    "convert: a guarantee in the words of another notion of privacy",
+)
 
 
 def recipe_schema() -> dict[str, Any]:

@@ -20,12 +20,32 @@ SHARED_KEYS = ("command", "from", "assert", "timeout")
 CASE_KEYS = (*SHARED_KEYS, "description", "expect", "accept", "skip", "matrix", "include", "exclude")
 """The keys of a case that are no parameters."""
 
+LEDGER_KEYS = ("entries", "file", "partition")
+"""The keys of a case of `ledger` that are no parameters."""
+
 SETUP = tuple(name for name in Setup._fields if name != "output")
 """What `train` takes beside the parameters of its run; a recipe writes no model."""
 
 
-BESIDE = {"convert": (*CONVERTED, "epsilon", "delta", "order")}
+BESIDE = {
+    "ledger": ("adjacency", "group_size", "epsilon", "delta", "solve"),
+    "convert": (*CONVERTED, "epsilon", "delta", "order"),
+}
 """The commands of a recipe that describe no run, and what a case of them may set."""
+
+
+def read_command(field: Field | None, otherwise: str) -> str:
+    """Return the command that a field names.
+
+    Raises:
+        SpecError: there is no such command.
+    """
+    if field is None:
+        return otherwise
+    name = text(field.node, "command")
+    if name not in (*COMMANDS, *BESIDE):
+        raise field.node.place.error(f"unknown command {clipped(name)}", near(name, (*COMMANDS, *BESIDE)))
+    return name
 
 
 def parameters_of(command: str) -> tuple[str, ...]:

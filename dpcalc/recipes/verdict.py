@@ -170,7 +170,7 @@ def _unanswered(entry: Entry, check: Check) -> Case:
     """Return a case without results."""
     described = COMMANDS[entry.command].default if entry.command in COMMANDS else entry.command
     algorithm = str(entry.parameters.get("algorithm") or described)
-    run = {name: value for name, value in entry.parameters.items() if name not in ("algorithm", *SETUP)}
+    run = {name: value for name, value in entry.parameters.items() if name not in ("algorithm", "ledger", *SETUP)}
     inputs = inputs_of({name: value for name, value in run.items() if value is not None}, {}, entry.question)
     return Case(algorithm, inputs, (), note_data=entry.notes, check=check)
 

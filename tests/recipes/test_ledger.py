@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from dpcalc.cli.ledger import command
-from dpcalc.engine.ledger import Ledger, answer_ledger
+from dpcalc.engine.ledger import answer_ledger
+from dpcalc.engine.ledger_entries import Ledger
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.notions import gaussian

@@ -247,7 +247,7 @@ UNREAD: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         "released.optimal", "released.pure", "released.advanced",
     )),
     (NO_THEOREM, ("strong_convexity", "diameter"), (
-        "iteration.skip", "iteration.skip_rdp", "released.shuffle_once", "multi_epoch.laplace",
+        "iteration.skip", "iteration.skip_rdp", "multi_epoch.laplace",
         "shuffled_epochs.once_laplace",
     )),
     ("a full batch is all records", ("batch_size",), ("sampled.full", "sampled.hidden_full")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -51,6 +52,9 @@ def inputs_of(case: Mapping[str, Any]) -> Inputs:
             raise TypeError(value)
         if source != Source.DERIVED:
             inputs[name] = value, source
+    for line in case.get("ledger", {}).get("entries", ()):
+        known = {key: line[key] for key in ("times", "algorithm", "part", "tuning", "given") if key in line}
+        inputs[f"entry {_text(line['name'])}"] = json.dumps(known, sort_keys=True), "argument"
     best = [result for result in case["results"] if result["best"]]
     adjacency = sorted({_text(result["adjacency"]) for result in best})
     inputs["adjacency"] = " ".join(adjacency), "argument"
