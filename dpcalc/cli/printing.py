@@ -131,7 +131,7 @@ def emit(command: str, cases: Sequence[Case], output: Output) -> None:
             say(printable(f"warning: {warning}"))
     if isinstance(picture, bytes):
         path = str(output.plot)
-        lost += attempt(f"--plot {path}", lambda: write_bytes(picture, path, "--plot"))
+        lost += attempt(f"--plot {path}", lambda: _write_picture(picture, path))
     if not isinstance(picture, str) or not output.on_stdout:
         lost += attempt("the report", lambda: _write_report(result, output))
     if isinstance(picture, str):
@@ -140,6 +140,11 @@ def emit(command: str, cases: Sequence[Case], output: Output) -> None:
     tell(lost)
     if code := worst([code, *(one.exit_code for one in lost)]):
         raise click.exceptions.Exit(code)
+
+
+def _write_picture(picture: bytes, path: str) -> None:
+    write_bytes(picture, path, "--plot")
+    say(printable(f"plot written to {path}"))
 
 
 def _write_report(result: Report, output: Output) -> None:

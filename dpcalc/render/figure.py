@@ -12,7 +12,7 @@ from typing import Any
 
 from dpcalc.inert import printable
 from dpcalc.render.bars import DECADES, MARKS, Bars
-from dpcalc.render.chart import ENVELOPE, Axis, Chart, Panel, Series
+from dpcalc.render.chart import ENVELOPE, RATE, Axis, Chart, Panel, Series
 from dpcalc.report import Status
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
@@ -43,6 +43,7 @@ _METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": "dpcalc"},
 }
 _MARKED = 12  # a curve bears about so many markers
+_LEGEND = 90  # characters to a line of the legend
 _TEXT = 0.17  # inches to a line of text
 _BAR = 0.3  # inches to a bar
 _VERDICTS = {Status.PASSED: "#009E73", Status.FAILED: "#D55E00", Status.ERROR: "#CC79A7", Status.SKIPPED: "#7F7F7F"}
@@ -127,7 +128,7 @@ def _literal(text: str) -> str:
 
 
 def _legend_lines(chart: Chart) -> int:
-    return max(len(panel.series) for panel in chart.panels)
+    return max(sum(1 + len(series.label) // _LEGEND for series in panel.series) for panel in chart.panels)
 
 
 def _note_lines(notes: Sequence[str], width: float) -> int:
@@ -155,8 +156,9 @@ def _draw_panel(axes: Any, panel: Panel, looks: dict[str, int]) -> None:
         if series.best and series.label == ENVELOPE:
             _line(axes, series, panel.y, color="#BBBBBB", linewidth=6.0, solid_capstyle="round", zorder=1.5)
             continue
-        look = looks.setdefault(series.label.partition(":")[0], place)
-        marked = {"marker": MARKERS[look % 8], "markevery": _marked(series, look)} if len(panel.series) > 1 else {}
+        look = looks.setdefault(series.label.partition("; ")[0].partition(RATE)[0], place)
+        marked = {"marker": MARKERS[look % 8], "markevery": _marked(series, look)}
+        marked = marked if len(panel.series) > 1 or marked["markevery"] == (0, 1) else {}
         _line(
             axes, series, panel.y, color=COLOURS[look % 8], linestyle=DASHES[series.kind],
             linewidth=2.4 if series.best else 1.3, zorder=3 if series.best else 2, **marked,
@@ -166,7 +168,7 @@ def _draw_panel(axes: Any, panel: Panel, looks: dict[str, int]) -> None:
             axes.fill_between(series.xs, low, high, color=COLOURS[look % 8], alpha=0.18, linewidth=0.0, zorder=1.0)
     if panel.y.low is not None:
         _set_low(axes, panel)
-    if len(panel.series) > 1 or ":" in panel.series[0].label:
+    if len(panel.series) > 1 or panel.series[0].best or ":" in panel.series[0].label:
         from matplotlib.transforms import ScaledTranslation
 
         below = axes.transAxes + ScaledTranslation(0.0, -0.48, axes.figure.dpi_scale_trans)
@@ -178,8 +180,9 @@ def _draw_panel(axes: Any, panel: Panel, looks: dict[str, int]) -> None:
 
 
 def _line(axes: Any, series: Series, y: Axis, **style: Any) -> None:
-    label = f"{series.label}, the best guarantee" if series.best and "best" not in series.label else series.label
-    axes.plot(series.xs, [_clamped(value, y) for value in series.ys], label=_literal(label), **style)
+    label = f"{series.label}: the best guarantee" if series.best and series.label != ENVELOPE else series.label
+    lines = "\n".join(textwrap.wrap(label, _LEGEND, break_on_hyphens=False))
+    axes.plot(series.xs, [_clamped(value, y) for value in series.ys], label=_literal(lines), **style)
 
 
 def _clamped(value: float | None, y: Axis) -> float:
@@ -192,7 +195,13 @@ def _clamped(value: float | None, y: Axis) -> float:
 
 
 def _marked(series: Series, shift: int) -> tuple[int, int]:
-    """Return where the markers go: every few points, not where the next curve has its own."""
+    """Return where the markers go: every few points, not where the next curve has its own.
+
+    They go at every point where a line would not show one of them: it has gaps at its left and right.
+    """
+    drawn = [False, *(y is not None for y in series.ys), False]
+    if any(here and not before and not after for before, here, after in zip(drawn, drawn[1:], drawn[2:], strict=False)):
+        return 0, 1
     every = max(1, len(series.xs) // _MARKED)
     return shift % every, every
 

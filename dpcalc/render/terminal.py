@@ -32,20 +32,21 @@ def draw(chart: Chart, width: int = 80, *, color: bool = False, unicode: bool = 
 def _panel(panel: Panel, width: int, color: bool) -> list[str]:
     import plotext
 
-    shown = [curve for curve in panel.series if curve.label != ENVELOPE]
-    curves = [_points(series, panel) for series in shown]
-    xs = [x for points in curves for x, _ in points]
-    ys = [y for points in curves for _, y in points]
+    shown = panel.series
+    curves = [_pieces(series, panel) for series in shown]
+    xs = [x for pieces in curves for piece in pieces for x, _ in piece]
+    ys = [y for pieces in curves for piece in pieces for _, y in piece]
     if not ys:
         return ["(nothing can be drawn on this axis)"]
     plotext.clear_figure()
     plotext.theme("clear")
     plotext.plot_size(width, _HEIGHT)
     plotext.limit_size(False, False)
-    for number, points in reversed(list(enumerate(curves))):
-        if points:
+    for number, pieces in reversed(list(enumerate(curves))):
+        for piece in pieces:
+            draw = plotext.plot if len(piece) > 1 else plotext.scatter
             colour = _COLOURS[number % len(_COLOURS)]
-            plotext.scatter(*map(list, zip(*points, strict=True)), marker=_mark(number), color=colour)
+            draw(*map(list, zip(*piece, strict=True)), marker=_mark(number), color=colour)
     plotext.xticks(*_ticks(min(xs), max(xs), panel.x))
     plotext.yticks(*_ticks(min(ys), max(ys), panel.y))
     plotext.xlabel(printable(panel.x.label))
@@ -54,27 +55,34 @@ def _panel(panel: Panel, width: int, color: bool) -> list[str]:
         canvas = _COLOUR_CODES.sub("", canvas)
     head = f"{panel.title}: {panel.y.label}" if panel.title else panel.y.label
     lines = [printable(head), *canvas.rstrip("\n").split("\n")]
-    if len(shown) > 1 or panel.title:
-        lines += [f"  {_mark(number)} {_label(series)}" for number, series in enumerate(shown)]
+    if len(shown) > 1 or shown[0].best or panel.title:
+        for number, series in enumerate(shown):
+            lines += textwrap.wrap(
+                _label(series), width, initial_indent=f"  {_mark(number)} ", subsequent_indent="    ",
+                break_on_hyphens=False,
+            )  # fmt: skip
     return lines
 
 
 def _label(series: Series) -> str:
-    return printable(f"{series.label}, the best guarantee" if series.best else series.label)
+    marked = series.best and series.label != ENVELOPE
+    return printable(f"{series.label}: the best guarantee" if marked else series.label)
 
 
 def _mark(number: int) -> str:
     return MARKS[number % len(MARKS)]
 
 
-def _points(series: Series, panel: Panel) -> list[tuple[float, float]]:
-    """Return where each value lies on the axes; gaps, and what lies below the axis, are left out."""
+def _pieces(series: Series, panel: Panel) -> list[list[tuple[float, float]]]:
+    """Return where the values lie on the axes, in pieces between the gaps and what lies below the axis."""
     low = -math.inf if panel.y.low is None else panel.y.low
-    return [
-        (_place(x, panel.x), _place(y, panel.y))
-        for x, y in zip(series.xs, series.ys, strict=True)
-        if y is not None and y >= low and not (panel.y.log and y <= 0.0)
-    ]
+    pieces: list[list[tuple[float, float]]] = [[]]
+    for x, y in zip(series.xs, series.ys, strict=True):
+        if y is None or y < low or (panel.y.log and y <= 0.0):
+            pieces.append([])
+        else:
+            pieces[-1].append((_place(x, panel.x), _place(y, panel.y)))
+    return [piece for piece in pieces if piece]
 
 
 def _place(value: float, axis: Axis) -> float:

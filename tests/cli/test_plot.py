@@ -34,6 +34,14 @@ def test_the_report_is_printed_beside_the_file(ask: Any, tmp_path: Path) -> None
     assert (tmp_path / "a.svg").read_bytes() == first
 
 
+def test_what_was_written_is_said_on_stderr(capsys: Any, tmp_path: Path) -> None:
+    from dpcalc.cli.main import main
+
+    with pytest.raises(SystemExit):
+        main([*shlex.split(SWEEP), "--plot", str(tmp_path / "a.svg")])
+    assert capsys.readouterr().err == f"plot written to {tmp_path / 'a.svg'}\n"
+
+
 def test_a_plot_in_the_terminal_takes_the_place_of_the_report(ask: Any, tmp_path: Path) -> None:
     text = ask(f"{SWEEP} --plot -")
     assert set(text) - set("┌┐└┘├┤┬┴┼─│") < set(map(chr, range(128)))

@@ -76,7 +76,7 @@ def test_the_envelope_is_drawn_where_no_bound_is_always_best() -> None:
 
 def test_what_is_no_guarantee_is_dashed_and_says_what_it_is() -> None:
     kinds = ("asymptotic", "lower", "conditional", "published")
-    rows = tuple(result(f"a.{kind}", 1.0, kind) for kind in kinds)
+    rows = tuple(result(f"a.{kind}", 0.1 * k, kind) for k, kind in enumerate(kinds, 1))
     found = chart(along((result("a.one", 2.0, best=True), *rows), (result("a.one", 2.0, best=True), *rows)))
     for series in found.panels[0].series:
         assert series.dashed == (series.label != "a.one")
@@ -91,29 +91,92 @@ def test_two_parameters_give_a_curve_a_combination_and_limits_once() -> None:
     for records in (10, 20, 30):
         for rate in (0.1, 0.2):
             best = result("a.one", records * rate, best=True)
-            other = result("a.two", 99.0)
+            other = result("a.two", 99.0 * (1.0 + rate))._replace(title="Two")
             rows.append(case((best, other, result("a.end", 7.0, "asymptotic")), records=records, step_size=rate))
     found = curves(chart(Report("rdp", tuple(rows))))
     assert list(found) == ["eta = 0.1", "eta = 0.2", "a.end (limit)"]
     assert found["eta = 0.1"].ys == pytest.approx((1.0, 2.0, 3.0))
     chosen = curves(chart(Report("rdp", tuple(rows)), ["a.two"]))
-    assert list(chosen) == ["a.two, eta = 0.1", "a.two, eta = 0.2"]
+    assert list(chosen) == ["Two, eta = 0.1", "Two, eta = 0.2"]
     with pytest.raises(SpecError, match=r"a\.none"):
         chart(Report("rdp", tuple(rows)), ["a.none"])
 
 
 def test_the_algorithm_tells_curves_apart() -> None:
     rows = [
-        case((result("a.one", n, best=True),), algorithm, records=n) for n in (1, 2) for algorithm in ("stop", "skip")
+        case((result("a.one", n * share, best=True),), algorithm, records=n)
+        for n in (1, 2)
+        for algorithm, share in (("stop", 1.0), ("skip", 2.0))
     ]
     assert list(curves(chart(Report("rdp", tuple(rows))))) == ["stop", "skip"]
+
+
+def test_curves_that_coincide_are_one_with_all_their_names() -> None:
+    def rows(n: float) -> tuple[Result, ...]:
+        near = result("a.near", n * 1.001)._replace(title="Near")
+        low = result("a.low", n, "lower")._replace(title="Below")
+        return result("a.one", n, best=True), near, result("a.far", n * 1.01)._replace(title="Far"), low
+
+    found = curves(chart(along(rows(1.0), rows(2.0))))
+    assert list(found) == ["One; Near; Below (lower bound)", "Far"]
+    first = found["One; Near; Below (lower bound)"]
+    assert (first.ys, first.kind, first.best) == ((1.0, 2.0), "upper", True)
+
+
+def test_two_bounds_that_are_best_in_turn_and_coincide_need_no_envelope() -> None:
+    columns = [
+        (result("a.one", n, best=first), result("a.two", n * 1.0001, best=not first))
+        for n, first in ((1.0, True), (2.0, False))
+    ]
+    found = curves(chart(along(*columns)))
+    assert list(found) == ["a.one; a.two"]
+    assert found["a.one; a.two"].best
+
+
+def test_a_curve_has_gaps_only_where_it_was_asked_for_and_gave_nothing() -> None:
+    """The combinations have values of x of their own, as where records and steps vary together."""
+    rows = [case((result("a.one", n, best=True),), "stop", records=n) for n in (1, 3, 5)]
+    rows += [case((result("a.one", 2.0 * n, best=True),), "skip", records=n) for n in (2, 6)]
+    rows += [case((), "skip", records=4)]
+    found = curves(chart(Report("rdp", tuple(rows))))
+    assert (found["stop"].xs, found["stop"].ys) == ((1, 3, 5), (1.0, 3.0, 5.0))
+    assert (found["skip"].xs, found["skip"].ys) == ((2, 4, 6), (4.0, None, 12.0))
+
+
+def test_the_best_of_many_combinations_is_drawn() -> None:
+    rows = [
+        case((result("a.one", n * (20.0 - rate), best=True),), records=n, step_size=float(rate))
+        for n in range(1, 14)
+        for rate in range(12)
+    ]
+    found = chart(Report("rdp", tuple(rows)))
+    assert len(found.panels[0].series) == MAX_SERIES
+    assert "eta = 11" in curves(found)
+    assert any("eta = 10" in note for note in found.notes)
+
+
+def test_a_point_between_gaps_is_marked() -> None:
+    alone = Series("a", tuple(range(50)), (1.0, None, 2.0, None, *[3.0] * 46))
+    assert figure._marked(alone, 3) == (0, 1)
+    assert figure._marked(alone._replace(ys=(1.0,) * 50), 3) == (3, 4)
+
+
+def test_the_terminal_has_lines_and_leaves_gaps() -> None:
+    def rows(ys: tuple[float | None, ...]) -> int:
+        drawn = Chart("t", "", (Panel("", Axis("x"), Axis("y"), (Series("a", (0, 1, 2, 3), ys, best=True),)),))
+        text = terminal.draw(drawn, 80)
+        assert "* a: the best guarantee" in text
+        return sum(line.partition("|")[2].count("*") for line in text.splitlines())
+
+    assert rows((0.0, 1.0, 2.0, 3.0)) > 40
+    assert rows((0.0, None, 2.0, None)) == 2
 
 
 def test_orders_are_a_sweep() -> None:
     rows = tuple(BASE._replace(quantity="rdp", value=order / 2, order=order, epsilon=None) for order in (2.0, 4.0, 8.0))
     found = chart(Report("rdp", (case(rows, records=5),)))
     assert found.panels[0].x.label == "order alpha"
-    assert curves(found)["a.one"].ys == (1.0, 2.0, 4.0)
+    assert curves(found)["One"].ys == (1.0, 2.0, 4.0)
 
 
 def test_at_most_eight_curves_and_the_others_are_named() -> None:
@@ -216,12 +279,13 @@ def test_the_rate_of_sordello_figure_2() -> None:
     """1/|delta - delta*| grows like n: delta(n) and delta* as computed with 50 digits from the printed formulas."""
     report = tuned("laplace")
     found = chart(report)
-    product = curves(found)["shuffle.product"].ys
-    limit = curves(found)["shuffle.limit (limit)"].ys
+    titles = {name: all_bounds()[name].title for name in ("shuffle.product", "shuffle.limit")}
+    product = curves(found)[titles["shuffle.product"]].ys
+    limit = curves(found)[titles["shuffle.limit"] + " (limit)"].ys
     assert product[:3] == pytest.approx((7.195035e-6, 6.185632e-6, 6.077427e-6), rel=1e-6)
     assert limit == pytest.approx([6.065307e-6] * 4, rel=1e-6)
     _, rate, noise = found.panels
-    [line] = [series for series in rate.series if series.label.startswith("shuffle.product")]
+    [line] = [series for series in rate.series if series.label.startswith(titles["shuffle.product"])]
     assert line.label.endswith("n^1.00 at the end")
     assert rate.y.log
     assert line.ys[0] == pytest.approx(1.0 / (7.195035e-6 - 6.065307e-6), rel=1e-5)
@@ -231,7 +295,7 @@ def test_the_rate_of_sordello_figure_2() -> None:
         bound = series.label.partition(" (")[0]
         for x, y in zip(series.xs, series.ys, strict=True):
             [own] = [c for c in report.cases if c.inputs["records"][0] == x]
-            values = {r.bound: r.value for r in own.results}
+            values = {r.title: r.value for r in own.results}
             assert own.best is not None
             assert y == (own.best.value if bound == "best guarantee" else values[bound])
 
@@ -328,4 +392,4 @@ def test_the_terminal_is_ascii_and_as_wide_as_asked() -> None:
     rows = [line.partition("|")[2].removesuffix("|") for line in first.splitlines() if line.count("|") == 2]
     assert rows[0][0] == "*"  # the largest, at the left
     assert rows[-1].endswith("*")  # the least, at the right
-    assert sum(row.count("*") for row in rows) == 2
+    assert sum(row.count("*") for row in rows) == 2  # with a gap between them

@@ -13,6 +13,9 @@ MAX_SERIES = 8
 ENVELOPE = "best guarantee"
 """The label of the curve of the best guarantees, where several bounds are best in turn."""
 
+RATE = ": grows like"
+"""What stands between the name of a curve and how fast it grows."""
+
 Number = float | int
 
 

@@ -12,6 +12,7 @@ from dpcalc.render.chart.limits import rate_panels, schedule_panels
 from dpcalc.render.chart.sweep import (
     LN10,
     TINY,
+    Key,
     Point,
     Sweep,
     abscissa,
@@ -25,6 +26,7 @@ from dpcalc.render.chart.sweep import (
     with_unit,
     x_axis,
 )
+from dpcalc.render.numbers import MAXIMISED
 from dpcalc.report import Report, Result
 
 DECADES = 30
@@ -40,11 +42,12 @@ KINDS = {
 
 
 class _Curve(NamedTuple):
-    """The results behind a curve, in order of x."""
+    """The results behind a curve, in order of x; ``key`` are the parameters that tell it from others."""
 
     label: str
     kind: Kind
     points: list[Point]
+    key: Key = ()
     best: bool = False
 
 
@@ -63,20 +66,22 @@ def sweep_chart(report: Report, only: Sequence[str]) -> Chart:
 def _answers(sweep: Sweep, every: bool, notes: list[str]) -> Panel:
     """Return the panel of the answers; what it does not show is added to the notes."""
     guarantees, others = _chosen(sweep, every)
-    kept = _capped(guarantees, others, notes)
+    kept = _capped(*_coincident(sweep, guarantees, others), notes)
     ticks = x_axis(sweep)
     low = _floor(kept) if sweep.quantity == Quantity.DELTA else None
     deep = low is not None and low < TINY
-    xs = sorted({point.inputs[sweep.x] for curve in kept for point in curve.points})
-    series = tuple(
-        Series(curve.label, tuple(abscissa(sweep, ticks, x) for x in xs), _ordinates(sweep, curve, xs, deep),
-               curve.kind, curve.best)
-        for curve in kept
-    )  # fmt: skip
+    series = tuple(_series(sweep, curve, ticks, deep) for curve in kept)
     if low is not None:
         _say_below(kept, low, notes)
         series = tuple(_marked_below(curve, low if deep else 10.0**low) for curve in series)
     return Panel("", ticks, _y_axis(sweep, series, low, deep), series)
+
+
+def _series(sweep: Sweep, curve: _Curve, ticks: Axis, deep: bool) -> Series:
+    """Return a curve over the values of x that were asked about for it, with gaps where it gave nothing."""
+    xs = sorted(sweep.asked.get(curve.key, set()) | {point.inputs[sweep.x] for point in curve.points})
+    places = tuple(abscissa(sweep, ticks, x) for x in xs)
+    return Series(curve.label, places, _ordinates(sweep, curve, xs, deep), curve.kind, curve.best)
 
 
 def _chosen(sweep: Sweep, every: bool) -> tuple[list[_Curve], list[_Curve]]:
@@ -85,21 +90,58 @@ def _chosen(sweep: Sweep, every: bool) -> tuple[list[_Curve], list[_Curve]]:
     guarantees, others = [], []
     for (bound, key), points in by_bound.items():
         kind = next((p.result.kind for p in points if not p.result.guarantee), points[0].result.kind)
-        label = bound + (f" ({KINDS[kind]})" if kind in KINDS else "")
+        label = sweep.names[bound] + (f" ({KINDS[kind]})" if kind in KINDS else "")
         if kind in KINDS:
             if every or not sweep.others or kind == Kind.ASYMPTOTIC:
-                others.append(_Curve(with_key(label, key), kind, points))
+                others.append(_Curve(with_key(label, key), kind, points, key))
         elif every or not sweep.others:
-            guarantees.append(_Curve(with_key(label, key), kind, points))
+            guarantees.append(_Curve(with_key(label, key), kind, points, key))
     others = _merged(others)
     others.sort(key=lambda curve: list(KINDS).index(curve.kind))
     best = [
-        _Curve(key_text(key) or ENVELOPE, points[0].result.kind, points)
+        _Curve(key_text(key) or ENVELOPE, points[0].result.kind, points, key)
         for (_, key), points in grouped(sweep, lambda point: "best" if point.result.best else None).items()
     ]
     if sweep.others:
         return (guarantees if every else best), others
     return (guarantees if every else _enveloped(best, guarantees)), others
+
+
+_SAME = 2e-3
+"""Curves whose values differ by no more than this share are one to the eye."""
+
+
+def _coincident(sweep: Sweep, guarantees: list[_Curve], others: list[_Curve]) -> tuple[list[_Curve], list[_Curve]]:
+    """Return the curves, those that coincide as one with all their names, drawn like the first of them."""
+    groups: list[list[_Curve]] = []
+    for curve in (*guarantees, *others):
+        same = next((group for group in groups if _alike(sweep, group[0], curve)), None)
+        if same is None:
+            groups.append([curve])
+        else:
+            same.append(curve)
+    first = {id(curve) for curve in guarantees}
+    found = [(group[0], _as_one(group)) for group in groups]
+    return [one for lead, one in found if id(lead) in first], [one for lead, one in found if id(lead) not in first]
+
+
+def _alike(sweep: Sweep, one: _Curve, other: _Curve) -> bool:
+    if [point.inputs[sweep.x] for point in one.points] != [point.inputs[sweep.x] for point in other.points]:
+        return False
+    if sweep.asked.get(one.key) != sweep.asked.get(other.key):
+        return False
+    pairs = zip(one.points, other.points, strict=True)
+    if sweep.quantity == Quantity.DELTA:
+        return all(math.isclose(_depth(p.result), _depth(q.result), rel_tol=0.0, abs_tol=_SAME) for p, q in pairs)
+    return all(math.isclose(p.result.value, q.result.value, rel_tol=_SAME) for p, q in pairs)
+
+
+def _as_one(group: list[_Curve]) -> _Curve:
+    """Return curves that coincide as one; the envelope has no name of its own beside the bounds that make it."""
+    names = list(dict.fromkeys(curve.label for curve in group))
+    if len(names) > 1 and ENVELOPE in names:
+        names.remove(ENVELOPE)
+    return group[0]._replace(label="; ".join(names), best=any(curve.best for curve in group))
 
 
 def _merged(curves: list[_Curve]) -> list[_Curve]:
@@ -117,16 +159,20 @@ def _merged(curves: list[_Curve]) -> list[_Curve]:
 def _enveloped(best: list[_Curve], guarantees: list[_Curve]) -> list[_Curve]:
     """Return the bounds, most often best first, that which is best everywhere marked, or else the envelope added."""
 
-    def rank(curve: _Curve) -> tuple[int, float]:
-        depths = sorted(_depth(point.result) for point in curve.points)
-        return -sum(point.result.best for point in curve.points), depths[len(depths) // 2]
-
-    ordered = sorted(guarantees, key=rank)
+    ordered = sorted(guarantees, key=_rank)
     if not best:
         return ordered
     if all(point.result.best for point in ordered[0].points) and len(ordered[0].points) == len(best[0].points):
         return [ordered[0]._replace(best=True), *ordered[1:]]
     return [best[0]._replace(best=True), *ordered]
+
+
+def _rank(curve: _Curve) -> tuple[int, float]:
+    """Return what is smaller the better a curve is: how often it is the best, and then its median."""
+    depths = sorted(_depth(point.result) for point in curve.points)
+    median = depths[len(depths) // 2]
+    worse = curve.points[0].result.quantity in MAXIMISED
+    return -sum(point.result.best for point in curve.points), -median if worse else median
 
 
 def _depth(result: Result) -> float:
@@ -137,6 +183,9 @@ def _capped(guarantees: list[_Curve], others: list[_Curve], notes: list[str]) ->
     """Return at most `MAX_SERIES` curves; up to three places are kept for what is no guarantee."""
     room = MAX_SERIES - min(len(others), 3)
     kept = guarantees[:room]
+    best = min(guarantees, key=_rank, default=None)
+    if best is not None and best not in kept:
+        kept[-1] = best
     kept += others[: MAX_SERIES - len(kept)]
     left = [curve.label for curve in (*guarantees, *others) if curve not in kept]
     if left:

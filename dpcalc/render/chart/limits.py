@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dpcalc.model.quantities import Quantity
-from dpcalc.render.chart import MAX_SERIES, Axis, Panel, Series, is_wide
+from dpcalc.render.chart import MAX_SERIES, RATE, Axis, Panel, Series, is_wide
 from dpcalc.render.chart.sweep import Sweep, grouped, key_text, with_key
 
 LIMITS = {
@@ -31,7 +31,7 @@ def rate_panels(sweep: Sweep, x: Axis) -> list[Panel]:
             xs = tuple(point.inputs["records"] for point in points)
             ys = tuple(_inverse_gap(p.result.value, ends.get(p.inputs["records"]), resolution) for p in points)
             if any(y is not None for y in ys):
-                curves.append(Series(with_key(bound, key), xs, ys))
+                curves.append(Series(with_key(sweep.names[bound], key), xs, ys))
     if not curves:
         return []
     curves = curves[:MAX_SERIES]
@@ -53,7 +53,7 @@ def _slope(series: Series) -> str:
     if len(ends) < 2:
         return ""
     (x0, y0), (x1, y1) = ends
-    return f": grows like n^{(y1 - y0) / (x1 - x0):.2f} at the end"
+    return f"{RATE} n^{(y1 - y0) / (x1 - x0):.2f} at the end"
 
 
 def schedule_panels(sweep: Sweep, x: Axis) -> list[Panel]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -12,12 +13,12 @@ from dpcalc.model.quantities import Quantity
 from dpcalc.model.source import Source
 from dpcalc.render.chart import Axis, Number, is_wide
 from dpcalc.render.numbers import Side, number, symbol_of
-from dpcalc.report import Report, Result
+from dpcalc.report import Case, Report, Result
 
 TYPED = (Source.FLAG, Source.ARGUMENT, Source.FILE)
 """The sources of inputs that a person gave."""
 
-_ASKED = (Quantity.EPSILON, Quantity.DELTA)
+_OF_QUESTION = (Quantity.EPSILON, Quantity.DELTA)
 
 _WORDS = ("algorithm", "noise", "loss_class", "permutation", "adjacency", "last_batch")
 """Parameters whose values label a curve by themselves."""
@@ -50,12 +51,18 @@ class Point(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """The points of a report, along which parameter they lie, and which others tell curves apart."""
+    """The points of a report, along which parameter they lie, and which others tell curves apart.
+
+    ``names`` are the names of the theorems by their ids, ``asked`` the values of x that were asked about for each
+    combination of the other parameters.
+    """
 
     points: list[Point]
     quantity: str
     x: str
     others: tuple[str, ...]
+    names: dict[str, str]
+    asked: dict[Key, set[Any]]
 
 
 def sweep_of(report: Report, only: Sequence[str]) -> Sweep:
@@ -82,16 +89,44 @@ def sweep_of(report: Report, only: Sequence[str]) -> Sweep:
     if not numeric:
         raise SpecError("there is nothing to draw a curve against: no number varies", _example(quantity))
     x = max(numeric, key=lambda name: len(values[name]))
-    return Sweep(points, quantity, x, tuple(name for name in varying if name != x))
+    others = tuple(name for name in varying if name != x)
+    return Sweep(points, quantity, x, others, _names(points), _asked(report, points, x, others))
+
+
+def _names(points: Sequence[Point]) -> dict[str, str]:
+    """Return the title of every bound, its id where others have the same title."""
+    titles = {point.result.bound: point.result.title for point in points}
+    shared = Counter(titles.values())
+    return {bound: title if title and shared[title] == 1 else bound for bound, title in titles.items()}
+
+
+def _asked(report: Report, points: Sequence[Point], x: str, others: Sequence[str]) -> dict[Key, set[Any]]:
+    """Return the values of x of each combination, also those at which nothing was found."""
+    inputs = [point.inputs for point in points]
+    inputs += [_typed(case) for case in report.cases if not case.results]
+    asked: dict[Key, set[Any]] = {}
+    for own in inputs:
+        if isinstance(own.get(x), (int, float)):
+            asked.setdefault(_key(own, others), set()).add(own[x])
+    return asked
+
+
+def _key(inputs: dict[str, Any], others: Sequence[str]) -> Key:
+    return tuple((name, inputs[name]) for name in others if name in inputs)
+
+
+def _typed(case: Case) -> dict[str, Any]:
+    typed = {name: value for name, (value, source) in case.inputs.items() if source in TYPED}
+    return {"algorithm": case.algorithm, **typed}
 
 
 def _points(report: Report) -> list[Point]:
     points = []
     for case in report.cases:
-        typed = {name: value for name, (value, source) in case.inputs.items() if source in TYPED}
+        typed = _typed(case)
         scale = case.inputs.get("scale", (None, ""))[0] if "c1" in typed else None
         for result in case.results:
-            own = {"algorithm": case.algorithm, **typed}
+            own = dict(typed)
             if "delta" in typed and result.log_delta is not None:
                 own["delta"] = result.log_delta  # all digits, where no double could hold delta itself
             if result.quantity == Quantity.RDP:
@@ -111,7 +146,7 @@ def grouped(sweep: Sweep, name: Callable[[Point], str | None]) -> dict[tuple[str
     for point in sweep.points:
         label = name(point)
         if label is not None and sweep.x in point.inputs:
-            key = tuple((other, point.inputs[other]) for other in sweep.others if other in point.inputs)
+            key = _key(point.inputs, sweep.others)
             curves.setdefault((label, key), {}).setdefault(point.inputs[sweep.x], point)
     return {key: [curve[x] for x in sorted(curve)] for key, curve in curves.items()}
 
@@ -158,7 +193,7 @@ def condition(sweep: Sweep) -> str:
     """Return at which epsilon, delta and order, where they are fixed."""
     fixed = []
     names = {"epsilon": ("delta",), "delta": ("epsilon",), "rdp": ("order",), "mu": ()}
-    for name in names.get(sweep.quantity, _ASKED):
+    for name in names.get(sweep.quantity, _OF_QUESTION):
         value = sweep.points[0].inputs.get(name)
         if value is not None and name not in (sweep.x, *sweep.others):
             shown = delta_label(value) if name == Quantity.DELTA else number(value, side=Side.AS_GIVEN)
@@ -185,7 +220,7 @@ def abscissa(sweep: Sweep, axis: Axis, x: Any) -> Number:
 
 def fixed_inputs(report: Report, sweep: Sweep) -> str:
     """Return the parameters that all cases share, for the line under the title."""
-    left_out = {sweep.x, *sweep.others, *_ASKED, "algorithm"}
+    left_out = {sweep.x, *sweep.others, *_OF_QUESTION, "algorithm"}
     parts = [
         f"{symbol_of(name)} = {number(value, side=Side.AS_GIVEN)}"
         for name, (value, source) in report.cases[0].inputs.items()
