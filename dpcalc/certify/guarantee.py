@@ -109,8 +109,8 @@ class Searched(Profile):
         return proof_by_certificate(lambda: self.log_delta(self.reading.epsilon()), lambda: double(value))
 
 
-FINENESS = (2, 12)
-"""How fine the knots of a composition are in the first attempt, and in the last."""
+FINENESS = (2, 5, 12)
+"""How fine the knots of a composition are in the first attempt, and in the others."""
 
 
 class Composition(Guarantee):
@@ -143,7 +143,9 @@ class Composition(Guarantee):
             about = float(limit().mid())
         if about >= 0.0:
             return proof_by(LOG_DELTA, Enclosure(arb(0), START, PROVED))
-        proofs = [self._proof_of_one(parts, epsilon, about, limit) for parts in self.orders(epsilon)]
+        proofs = [
+            self._proof_of_one(order, parts, epsilon, about, limit) for order, parts in enumerate(self.orders(epsilon))
+        ]
         return max(proofs, key=lambda proof: float(proof.upper))
 
     def orders(self, epsilon: arb) -> list[list[composition.Part]]:
@@ -151,11 +153,16 @@ class Composition(Guarantee):
         with precision(START):
             return [self.formula(self.reading.inputs(epsilon=epsilon))]
 
-    @staticmethod
-    def _proof_of_one(parts: list[composition.Part], epsilon: arb, about: float, limit: Callable[[], arb]) -> Proof:
+    def _proof_of_one(
+        self, order: int, parts: list[composition.Part], epsilon: arb, about: float, limit: Callable[[], arb]
+    ) -> Proof:
         with precision(START):
+            middle = float(epsilon.mid())
+            known, numbers = self.reading.known, (order, about, middle, bool(epsilon == double(middle)))
             for fineness in FINENESS:
-                ball = composition.log_delta(parts, epsilon, about, fineness)
+                if (numbers, fineness) not in known:
+                    known[numbers, fineness] = composition.log_delta(parts, epsilon, about, fineness)
+                ball = known[numbers, fineness]
                 if ball <= limit():
                     return proof_by(LOG_DELTA, Enclosure(ball, START, PROVED))
         raise Open(f"proved is ln delta <= {Enclosure(ball, START, PROVED).ends(12)[1]}, which is above it")
