@@ -109,8 +109,8 @@ class Searched(Profile):
         return proof_by_certificate(lambda: self.log_delta(self.reading.epsilon()), lambda: double(value))
 
 
-FINENESS = (2, 12)
-"""How fine the knots of a composition are in the first attempt, and in the last."""
+FINENESS = (2, 5, 12)
+"""How fine the knots of a composition are in the first attempt, and in the others."""
 
 
 class Composition(Guarantee):
@@ -145,8 +145,19 @@ class Composition(Guarantee):
         if about >= 0.0:
             return proof_by(LOG_DELTA, Enclosure(arb(0), START, PROVED))
         failure = self.failure(epsilon)
-        proofs = [proof_of_parts(parts, epsilon, about, limit, failure) for parts in self.orders(epsilon)]
+        proofs = [
+            proof_of_parts(parts, epsilon, about, limit, failure, self._known(order, epsilon, about))
+            for order, parts in enumerate(self.orders(epsilon))
+        ]
         return max(proofs, key=lambda proof: float(proof.upper))
+
+    def _known(self, order: int, epsilon: arb, about: float) -> dict[int, arb]:
+        """Return what is known of ln delta of one order by its fineness; readings of the same numbers share it."""
+        with precision(START):
+            middle = float(epsilon.mid())
+            numbers = (order, about, middle, bool(epsilon == double(middle)))
+        known: dict[int, arb] = self.reading.known.setdefault(numbers, {})
+        return known
 
     def orders(self, epsilon: arb) -> list[list[composition.Part]]:
         """Return the parts in each order that is to be proved."""
@@ -164,7 +175,12 @@ class Composition(Guarantee):
 
 
 def proof_of_parts(
-    parts: list[composition.Part], epsilon: arb, about: float, limit: Callable[[], arb], failure: arb = ZERO
+    parts: list[composition.Part],
+    epsilon: arb,
+    about: float,
+    limit: Callable[[], arb],
+    failure: arb = ZERO,
+    known: dict[int, arb] | None = None,
 ) -> Proof:
     """Return the proof that ln delta of a composition is at most the limit, which is ``about`` so much.
 
@@ -174,13 +190,17 @@ def proof_of_parts(
         about: the limit, in doubles.
         limit: of ln delta.
         failure: ln of a probability by which delta is larger.
+        known: ln delta without it, by its fineness, as far as it was found before.
 
     Raises:
         Open: the finest enclosure does not end below the limit.
     """
+    known = {} if known is None else known
     with precision(START):
         for fineness in FINENESS:
-            ball = log_sum(composition.log_delta(parts, epsilon, about, fineness), failure)
+            if fineness not in known:
+                known[fineness] = composition.log_delta(parts, epsilon, about, fineness)
+            ball = log_sum(known[fineness], failure)
             if ball <= limit():
                 return proof_by(LOG_DELTA, Enclosure(ball, START, PROVED))
     raise Open(f"proved is ln delta <= {Enclosure(ball, START, PROVED).ends(12)[1]}, which is above it")

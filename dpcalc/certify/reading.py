@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,13 +26,17 @@ _ANSWERS = (Quantity.EPSILON, Quantity.DELTA, Quantity.MU, Quantity.RDP)
 
 
 class Reading(NamedTuple):
-    """A result and the question that it answers, with the run's parameters in one reading."""
+    """A result and the question that it answers, with the run's parameters in one reading.
+
+    What is ``known`` of these numbers is for formulas to remember; readings of the same numbers share it.
+    """
 
     result: Result
     question: Question
     parameters: Mapping[str, Any]
     derived: Mapping[str, Callable[[Inputs], Any]]
     typed: bool
+    known: dict[Any, Any]
 
     @property
     def name(self) -> str:
@@ -90,5 +95,23 @@ def _last_of_each_size(run: Run) -> set[int]:
 def readings_of(result: Result, run: Run, question: Question) -> Iterator[Reading]:
     """Yield the doubles of a run as they are, then the decimals that they print as."""
     derived = derived_formulas(run)
-    yield Reading(result, question, run.values, derived, typed=False)
-    yield Reading(result, question, {**run.values, **multiples(run)}, derived, typed=True)
+    known: dict[Any, Any] = {}
+    decimals = {**run.values, **multiples(run)}
+    yield Reading(result, question, run.values, derived, False, known)
+    certificate = (result.details or {}).get("certificate")
+    same = _same((run.values, certificate), (decimals, certificate))
+    yield Reading(result, question, decimals, derived, True, known if same else {})
+
+
+def _same(doubles: Any, decimals: Any) -> bool:
+    """Return whether both readings have the same numbers; False where that is not known."""
+    if isinstance(doubles, float):
+        if not math.isfinite(doubles):
+            return bool(doubles == decimals)
+        decimal = decimals if isinstance(decimals, fmpq) else rational(decimals, typed=True)
+        return bool(rational(doubles, typed=False) == decimal)
+    if isinstance(doubles, Mapping):
+        return doubles.keys() == decimals.keys() and all(_same(doubles[name], decimals[name]) for name in doubles)
+    if isinstance(doubles, (list, tuple)):
+        return len(doubles) == len(decimals) and all(map(_same, doubles, decimals))
+    return doubles is None or (isinstance(doubles, (int, str)) and bool(doubles == decimals))

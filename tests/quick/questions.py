@@ -285,18 +285,18 @@ QUESTIONS = (
     ),
     Question(
         "noisy-sgd",
-        "compare --algorithm noisy-sgd -n 20 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
+        "compare --algorithm noisy-sgd -n 20 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 8 -d 1e-3",
         "noisy_sgd.composition noisy_sgd.hidden linear.sampled",
     ),
     Question(
         "noisy-sgd",
-        "multi-epoch --algorithm noisy-sgd -n 20 --epochs 3 -L 1 --loss-class convex --eta 0.5 --sigma 4 -D 1 -d 1e-5",
+        "multi-epoch --algorithm noisy-sgd -n 20 --epochs 3 -L 1 --loss-class convex --eta 0.5 --sigma 8 -D 1 -d 1e-3",
         "noisy_sgd.composition expanding.sampled expanding.domain",
     ),
     Question(
         "noisy-sgd-released",
         "compare --algorithm noisy-sgd --release epoch -n 20 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma "
-        "4 -d 1e-5",
+        "8 -d 1e-3",
         "noisy_sgd.composition linear.sampled",
     ),
     Question(
@@ -368,7 +368,7 @@ QUESTIONS = (
     ),
     Question(
         "dp-sgd-gradient",
-        "dp-sgd --algorithm dp-sgd-gradient --loss hinge --feature-bound 1 -n 1000 -R 1 --sigma 2 -d 1e-8",
+        "dp-sgd --algorithm dp-sgd-gradient --loss hinge --feature-bound 1 -n 100 -R 1 --sigma 8 -d 1e-3",
         "dp_sgd.gradient dp_sgd.gradient_renyi dp_sgd.gradient_lemma dp_sgd.gradient_published",
     ),
     Question(
