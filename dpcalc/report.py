@@ -277,15 +277,20 @@ class Report(NamedTuple):
 
 def strict_json(tree: Any) -> Any:
     """Return the tree with null for every number that is not finite, and beside it the reason."""
-    if isinstance(tree, Mapping):
-        strict = {name: strict_json(value) for name, value in tree.items()}
-        reasons = [_reason(name, value) for name, value in tree.items() if _infinite(value)]
+    if type(tree) is dict or isinstance(tree, Mapping):
+        strict = {name: value if type(value) in _AS_THEY_ARE else strict_json(value) for name, value in tree.items()}
+        reasons = [
+            _reason(name, tree[name]) for name, value in strict.items() if value is None and _infinite(tree[name])
+        ]
         return {**strict, "reason": "; ".join(reasons)} if reasons else strict
     if isinstance(tree, (list, tuple)):
         return [strict_json(value) for value in tree]
     if isinstance(tree, str):
         return str(tree)  # a member of an enum is a plain string to every encoder
     return None if _infinite(tree) else tree
+
+
+_AS_THEY_ARE = frozenset((str, int, bool, type(None)))
 
 
 def _infinite(value: Any) -> bool:

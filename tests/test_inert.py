@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcalc.inert import inert, json_text, printable, xml_text
+from dpcalc.report import Status
 
 COMMANDS = (
     "##vso[task.complete result=Succeeded;]x", "##[error]x", "###[group]x", "##teamcity[testFailed name='x']",
@@ -91,3 +94,27 @@ def test_it_is_inert_after_once(text: str) -> None:
     assert inert(inert(text)) == inert(text)
     assert printable(printable(text)) == printable(text)
     assert printable(text).isprintable()
+
+
+TREES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(alphabet=st.characters(exclude_characters="#\x7f"))
+    | st.sampled_from(Status),
+    lambda inner: st.lists(inner) | st.tuples(inner) | st.dictionaries(st.text('ab\n\xe9"'), inner),
+    max_leaves=20,
+)
+
+
+@given(TREES)
+def test_json_is_indented_as_the_standard_library_does_it(tree: Any) -> None:
+    assert json_text(tree, 2) == json.dumps(tree, indent=2)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_json_has_no_infinite_numbers(value: float) -> None:
+    for indent in (None, 2):
+        with pytest.raises(ValueError, match="JSON"):
+            json_text({"a": [value]}, indent)

@@ -7,6 +7,7 @@ its base, and moves there the ones that it declares again. A property that is wo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self, dataclass_transform
 
 
@@ -37,12 +38,17 @@ class Frozen:
         cls.needed = tuple(name for name in cls.fields if name not in cls.optional)
 
     def __init__(self, **given: Any) -> None:
+        if given.keys() != self._names:
+            self._check_names(given)
+        self.__dict__.update(given)
+
+    def _check_names(self, given: Mapping[str, Any]) -> None:
+        """Raise TypeError where a field is missing, or there is no such field."""
         for name in self.needed:
             if name not in given:
                 raise TypeError(f"{type(self).__name__} needs {name}")
         if strange := [name for name in given if name not in self._names]:
             raise TypeError(f"{type(self).__name__} has no {', '.join(strange)}")
-        self.__dict__.update(given)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be set")

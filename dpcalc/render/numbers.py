@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from dpcalc.model.parameter import PARAMETERS
@@ -37,6 +38,7 @@ def number(value: float | int | str, precision: int = 6, side: Side = Side.NEARE
     return _directed(value, precision, up=side != Side.DOWN)
 
 
+@functools.lru_cache(maxsize=1024)
 def _directed(value: float, precision: int, *, up: bool) -> str:
     """Return ``value`` to ``precision`` digits, not below (above) the exact double: compared in whole numbers."""
     mantissa, _, exponent = f"{value:.{precision - 1}e}".partition("e")

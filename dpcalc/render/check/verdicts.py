@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -55,8 +56,14 @@ def summary(report: Report) -> str:
 
 def gate_name(text: str) -> str:
     """Return the quantity on which a gate's text asserts, as ``epsilon`` of ``epsilon <= 1``; empty if none."""
+    return _parts(text)[0].replace("-", "_")
+
+
+@functools.lru_cache(maxsize=256)
+def _parts(text: str) -> tuple[str, str]:
+    """Return what a gate's text compares, and with what; no name where it is no comparison."""
     match = _GATE.fullmatch(text)
-    return match[1].replace("-", "_") if match else ""
+    return (match[1], f"{match[2]} {match[3]}") if match else ("", text)
 
 
 def circumstances(check: Check, case: Case, precision: int) -> str:
@@ -94,8 +101,7 @@ def rows(check: Check, case: Case, precision: int) -> list[Row]:
 
 
 def _gate_row(gate: Assertion, case: Case, precision: int) -> Row:
-    match = _GATE.fullmatch(gate.text)
-    quantity, limit = (match[1], f"{match[2]} {match[3]}") if match else ("", gate.text)
+    quantity, limit = _parts(gate.text)
     status = Status.PASSED if gate.passed else Status.FAILED
     value, slack = gate_value(gate, case, precision), slack_text(gate, precision)
     return Row(status, printable(quantity), value, printable(limit), slack, _behind(gate, case))
