@@ -32,6 +32,8 @@ class Reading(NamedTuple):
     parameters: Mapping[str, Any]
     derived: Mapping[str, Callable[[Inputs], Any]]
     typed: bool
+    read: set[str]
+    """The names of the parameters that were read so far, and have a value."""
 
     @property
     def name(self) -> str:
@@ -41,7 +43,7 @@ class Reading(NamedTuple):
     def inputs(self, **asked: Any) -> Inputs:
         """Return the parameters, and what is asked beside them, as the attributes that a formula reads."""
         found = {"certificate": (self.result.details or {}).get("certificate")}
-        return Inputs({**self.parameters, **found, **asked}, self.typed, self.derived, EXACT)
+        return Inputs({**self.parameters, **found, **asked}, self.typed, self.derived, EXACT, self.read)
 
     def order(self) -> arb:
         """Return the order of the result."""
@@ -90,5 +92,5 @@ def _last_of_each_size(run: Run) -> set[int]:
 def readings_of(result: Result, run: Run, question: Question) -> Iterator[Reading]:
     """Yield the doubles of a run as they are, then the decimals that they print as."""
     derived = derived_formulas(run)
-    yield Reading(result, question, run.values, derived, typed=False)
-    yield Reading(result, question, {**run.values, **multiples(run)}, derived, typed=True)
+    yield Reading(result, question, run.values, derived, typed=False, read=set())
+    yield Reading(result, question, {**run.values, **multiples(run)}, derived, typed=True, read=set())
