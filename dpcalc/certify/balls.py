@@ -34,6 +34,7 @@ class Inputs:
         typed: whether a double is read as the shortest decimal that denotes it, which its user meant, or exactly.
         exactly: the names that are read exactly in both cases.
         derived: parameter name -> its formula, for parameters that follow from others.
+        read: where the names of the parameters that are read, and have a value, are collected.
     """
 
     def __init__(
@@ -42,15 +43,17 @@ class Inputs:
         typed: bool,
         derived: Mapping[str, Callable[[Inputs], Any]] | None = None,
         exactly: Collection[str] = (),
+        read: set[str] | None = None,
     ) -> None:
         self._values, self.typed, self._exactly = values, typed, exactly
+        self._read = set() if read is None else read
         self._derived = derived or {}
         self._rationals: dict[str, fmpq] = {}
 
     def __getattr__(self, name: str) -> Any:
         if name in self._derived:
             return self._derived[name](self)
-        value = self._values.get(name)
+        value = self._value(name)
         if isinstance(value, fmpq):
             return arb(value)
         if not isinstance(value, float):
@@ -63,14 +66,21 @@ class Inputs:
 
     def changed(self, **values: Any) -> Inputs:
         """Return the inputs with other values."""
-        return Inputs({**self._values, **values}, self.typed, self._derived, self._exactly)
+        return Inputs({**self._values, **values}, self.typed, self._derived, self._exactly, self._read)
 
     def exact(self, name: str) -> fmpq:
         """Return the parameter as a rational, 0 where it has no value; a formula for it is ignored."""
-        value = self._values.get(name)
+        value = self._value(name)
         if value is None or isinstance(value, (fmpq, int)):
             return fmpq(0) if value is None else fmpq(value)
         return rational(float(value), self.typed and name not in self._exactly)
+
+    def _value(self, name: str) -> Any:
+        """Return a parameter as it was given, and note that it was read."""
+        value = self._values.get(name)
+        if value is not None:
+            self._read.add(name)
+        return value
 
     def quotient(self, top: Sequence[str | int], bottom: Sequence[str | int]) -> arb:
         """Return a quotient of products of parameters and whole numbers; it is exact where none is derived."""

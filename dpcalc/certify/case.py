@@ -6,7 +6,7 @@ and for the decimals that they print as. Whether the formula is a theorem is ano
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpcalc.errors import BoundFailed, Disproved, NotConverged, SpecError, isolate_failure
@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from dpcalc.model.run import Run
 
 
-def certify(case: Case, run: Run | None, question: Question, undefined: Mapping[str, str]) -> Case:
+def certify(
+    case: Case,
+    run: Run | None,
+    question: Question,
+    undefined: Mapping[str, str],
+    taken: Mapping[str, Collection[str]] | None = None,
+) -> Case:
     """Return the case with ``details["certified"]`` or ``details["not_certified"]`` of every guarantee filled in.
 
     Args:
@@ -27,6 +33,8 @@ def certify(case: Case, run: Run | None, question: Question, undefined: Mapping[
         run: the run that was described; None where the answer is a cost, and not about one run.
         question: what was asked.
         undefined: bound -> why there is no definition of it.
+        taken: bound -> the parameters that it takes, of which its assumptions may have to speak; those of other bounds
+            are not compared.
 
     Raises:
         SpecError: python-flint is not installed.
@@ -37,7 +45,10 @@ def certify(case: Case, run: Run | None, question: Question, undefined: Mapping[
     except ImportError:
         raise SpecError("--certify needs python-flint", "pip install python-flint") from None
     results = (
-        _certified(result, case, run, question, undefined) if result.guarantee else result for result in case.results
+        _certified(result, case, run, question, undefined, frozenset((taken or {}).get(result.bound, ())))
+        if result.guarantee
+        else result
+        for result in case.results
     )
     case = case._replace(results=tuple(results))
     notes = tuple(_note(result, case) for result in uncertified(case))
@@ -61,7 +72,14 @@ def may_stay_open(bound: str) -> bool:
     return definition is not None and issubclass(definition.gives, Composition)
 
 
-def _certified(result: Result, case: Case, run: Run | None, question: Question, undefined: Mapping[str, str]) -> Result:
+def _certified(
+    result: Result,
+    case: Case,
+    run: Run | None,
+    question: Question,
+    undefined: Mapping[str, str],
+    taken: frozenset[str],
+) -> Result:
     """Return the result with its proof, or with the reason why there is none.
 
     Raises:
@@ -72,7 +90,7 @@ def _certified(result: Result, case: Case, run: Run | None, question: Question, 
 
     try:
         with isolate_failure():
-            proof = _proof(result, case, run, question, undefined)
+            proof = _proof(result, case, run, question, undefined, taken)
     except (NotConverged, BoundFailed) as reason:
         return _with_detail(result, "not_certified", str(reason))
     if proof.place == BELOW:
@@ -80,7 +98,14 @@ def _certified(result: Result, case: Case, run: Run | None, question: Question, 
     return _with_detail(result, "certified", proof.as_json())
 
 
-def _proof(result: Result, case: Case, run: Run | None, question: Question, undefined: Mapping[str, str]) -> Proof:
+def _proof(
+    result: Result,
+    case: Case,
+    run: Run | None,
+    question: Question,
+    undefined: Mapping[str, str],
+    taken: frozenset[str],
+) -> Proof:
     """Return the proof of a result, which is a cost where there is no run.
 
     Raises:
@@ -92,7 +117,7 @@ def _proof(result: Result, case: Case, run: Run | None, question: Question, unde
 
     if result.bound in undefined:
         raise Open(undefined[result.bound])
-    return proof_of_cost(result, case, question) if run is None else proof_of(result, run, question)
+    return proof_of_cost(result, case, question) if run is None else proof_of(result, run, question, taken)
 
 
 def _with_detail(result: Result, name: str, value: Any) -> Result:

@@ -12,6 +12,7 @@ from dpcalc.certify.composition import Part
 from dpcalc.certify.costs import Price, price_of
 from dpcalc.certify.enclose import PROVED, Enclosure, enclosed, place_of
 from dpcalc.certify.guarantee import proof_of_parts
+from dpcalc.certify.labels import check_adjacency
 from dpcalc.certify.proof import Open, Proof, proof_by, weakest
 from dpcalc.certify.reading import asked_log_delta
 from dpcalc.certify.result_proof import NOT_DEFINED, OPEN_AT_CAP
@@ -30,6 +31,7 @@ def proof_of_cost(result: Result, case: Case, question: Question) -> Proof:
     price = price_of(result.bound)
     if price is None:
         raise Open(NOT_DEFINED)
+    check_adjacency(result, "replace-one")
     parameters = _parameters(result, case, question)
     try:
         return weakest([_proof(price, result, question, parameters, typed) for typed in (False, True)])

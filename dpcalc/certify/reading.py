@@ -37,6 +37,8 @@ class Reading(NamedTuple):
     derived: Mapping[str, Callable[[Inputs], Any]]
     typed: bool
     known: dict[Any, Any]
+    read: set[str]
+    """The names of the parameters that were read so far, and have a value."""
 
     @property
     def name(self) -> str:
@@ -46,7 +48,7 @@ class Reading(NamedTuple):
     def inputs(self, **asked: Any) -> Inputs:
         """Return the parameters, and what is asked beside them, as the attributes that a formula reads."""
         found = {"certificate": (self.result.details or {}).get("certificate")}
-        return Inputs({**self.parameters, **found, **asked}, self.typed, self.derived, EXACT)
+        return Inputs({**self.parameters, **found, **asked}, self.typed, self.derived, EXACT, self.read)
 
     def order(self) -> arb:
         """Return the order of the result."""
@@ -97,10 +99,10 @@ def readings_of(result: Result, run: Run, question: Question) -> Iterator[Readin
     derived = derived_formulas(run)
     known: dict[Any, Any] = {}
     decimals = {**run.values, **multiples(run)}
-    yield Reading(result, question, run.values, derived, False, known)
+    yield Reading(result, question, run.values, derived, False, known, set())
     certificate = (result.details or {}).get("certificate")
     same = _same((run.values, certificate), (decimals, certificate))
-    yield Reading(result, question, decimals, derived, True, known if same else {})
+    yield Reading(result, question, decimals, derived, True, known if same else {}, set())
 
 
 def _same(doubles: Any, decimals: Any) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import TYPE_CHECKING
 
 from dpcalc.certify.balls import OutOfReach, Undecided, double
 from dpcalc.certify.enclose import BELOW, PROVED, place_of
 from dpcalc.certify.guarantee import Guarantee, proof_of_value
+from dpcalc.certify.labels import check_label
 from dpcalc.certify.proof import Open, Proof, weakest
 from dpcalc.certify.reading import cases_of, readings_of
 from dpcalc.certify.table import Definition, definition_of
@@ -23,8 +24,13 @@ NOT_DEFINED = "no definition of it has been written"
 OPEN_AT_CAP = "open at the most digits that are tried"
 
 
-def proof_of(result: Result, run: Run, question: Question) -> Proof:
+def proof_of(result: Result, run: Run, question: Question, taken: Set[str]) -> Proof:
     """Return what is proved of a result, by the worse of the two readings of its inputs.
+
+    Args:
+        result: with its label.
+        run, question: what was asked.
+        taken: the parameters that the theorem takes, of which its label may have to speak.
 
     Raises:
         Open: nothing is proved; the text says why.
@@ -32,12 +38,12 @@ def proof_of(result: Result, run: Run, question: Question) -> Proof:
     definition = definition_of(result.bound)
     if definition is None:
         raise Open(NOT_DEFINED)
-    proofs = [_proof_of_one(definition, result, case, question) for case in cases_of(result, run)]
+    proofs = [_proof_of_one(definition, result, case, question, taken) for case in cases_of(result, run)]
     largest = max(proofs, key=lambda proof: (proof.place == BELOW, float(proof.lower)))
     return largest._replace(alone="; ".join(dict.fromkeys(proof.alone for proof in proofs if proof.alone)))
 
 
-def _proof_of_one(definition: Definition, result: Result, run: Run, question: Question) -> Proof:
+def _proof_of_one(definition: Definition, result: Result, run: Run, question: Question, taken: Set[str]) -> Proof:
     """Return what is proved of a result for one record."""
     prove = _PROOFS.get(result.quantity, _budget_proof)
     proofs: list[Proof] = []
@@ -45,6 +51,7 @@ def _proof_of_one(definition: Definition, result: Result, run: Run, question: Qu
     for reading in readings_of(result, run, question):
         try:
             proofs.append(prove(definition.gives(definition.formula, reading)))
+            check_label(result, reading.parameters, reading.read & taken)
         except OutOfReach as reason:
             silent[reading.name] = str(reason)
         except Undecided:

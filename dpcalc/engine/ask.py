@@ -27,7 +27,7 @@ from dpcalc.model.run import Description, Run
 from dpcalc.model.source import Source
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.report import Assertion, Case, Obstacle, Result
-from dpcalc.theorems.record import Theorem, for_algorithm, without_definition
+from dpcalc.theorems.record import Theorem, for_algorithm, lookup, without_definition
 
 if TYPE_CHECKING:
     from dpcalc.engine.gate import Gate
@@ -183,7 +183,8 @@ def _certify(case: Case, run: Run | None, question: Question) -> Case:
     undefined = without_definition()
     if run is not None and (run.group_size or 1) > 1:
         undefined = {result.bound: "groups of records have no definition" for result in case.results}
-    return certify(case, run, question, undefined)
+    taken = {result.bound: lookup(result.bound).parameters for result in case.results}
+    return certify(case, run, question, undefined, taken)
 
 
 def _priced(record: Command, description: Description, question: Question, gates: Sequence[Gate]) -> Case:

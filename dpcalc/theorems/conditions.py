@@ -19,6 +19,7 @@ CONVEX_SMOOTH = "every loss is convex and smooth, step_size <= 2/smoothness"
 GAUSSIAN = "fresh Gaussian noise in every step, w - step_size (gradient + Z)"
 FIXED_ORDER = "one pass in a fixed order, each record used once"
 DOMAIN = "iterates are projected onto a set of the given diameter"
+WHERE_BOUNDED = f"where used: {DOMAIN}"
 NO_CLIPPING = (
     "the gradient is that of the loss (clipping each record's gradient breaks this unless the model is linear, which "
     "--clip with --loss or --model linear says)"

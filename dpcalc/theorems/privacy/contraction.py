@@ -33,6 +33,7 @@ from dpcalc.theorems.conditions import (
     ONE_DIMENSION,
     ONE_RELEASE,
     STEP_WITHIN,
+    WHERE_BOUNDED,
     Place,
 )
 from dpcalc.theorems.privacy import laplace, recursion
@@ -336,7 +337,7 @@ def nonlinear(run: BoundedPass) -> Profile:
     locator="shifted interpolation for one use, from the record's step or from the diameter behind it",
     formula="mu^2 = min(r_A^2/(1 + S), (D/(eta sigma))^2/S), S = c^-2 + ... + c^(-2k)",
     conditions=(INDEX_IN_RANGE, GAUSSIAN_NOISE, LIPSCHITZ, EQUAL_MAPS),
-    assumes=(FIXED_ORDER, LIPSCHITZ_STEPS, "fresh Gaussian noise in every step", ONE_RELEASE),
+    assumes=(FIXED_ORDER, LIPSCHITZ_STEPS, "fresh Gaussian noise in every step", WHERE_BOUNDED, ONE_RELEASE),
 )
 def shift(run: ShiftedPass) -> Gdp:
     """The noise of the record's own step and of all later ones hides its shift together, since every step is a
@@ -405,7 +406,7 @@ def laplace_mixture(run: LaplacePass) -> Profile:
     locator="the non-linear recursion, restarted wherever the shift bound is smaller",
     formula="e_k = min(e_(k-1) h(ln(1 + (e^eps - 1)/e_(k-1)), r_B), shift bound at k)",
     conditions=(INDEX_IN_RANGE, EQUAL_MAPS),
-    assumes=(*_LINEAR[:2], "where used: " + DOMAIN, "where used: " + LIPSCHITZ_STEPS, ONE_RELEASE),
+    assumes=(*_LINEAR[:2], WHERE_BOUNDED, "where used: " + LIPSCHITZ_STEPS, ONE_RELEASE),
     slack=SLACK,
     slow=True,
 )
@@ -479,7 +480,7 @@ def stop_nonlinear(run: BoundedPass) -> Profile:
     locator="average of the hybrid recursion over the stopping time",
     formula="delta(eps) = (1/n) (e_0 + ... + e_k), e_j the least of contraction and shift",
     conditions=(INDEX_IN_RANGE, BATCHES_OF_ONE),
-    assumes=(FIXED_ORDER, STOPPED, FRESH, "where used: " + DOMAIN, "where used: " + LIPSCHITZ_STEPS, ONE_RELEASE),
+    assumes=(FIXED_ORDER, STOPPED, FRESH, WHERE_BOUNDED, "where used: " + LIPSCHITZ_STEPS, ONE_RELEASE),
     slack=SLACK,
     slow=True,
 )

@@ -17,7 +17,7 @@ from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.numerics.quotients import quotient_up
 from dpcalc.theorems.batch_layout import Layout, Positions, layout
-from dpcalc.theorems.conditions import GAUSSIAN, GAUSSIAN_NOISE, INDEX_IN_RANGE, LIPSCHITZ, ONE_RELEASE
+from dpcalc.theorems.conditions import GAUSSIAN, GAUSSIAN_NOISE, INDEX_IN_RANGE, LIPSCHITZ, ONE_RELEASE, WHERE_BOUNDED
 from dpcalc.theorems.privacy.expanding_maps import (
     EXPANDS,
     LARGEST,
@@ -137,7 +137,7 @@ class ShuffledPasses(ExpandingPasses):
     formula="mu^2 = B + r^2/G_k, B = (E-1) r^2/G_l or, on a domain, (sqrt(A_m) + r sqrt(j/G_l))^2, m = (j+1) l - 1; "
     "G_j = 1 + c^-2 + ... + c^(-2(j-1)), A_m = (c D/(eta sigma))^2/G_m, c = 1 + eta beta or eta beta - 1",
     conditions=(INDEX_IN_RANGE, GAUSSIAN_NOISE, LIPSCHITZ, EXPANDS),
-    assumes=("the same fixed order in every pass", MAPS, GAUSSIAN, ONE_RELEASE),
+    assumes=("the same fixed order in every pass", MAPS, GAUSSIAN, WHERE_BOUNDED, ONE_RELEASE),
 )
 def cyclic(run: FixedPasses) -> Gdp:
     """The noise of a pass hides a use even if every step drives two runs apart, as long as it does so slowly.
@@ -169,7 +169,7 @@ def cyclic(run: FixedPasses) -> Gdp:
     "in expanding.cyclic; G_k = 1 for losses that are not smooth",
     conditions=(GAUSSIAN_NOISE, EXPANDS, PLACED),
     assumes=("one order for all epochs, all orders (or rotations) equally likely and drawn without looking at the "
-             "data; it may be published", "where used: " + MAPS, GAUSSIAN, ONE_RELEASE),
+             "data; it may be published", "where used: " + MAPS, GAUSSIAN, WHERE_BOUNDED, ONE_RELEASE),
     slack="below 0.3 % of delta",
 )  # fmt: skip
 def once(run: ShuffledPasses) -> Profile:

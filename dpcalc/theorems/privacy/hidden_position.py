@@ -17,7 +17,7 @@ from dpcalc.model.run import Run
 from dpcalc.notions.certificate import HIDDEN, KNOWN, Certificate
 from dpcalc.notions.guarantee import Profile
 from dpcalc.numerics.floats import from_ordinal, ordinal, ratio_up
-from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, ONE_RELEASE, STEP_WITHIN
+from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, ONE_RELEASE, STEP_WITHIN, WHERE_BOUNDED
 from dpcalc.theorems.privacy.epochs import same_places
 from dpcalc.theorems.privacy.passes import Passes, pace_of, reach_of
 from dpcalc.theorems.privacy.position_certificates import (
@@ -198,6 +198,7 @@ def curve(run: SecretPass) -> Callable[[float], float]:
         "the sensitivity holds between all records that may occur, not only between the two compared",
         "every loss is convex and smooth, step_size <= 2/smoothness",
         "fresh Gaussian noise in every step",
+        WHERE_BOUNDED,
         ONE_RELEASE,
     ),
     slack="within 10 % of the best of its kind for delta > 1e-9; a certificate at every value",

@@ -25,6 +25,7 @@ from dpcalc.theorems.conditions import (
     INDEX_IN_RANGE,
     LIPSCHITZ,
     STEP_WITHIN,
+    WHERE_BOUNDED,
     Place,
 )
 from dpcalc.theorems.privacy import contraction, shuffle
@@ -213,7 +214,7 @@ def composed(mu: float, epochs: int) -> float:
     locator="shifted interpolation for each pass, composed",
     formula="mu = sqrt(E) mu_i, mu_i of one pass for position i (as contraction.shift)",
     conditions=(INDEX_IN_RANGE, GAUSSIAN_NOISE, LIPSCHITZ, EQUAL_MAPS),
-    assumes=(FIXED_ORDER, _SAME, LIPSCHITZ_STEPS, FRESH, EACH),
+    assumes=(FIXED_ORDER, _SAME, LIPSCHITZ_STEPS, FRESH, WHERE_BOUNDED, EACH),
 )
 def cyclic(run: ShiftedPasses) -> Gdp:
     """A record at the same place in every pass: the mu of one pass, E times."""
@@ -260,7 +261,7 @@ def cyclic_curve(run: BoundedPasses) -> Composition:
     assumes=(
         "one uniformly random order (or rotation), drawn without looking at the data and used in every pass; it may "
         "be published",
-        LIPSCHITZ_STEPS, FRESH, EACH,
+        LIPSCHITZ_STEPS, FRESH, WHERE_BOUNDED, EACH,
     ),
 )  # fmt: skip
 def shuffle_once(run: LipschitzOrders) -> Profile:

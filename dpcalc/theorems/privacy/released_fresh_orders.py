@@ -16,7 +16,7 @@ from dpcalc.notions import gaussian, optimal_composition
 from dpcalc.notions.certificate import POINT, Certificate
 from dpcalc.notions.guarantee import Composition, Profile, Rdp
 from dpcalc.numerics.floats import product_up
-from dpcalc.theorems.conditions import CONVEXITY_WITHIN, DOMAIN, GAUSSIAN_NOISE, STEP_WITHIN
+from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, STEP_WITHIN, WHERE_BOUNDED
 from dpcalc.theorems.privacy import hidden_position, shuffle
 from dpcalc.theorems.privacy.contraction import FRESH, LIPSCHITZ_STEPS, expands_nothing, later_ratio
 from dpcalc.theorems.privacy.epochs import once_log_delta
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 _FRESH = "every pass in a fresh uniformly random order, drawn without looking at the data; the orders may be published"
-_WHERE = ("where used: " + DOMAIN, "where used: " + LIPSCHITZ_STEPS)
+_WHERE = (WHERE_BOUNDED, "where used: " + LIPSCHITZ_STEPS)
 _PASSES = "shuffled-epochs-released"
 _SECRETLY = (
     "every pass in a fresh random order, all orders equally likely and drawn without looking at the data",
     "the orders, the seed that made them and logs of single steps stay secret for ever",
     "the sensitivity holds between all records that may occur, not only between the two compared",
-    LIPSCHITZ_STEPS, FRESH, EACH,
+    LIPSCHITZ_STEPS, FRESH, WHERE_BOUNDED, EACH,
 )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dpcalc.notions.guarantee import Profile
-from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, STEP_WITHIN
+from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, STEP_WITHIN, WHERE_BOUNDED
 from dpcalc.theorems.privacy.contraction import FRESH, LIPSCHITZ_STEPS
 from dpcalc.theorems.privacy.hidden_position import SECRET, SecretPass, hidden_pass, least_of, likely
 from dpcalc.theorems.privacy.released import EACH, LipschitzOrders, shuffle_once
@@ -29,7 +29,7 @@ from dpcalc.theorems.record import theorem
         "the order, the seed that made it and logs of single steps stay secret for ever",
         "the sensitivity holds between all records that may occur, not only between the two compared",
         "the number of passes is fixed, and nothing but the order depends on the order",
-        LIPSCHITZ_STEPS, FRESH, EACH,
+        LIPSCHITZ_STEPS, FRESH, WHERE_BOUNDED, EACH,
     ),
     slack="as hidden_position.shuffled; at most released.shuffle_once",
     slow=True,

@@ -27,6 +27,7 @@ from dpcalc.theorems.conditions import (
     ONE_DIMENSION,
     ONE_RELEASE,
     STEP_WITHIN,
+    WHERE_BOUNDED,
 )
 from dpcalc.theorems.privacy import laplace, recursion
 from dpcalc.theorems.privacy.contraction import (
@@ -45,7 +46,7 @@ from dpcalc.theorems.record import Setting, theorem
 
 ORDER = "one pass in a uniformly random order (or rotation), drawn without looking at the data; it may be published"
 _LINEAR = (ORDER, FRESH, DOMAIN, DISPLACED, ONE_RELEASE)
-_WHERE_USED = (ORDER, FRESH, "where used: " + DOMAIN, "where used: " + LIPSCHITZ_STEPS, ONE_RELEASE)
+_WHERE_USED = (ORDER, FRESH, WHERE_BOUNDED, "where used: " + LIPSCHITZ_STEPS, ONE_RELEASE)
 _SHUFFLED = ("shuffled", "rotation")
 _HALTED = "the pass stops after a uniformly random number of steps"
 _TUNED = "the noise follows the schedule tuned to n, and n grows without bound"

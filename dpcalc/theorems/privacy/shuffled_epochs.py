@@ -22,7 +22,7 @@ from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
 from dpcalc.numerics.floats import UNIT, down, ratio_up, up
 from dpcalc.numerics.sums import log_sum_expm1_reciprocals_up
 from dpcalc.theorems.batch_layout import Layout, Positions, layout
-from dpcalc.theorems.conditions import CONVEXITY_WITHIN, ONE_RELEASE, STEP_WITHIN
+from dpcalc.theorems.conditions import CONVEXITY_WITHIN, ONE_RELEASE, STEP_WITHIN, WHERE_BOUNDED
 from dpcalc.theorems.privacy.contraction import own_ratio
 from dpcalc.theorems.privacy.epochs import fresh_log_delta, known_cases, once_log_delta
 from dpcalc.theorems.privacy.fresh_places import Cases, cases_of
@@ -144,7 +144,7 @@ class SecretOrders(RandomOrders):
     locator="optimal shifts of a cyclic run for each position, averaged",
     formula="delta(eps) = (1/l) sum_{k=1}^{l} delta_G(eps; mu_1 sqrt((E-1)/l + 1/k)), mu_1 = Delta/(b sigma)",
     conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
-    assumes=(_ONCE, _STEPS, _NOISE, ONE_RELEASE),
+    assumes=(_ONCE, _STEPS, _NOISE, WHERE_BOUNDED, ONE_RELEASE),
     slack="below 0.3 % of delta",
 )
 def once(run: PublicOrders) -> Profile:
@@ -172,7 +172,7 @@ def once(run: PublicOrders) -> Profile:
     formula="mu = mu_1 sqrt((E-1)/l + 1), or as multi_epoch.cyclic_contraction and cyclic_domain at k = 1; "
     "mu_1 = Delta/(b sigma) in the smallest batch",
     conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
-    assumes=(_ONCE, _STEPS, _NOISE, ONE_RELEASE),
+    assumes=(_ONCE, _STEPS, _NOISE, WHERE_BOUNDED, ONE_RELEASE),
 )
 def worst_position(run: PublicOrders) -> Gdp:
     """Wherever the record falls, the iterate after its last use is that of a cyclic run with the record in the last
@@ -244,7 +244,7 @@ def _once_rdp(places: SamePlaces, x: float, order: float) -> float:
     formula="delta(eps) = E delta_G(eps; mu_1 sqrt(S)), S <= (E-2)/l + 1/(l+1-k) + 1/k, or (E-2)/l + 4/(l+1) where "
     "2k > l+1; k uniform on 1..l",
     conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
-    assumes=(_FRESH, _STEPS, _NOISE, ONE_RELEASE),
+    assumes=(_FRESH, _STEPS, _NOISE, WHERE_BOUNDED, ONE_RELEASE),
     slack="up to 5 % of delta against the mean over all positions; more with few steps in an epoch, and with strong "
     "convexity, a domain or a short batch at very small deltas",
 )
@@ -305,6 +305,7 @@ _SECRET_ASSUMES = (
     _SECRET_DATA,
     _STEPS,
     _NOISE,
+    WHERE_BOUNDED,
     ONE_RELEASE,
 )
 
