@@ -53,6 +53,8 @@ def command(file: str | None, added: tuple[str, ...], gates: tuple[str, ...], **
         --solve noise_multiplier
     A pure mechanism, 100 times:
       dpcalc ledger --add 'epsilon=0.1 times=100' -d 1e-6
+    A Laplace mechanism, 1000 times:
+      dpcalc ledger --add 'laplace_scale=200 sensitivity=1 times=1000' -d 1e-6
 
     \b
     An entry is one of
