@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from dpcalc.errors import SpecError
 from dpcalc.model.choices import LossClass, LossName, Model
+from dpcalc.model.loss_class import convex_if_clipped
 from dpcalc.model.source import Source
 
 if TYPE_CHECKING:
@@ -39,13 +40,6 @@ def fill_in(draft: Description) -> None:
     if draft.sources.get("lipschitz") is not Source.LOSS:
         draft.put("lipschitz", draft["clip"], Source.DERIVED)
     _fill_class(draft)
-
-
-def convex_if_clipped(loss: str | None, model: Model | None, classes: int | None) -> bool:
-    """Return whether clipped gradients are those of a convex loss: see the module."""
-    if loss == LossName.SOFTMAX and classes != 2:
-        return model == Model.CAPPED
-    return loss is not None or model == Model.LINEAR
 
 
 def check_model(draft: Description) -> None:

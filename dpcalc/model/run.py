@@ -22,7 +22,6 @@ from dpcalc.model.choices import (
     Releases,
     Sampling,
 )
-from dpcalc.model.clipping import convex_if_clipped
 from dpcalc.model.frozen import Frozen
 from dpcalc.model.numbers import plain
 from dpcalc.model.parameter import PARAMETERS, check
@@ -135,7 +134,7 @@ class Run(Frozen):
     @property
     def convex_if_clipped(self) -> bool:
         """Whether gradients that are clipped are those of a convex loss."""
-        return convex_if_clipped(self.loss, self.model, self.classes)
+        return loss.convex_if_clipped(self.loss, self.model, self.classes)
 
     def typed(self, name: str) -> bool:
         """Return whether a person gave this parameter."""
