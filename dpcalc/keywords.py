@@ -52,6 +52,7 @@ class Catalogue(TypedDict, total=False):
     power: Real
     huber_threshold: Real
     tube: Real
+    classes: Whole
     regularisation: Real
 
 

@@ -265,6 +265,7 @@ class LinearClip(Note):
 
     kind: str = "linear_clip"
     regularised: bool = False
+    capped: bool = False
 
 
 class Referenced(Note):

@@ -54,6 +54,8 @@ def command(file: str | None, added: tuple[str, ...], gates: tuple[str, ...], **
         'algorithm=dp-sgd records=50000 batch_size=500 epochs=5 sampling=poisson'
     A pure mechanism, 100 times:
       dpcalc ledger --add 'epsilon=0.1 times=100' -d 1e-6
+    A Laplace mechanism, 1000 times:
+      dpcalc ledger --add 'laplace_scale=200 sensitivity=1 times=1000' -d 1e-6
 
     \b
     An entry is one of

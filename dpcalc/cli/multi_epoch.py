@@ -24,6 +24,9 @@ def command(**flags: Any) -> None:
     How many may it be?
       dpcalc multi-epoch -n 60000 --batch-size 256 -L 1 --smoothness 1 \\
         --eta 0.1 --sigma 0.05 -e 2 -d 1e-6 --solve epochs
+    Laplace noise on one parameter; --release epoch for every pass:
+      dpcalc multi-epoch -n 1000 --epochs 20 -L 1 --smoothness 1 \\
+        --eta 0.1 --laplace-scale 20 -d 1e-6
     Privacy against time:
       dpcalc multi-epoch --algorithm cyclic,shuffle-once -n 60000 \\
         --epochs 1:1000:log7 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6

@@ -10,6 +10,7 @@ from dpcalc.engine.commands import Command, columns_of, taken_by
 from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import ALGORITHMS, CATALOGUE, algorithm_meant_by, released
 from dpcalc.model.choices import LossClass, Model, Releases
+from dpcalc.model.loss_class import convex_if_clipped
 from dpcalc.model.parameter import check
 from dpcalc.model.run import Description, Run, describe
 from dpcalc.model.source import Source
@@ -36,8 +37,10 @@ def run_of(command: Command, description: Description) -> tuple[Command, Run, tu
     add_loss_constants(description, {name for name in taken if name in taken_by(algorithm)})
     if "loss" in description and "radius" in description:
         notes += (LossDomain(radius=description["radius"]),)
-    if "clip" in description and ("loss" in description or description.get("model") == Model.LINEAR):
-        notes += (LinearClip(regularised=bool(description.get("regularisation"))),)
+    loss, model, classes = (description.get(name) for name in ("loss", "model", "classes"))
+    if "clip" in description and convex_if_clipped(loss, model, classes):
+        regularised = bool(description.get("regularisation"))
+        notes += (LinearClip(regularised=regularised, capped=model == Model.CAPPED),)
     if not ALGORITHMS[algorithm].clipped and description.take("release", Releases.LAST) == Releases.EPOCH:
         algorithm = released(algorithm)
     if "schedule" in description and "noise_multiplier" in description:

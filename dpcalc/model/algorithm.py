@@ -140,7 +140,7 @@ _CURVED = {**_PLAIN, "strong_convexity": 0.0}
 _SHUFFLED = {**_CURVED, "last_batch": LastBatch.OWN, "permutation": Permutation.PUBLIC}
 
 CATALOGUE = (
-    "loss", "feature_bound", "label_bound", "power", "huber_threshold", "tube", "radius", "regularisation",
+    "loss", "feature_bound", "label_bound", "power", "classes", "huber_threshold", "tube", "radius", "regularisation",
 )  # fmt: skip
 """What names a loss of a linear model, and what its constants depend on."""
 

@@ -56,6 +56,7 @@ class Model(PlainEnum):
     """What is known of the model: what clipped gradients are depends on it."""
 
     LINEAR = "linear"  # a record's loss is a convex function of one number, <w, x>
+    CAPPED = "capped"  # several scores, whose softmax is capped (`dpcalc.model.loss.softmax`)
     ANY = "any"
 
 
@@ -85,3 +86,4 @@ class LossName(PlainEnum):
     LOGISTIC = "logistic"
     HUBER = "huber"
     SQUARES = "squares"
+    SOFTMAX = "softmax"

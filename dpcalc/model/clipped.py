@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dpcalc.errors import SpecError
 from dpcalc.model.choices import Sampling
+from dpcalc.model.clipping import check_model
 from dpcalc.model.source import Source
 from dpcalc.numerics.floats import UNIT, down, up
 
@@ -20,6 +21,7 @@ def fill_in(draft: Description) -> None:
     Raises:
         SpecError: what is given contradicts itself.
     """
+    check_model(draft)
     if draft.get("sampling") is Sampling.FULL:
         _fill_full(draft)
     else:

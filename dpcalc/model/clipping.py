@@ -6,6 +6,9 @@ That function is convex where phi is, its gradient is at most C long, and clippi
 change faster. So it is of the same loss class, with the same smoothness. It is strongly convex nowhere.
 
 With several numbers z, of several classes or layers, a clipped gradient is in general no gradient of a convex function.
+That of a softmax of two classes is, since it never turns. For more classes the softmax is capped
+(`dpcalc.model.loss.softmax`): slopes that are too long are those of its infimal convolution with C/|x| times the norm,
+which is convex and as smooth as the softmax.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpcalc.errors import SpecError
-from dpcalc.model.choices import LossClass, Model
+from dpcalc.model.choices import LossClass, LossName, Model
+from dpcalc.model.loss_class import convex_if_clipped
 from dpcalc.model.source import Source
 
 if TYPE_CHECKING:
@@ -26,6 +30,7 @@ def fill_in(draft: Description) -> None:
     Raises:
         SpecError: what is given contradicts clipping.
     """
+    check_model(draft)
     if "clip" not in draft:
         if "model" in draft:
             raise SpecError("the model decides what clipped gradients are, and none are clipped", "give --clip too")
@@ -37,6 +42,22 @@ def fill_in(draft: Description) -> None:
     _fill_class(draft)
 
 
+def check_model(draft: Description) -> None:
+    """Refuse what the model cannot be.
+
+    Raises:
+        SpecError: a capped model of another loss than the softmax, or a softmax as a model of one score.
+    """
+    softmax = draft.get("loss") == LossName.SOFTMAX
+    if draft.get("model") == Model.CAPPED and not softmax:
+        raise SpecError("what is capped is a softmax", "give --loss softmax, or another --model")
+    if draft.get("model") == Model.LINEAR and softmax and draft.get("classes") != 2:
+        raise SpecError(
+            "a softmax is a function of several scores, and a linear model has one",
+            "give --model capped, if the softmax is capped (docs/method.md); or leave out --model",
+        )
+
+
 def _fill_class(draft: Description) -> None:
     """Fill in the loss class of the clipped gradients.
 
@@ -44,8 +65,14 @@ def _fill_class(draft: Description) -> None:
         SpecError: another one is given, or strong convexity, of which clipping leaves nothing.
     """
     named = "loss" in draft
-    if named and draft.get("model") == Model.ANY:
+    if named and draft.get("model") == Model.ANY and draft["loss"] != LossName.SOFTMAX:
         raise SpecError("the losses that have a name are those of linear models", "leave out --model or --loss")
+    if named and not convex_if_clipped(draft["loss"], draft.get("model"), draft.get("classes")):
+        raise SpecError(
+            "clipped gradients of a softmax of more than two classes are not those of a convex loss",
+            "give --model capped, if the softmax is capped (docs/method.md); or ask `dpcalc dp-sgd`, whose composition "
+            "is for any loss",
+        )
     if not named and draft.get("strong_convexity"):
         raise SpecError(
             "clipped gradients are not those of a strongly convex loss",

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 
 from dpcalc.errors import NotApplicable
-from dpcalc.model.choices import LossClass
+from dpcalc.model.choices import LossClass, LossName, Model
 from dpcalc.model.numbers import plain, shown_below
 from dpcalc.numerics.floats import down, is_short, up
 
@@ -138,3 +138,10 @@ def two_over(*curvatures: float) -> float:
     while exceeds_two(longest, *curvatures):
         longest = math.nextafter(longest, 0.0)
     return longest
+
+
+def convex_if_clipped(loss: str | None, model: Model | None, classes: int | None) -> bool:
+    """Return whether clipped gradients are those of a convex loss: see `dpcalc.model.clipping`."""
+    if loss == LossName.SOFTMAX and classes != 2:
+        return model == Model.CAPPED
+    return loss is not None or model == Model.LINEAR

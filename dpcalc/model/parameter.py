@@ -218,7 +218,8 @@ PARAMETERS: dict[str, Parameter] = {
         Parameter(
             "model", "",
             "what clipping is applied to: a linear model, where the loss of a record is a convex function of one "
-            "number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; or any",
+            "number, <w, x> (an intercept is a feature), so that clipped gradients are those of a convex loss; "
+            "capped, for a softmax whose slopes are capped and not shortened; or any",
             choices=tuple(Model), synonyms=("linear_model",),
         ),
         Parameter(
@@ -292,6 +293,7 @@ PARAMETERS: dict[str, Parameter] = {
         Parameter(
             "huber_threshold", "kappa", "size of a residual past which the huber loss is linear", unit="label units"
         ),
+        _count("classes", "K", "number of classes of the softmax loss, each with a score of its own", low=2),
         Parameter(
             "tube", "tau", "size of a residual up to which the insensitive loss is 0", unit="label units",
             open_ends="high",

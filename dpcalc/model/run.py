@@ -11,7 +11,17 @@ from dpcalc.errors import SpecError
 from dpcalc.model import loss_class as loss
 from dpcalc.model import multiplier
 from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length
-from dpcalc.model.choices import Adjacency, LastBatch, LossClass, Model, Noise, Permutation, Releases, Sampling
+from dpcalc.model.choices import (
+    Adjacency,
+    LastBatch,
+    LossClass,
+    LossName,
+    Model,
+    Noise,
+    Permutation,
+    Releases,
+    Sampling,
+)
 from dpcalc.model.frozen import Frozen
 from dpcalc.model.numbers import plain
 from dpcalc.model.parameter import PARAMETERS, check
@@ -66,6 +76,7 @@ class Run(Frozen):
     power: float | None = None
     huber_threshold: float | None = None
     tube: float | None = None
+    classes: int | None = None
     regularisation: float | None = None
 
     diameter: float | None = None
@@ -118,7 +129,12 @@ class Run(Frozen):
     @property
     def clipped_gradients(self) -> bool:
         """Whether gradients are clipped, and are not those of a convex loss for all that is known."""
-        return self.clip is not None and self.loss is None and self.model != Model.LINEAR
+        return self.clip is not None and not self.convex_if_clipped
+
+    @property
+    def convex_if_clipped(self) -> bool:
+        """Whether gradients that are clipped are those of a convex loss."""
+        return loss.convex_if_clipped(self.loss, self.model, self.classes)
 
     def typed(self, name: str) -> bool:
         """Return whether a person gave this parameter."""
@@ -297,6 +313,8 @@ def _derive_noise(algorithm: Algorithm, draft: Description) -> None:
     kind = NOISE_SCALES[scales[0]] if scales else draft.get("noise", Noise.GAUSSIAN)
     if draft.get("noise", kind) is not kind:
         raise SpecError(f"noise is {draft['noise']} and {scales[0]} is given", "leave out --noise")
+    if kind is Noise.LAPLACE and draft.get("loss") == LossName.SOFTMAX:
+        raise SpecError("the constants of a softmax are for Gaussian noise", "use --noise-std, or describe the loss")
     if "noise" not in draft:
         draft.put("noise", kind, Source.DERIVED)
     if scales:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dpcalc.errors import SpecError
 from dpcalc.model import loss as losses
 from dpcalc.model.algorithm import ALGORITHMS, Algorithm
-from dpcalc.model.choices import Noise
+from dpcalc.model.choices import LossName, Noise
 from dpcalc.model.loss import Loss
 from dpcalc.model.run import Description
 from dpcalc.model.source import Source
@@ -84,7 +85,13 @@ class Draft(Mapping[str, Any]):
 
     @property
     def loss(self) -> Loss:
-        """What is minimised."""
+        """What is minimised.
+
+        Raises:
+            SpecError: a loss of several scores.
+        """
+        if self["loss"] == LossName.SOFTMAX:
+            raise SpecError("models of several scores are not trained here", "use a loss of one score")
         return losses.of(str(self["loss"]), **{name: float(self[name]) for name in losses.PARAMETERS if name in self})
 
     @property

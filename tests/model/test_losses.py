@@ -269,11 +269,11 @@ def test_constants_need_no_numpy() -> None:
 
 
 def test_the_lists_follow_from_the_losses() -> None:
-    assert tuple(LossName) == LOSSES == ("hinge", "absolute", "insensitive", "logistic", "huber", "squares")
+    assert tuple(LossName) == LOSSES == ("hinge", "absolute", "insensitive", "logistic", "huber", "squares", "softmax")
     assert SIGNED == ("hinge", "logistic")
     assert POWERED == ("hinge", "absolute", "insensitive")
     assert PARAMETERS == (
-        "feature_bound", "label_bound", "power", "huber_threshold", "tube", "radius", "regularisation",
+        "feature_bound", "label_bound", "power", "classes", "huber_threshold", "tube", "radius", "regularisation",
     )  # fmt: skip
 
 

@@ -190,8 +190,9 @@ def test_delta_is_never_below_the_chance_of_a_batch_too_large() -> None:
 @pytest.mark.parametrize(
     ("changes", "cure"),
     [
-        ({"release": None}, "--release last"), ({"model": None}, "--model linear"), ({"sampling": "full"}, "hidden_full"),
-        ({"sampling": "shuffle"}, "hidden_shuffle"), ({"step_size": None}, "--step-size"),
+        ({"release": None}, "--release last"), ({"model": None}, "--model linear"),
+        ({"step_size": None}, "--step-size"),
+        ({"sampling": "full"}, "hidden_full"), ({"sampling": "shuffle"}, "hidden_shuffle"),
         ({"step_size": 2.5}, "--step-size <= 2"), ({"smoothness": None}, "--smoothness"), ({"steps": None}, "--steps"),
     ],
 )  # fmt: skip

@@ -11,6 +11,7 @@ hinge and logistic. Below z = <w, x>, r = y - z and q is ``power``.
 | logistic    | ln(1 + e^(-y z))                       | any a in [0, 1]          | B^(1+a) sup_h tanh(h/4)/h^a |
 | huber       | r^2/2 for |r| <= k, else k |r| - k^2/2 | any a in [0, 1]          | (2k)^(1-a) B^(1+a)          |
 | squares     | r^2/2                                  | 1                        | B^2                         |
+| softmax     | ln(sum_j e^(z_j)) - z_y, z = x W       | any a in [0, 1]          | sqrt(2) (2 sqrt(2))^-a B^(1+a) |
 
 A regulariser (lambda/2) |w|^2 makes each of them lambda-strongly convex. It does not depend on the data, so that
 replacing a record moves the gradient by at most twice the gradient bound of the data part alone. Constants are rounded

@@ -36,6 +36,7 @@ class Loss(Frozen):
     Attributes:
         name: as in ``--loss``.
         signed: whether labels are +1 and -1.
+        classified: whether labels are classes, each with a score of its own.
         feature_bound: B > 0.
         label_bound: Y >= 0, None if unknown; a loss with signed labels has none. Constants that depend on it refuse
             without.
@@ -48,6 +49,7 @@ class Loss(Frozen):
 
     name: ClassVar[str]
     signed: ClassVar[bool] = False
+    classified: ClassVar[bool] = False
 
     feature_bound: float
     label_bound: float | None = None
@@ -64,6 +66,8 @@ class Loss(Frozen):
         if self.label_bound is not None:
             if self.signed:
                 raise SpecError(f"labels of the {self.name} loss are +1 and -1", "leave out --label-bound")
+            if self.classified:
+                raise SpecError(f"labels of the {self.name} loss are classes", "leave out --label-bound")
             check("label_bound", self.label_bound, 0.0)
 
     # --- what a loss says of itself -----------------------------------------------------------------------------------

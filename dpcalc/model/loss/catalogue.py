@@ -14,10 +14,11 @@ from dpcalc.model.loss.hinge import Hinge
 from dpcalc.model.loss.huber import Huber
 from dpcalc.model.loss.insensitive import Insensitive
 from dpcalc.model.loss.logistic import Logistic
+from dpcalc.model.loss.softmax import Softmax
 from dpcalc.model.loss.squares import Squares
 
 CATALOGUE: dict[str, type[Loss]] = {
-    kind.name: kind for kind in (Hinge, Absolute, Insensitive, Logistic, Huber, Squares)
+    kind.name: kind for kind in (Hinge, Absolute, Insensitive, Logistic, Huber, Squares, Softmax)
 }
 
 LOSSES = tuple(CATALOGUE)
@@ -90,7 +91,7 @@ def constants(
     }
     if loss.smoothness is not None:
         values["smoothness"] = loss.smoothness
-    if loss.label_bound is not None or loss.signed:
+    if loss.label_bound is not None or loss.signed or loss.classified:
         values["gradient_at_zero"], values["loss_at_zero"] = loss.gradient_at_zero, loss.loss_at_zero
         if loss.radius is not None:
             values["loss_range"] = loss.range

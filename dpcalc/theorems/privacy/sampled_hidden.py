@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 from dpcalc.model import loss_class as loss
-from dpcalc.model.choices import Adjacency, Model, Releases, Sampling
+from dpcalc.model.choices import Adjacency, Releases, Sampling
 from dpcalc.model.run import Run
 from dpcalc.notions.certificate import COMPOSED, Certificate
 from dpcalc.notions.guarantee import Composition
@@ -107,8 +107,13 @@ class HiddenRun(Setting):
 
 
 def _linear(run: Run) -> Obstacle | None:
-    if run.loss is not None or run.model == Model.LINEAR:
+    if run.convex_if_clipped:
         return None
+    if run.loss is not None:
+        return Unmet(
+            "speaks of gradients of convex losses, and clipped ones of a softmax of more than two classes are none",
+            "give --model capped, if the softmax is capped (docs/method.md)", ("model",),
+        )  # fmt: skip
     return NotNeeded(NOT_LINEAR.because, NOT_LINEAR.cure, NOT_LINEAR.parameters)
 
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from dpcalc.model.choices import Adjacency, Model, Releases, Sampling
+from dpcalc.model.choices import Adjacency, Releases, Sampling
 from dpcalc.model.run import Run
 from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition, Gdp, Profile
@@ -149,8 +149,9 @@ def sampling_is(allowed: Sampling) -> Condition:
 
 def _nothing_is_forgotten(run: Run) -> Obstacle | None:
     """Return what is wrong with full batches whose early steps the last iterate forgets: another value is sharper."""
-    linear = run.loss is not None or run.model == Model.LINEAR
-    forgets = linear and (run.regularisation or run.diameter is not None) and STEP_WITHIN.check(run) is None
+    forgets = (
+        run.convex_if_clipped and (run.regularisation or run.diameter is not None) and STEP_WITHIN.check(run) is None
+    )
     if run.release != Releases.LAST or not forgets:
         return None
     return NotNeeded("is for runs of which every iterate is seen", "see sampled.hidden_full", ("release",))
