@@ -16,7 +16,7 @@ from dpcalc.model.source import Source
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import conversions, gaussian
 from dpcalc.notions.guarantee import Answer, Gdp, Guarantee, Rdp
-from dpcalc.numerics.floats import up
+from dpcalc.numerics.floats import is_short, up
 from dpcalc.numerics.logspace import exp_up
 from dpcalc.report import Assertion, Case, Obstacle, Result
 
@@ -305,13 +305,21 @@ def _epsilon(known: Known, question: Question) -> _Row:
 
 
 def _delta(known: Known, question: Question) -> _Row:
-    if known.form == "pure" and question.epsilon is not None and question.epsilon >= known.value:
+    if known.form == "pure" and _reaches(question, known.value):
         answer = Answer(-math.inf, None, "pure")
+    elif known.form == "rdp":
+        answer = conversions.log_delta_of_points(known.points, question.safe_epsilon)
     else:
         answer = guarantee_of(known).log_delta(question.safe_epsilon)
     value = exp_up(answer.value) if answer.value > -math.inf else 0.0
     fields = {"epsilon": question.epsilon, "delta": value, "log_delta": answer.value, **_how(answer)}
     return _Row(Quantity.DELTA, value, {**fields, **({"mu": known.value} if known.form == "mu" else {})})
+
+
+def _reaches(question: Question, pure: float) -> bool:
+    """Return whether the epsilon asked about is at least that of pure privacy, also as the decimals that were typed."""
+    asked = question.epsilon or 0.0
+    return asked >= pure if is_short(asked) and is_short(pure) else question.safe_epsilon >= up(pure)
 
 
 def _how(answer: Answer) -> dict[str, Any]:

@@ -64,6 +64,7 @@ _TITLES = {
     "gdp": ("mu^2 adds up", "dong2022", "Corollary 3.3"),
     "exact": ("Gaussian parts and boxes, exactly", "kairouz2015", "Theorem 3.3 for each box; docs/ledger.md"),
     "pld": ("the law of the privacy loss", "zhu2022", "Theorem 10: dominating pairs, in either order"),
+    "groups": ("pairs of groups, by the law of the privacy loss", "dpcalc", "sampled steps, groups"),
     "renyi": ("Renyi curves add up", "mironov2017", "Proposition 1"),
 }
 
@@ -135,6 +136,9 @@ def _totals(ledger: Ledger, chosen: Sequence[Chosen], part: str, chained: bool) 
     """Return the guarantees of all entries that are about a record of this part."""
     about = [one for one in chosen if one.entry.part in ("", part)]
     one_way = ledger.adjacency in ONE_WAY
+    of_groups = [] if chained or ledger.group_size == 1 else _in_groups(about)
+    if of_groups and not any(isinstance(one.group, Box) for one in about):
+        return of_groups  # pairs of groups are exact, and the chain is not
     selections = [
         [one.parts[0] for one in about],
         _selection(about, Gdp),
@@ -155,9 +159,19 @@ def _totals(ledger: Ledger, chosen: Sequence[Chosen], part: str, chained: bool) 
     if not totals:
         raise NotApplicable("nothing composes these entries", "give each in another form")
     size = ledger.group_size * (2 if chained else 1)
-    return [
+    return of_groups + [
         total._replace(guarantee=grouped(total.guarantee, size, slow=total.form == "pld")) for total in totals.values()
     ]
+
+
+def _in_groups(about: Sequence[Chosen]) -> list[Total]:
+    """Return the total of what holds of groups of each entry; nothing where the chain is exact, or needed."""
+    if not any(isinstance(one.group, Composition) for one in about):
+        return []
+    parts = [(one.group, one.entry.times) for one in about if one.group is not None]
+    if len(parts) < len(about):
+        return []
+    return [total._replace(form="groups") for total in compose_all(parts)][:1]
 
 
 def _selection(about: Sequence[Chosen], kind: Any) -> list[Part] | None:

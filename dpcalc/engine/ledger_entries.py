@@ -22,6 +22,7 @@ from dpcalc.notions.account import Box, Part, Total, compose_all
 from dpcalc.notions.guarantee import Composition, Gdp, Point, Profile, Rdp
 from dpcalc.notions.tuning import Tuning, tuned
 from dpcalc.numerics.floats import UNIT, ratio_up, up
+from dpcalc.numerics.logspace import log_sum_exp
 from dpcalc.report import LOG_DELTA_ALONE
 from dpcalc.theorems.record import for_algorithm
 
@@ -30,6 +31,8 @@ MECHANISM = ("mu", "epsilon", "delta", "noise_multiplier", "noise_std", "laplace
 
 MOST_ENTRIES = 200
 MOST_TIMES = 10**12
+MOST_IN_A_GROUP = 1000
+"""Larger groups are for Gaussian privacy alone, and k mu is exact there."""
 
 ONE_WAY = (Adjacency.ADD, Adjacency.REMOVE)
 """Adjacencies of one order, in which a record is only added, or only removed."""
@@ -70,11 +73,15 @@ class Ledger(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """An entry and what holds of one run of it, in every form that is known, the best alone first."""
+    """An entry and what holds of one run of it, in every form that is known, the best alone first.
+
+    ``group`` is what holds of groups of the ledger's size, where that is known without a chain of single records.
+    """
 
     entry: Entry
     parts: tuple[Part, ...]
     epsilon: float
+    group: Part | None = None
 
 
 def check_entries(ledger: Ledger) -> None:
@@ -147,8 +154,9 @@ def chosen_of(entry: Entry, ledger: Ledger, log_delta: float, total: int, *, qui
     if entry.tuning is not None:
         parts = [form for part in parts for form in tuned(part, entry.tuning)]
     one_way = ledger.adjacency in ONE_WAY
+    group = in_groups(entry, ledger) if ledger.group_size > 1 else None
     if quickly and len(parts) == 1:
-        return Chosen(entry, tuple(parts), math.nan)
+        return Chosen(entry, tuple(parts), math.nan, group)
     ranked = []
     for place, part in enumerate(parts):
         try:
@@ -159,7 +167,7 @@ def chosen_of(entry: Entry, ledger: Ledger, log_delta: float, total: int, *, qui
     if not ranked:
         raise NotApplicable(f"nothing is known of {entry.name}", "`dpcalc compare` says what is of such a run")
     ranked.sort()
-    return Chosen(entry, tuple(parts[place] for _, place in ranked), ranked[0][0])
+    return Chosen(entry, tuple(parts[place] for _, place in ranked), ranked[0][0], group)
 
 
 def _epsilon(total: Total, log_delta: float) -> float:
@@ -212,8 +220,48 @@ def mechanism(entry: Entry, *, replaced: bool = False) -> Part:
     return Gdp(ratio)
 
 
-def _described(entry: Entry, ledger: Ledger) -> Run:
-    """Return the run that an entry describes, for the adjacency of the ledger.
+def in_groups(entry: Entry, ledger: Ledger) -> Part | None:
+    """Return what holds of groups of the ledger's size of one run of an entry; None where only the chain is known.
+
+    A group of k moves a sum by k times what a record does; steps on Poisson samples have pairs of their own; and
+    (epsilon, delta) becomes (k epsilon, delta (1 + e^epsilon + ... + e^((k-1) epsilon))).
+    """
+    size = ledger.group_size
+    if entry.tuning is not None or size > MOST_IN_A_GROUP:
+        return None
+    if entry.command:
+        return _run_in_groups(entry, ledger)
+    if "laplace_scale" in entry.given and entry.given.get("sensitivity") is not None:
+        moved = {**entry.given, "sensitivity": up(size * float(entry.given["sensitivity"]))}
+        return mechanism(entry._replace(given=moved))
+    part = mechanism(entry, replaced=ledger.adjacency is Adjacency.REPLACE_ONE)
+    if isinstance(part, Box):
+        log_delta = part.log_delta
+        if log_delta > -math.inf:
+            whole = log_sum_exp([log_delta + j * part.epsilon for j in range(size)])
+            log_delta = whole + UNIT * (16.0 * (abs(log_delta) + size * part.epsilon) + 8.0 * size + 16.0)
+        return Box(up(size * part.epsilon), min(0.0, log_delta))
+    return Gdp(up(size * part.mu)) if isinstance(part, Gdp) else None
+
+
+def _run_in_groups(entry: Entry, ledger: Ledger) -> Part | None:
+    """Return what a theorem about groups proves of a run, or k mu where mu is proved; None where neither is."""
+    run = _described(entry, ledger, ledger.group_size)
+    families = COMMANDS[entry.command].families or run.algorithm.families
+    for bound in contenders(for_algorithm(run.algorithm.name, families), run):
+        if not bound.guarantee or bound.unpromised(run):
+            continue
+        try:
+            proved = guarantee_of(bound, run) if "group_size" in bound.setting.fields or bound.gives is Gdp else None
+        except DpcalcError:
+            continue
+        if isinstance(proved, (Composition, Gdp)):
+            return proved
+    return None
+
+
+def _described(entry: Entry, ledger: Ledger, size: int = 1) -> Run:
+    """Return the run that an entry describes, for the adjacency of the ledger, and for groups of a size.
 
     Raises:
         SpecError: it is none; the message names the entry.
@@ -222,6 +270,10 @@ def _described(entry: Entry, ledger: Ledger) -> Run:
     algorithm = str(given.get("algorithm", COMMANDS[entry.command].default))
     if algorithm in ALGORITHMS and "adjacency" in ALGORITHMS[algorithm].parameters:
         given["adjacency"] = str(ledger.adjacency)
+    if given.get("group_size", 1) != 1:
+        raise SpecError(f"{entry.name}: groups are of the whole ledger", "write group_size beside entries")
+    if size > 1:
+        given["group_size"] = size
     sources = dict.fromkeys(given, Source.ARGUMENT)
     try:
         run = run_of(COMMANDS[entry.command], Description(given, sources))[1]
@@ -229,8 +281,6 @@ def _described(entry: Entry, ledger: Ledger) -> Run:
         raise type(error)(f"{entry.name}: {error.message}", error.hint) from None
     if run.algorithm.chained:
         raise SpecError(f"{entry.name}: data sets that differ by a shift are not composed", "describe a run of records")
-    if (run.group_size or 1) > 1:
-        raise SpecError(f"{entry.name}: groups are of the whole ledger", "write group_size beside entries")
     if ledger.group_size > 1:
         try:
             refuse_groups(run)

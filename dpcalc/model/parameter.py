@@ -363,7 +363,13 @@ _NO_BATCH = (
     "a noise multiplier is over a norm and a batch, and which ones is not known here: noise_std = noise multiplier x "
     "Lipschitz constant / batch size"
 )
+_TUNED = (
+    "the best of several runs is an entry of a ledger: `dpcalc ledger --add 'algorithm=... "
+    "tuning.distribution=geometric tuning.mean=10'`, with what describes one run"
+)
 _NOT_COVERED = {
+    **dict.fromkeys(("tuning", "tuning.distribution", "tuning_distribution", "tuning.mean", "tuning_mean"), _TUNED),
+    **dict.fromkeys(("trials", "num_trials", "n_trials", "hyperparameter_trials"), _TUNED),
     "noise_multiplier": _NO_BATCH,
     "max_batch_size": _CAPPED,
     "truncated_batch_size": _CAPPED,

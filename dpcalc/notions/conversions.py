@@ -113,7 +113,20 @@ def epsilon_of_points(points: Mapping[float, float], log_delta: float) -> Answer
     found = [renyi.optimise_over(curve, orders, log_delta)]
     if len(orders) > 1:
         found.append(renyi.optimise(curve, log_delta))
-    return Answer(*min(found, key=lambda one: one.epsilon))
+    answers = [Answer(*one) for one in found]
+    if math.inf in points:
+        answers.append(box(points[math.inf]).epsilon(log_delta))
+    return min(answers, key=lambda answer: answer.value)
+
+
+def log_delta_of_points(points: Mapping[float, float], epsilon: float) -> Answer:
+    """Return the least ln delta at epsilon that bounds on D at some orders imply, rounded up."""
+    curve = interpolated(points).curve
+    orders = tuple(before(order) for order in points if order < math.inf)
+    found = [Rdp(curve).log_delta(epsilon), *([Rdp(curve, orders).log_delta(epsilon)] if orders else [])]
+    if math.inf in points:
+        found.append(box(points[math.inf]).log_delta(epsilon))
+    return min(found, key=lambda answer: answer.value)
 
 
 def most(guarantee: Callable[[float], Guarantee], epsilon: float, log_delta: float, high: float) -> float:

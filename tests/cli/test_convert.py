@@ -62,6 +62,18 @@ def test_a_renyi_divergence_at_one_order_is_converted_as_well_as_can_be() -> Non
     assert found.order == 8.0
 
 
+def test_delta_of_a_renyi_divergence() -> None:
+    for epsilon in (1.5, 3.0):
+        found = best(rdp={8: 1.0}, epsilon=epsilon)
+        exact = 7.0 * (1.0 - epsilon) - math.log(7.0) + 8.0 * math.log(7.0 / 8.0)  # Canonne, Kamath and Steinke 2020
+        assert found.log_delta == pytest.approx(exact, rel=1e-9)
+        assert found.log_delta is not None
+        assert found.log_delta >= exact
+    pure = best(rdp={math.inf: 1.0}, epsilon=0.5)
+    assert pure.value == pytest.approx(best(pure=1.0, epsilon=0.5).value, rel=1e-9)
+    assert best(rdp={math.inf: 1.0}, delta=0.01).value == pytest.approx(best(pure=1.0, delta=0.01).value, rel=1e-9)
+
+
 def test_more_orders_say_no_less() -> None:
     alone = [best(rdp={order: value}, delta=1e-5).value for order, value in ((2, 0.1), (64, 3.0))]
     assert best(rdp={2: 0.1, 64: 3.0}, delta=1e-5).value <= min(alone)
@@ -72,6 +84,8 @@ def test_epsilon_of_pure_privacy_is_never_above_it() -> None:
     assert best(pure=1, delta=0.01).value == pytest.approx(math.log(math.e - 0.01 * (1.0 + math.e)), rel=1e-9)
     assert best(pure=1, epsilon=1).value == 0.0
     assert best(pure=1, epsilon=0.999999).value > 0.0
+    assert 0.0 < best(pure=0.1, epsilon=0.1).value < 1e-15  # what was typed may be a hair off the double
+    assert best(pure=0.1, epsilon=0.1000001).value == 0.0
 
 
 @pytest.mark.parametrize(

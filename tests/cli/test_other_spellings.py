@@ -213,3 +213,9 @@ def test_a_ledger_takes_the_words_of_other_programs() -> None:
     answers = [CliRunner().invoke(cli, shlex.split(line)) for line in (ours, theirs)]
     assert answers[0].exit_code == 0
     assert answers[0].output == answers[1].output
+
+
+def test_what_is_tuned_is_an_entry_of_a_ledger() -> None:
+    with pytest.raises(SpecError) as refused:
+        dpcalc.dp_sgd(records=100, **{"num_trials": 10})
+    assert "dpcalc ledger --add" in str(refused.value.hint)

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import dpcalc
 from dpcalc.cli.ledger import command
 from dpcalc.engine.ledger import answer_ledger
 from dpcalc.engine.ledger_entries import Ledger
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
-from dpcalc.notions import gaussian
+from dpcalc.notions import gaussian, pld
 from dpcalc.recipes.ledger import read_ledger, with_asked
 from dpcalc.render import render
 from dpcalc.render.notes import report
@@ -132,6 +133,48 @@ def test_groups() -> None:
     assert epsilon_of(grouped) == pytest.approx(1.5, abs=1e-3)  # the sheet: 5.36700e-5 at 1.5
 
 
+SAMPLED = "algorithm=dp-sgd records=1000 sample_rate=0.01 noise_multiplier=1.1 sampling=poisson"
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [100, pytest.param(2000, marks=pytest.mark.campaign)],  # 7.6503 for 2000 steps: the reference
+)
+def test_groups_of_sampled_steps_are_exact(steps: int) -> None:
+    case = entries(f"{SAMPLED} steps={steps}", adjacency="add-remove", group_size="3")
+    alone = dpcalc.dp_sgd(
+        sample_rate=0.01, steps=steps, noise_multiplier=1.1, sampling="poisson", adjacency="add-remove", group_size=3,
+        delta=1e-5,
+    )  # fmt: skip
+    assert case.best is not None
+    assert case.best.bound == "ledger.groups"
+    assert alone.cases[0].best is not None
+    assert epsilon_of(case) == pytest.approx(alone.cases[0].best.value, rel=1e-9)
+    if steps == 2000:
+        assert epsilon_of(case) == pytest.approx(7.6503, rel=1e-5)
+
+
+def test_groups_of_several_entries_are_composed_pair_by_pair() -> None:
+    case = entries(
+        f"{SAMPLED} steps=50", "mu=0.1", "laplace_scale=50 sensitivity=1", adjacency="add-remove", group_size="2"
+    )
+    pairs = [
+        (pld.removed_group(mu=1 / 1.1, rate=0.01, size=2), 50),
+        (pld.gaussian_sum([(0.2, 1)]), 1),
+        (pld.laplace(ratio=0.04), 1),
+    ]
+    reverse = [(pair._replace(forward=pair.backward, backward=pair.forward), count) for pair, count in pairs[:1]]
+    exact = max(pld.epsilon(each, log_delta_target=math.log(1e-5)).value for each in (pairs, [*reverse, *pairs[1:]]))
+    assert exact <= epsilon_of(case) <= exact * (1 + 1e-4)
+
+
+def test_points_of_groups_are_no_better_than_the_chain_that_they_are() -> None:
+    case = entries(f"{SAMPLED} steps=10", "epsilon=0.01 delta=1e-9", adjacency="replace-one", group_size="2")
+    assert {row.bound for row in case.results} == {"ledger.groups", "ledger.pld"}
+    alone = entries("epsilon=0.02 delta=2.0101e-9", adjacency="replace-one")  # (1 + e^0.01) 1e-9
+    assert epsilon_of(case) > epsilon_of(alone)
+
+
 def test_tuning_is_the_least_of_its_bounds() -> None:
     geometric = entries("mu=0.5 tuning.distribution=geometric tuning.mean=10", delta="1e-6")
     poisson = entries("mu=0.5 tuning.distribution=poisson tuning.mean=10", delta="1e-6")
@@ -169,6 +212,23 @@ def test_nothing_is_left_of_a_budget_that_is_exceeded() -> None:
     assert case.ledger is not None
     assert case.ledger["remaining"] == {"epsilon": 0.0}
     assert [gate.passed for gate in case.assertions] == [False]
+
+
+def test_noise_of_a_lattice_is_about_the_least() -> None:
+    run = f"{SAMPLED} steps=20".replace(" noise_multiplier=1.1", "")
+    other = "laplace_scale=50 sensitivity=1"
+    case = entries(other, run, adjacency="add-remove", epsilon="1", solve="noise_multiplier")
+    assert case.best is not None
+    value = case.best.value
+
+    def spent(noise: float) -> float:
+        return epsilon_of(
+            entries("laplace_scale=50 sensitivity=1", f"{run} noise_multiplier={noise!r}", adjacency="add-remove")
+        )
+
+    assert spent(value) <= 1.0 < spent(0.997 * value)
+    assert case.ledger is not None
+    assert case.ledger["remaining"] == {"epsilon": 0.0}
 
 
 @pytest.mark.parametrize(
