@@ -14,14 +14,17 @@ from dpcalc.notes import (
     AccountantPrints,
     BetterThanPublished,
     HidingPays,
+    NotCovered,
     Note,
+    NoTestRecords,
     OtherAdjacencies,
     OtherIndex,
     TunedNoise,
+    UnreadableCells,
 )
 from dpcalc.render import plain, training
 from dpcalc.render.comparison import derivation, is_cost
-from dpcalc.render.layout import wrapped
+from dpcalc.render.layout import laid_out, wrapped
 from dpcalc.render.ledger import entry_rows, ledger_lines
 from dpcalc.render.meaning import meaning
 from dpcalc.render.notes import improvement_sentences, sentences_about
@@ -72,7 +75,7 @@ class Part(NamedTuple):
     def lines(self, width: int | None) -> list[str]:
         """Return the paragraph in lines of a width, below each other; in one line where that is None."""
         if self.rows:
-            return aligned(self.rows)
+            return aligned(self.rows) if width is None else [line for row in laid_out(self.rows, width) for line in row]
         label = f"{self.label}:".ljust(_INDENT) if self.label else ""
         if width is None or not self.text or self.row:
             return [label + self.text]
@@ -92,6 +95,7 @@ def brief(report: Report, precision: int) -> list[Part]:
         lines = plain.render(report, precision).rstrip("\n").split("\n")
         return [Part(line, row=True) for line in lines]
     found = [part._replace(text=printable(part.text)) for part in _several(report, precision)]
+    found = _fitted(found)
     return [*found, Part("-v adds the sources, what every best bound assumes, and all notes", style="dim")]
 
 
@@ -105,7 +109,7 @@ def _several(report: Report, precision: int) -> Iterator[Part]:
         yield Part()
     for line in common_lines(report):
         label, _, text = line.partition(": ")
-        yield Part(text, label, "dim")
+        yield Part(text, label, "dim", _RANKS_OF_INPUTS.get(label, STAYS))
     yield Part()
     yield Part(rows=tuple(map(_printable_row, summary(report, precision))))
     yield Part()
@@ -128,9 +132,9 @@ _GROUNDS = 2
 def _grounds(cases: Sequence[Case]) -> Iterator[Part]:
     """Yield what the best bounds assume; of the first ones where they are many."""
     best = {case.best.bound: case.best for case in cases if case.best}
-    for bound, result in list(best.items())[:_GROUNDS]:
+    for place, (bound, result) in enumerate(list(best.items())[:_GROUNDS]):
         of = f" ({bound})" if len(best) > 1 else ""
-        yield Part("; ".join(result.assumes) + of, "assumes")
+        yield Part("; ".join(result.assumes) + of, "assumes", rank=6 if place else STAYS)
 
 
 def parts(command: str, case: Case, precision: int) -> list[Part]:
@@ -165,7 +169,7 @@ def _all(command: str, case: Case, precision: int) -> Iterator[Part]:
     for line in certified_lines(case):
         yield Part(line)
     for line in shift_lines(case):
-        yield Part(line, rank=3)
+        yield Part(line, rank=4)
     yield from _better(command, case)
     yield from _notes(command, case)
     for gate in case.assertions:
@@ -209,9 +213,12 @@ def _of_run(result: Result) -> str:
     return f"{algorithms}, " if algorithms else ""
 
 
+_RANKS_OF_INPUTS = {"default": 8, "derived": 10}
+
+
 def _run(case: Case) -> Iterator[Part]:
-    yield Part(released(case), rank=2 if is_cost(case) else STAYS)
-    ranks = {"given": 3 if is_cost(case) else STAYS, "default": 8, "derived": 10}
+    yield Part(released(case), rank=2)
+    ranks = {**_RANKS_OF_INPUTS, "given": 3 if is_cost(case) else STAYS}
     for line in inputs_lines(case):
         label, _, text = line.partition(": ")
         yield Part(text, label, "dim", ranks.get(label, STAYS))
@@ -248,7 +255,7 @@ def _bounds(case: Case, precision: int) -> Iterator[Part]:
     for place, line in enumerate(lines):
         label = "bounds:".ljust(_INDENT) if place == 0 else " " * _INDENT
         style = "bold" if shown[place].best else ""
-        yield Part((label + line).rstrip(), style=style, rank=6 if place == 2 else STAYS, row=True)
+        yield Part((label + line).rstrip(), style=style, rank=(STAYS, 3, 6)[min(place, 2)], row=True)
     if text := tightness_text(case, precision):
         yield Part(text.partition(": ")[2], "limit", rank=5)
 
@@ -267,6 +274,7 @@ def _better(command: str, case: Case) -> Iterator[Part]:
 
 _RANKS: dict[type[Note], int] = {
     OtherIndex: 7, OtherAdjacencies: 7, AccountantPrints: 9, HidingPays: 11, TunedNoise: 11, BetterThanPublished: 12,
+    UnreadableCells: 9, NotCovered: 13, NoTestRecords: 9,
 }  # fmt: skip
 """Notes that may be left out. Those of other kinds are part of the answer, and stay."""
 

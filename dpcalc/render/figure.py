@@ -157,8 +157,8 @@ def _draw_panel(axes: Any, panel: Panel, looks: dict[str, int]) -> None:
             _line(axes, series, panel.y, color="#BBBBBB", linewidth=6.0, solid_capstyle="round", zorder=1.5)
             continue
         look = looks.setdefault(series.label.partition("; ")[0].partition(RATE)[0], place)
-        marked = {"marker": MARKERS[look % 8], "markevery": _marked(series, look)}
-        marked = marked if len(panel.series) > 1 or marked["markevery"] == (0, 1) else {}
+        several = len(panel.series) > 1 or _has_points_alone(series)
+        marked = {"marker": MARKERS[look % 8], "markevery": _marked(series, look)} if several else {}
         _line(
             axes, series, panel.y, color=COLOURS[look % 8], linestyle=DASHES[series.kind],
             linewidth=2.4 if series.best else 1.3, zorder=3 if series.best else 2, **marked,
@@ -194,13 +194,20 @@ def _clamped(value: float | None, y: Axis) -> float:
     return max(value, y.low * 1e-9) if y.log else max(value, y.low - 100.0)
 
 
+def _has_points_alone(series: Series) -> bool:
+    """Whether a point of the curve has gaps at its left and right, so that a line does not show it."""
+    drawn = [False, *(y is not None for y in series.ys), False]
+    return any(
+        here and not before and not after for before, here, after in zip(drawn, drawn[1:], drawn[2:], strict=False)
+    )
+
+
 def _marked(series: Series, shift: int) -> tuple[int, int]:
     """Return where the markers go: every few points, not where the next curve has its own.
 
-    They go at every point where a line would not show one of them: it has gaps at its left and right.
+    They go at every point where a line would not show one of them.
     """
-    drawn = [False, *(y is not None for y in series.ys), False]
-    if any(here and not before and not after for before, here, after in zip(drawn, drawn[1:], drawn[2:], strict=False)):
+    if _has_points_alone(series):
         return 0, 1
     every = max(1, len(series.xs) // _MARKED)
     return shift % every, every

@@ -3,6 +3,7 @@ each other."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 
@@ -10,12 +11,15 @@ _GAP = "  "
 _INDENT = "    "
 _GLUE = "\N{NO-BREAK SPACE}"
 
+_EQUATION = re.compile(r"(?:[\w-]+ )?[\w-]+ <?= (?=\S)")
+"""The left side of an equation or a bound: a name, with its symbol."""
+
 Row = Sequence[str]
 
 
 def wrapped(text: str, width: int, first: str = "", others: str = "") -> list[str]:
     """Return a paragraph in lines of a width; ``first`` and ``others`` stand at their left. An equation stays whole."""
-    glued = text.replace(" = ", f"{_GLUE}={_GLUE}").replace(" <= ", f"{_GLUE}<={_GLUE}")
+    glued = _EQUATION.sub(lambda found: found[0].replace(" ", _GLUE), text)
     lines = textwrap.wrap(
         glued, max(width, 20), initial_indent=first, subsequent_indent=others, break_long_words=False,
         break_on_hyphens=False,
@@ -29,10 +33,12 @@ def laid_out(rows: Sequence[Row], width: int) -> list[list[str]]:
     natural = [max(map(len, column)) for column in columns]
     least = [max((len(word) for cell in column for word in cell.split()), default=0) for column in columns]
     room = width - len(_GAP) * (len(columns) - 1)
+    stacked = _stacked(rows, natural, width)
     if sum(least) > room:
-        return _stacked(rows, natural, width)
+        return stacked
     widths = _shared(natural, least, room)
-    return [_side_by_side(row, widths) for row in rows]
+    found = [_side_by_side(row, widths) for row in rows]
+    return stacked if sum(map(len, stacked)) < sum(map(len, found)) else found
 
 
 def _shared(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:

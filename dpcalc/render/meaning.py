@@ -60,7 +60,7 @@ def _delta(result: Result) -> float:
 def _asked(case: Case, best: Result, size: int) -> str:
     """Return between what the attacker has to choose."""
     if best.adjacency in _COMINGS:
-        which = "whether a record is among them" if size == 1 else f"whether {size} records are among them"
+        which = "whether one more record was used" if size == 1 else f"whether {size} more records were used"
         return f"{which} (a priori as likely as not)"
     who, has = (record_meant(case) or "a record", "has") if size == 1 else (f"any {size} records", "have")
     if best.adjacency == "replace_one":

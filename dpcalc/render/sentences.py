@@ -115,7 +115,8 @@ def _headline(result: Result, precision: int) -> str:
     if result.quantity == Quantity.EPSILON:
         return f"epsilon <= {value} at delta = {delta}"
     if result.quantity == Quantity.DELTA:
-        return f"delta <= {value} at epsilon = {number(result.epsilon or 0.0, precision, Side.ECHO)}"
+        nothing = " (0 to all digits)" if value.startswith("10^") else ""
+        return f"delta <= {value}{nothing} at epsilon = {number(result.epsilon or 0.0, precision, Side.ECHO)}"
     if result.quantity in _LEVELS:
         return _LEVELS[result.quantity].format(value)
     if result.quantity == Quantity.RDP:

@@ -28,6 +28,7 @@ LINES = [
     f"rdp {RUN} -i 30000 -e 0.5 -d 1e-6",
     "multi-epoch -n 1000 -L 1 --smoothness 1 --sigma 2 --epochs 50 -d 1e-6",
     "shifted --steps 1000 --shift 0.0002 --contraction 0.99 --eta 0.1 --sigma 0.02 --delta 1e-6",
+    "online -n 1e6 --window 1000 -L 10 --smoothness 1 --eta 0.01 -D 1 --c1 100 --c2 100 --decay-exponent 1.5 -e 1",
     "ledger --add 'epsilon=0.1 times=100' --add 'mu=0.5' -d 1e-6",
 ]  # fmt: skip
 
@@ -63,7 +64,7 @@ def test_an_answer_fits_the_smallest_screen(line: str) -> None:
     shown = CODES.sub("", on_a_terminal(line, 80)).splitlines()
     assert len(shown) <= 23, "\n".join(shown)
     assert max(map(len, shown)) <= 80
-    assert re.match(r"(best of 3: noisy-sgd: )?(epsilon|noise_std|excess risk) [<>]= ", shown[0])
+    assert re.match(r"(best of 3: noisy-sgd: )?(epsilon|delta|noise_std|excess risk) [<>]= ", shown[0])
     assert "-v adds " in " ".join(shown[-2:])
 
 

@@ -55,7 +55,7 @@ def test_gaussian_privacy_is_guessed_like_two_gaussians(mu: float) -> None:
         (answer(0.0, 0.0), "is right at most 50.1% of the time"),
         (answer(20.0, 0.0), "may be right almost every time"),
         (answer(1.0, 0.0, "zero_out"), "whether the record at position 7 was used or left out"),
-        (answer(1.0, 0.0, "add_remove"), "whether a record is among them"),
+        (answer(1.0, 0.0, "add_remove"), "whether one more record was used (a priori as likely as not), is right"),
         (answer(1.0, 0.0, "add"), "is right at most 81.7% of the time"),
     ],
 )

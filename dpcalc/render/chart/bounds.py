@@ -107,7 +107,7 @@ def _chosen(sweep: Sweep, every: bool) -> tuple[list[_Curve], list[_Curve]]:
     return (guarantees if every else _enveloped(best, guarantees)), others
 
 
-_SAME = 2e-3
+_SAME = 5e-3
 """Curves whose values differ by no more than this share are one to the eye."""
 
 
