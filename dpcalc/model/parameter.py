@@ -412,7 +412,7 @@ def _word(parameter: Parameter, value: float | int | str) -> float | int | str:
         close = difflib.get_close_matches(str(value), parameter.choices, n=1)
         meant = algorithm_meant_by(str(value)) if parameter.choices is NAMED else ""
         near = [meant] if meant else close
-        hint = f"did you mean {near[0]}?" if near else f"see {parameter.flag}"
+        hint = f"did you mean {near[0]}?" if near else f"see `dpcalc help {parameter.flag[2:]}`"
         raise SpecError(f"{parameter.name} is {value!r}; it must be {parameter.domain}", hint)
     return _WORDS[parameter.name](value) if parameter.name in _WORDS else value
 
@@ -434,5 +434,8 @@ def _number(parameter: Parameter, value: float | int | str) -> float | int:
     if parameter.integer and value != int(value if math.isfinite(value) else 0):
         raise SpecError(f"{parameter.name} is {value!r}; {refusal}")
     if not parameter.allows(value):
-        raise SpecError(f"{parameter.name} is {value!r}; {refusal}", f"see {flag}")
+        from dpcalc.model.examples import example_of, typed
+
+        example = typed({parameter.name: example_of(parameter.name)})
+        raise SpecError(f"{parameter.name} is {value!r}; {refusal}", f"for example {example}")
     return int(value) if parameter.integer else float(value)

@@ -8,12 +8,74 @@ import shlex
 import pytest
 
 from dpcalc.cli.main import main
+from dpcalc.model.parameter import PARAMETERS, spellings
+from tests.cli.test_errors import INFEASIBLE, USAGE
 
 
 def ended(capsys: pytest.CaptureFixture[str], words: list[str]) -> tuple[int, str]:
     with pytest.raises(SystemExit) as stop:
         main(words)
     return int(stop.value.code or 0), capsys.readouterr().err
+
+
+_NAMES = {
+    name: (parameter.flag, *parameter.aliases, *spellings(parameter.name))
+    for parameter in PARAMETERS.values()
+    for name in (parameter.flag, *parameter.aliases)
+}
+"""Every flag of a parameter -> all of its spellings."""
+
+
+def without(words: list[str], flag: str) -> list[str]:
+    """Return a command line without a parameter and its value."""
+    kept, skipped = [], False
+    for word in words:
+        bare = re.sub(r"=.*", "", word)
+        if bare in _NAMES.get(flag, (flag,)):
+            skipped = "=" not in word
+        elif skipped:
+            skipped = False
+        else:
+            kept.append(word)
+    return kept
+
+
+def followed(words: list[str], error: str) -> list[str] | None:
+    """Return the command line with what a hint says, to the letter; None where it says nothing to type."""
+    hint = error.partition("hint: ")[2].split("; the nearest")[0].strip()
+    if meant := re.search(r"for example (--\S[^;]*)", hint):
+        typed = shlex.split(meant[1])
+        for flag in typed[::2]:
+            words = without(words, flag)
+        return [*words, *typed]
+    if meant := re.match(r"use (--[\w-]+) (?:<= |between \d+ and )?([\w.e+-]+)", hint):
+        return [*without(words, meant[1]), meant[1], meant[2]]
+    if meant := re.match(r"leave out (--[\w-]+)", hint):
+        return without(words, meant[1])
+    if meant := re.match(r"see `dpcalc (help [^`]*)`|`dpcalc (bounds)` lists", hint):
+        return shlex.split(meant[1] or meant[2])
+    if meant := re.match(r"see dpcalc (.*)--help$", hint):
+        return [*shlex.split(meant[1]), "--help"]
+    return None
+
+
+REFUSED = [line for line, _ in (*USAGE, *INFEASIBLE)]
+
+
+def test_what_a_refusal_says_to_type_is_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    typed = 0
+    for line in REFUSED:
+        words = shlex.split(line)
+        code, error = ended(capsys, words)
+        cured = followed(words, error)
+        if cured is None:
+            continue
+        typed += 1
+        code, again = ended(capsys, cured)
+        if code and (further := followed(cured, again)):
+            code, again = ended(capsys, further)
+        assert code == 0, (line, error, cured, again)
+    assert typed >= 50
 
 
 UNFINISHED = [
