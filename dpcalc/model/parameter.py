@@ -360,6 +360,15 @@ def spellings(name: str) -> tuple[str, ...]:
     return tuple("--" + word.replace("_", "-") for word in words)
 
 
+def means_exactly(word: str, name: str) -> bool:
+    """Return whether a word of other programs means a parameter in its unit and with its values.
+
+    >>> means_exactly("lr", "step_size"), means_exactly("max_iter", "steps")
+    (True, False)
+    """
+    return "--" + word.replace("_", "-") in spellings(name)
+
+
 def meant_by(word: str, taken: Iterable[str]) -> str:
     """Return the name of the parameter that a person means by a word: one of those taken, else the empty string.
 
