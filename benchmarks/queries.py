@@ -1,8 +1,8 @@
-"""What every query of the README costs: whole processes, each timed beside ``python -c 'import numpy'``.
+"""What every query of the README and the tour costs: whole processes, each timed beside ``python -c 'import numpy'``.
 
 Run ``python benchmarks/queries.py``, or with ``--only WORD`` the queries that have a word in them. Each round starts
 the two processes one after the other. The table shows the least processor time of a query over the rounds, and its
-ratio to the least of the processes that import numpy. Beside the README's, there are two comparisons of shuffled runs,
+ratio to the least of the processes that import numpy. Beside those, there are two comparisons of shuffled runs,
 and two generated recipes of 10000 cases each: the closed form of a pass, and the exact epsilon of its Gaussian bound.
 """
 
@@ -18,7 +18,8 @@ from pathlib import Path
 
 from prompt import ENVIRONMENT, cost
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = (ROOT / "README.md", ROOT / "docs" / "tour.md")
 CASES = 10_000
 MATRIX = {
     f"check, {CASES} closed forms": ("order: 8", "rdp"),
@@ -30,7 +31,7 @@ MORE = (
     "compare --algorithm shuffled-epochs -n 60000 --batch-size 256 --epochs 20 -L 1 --smoothness 1 --eta 0.1 "
     "--sigma 0.05 -d 1e-6",
 )
-"""Queries that the README does not show."""
+"""Queries that neither shows."""
 
 
 def recipe(asked: str, gated: str) -> str:
@@ -53,8 +54,9 @@ def recipe(asked: str, gated: str) -> str:
 
 
 def blocks(language: str) -> list[str]:
-    """Return the blocks of one language in the README."""
-    found = re.findall(r"^ *```(\w*)\n(.*?)^ *```", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    """Return the blocks of one language in the README and the tour."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    found = re.findall(r"^ *```(\w*)\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
     return [textwrap.dedent(body) for name, body in found if name == language]
 
 
@@ -89,7 +91,7 @@ def main() -> None:
         lines = {shown: line for shown, line in queries(Path(name)).items() if given.only in shown}
         os.chdir(name)
         found = {shown: least(line, given.rounds) for shown, line in lines.items()}
-        os.chdir(README.parent)
+        os.chdir(ROOT)
     numpy = min(reference for _, reference in found.values())
     print(f"seconds  ratio  query   (python -c 'import numpy' = {numpy:.2f} s = 1)")
     for shown, (seconds, _) in sorted(found.items(), key=lambda item: -item[1][0]):

@@ -1,4 +1,4 @@
-"""Generate the pages of the bounds, the errata and the commands from the code, and refresh the tutorial's output.
+"""Generate the pages of the bounds, the errata and the commands from the code, and refresh the output shown.
 
     python docs/build.py
 
@@ -31,6 +31,12 @@ from dpcalc.theorems.record import FAMILIES, Theorem, all_bounds
 
 DOCS = Path(__file__).resolve().parent
 METHOD = DOCS / "method.md"
+TRANSCRIPTS = (DOCS / "tutorial.md", DOCS.parent / "README.md")
+PICTURE = (
+    "multi-epoch --algorithm noisy-gd -n 1000 --epochs 1:10000:log25 --loss logistic --feature-bound 1 -R 0.5 --eta 4 "
+    "--sigma 0.05 -d 1e-6 --plot-bounds noisy_gd.composition,noisy_gd.domain"
+)
+"""What the picture of the README shows."""
 MADE = "<!-- Made by `python docs/build.py`; do not edit. -->\n"
 SETTINGS = ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "FORCE_COLOR")
 """Variables of the environment that change what commands print."""
@@ -384,16 +390,17 @@ def _code(text: str) -> str:
 
 
 def main() -> None:
-    """Write every page and refresh the tutorial."""
+    """Write every page, and refresh what the tutorial and the README show."""
     for name, text in pages().items():
         path = DOCS / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     for path in set((DOCS / "bounds").glob("*.md")) - {DOCS / name for name in pages()}:
         path.unlink()
-    tutorial = DOCS / "tutorial.md"
-    with tempfile.TemporaryDirectory() as folder:
-        tutorial.write_text(transcript(tutorial.read_text(encoding="utf-8"), Path(folder)), encoding="utf-8")
+    for shown in TRANSCRIPTS:
+        with tempfile.TemporaryDirectory() as folder:
+            shown.write_text(transcript(shown.read_text(encoding="utf-8"), Path(folder)), encoding="utf-8")
+    _printed(f"dpcalc {PICTURE} --plot {DOCS / 'hidden.svg'}", DOCS)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The README: every command in it runs, and what it says of the tests is what CI runs."""
+"""The README and the tour: every command in it runs, and what it says of the tests is what CI runs."""
 
 from __future__ import annotations
 
@@ -18,16 +18,26 @@ from dpcalc.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
+PAGES = (README, ROOT / "docs" / "tour.md")
 
 pytestmark = pytest.mark.skipif(not README.exists(), reason="the README is not part of this distribution")
 
 
+def text_of(pages: Iterable[Path]) -> str:
+    """Return what the pages say."""
+    return "\n".join(page.read_text(encoding="utf-8") for page in pages if page.exists())
+
+
 def blocks(language: str) -> list[str]:
     """Return the fenced blocks of one language."""
-    if not README.exists():
-        return []
-    found = re.findall(r"^ *```(\w*)\n(.*?)^ *```", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^ *```(\w*)\n(.*?)^ *```", text_of(PAGES), re.DOTALL | re.MULTILINE)
     return [textwrap.dedent(body) for name, body in found if name == language]
+
+
+def shown() -> dict[str, str]:
+    """Return the commands whose answers are shown, with what is shown."""
+    parts = (part.partition("\n") for block in blocks("console") for part in ("\n" + block).split("\n$ ")[1:])
+    return {command: answer.strip() for command, _, answer in parts if answer.strip()}
 
 
 CONSOLE = [line[2:] for block in blocks("console") for line in block.splitlines() if line.startswith("$ ")]
@@ -71,7 +81,9 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_there_is_something_to_check() -> None:
-    assert len(CONSOLE) >= 5
+    assert len(CONSOLE) >= 35
+    assert len(shown()) >= 6
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 120
     assert len(QUERIES) >= 1
     assert blocks("python")
 
@@ -104,6 +116,7 @@ def test_commands_of_a_shell(command: str, folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
     assert done.stderr == ""
+    assert shown().get(command, done.stdout.strip()) == done.stdout.strip(), "stale: run `python docs/build.py`"
 
 
 @pytest.mark.parametrize("program", blocks("python"))
@@ -133,5 +146,5 @@ def test_exit_codes_and_options_are_those_there_are() -> None:
         command = cli.get_command(group, name)
         assert command is not None
         known |= {option for parameter in command.params for option in parameter.opts}
-    text = re.sub(r"^```sh\n.*?^```", "", README.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^```sh\n.*?^```", "", text_of(PAGES), flags=re.DOTALL | re.MULTILINE)
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) <= known

@@ -36,6 +36,7 @@ COMMANDS = {
     "convert": "Pure, concentrated, Gaussian, Renyi privacy and (epsilon, delta), each in the words of the others.",
     "utility": "What a budget costs: excess risk, noise, step size and steps, by every theorem that applies.",
     "train": "Run an algorithm on data, privately accounted: budget in, model out.",
+    "init": "Write a recipe from a training configuration.",
     "check": "Run recipe files: cases of any command, and the gates that their numbers must pass.",
     "statement": "A paragraph for a paper's appendix or a model card about one described run.",
     "explain": "Statement, assumptions, formula and reference of a bound, or of the best for a described run.",
@@ -49,7 +50,7 @@ COMMANDS = {
 
 _SECTIONS = {
     "How private is a run": ("compare", "rdp", "shuffle", "multi-epoch", "dp-sgd", "online", "hockey-stick", "shifted"),
-    "Several runs, gates and training": ("ledger", "check", "utility", "train"),
+    "Several runs, gates and training": ("ledger", "check", "init", "utility", "train"),
     "Why, and for whom": ("explain", "statement", "bounds", "cite"),
 }
 """The commands as the help shows them; all others come last."""

@@ -10,7 +10,7 @@ from dpcalc.engine.commands import COMMANDS, Command
 from dpcalc.engine.description import add_loss_constants, algorithm_of, run_of
 from dpcalc.engine.improvements import Asked
 from dpcalc.engine.inputs import inputs_of
-from dpcalc.engine.question import Question, check_question
+from dpcalc.engine.question import Incomplete, Question, check_question
 from dpcalc.errors import (
     BoundFailed,
     DpcalcError,
@@ -80,7 +80,7 @@ def ask(
         return _certify(case, None, question) if certified else case
     record, run, run_notes = run_of(record, description)
     bounds = bounds_of(record, run, question, best_only=best_only, alone=notes and not brief)
-    case = _answer(record, run, question, bounds)
+    case = _answer(record, run, question, bounds, told=notes and not brief)
     notes = notes and (run.group_size or 1) == 1  # for groups what would better the answer takes too long
     if case.best is not None:
         asked = Asked(COMMANDS[command], given, sources or {}, run, question, case, case.best, brief)
@@ -95,15 +95,28 @@ def ask(
     return case._replace(assertions=(*implied_gate(question, case), *judged(gates, case)))
 
 
-def _answer(record: Command, run: Run, question: Question, bounds: Sequence[Theorem]) -> Case:
-    """Return the case; where no bound speaks of the run, the error names the nearest one of which one does."""
+def _answer(record: Command, run: Run, question: Question, bounds: Sequence[Theorem], *, told: bool) -> Case:
+    """Return the case; where no bound speaks of the run, the error names the nearest one of which one does.
+
+    Where ``told``, an error names all that is lacking, with examples.
+    """
     try:
         return answer(run, question, bounds)
+    except Incomplete as error:
+        if not told:
+            raise
+        from dpcalc.engine.lacking import of_question
+
+        raise of_question(error, run, question, bounds) from None
     except NotApplicable as error:
         if run.algorithm.clipped and run.sampling is None:
             from dpcalc.engine.unsaid_sampling import with_choices
 
             raise with_choices(error, run, question) from None
+        if told and isinstance(error, MissingParameter):
+            from dpcalc.engine.lacking import with_examples
+
+            error = with_examples(error, run, question, bounds)
         from dpcalc.engine.nearest import with_nearest
 
         raise with_nearest(error, run, question, record) from None

@@ -60,7 +60,10 @@ def algorithm_of(command: Command, description: Description) -> str:
     """
     names = ", ".join(command.algorithms)
     if "algorithm" not in description and command.compares:
-        raise SpecError("what is run is not known", f"give --algorithm: {names}; or several of them, or all")
+        raise SpecError(
+            "what is run is not known",
+            f"give --algorithm: {names}; or several of them, or all; for example --algorithm {command.default}",
+        )
     algorithm = str(description.take("algorithm", command.default))
     if algorithm not in command.algorithms:
         meant = algorithm_meant_by(algorithm)

@@ -177,7 +177,7 @@ def mu_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
     """Return the bound's mu of Gaussian differential privacy."""
     mu = _mu_of(guarantee_of(bound, run))
     if mu is None:
-        raise NotApplicable("has no mu-GDP form", "give --delta, --epsilon or --order")
+        raise NotApplicable("has no mu-GDP form", "give --delta, --epsilon or --order; for example --delta 1e-6")
     if math.isinf(mu):
         raise NotApplicable("gives no finite mu here", "more noise")
     return [result_of(bound, run, "mu", mu, mu=mu)]

@@ -8,9 +8,10 @@ from typing import Any
 
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Question
-from dpcalc.engine.rows import failure_warnings, first_failure, obstacles_of, rows_of
-from dpcalc.errors import MissingParameter, NotApplicable
+from dpcalc.engine.rows import Refused, failure_warnings, first_failure, obstacles_of, rows_of
+from dpcalc.errors import DpcalcError, MissingParameter, NotApplicable
 from dpcalc.model.algorithm import ANY
+from dpcalc.model.examples import to_give
 from dpcalc.model.parameter import MAX_RECORDS, PARAMETERS, check
 from dpcalc.model.quantities import CHOSEN, RAN, RISKS, Quantity
 from dpcalc.model.run import Description, Run
@@ -49,14 +50,34 @@ def priced(description: Description, question: Question, algorithm: str | None) 
     results, refused = rows_of(bounds, lambda bound, _: [_result(bound, run, question)])
     if not any(result.guarantee and result.quantity != Quantity.SMOOTHING_ERROR for result in results):
         if question.epsilon is None or question.log_delta is None:
-            raise MissingParameter("the budget is not known: needs epsilon and delta", "give --epsilon and --delta")
-        raise first_failure(refused)
+            raise MissingParameter(
+                "the budget is not known: needs epsilon and delta",
+                "give --epsilon and --delta; for example --epsilon 1 --delta 1e-6",
+            )
+        lacking = sorted((row for row in refused if set(row[1].parameters or ("?",)) <= _BASIC), key=_order)
+        raise _with_examples(first_failure(lacking or refused))
     inputs = inputs_of(description.values, description.sources, question)
     ranked = tuple(_ranked(results))
     return Case(
         algorithm or "any", inputs, ranked, obstacles_of(refused), warnings=failure_warnings(refused),
         note_data=(*_vacuous(ranked), *_own_choice(ranked, typed)),
     )  # fmt: skip
+
+
+_BASIC = frozenset({"records", "dimension", "radius", "lipschitz"})
+"""What a bound on the risk cannot do without, whatever else is described."""
+
+
+def _order(row: Refused) -> tuple[bool, int]:
+    """Order bounds on the risk before those on a smoothing error, and those that ask for the most first."""
+    return row[0].family == "smoothing", -len(row[1].parameters)
+
+
+def _with_examples(error: DpcalcError) -> DpcalcError:
+    """Return the error with an example of each parameter that it asks for, where it asks for some."""
+    if not (isinstance(error, MissingParameter) and error.parameters and PARAMETERS.keys() >= set(error.parameters)):
+        return error
+    return MissingParameter(error.message, to_give(error.parameters), parameters=error.parameters)
 
 
 def _run(description: Description, question: Question) -> Run:
@@ -76,7 +97,7 @@ def _result(bound: Theorem, run: Run, question: Question) -> Result:
     missing = [name for name in ("epsilon", "log_delta") if name in bound.setting.fields and run.value(name) is None]
     if missing:
         missing_budget = needs(*({"log_delta": "delta"}.get(name, name) for name in missing))
-        raise MissingParameter(missing_budget.because, missing_budget.cure)
+        raise MissingParameter(missing_budget.because, missing_budget.cure, parameters=missing_budget.parameters)
     try:
         tried = [bound.prove(run.changed(**choice)) for choice in _choices(bound, run)]
     except OverflowError:

@@ -72,6 +72,10 @@ def check_question(question: Question) -> None:
         raise SpecError(f"order is {min(question.orders)!r}; it must be a number >= 1", "2 to 64 are usual")
 
 
+class Incomplete(SpecError):
+    """Too little is given of epsilon, delta and the noise."""
+
+
 def unknown_of(run: Run, question: Question) -> str:
     """Return what is sought: ``epsilon``, ``delta``, ``mu``, ``rdp`` or the name of a parameter.
 
@@ -96,7 +100,7 @@ def unknown_of(run: Run, question: Question) -> str:
     if noisy:
         return "rdp" if question.orders else "mu"
     noise = "--noise-multiplier 1" if run.algorithm.clipped else "--noise-std 2"
-    raise SpecError(
+    raise Incomplete(
         "two of epsilon, delta and the noise must be given; the third is solved for",
         f"for example {noise} --delta 1e-6, or --epsilon 1 --delta 1e-6",
     )
@@ -107,6 +111,12 @@ _OTHER_NOISE = ("noise_std", "laplace_scale", "langevin_std")
 _NEED_EQUAL_STEPS = frozenset({"index", "records"})
 _OF_A_CHAIN = ("noise_std", "laplace_scale", "diameter")
 """What can be solved for where a run is known by the sequence of its steps."""
+
+
+def _budget(question: Question) -> str:
+    """Return an example of what is not given of the budget."""
+    given = (("--epsilon 1", question.epsilon), ("--delta 1e-6", question.log_delta))
+    return " ".join(text for text, value in given if value is None)
 
 
 def _parameter_to_solve(run: Run, question: Question) -> str:
@@ -125,9 +135,13 @@ def _parameter_to_solve(run: Run, question: Question) -> str:
     if run.algorithm.chained and name not in _OF_A_CHAIN:
         raise SpecError(f"{name} cannot be solved for here", "solve for one of " + ", ".join(_OF_A_CHAIN))
     if name == "index" and run.records is None:
-        raise SpecError("solving for index needs the number of records", "give --records")
+        example = " ".join(filter(None, ("--records 10000", _budget(question))))
+        raise SpecError("solving for index needs the number of records", f"give --records; for example {example}")
     if question.epsilon is None or question.log_delta is None:
-        raise SpecError(f"solving for {name} needs both epsilon and delta", "give --epsilon and --delta")
+        raise SpecError(
+            f"solving for {name} needs both epsilon and delta",
+            f"give --epsilon and --delta; for example {_budget(question)}",
+        )
     if name == "noise_multiplier" and any(map(run.typed, _OTHER_NOISE)):
         raise SpecError("the noise is given, and noise_multiplier is to be solved for", "leave out one of the two")
     if run.typed(name):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files.limits import SCHEDULE_STEPS
 from dpcalc.model.choices import LossClass
+from dpcalc.model.examples import example_of, typed
 from dpcalc.model.loss_class import default_class, exceeds_two, two_over
 from dpcalc.model.numbers import plain, shown_below
 from dpcalc.model.parameter import check
@@ -108,7 +109,10 @@ class _Steps(NamedTuple):
         if name in self.table:
             return self.table[name]
         if name not in self.description:
-            raise SpecError(f"{name} is needed for every step", f"give --{name.replace('_', '-')}, or a column {name}")
+            flag, example = "--" + name.replace("_", "-"), typed({name: example_of(name)})
+            raise SpecError(
+                f"{name} is needed for every step", f"give {flag}, or a column {name}; for example {example}"
+            )
         return np.broadcast_to(np.float64(check(name, self.description[name])), (self.length,))
 
     def noise(self) -> NDArray[np.float64]:
@@ -173,7 +177,11 @@ def _read(path: str, columns: tuple[str, ...]) -> Table:
 def _count(description: Description) -> int:
     """Return the number of equal steps."""
     if "steps" not in description:
-        raise SpecError("the number of steps is not known", "give --steps, or --schedule FILE")
+        missing = [name for name in ("steps", "shift", "step_size") if name not in description]
+        raise SpecError(
+            "the number of steps is not known",
+            f"give --steps, or --schedule FILE; for example {typed({name: example_of(name) for name in missing})}",
+        )
     steps = int(check("steps", description["steps"]))
     if steps > SCHEDULE_STEPS:
         raise SpecError(f"steps is {steps}; at most {SCHEDULE_STEPS} can be described one by one", "use fewer steps")

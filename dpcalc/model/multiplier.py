@@ -45,11 +45,12 @@ def fill_in(algorithm: Algorithm, draft: Description) -> None:
             raise SpecError(f"both {other} and noise_multiplier are given", "give one of the two")
     if lipschitz is None or size is None:
         lacking = [what for what, value in (("lipschitz", lipschitz), (name, size)) if value is None]
-        flags = ", ".join("--" + what.replace("_", "-") for what in lacking)
+        from dpcalc.model.examples import to_give
+
         raise SpecError(
             f"noise_std = noise multiplier x Lipschitz constant / {name.replace('_', ' ')}, and {lacking[0]} is not "
             "known",
-            f"give {flags}, or --noise-std",
+            f"{to_give(lacking)}; or give --noise-std",
             parameters=tuple(lacking),
         )
     if size > draft.get("records", size):

@@ -443,6 +443,15 @@ def renamed(given: Mapping[str, T]) -> dict[str, T]:
     return {name: given[word] for name, word in words.items()}
 
 
+def means_exactly(word: str, name: str) -> bool:
+    """Return whether a word of other programs means a parameter in its unit and with its values.
+
+    >>> means_exactly("lr", "step_size"), means_exactly("max_iter", "steps")
+    (True, False)
+    """
+    return "--" + word.replace("_", "-") in spellings(name)
+
+
 def meant_by(word: str, taken: Iterable[str]) -> str:
     """Return the name of the parameter that a person means by a word: one of those taken, else the empty string.
 
@@ -497,7 +506,7 @@ def _word(parameter: Parameter, value: float | int | str) -> float | int | str:
         close = difflib.get_close_matches(str(value), parameter.choices, n=1)
         meant = algorithm_meant_by(str(value)) if parameter.choices is NAMED else ""
         near = [meant] if meant else close
-        hint = f"did you mean {near[0]}?" if near else f"see {parameter.flag}"
+        hint = f"did you mean {near[0]}?" if near else f"see `dpcalc help {parameter.flag[2:]}`"
         raise SpecError(f"{parameter.name} is {value!r}; it must be {parameter.domain}", hint)
     return _WORDS[parameter.name](value) if parameter.name in _WORDS else value
 
@@ -519,5 +528,8 @@ def _number(parameter: Parameter, value: float | int | str) -> float | int:
     if parameter.integer and value != int(value if math.isfinite(value) else 0):
         raise SpecError(f"{parameter.name} is {value!r}; {refusal}")
     if not parameter.allows(value):
-        raise SpecError(f"{parameter.name} is {value!r}; {refusal}", f"see {flag}")
+        from dpcalc.model.examples import example_of, typed
+
+        example = typed({parameter.name: example_of(parameter.name)})
+        raise SpecError(f"{parameter.name} is {value!r}; {refusal}", f"for example {example}")
     return int(value) if parameter.integer else float(value)

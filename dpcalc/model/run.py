@@ -335,8 +335,11 @@ def _tuned_noise(draft: Description) -> None:
     needed = ("c2", "records", "step_size", "diameter", "displacement")
     missing = [name for name in needed if name not in draft]
     if missing:
-        flags = ", ".join(PARAMETERS[name].flag for name in missing)
-        raise SpecError(f"the noise schedule needs {', '.join(missing)}", f"give {flags}", parameters=tuple(missing))
+        from dpcalc.model.examples import to_give
+
+        missing = [name if name != "displacement" else "lipschitz" for name in missing]  # it follows from that
+        missing = [name for name in missing if name not in draft]
+        raise SpecError(f"the noise schedule needs {', '.join(missing)}", to_give(missing), parameters=tuple(missing))
     if draft["batch_size"] != 1:
         raise SpecError("the noise schedule is for batches of one record", "leave out --batch-size")
     tuned = scale(

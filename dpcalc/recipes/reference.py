@@ -72,6 +72,14 @@ class Files:
         except ValueError:
             raise place.error(f"{shown} is not a path", cure) from None
 
+    def document(self, name: str, place: Place) -> Node:
+        """Return a whole configuration, named relative to the recipe.
+
+        Raises:
+            SpecError: it is not read, or is outside the project.
+        """
+        return self._configuration(self.path(name, place))
+
     def value(self, reference: str, place: Place) -> Node:
         """Return what ``file#/pointer`` (RFC 6901) refers to.
 

@@ -288,6 +288,8 @@ class Theorem(NamedTuple):
         missing = [_GIVEN_AS.get(name, name) for name in self.setting.needed if name not in known]
         if len(missing) > 1:
             missing = [name for name in missing if name != "displacement"]  # it follows from the others
+        if "records" in missing and not run.algorithm.grows:
+            missing = [name for name in missing if name != "index"]  # the worst one, if it is not given
         if missing:
             return needs(*missing)
         return found[0] if found else None

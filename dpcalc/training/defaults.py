@@ -36,7 +36,10 @@ def fill_loss(draft: Draft, setup: Setup) -> None:
     elif setup.synthetic:
         draft.default("loss", _SYNTHETIC_LOSSES.get(setup.synthetic, "squares"))
     if "loss" not in draft:
-        raise MissingParameter("what is minimised is not known: train needs a loss", "give --loss logistic or squares")
+        raise MissingParameter(
+            "what is minimised is not known: train needs a loss",
+            "give --loss logistic or squares; for example --loss logistic",
+        )
     draft.default("feature_bound", 1.0)
     if draft["loss"] not in SIGNED:
         draft.default("label_bound", 1.0)
@@ -69,14 +72,19 @@ def fill_steps(draft: Draft, question: Question, dimension: int) -> None:
         draft.default("steps", _full_batch_steps(draft, question, loss, dimension))
     if "step_size" not in draft:
         if "c1" in draft or "decay_exponent" in draft:
-            raise MissingParameter("this noise depends on the step size", "give --step-size")
+            raise MissingParameter(
+                "this noise depends on the step size", "give --step-size; for example --step-size 0.1"
+            )
         draft.default("step_size", _step_size(draft, question, loss, dimension))
 
 
 def _full_batch_steps(draft: Draft, question: Question, loss: Loss, dimension: int) -> int:
     radius, smoothness = draft.radius, loss.smoothness
     if radius is None or question.epsilon is None:
-        raise MissingParameter("how many steps suit is not known", "give --steps; or --radius, --epsilon and --delta")
+        raise MissingParameter(
+            "how many steps suit is not known",
+            "give --steps; or --radius, --epsilon and --delta; for example --radius 1 --epsilon 1 --delta 1e-6",
+        )
     single = draft.replacing(steps=1, step_size=1.0 / smoothness if smoothness else radius / loss.lipschitz)
     noise = math.sqrt(dimension) * noise_scale(single, question)
     steps = radius * smoothness / noise if smoothness else (loss.lipschitz / noise) ** 2
@@ -88,7 +96,9 @@ def _step_size(draft: Draft, question: Question, loss: Loss, dimension: int) -> 
     longest = 1.0 / loss.smoothness if loss.smoothness else None
     if radius is None:
         if longest is None or not full_batch:
-            raise MissingParameter("which step size suits is not known", "give --step-size, or --radius")
+            raise MissingParameter(
+                "which step size suits is not known", "give --radius, or --step-size; for example --radius 1"
+            )
         return longest
     first = longest or radius / loss.lipschitz
     noise = math.sqrt(dimension) * noise_scale(draft.replacing(step_size=first), question)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpcalc.errors import MissingParameter, SpecError
+from dpcalc.model.examples import to_give
 from dpcalc.model.loss import SIGNED
 from dpcalc.training import cells, data, synthetic
 from dpcalc.training.cells import Labels
@@ -76,9 +77,9 @@ def labels_of(setup: Setup) -> Labels:
 
 
 def _synthetic(kind: str, draft: Draft, seed: int | None) -> Table:
-    missing = [f"--{name}" for name in ("records", "dimension") if name not in draft]
+    missing = [name for name in ("records", "dimension") if name not in draft]
     if missing:
-        raise MissingParameter(f"synthetic data need {', '.join(missing)}", f"give {', '.join(missing)}")
+        raise MissingParameter(f"synthetic data need {', '.join(f'--{name}' for name in missing)}", to_give(missing))
     return synthetic.generate(
         kind, records=int(draft["records"]), dimension=int(draft["dimension"]), radius=draft.radius,
         feature_bound=float(draft["feature_bound"]), generator=np.random.default_rng((seed or 0, 2)),

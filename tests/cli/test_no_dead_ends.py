@@ -211,7 +211,8 @@ def test_the_nearest_covered_run_is_named_with_its_number() -> None:
         )
     assert caught.value.message == "needs smoothness (needed by iteration.skip)"
     assert caught.value.hint == (
-        "give --smoothness; the nearest run that a bound covers has --algorithm local, with epsilon 11"
+        "give --smoothness; for example --smoothness 1; "
+        "the nearest run that a bound covers has --algorithm local, with epsilon 11"
     )
 
 

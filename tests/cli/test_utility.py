@@ -167,7 +167,7 @@ def test_noise_on_the_gradients_and_on_the_output(ask_json: Any, algorithm: str)
         (f"utility {OWN} -n 1e4 -e 1", "needs epsilon and delta", 2),
         (f"utility {LOGISTIC} --power 3 -e 1 -d 1e-6", "power is 3.0; it must be a number >= 1 and <= 2", 2),
         (f"utility {LOGISTIC} --power 2 -e 1 -d 1e-6", "the logistic loss has no power", 2),
-        ("utility -L 1 -n 10 -e 1 -d 1e-6", "needs radius, dimension", 2),
+        ("utility -L 1 -n 10 -e 1 -d 1e-6", "needs dimension, radius", 2),
         (f"utility {LOGISTIC} -e 1 -d 1e-6 --assert 'epsilon<=1' --assert 'nonsense<=1'", "cannot assert on", 2),
     ],
 )

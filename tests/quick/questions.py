@@ -14,6 +14,7 @@ FILES = {
         "step_size,noise_std,shift,contraction,spend\n"
         "0.5,1.5,0,1,0\n0.25,2,0.75,1,0.25\n0.5,1,0,0.75,0.25\n0.5,1.5,0.25,1,0.375\n"
     ),
+    "train.yaml": "{dataset_size: 100, batch_size: 10, epochs: 2, noise_multiplier: 2, max_grad_norm: 1, delta: 1e-5}",
     "gate.yaml": (
         "dpcalc: recipe/1\n"
         "cases:\n"
@@ -427,6 +428,7 @@ OTHERS = {
     "explain iteration.pnsgd": "assumes",
     "bounds --algorithm stop": "iteration.stop",
     "cite iteration.pnsgd": "@",
+    "init train.yaml": "max_grad_norm",
     "help sampling": "balls-in-bins",
     "schema recipe": "recipe/1",
     "completions bash": "complete",

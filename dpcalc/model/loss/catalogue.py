@@ -58,8 +58,11 @@ def of(name: str, **parameters: float | None) -> Loss:
     for parameter in PARAMETERS:
         if parameter in values and parameter not in kind.fields:
             raise SpecError(f"the {name} loss has no {parameter}", f"leave out {flag_of(parameter)}")
-        if parameter not in values and parameter in kind.fields and parameter not in kind.optional:
-            raise MissingParameter(f"the {name} loss needs {parameter}", f"give {flag_of(parameter)}")
+    needed = [parameter for parameter in kind.fields if parameter not in kind.optional and parameter not in values]
+    if needed:
+        from dpcalc.model.examples import to_give
+
+        raise MissingParameter(f"the {name} loss needs {', '.join(needed)}", to_give(needed))
     return kind(**values)
 
 

@@ -92,6 +92,7 @@ def _gradient_in_ball(run: Run) -> Obstacle | None:
     return Unmet(
         f"knows no bound on the gradient: lipschitz is not given, nor {', '.join(missing)}",
         f"give --lipschitz, or {flags} (for noise on the output, losses >= 0 and no constraint: --loss-at-zero)",
+        ("lipschitz",),
     )
 
 

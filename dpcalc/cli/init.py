@@ -1,0 +1,50 @@
+"""``dpcalc init``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dpcalc.cli.options import Command
+from dpcalc.errors import DpcalcError
+from dpcalc.files.output import refuse_unwritable, say, write
+from dpcalc.inert import printable
+
+
+@click.command("init", cls=Command)
+@click.argument("config", metavar="CONFIG")
+@click.option("--command", "command_", metavar="NAME", help="What the recipe asks (default: dp-sgd or compare).")
+@click.option("--algorithm", metavar="NAME", help="What is run, where the configuration does not say.")
+@click.option("--output", "-o", metavar="FILE", help="Write to FILE, atomically, instead of stdout.")
+def command(config: str, command_: str | None, algorithm: str | None, output: str | None) -> None:
+    """Write a recipe from a training configuration: YAML, JSON or TOML.
+
+    Keys that mean a parameter, in the words of dpcalc or of other programs, become references to the configuration, so
+    that what is gated is what is trained. Each is shown; what is not sure is left out, and said.
+
+    \b
+      dpcalc init train.yaml -o budget.yaml
+      dpcalc check budget.yaml
+    """
+    from dpcalc.recipes.draft import draft
+
+    refuse_unwritable(output, "-o")
+    found = draft(config, output, command_, algorithm)
+    write(found.text, output)
+    try:
+        _ask(found.command, dict(found.given), dict(found.budget))
+    except DpcalcError as error:
+        say(printable(f"still to add: {error.message}") + (f"\n  hint: {printable(error.hint)}" if error.hint else ""))
+
+
+def _ask(name: str, given: dict[str, Any], budget: dict[str, Any]) -> None:
+    """Ask what the recipe asks, and say the answer in a line."""
+    from dpcalc.engine.ask import ask
+    from dpcalc.engine.question import Question
+
+    delta = budget.get("delta")
+    question = Question(budget.get("epsilon"), getattr(delta, "value", None), getattr(delta, "log", None), (), None)
+    best = ask(name, given, question).best
+    if best is not None:
+        say(printable(f"as it stands: {best.quantity} {best.value:.6g} ({best.bound})"))

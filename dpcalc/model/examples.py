@@ -1,0 +1,41 @@
+"""Usual values of parameters: what an error that asks for some shows as an example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dpcalc.model.parameter import PARAMETERS
+
+EXAMPLES: dict[str, Any] = {
+    "records": 10000, "batch_size": 100, "epochs": 10, "steps": 1000, "index": 1, "window": 1000, "step_size": 0.1,
+    "noise_std": 10.0, "delta": 1e-6, "c1": 100.0, "c2": 100.0, "decay_exponent": 1.5, "shift": 0.01,
+    "contraction": 0.9, "epoch_epsilon": 0.1, "dimension": 10, "sampling": "poisson", "loss": "logistic",
+}  # fmt: skip
+"""Usual values; 1 for all other parameters."""
+
+
+def example_of(name: str) -> Any:
+    """Return a usual value of a parameter."""
+    return EXAMPLES.get(name, 1 if name in PARAMETERS and PARAMETERS[name].integer else 1.0)
+
+
+def typed(values: Mapping[str, Any]) -> str:
+    """Return parameters with values as they are typed.
+
+    >>> typed({"records": 100, "delta": 1e-6})
+    '--records 100 --delta 1e-6'
+    """
+    shown = ((PARAMETERS[n].flag, f"{x:g}" if isinstance(x, float) else str(x)) for n, x in values.items())
+    return " ".join(f"{flag} {value}".replace("e-0", "e-") for flag, value in shown)
+
+
+def to_give(names: Iterable[str]) -> str:
+    """Return the hint that asks for parameters, with an example of each.
+
+    >>> to_give(["records", "lipschitz"])
+    'give --records, --lipschitz; for example --records 10000 --lipschitz 1'
+    """
+    names = list(names)
+    flags = ", ".join(PARAMETERS[name].flag for name in names)
+    return f"give {flags}; for example {typed({name: example_of(name) for name in names})}"

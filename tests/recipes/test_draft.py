@@ -1,0 +1,121 @@
+"""`dpcalc init`: a recipe from a configuration in the words of other programs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dpcalc.cli.main import main
+
+TRAIN = """\
+data: {dataset_size: 50000, batch_size: 500}
+optim: {lr: 0.1, momentum: 0.9, num_epochs: 20, max_iter: 100}
+privacy: {noise_multiplier: 1.1, max_grad_norm: 1.0, target_delta: 1e-5, target_epsilon: 3, sampling: poisson}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "train.yaml").write_text(TRAIN, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ended(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(line))
+    printed = capsys.readouterr()
+    return int(stop.value.code or 0), printed.out, printed.err
+
+
+def case_of(text: str) -> dict[str, Any]:
+    case: dict[str, Any] = yaml.safe_load(text)["cases"]["released-model"]
+    return case
+
+
+def test_a_configuration_becomes_a_recipe_of_references(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, text, err = ended(capsys, "init train.yaml")
+    assert code == 0
+    assert case_of(text) == {
+        "command": "dp-sgd",
+        "records": {"from": "train.yaml#/data/dataset_size"},
+        "batch_size": {"from": "train.yaml#/data/batch_size"},
+        "step_size": {"from": "train.yaml#/optim/lr"},
+        "epochs": {"from": "train.yaml#/optim/num_epochs"},
+        "noise_multiplier": {"from": "train.yaml#/privacy/noise_multiplier"},
+        "clip": {"from": "train.yaml#/privacy/max_grad_norm"},
+        "delta": {"from": "train.yaml#/privacy/target_delta"},
+        "sampling": {"from": "train.yaml#/privacy/sampling"},
+        "assert": "epsilon <= 3.0",
+    }
+    assert "# max_iter: means steps in some programs and not in others" in text
+    assert err.startswith("as it stands: epsilon 3.65")
+
+
+def test_the_recipe_gates_what_is_trained(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Replacement costs 3.66, which is over the budget; half as much again of noise is not."""
+    assert ended(capsys, "init train.yaml -o budget.yaml")[0] == 0
+    assert ended(capsys, "check budget.yaml")[0] == 1
+    (folder / "train.yaml").write_text(TRAIN.replace("1.1", "1.6"), encoding="utf-8")
+    assert ended(capsys, "check budget.yaml")[0] == 0
+
+
+def test_json_and_toml_and_folders(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "a").mkdir()
+    (folder / "a" / "c.json").write_text(json.dumps({"x/y": [{"sample_size": 5}, {"num_examples": 100}]}))
+    _, text, _ = ended(capsys, "init a/c.json --algorithm cyclic -o a/budget.yaml")
+    case = case_of((folder / "a" / "budget.yaml").read_text())
+    assert case == {"command": "compare", "algorithm": "cyclic", "records": {"from": "c.json#/x~1y/1/num_examples"}}
+    (folder / "c.toml").write_text("[train]\nweight_decay = 0.1\nlearning_rate = 0.5\n")
+    _, text, err = ended(capsys, "init c.toml --command multi-epoch")
+    assert case_of(text)["regularisation"] == {"from": "c.toml#/train/weight_decay"}
+    assert err.startswith("still to add: ")
+
+
+def test_nothing_is_guessed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "train.yaml").write_text("a: {lr: 0.1, epochs: 3, steps: 9}\nb: {learning_rate: 0.2, loss: resnet}\n")
+    code, text, _ = ended(capsys, "init train.yaml --algorithm cyclic")
+    assert code == 0
+    assert "step_size" not in case_of(text)
+    assert "steps" not in case_of(text)
+    assert "# step_size: train.yaml#/a/lr and train.yaml#/b/learning_rate both mean it; choose one" in text
+    assert "# loss: no value of loss" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("x: 1\n", "init train.yaml", "no value that describes a run"),
+        ("lr: 0.1\n", "init train.yaml", "what is run is not in 'train.yaml'"),
+        ("lr: 0.1\n", "init train.yaml --command nothing", "unknown command"),
+        ("lr: 0.1\n", "init train.yaml --algorithm nothing", "unknown algorithm"),
+        ("lr: 0.1\n", "init ../other.yaml", "leads out of the project"),
+        ("lr: 0.1\n", "init none.yaml", "cannot"),
+        ("lr: [0.1\n", "init train.yaml", "train.yaml"),
+    ],
+)
+def test_refusals(text: str, line: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "train.yaml").write_text(text, encoding="utf-8")
+    code, out, err = ended(capsys, line)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") <= 2
+
+
+def test_a_hostile_configuration_adds_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Keys with line ends stay within their comment and their reference; aliases do not multiply."""
+    hostile = {"lr\n    assert: epsilon <= 9": 0.1, "a\n# b": {"epochs": 3}, "loss": "x\n    skip: because"}
+    (folder / "c.json").write_text(json.dumps(hostile))
+    _, text, _ = ended(capsys, "init c.json --algorithm cyclic")
+    assert case_of(text) == {
+        "command": "compare", "algorithm": "cyclic", "epochs": {"from": "c.json#/a\n# b/epochs"},
+    }  # fmt: skip
+    bomb = "a0: &a0 {epochs: 1}\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
+    (folder / "train.yaml").write_text(bomb)
+    assert ended(capsys, "init train.yaml --algorithm cyclic")[0] in (0, 2)
