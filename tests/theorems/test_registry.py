@@ -245,11 +245,12 @@ def test_monotone_in_every_parameter(bound: Theorem) -> None:
     if bound.kind == "published":
         pytest.skip("what is printed wrongly need not be monotone")
     for r, values in runs(bound):
+        here = losses(bound, values)
         for name in bound.parameters:
             grown = larger(values, name, r) if name in SIGNS and moves(bound, name, values) else None
             if grown is None:
                 continue
-            for before, after in zip(losses(bound, values), losses(bound, grown), strict=True):
+            for before, after in zip(here, losses(bound, grown), strict=True):
                 assert not math.isnan(before), note(bound, values, grown)
                 if math.isinf(before) or math.isinf(after):
                     continue

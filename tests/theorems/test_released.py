@@ -504,7 +504,9 @@ def test_a_secret_has_to_be_told_to_be_kept() -> None:
 def test_extremes(algorithm: str, noise: str, epochs: int) -> None:
     """An answer or a refusal; never less than the last place of one pass, or its share of the records, tells."""
     scales = list(itertools.product((1e-300, 1.0, 1e300), (1e-9, 1.0)))
-    for lipschitz, scale in scales if epochs == 1 else scales[1::2]:
+    place = ALGORITHMS.index(algorithm) + (noise == "laplace_scale")
+    some = [each for j, each in enumerate(scales[1::2]) if (j + place) % 3 != 2]  # any two of the parameters meet
+    for lipschitz, scale in scales if epochs == 1 else some:
         told = {
             "records": 3, "epochs": epochs, "lipschitz": lipschitz, noise: scale, "step_size": 1.0, "smoothness": 1.0,
             "diameter": 1.0,
