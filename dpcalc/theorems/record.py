@@ -151,7 +151,11 @@ def lacking(run: Run, *names: str) -> Missing:
 
 
 class Condition(NamedTuple):
-    """A precondition as data: its text, and ``check``, which returns what stands in the way or None."""
+    """A precondition as data: its text, and ``check``, which returns what stands in the way or None.
+
+    What ``check`` returns depends on nothing but the fields of the run that it reads: where they are alike in many
+    cases, it is called once (`dpcalc.engine.sweep`).
+    """
 
     text: str
     check: Callable[[Run], Obstacle | None]
