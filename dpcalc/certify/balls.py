@@ -75,6 +75,15 @@ class Inputs:
             return fmpq(0) if value is None else fmpq(value)
         return rational(float(value), self.typed and name not in self._exactly)
 
+    @property
+    def read(self) -> frozenset[str]:
+        """The names of the parameters that were read so far, and have a value."""
+        return frozenset(self._read)
+
+    def given(self, name: str) -> Any:
+        """Return the parameter as it was given, None where it was not."""
+        return self._values.get(name)
+
     def _value(self, name: str) -> Any:
         """Return a parameter as it was given, and note that it was read."""
         value = self._values.get(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,10 @@ from dpcalc.report import Case, Result
 
 if TYPE_CHECKING:
     from dpcalc.engine.question import Question
+
+
+_PROVED: deque[Any] = deque(maxlen=16)
+"""The compositions that were proved last, by what they read: several risks have the same noise."""
 
 
 def proof_of_cost(result: Result, case: Case, question: Question) -> Proof:
@@ -59,7 +64,7 @@ def _proof(price: Price, result: Result, question: Question, parameters: dict[st
     if price.private is not None and result.epsilon is not None:
         enclosure = _within_budget(enclosure, price, v, question)
     if price.parts is not None and enclosure.place == PROVED:
-        _prove_composed(price.parts, v, question)
+        _prove_composed(price.parts, Inputs(parameters, typed, exactly=("log_delta",)), question)
     return proof_by(result.quantity, enclosure)
 
 
@@ -71,7 +76,11 @@ def _prove_composed(parts: Callable[[Inputs], list[Part]], v: Inputs, question: 
     """
     with precision(START):
         composed, epsilon = parts(v), arb(v.epsilon)
-    proof_of_parts(composed, epsilon, v.as_double("log_delta"), lambda: asked_log_delta(question, v.typed))
+    names = (*v.read, "sigma", "count", "epsilon", "log_delta")
+    key = (parts, v.typed, tuple(sorted((name, repr(v.given(name))) for name in names)))
+    if key not in _PROVED:
+        proof_of_parts(composed, epsilon, v.as_double("log_delta"), lambda: asked_log_delta(question, v.typed))
+        _PROVED.append(key)
 
 
 def _within_budget(enclosure: Enclosure, price: Price, v: Inputs, question: Question) -> Enclosure:
