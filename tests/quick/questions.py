@@ -360,7 +360,7 @@ QUESTIONS = (
         "dp-sgd",
         "dp-sgd -n 100 --steps 50 --noise-multiplier 20 --sampling full "
         "--clip 1 --loss logistic --feature-bound 1 --step-size 0.5 -R 0.1 --release last -d 1e-5",
-        "sampled.hidden_full sampled.full",
+        "sampled.hidden_full",
     ),
     Question(
         "dp-sgd-output",
