@@ -1,4 +1,4 @@
-"""The table of every bound that answers a case, the letters of its assumptions, and the bounds that do not apply."""
+"""The table of every bound that answers a case, the numbers of its assumptions, and the bounds that do not apply."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def is_cost(case: Case) -> bool:
 
 def rows(case: Case, precision: int) -> list[tuple[str, ...]]:
     """Return the comparison table's rows, one cell for each of `columns`."""
-    letters = assumption_letters(case)
+    numbers = assumption_numbers(case)
     table = []
     for r in case.results:
         value = value_text(r, precision)
         if r.quantity == Quantity.RDP:
             value += f" (order {number(r.order or 0.0, precision, Side.DOWN)})"
         run = cost_cells(r, precision) if is_cost(case) else ()
-        assumes = " ".join(letters[text] for text in r.assumes)
+        assumes = " ".join(numbers[text] for text in r.assumes)
         table.append(("*" if r.best else "", r.bound, value, r.kind, *run, derivation(r, precision), assumes))
     return table
 
@@ -96,23 +96,19 @@ def cost_probability(result: Result) -> str:
     return probability + (", vacuous" if details.get("vacuous") else "")
 
 
-def assumption_letters(case: Case) -> dict[str, str]:
-    """Return a letter for every assumption of a case's bounds, in order of appearance."""
+def assumption_numbers(case: Case) -> dict[str, str]:
+    """Return a number for every assumption of a case's bounds, in order of appearance: letters are symbols."""
     texts = dict.fromkeys(text for result in case.results for text in result.assumes)
-    return {text: _letters(place) for place, text in enumerate(texts)}
-
-
-def _letters(place: int) -> str:
-    return chr(ord("a") + place) if place < 26 else _letters(place // 26 - 1) + _letters(place % 26)
+    return {text: str(place) for place, text in enumerate(texts, start=1)}
 
 
 def assumption_lines(case: Case) -> list[str]:
-    """Return why the best guarantee holds, and what the letters of the column ``assumes`` stand for."""
-    letters, best = assumption_letters(case), case.best
-    lines = [f"  {letter:2} {text}" for text, letter in letters.items()]
+    """Return why the best guarantee holds, and what the numbers of the column ``assumes`` stand for."""
+    numbers, best = assumption_numbers(case), case.best
+    lines = [f"  {place:2} {text}" for text, place in numbers.items()]
     if best is None:
         return lines
-    assumes = " ".join(letters[text] for text in best.assumes)
+    assumes = " ".join(numbers[text] for text in best.assumes)
     return [f"by {best.reference} ({best.bound}), assuming {assumes}:", *lines]
 
 
