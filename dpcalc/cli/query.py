@@ -67,6 +67,11 @@ def run_cases(command: str, flags: Flags, askers: Askers | None = None) -> tuple
     risks = _risks(flags)
     if solve is not None and not solve:
         raise SpecError("--solve: an empty name", "for example --solve index")
+    if solve is not None:
+        from dpcalc.engine.search import DIRECTIONS
+        from dpcalc.model.parameter import named_by
+
+        solve = named_by(solve, (*DIRECTIONS, "epsilon", "delta"))
     combinations = _combinations({name: [v for part in parts for v in part] for name, parts in flags.items() if parts})
     single = len(combinations) == 1
     askers = askers or Askers(ask, side_by_side)

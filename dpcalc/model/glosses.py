@@ -103,12 +103,14 @@ GLOSSED: dict[str, Glossed] = {
             "logistic": "ln(1 + exp(-y <w, x>))",
             "huber": "squares near 0, linear past --huber-threshold",
             "squares": "(<w, x> - y)^2/2",
+            "softmax": "ln(sum of exp(<w_k, x>)) - <w_y, x>, of --classes classes",
         },
     ),
     "model": Glossed(
         "what clipping is applied to",
         {
             "linear": "a linear model: clipped gradients stay convex",
+            "capped": "a linear model whose softmax is capped, with --loss softmax",
             "any": "anything else, as a neural network",
         },
     ),

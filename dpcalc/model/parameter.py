@@ -367,9 +367,16 @@ _TUNED = (
     "the best of several runs is an entry of a ledger: `dpcalc ledger --add 'algorithm=... "
     "tuning.distribution=geometric tuning.mean=10'`, with what describes one run"
 )
+_MOMENTUM = (
+    "with dp-sgd, where every iterate may be public, leave it out: momentum works on what is released, and costs no "
+    "privacy. Bounds on hidden iterates speak of plain steps w - eta (gradient + Z), and not of momentum"
+)
 _NOT_COVERED = {
     **dict.fromkeys(("tuning", "tuning.distribution", "tuning_distribution", "tuning.mean", "tuning_mean"), _TUNED),
     **dict.fromkeys(("trials", "num_trials", "n_trials", "hyperparameter_trials"), _TUNED),
+    "momentum": _MOMENTUM,
+    "nesterov": _MOMENTUM,
+    "adam": _MOMENTUM.replace("momentum", "Adam"),
     "noise_multiplier": _NO_BATCH,
     "max_batch_size": _CAPPED,
     "truncated_batch_size": _CAPPED,
@@ -385,6 +392,23 @@ _NOT_COVERED = {
 """Words of other programs that stand for no parameter, and why: mostly nothing is proved of the runs they speak of."""
 
 
+_MEANT_WORDS = {
+    "ridge": "squares, with --regularisation",
+    "mse": "squares",
+    "squared": "squares",
+    "least-squares": "squares",
+    "quadratic": "squares",
+    "l2": "squares",
+    "mae": "absolute",
+    "l1": "absolute",
+    "svm": "hinge",
+    "linear-svm": "hinge",
+    "cross-entropy": "logistic",
+    "bce": "logistic",
+    "log-loss": "logistic",
+    "logit": "logistic",
+}
+"""Losses as other programs call them. A hint names the one that is meant, as most differ by a factor."""
 _OTHER_UNITS = frozenset({
     "noise_scale", "stddev", "std", "temperature", "convexity", "max_iter", "beta", "sample_size", "drop_last",
     "linear_model", "mechanism", "method", "neighboring_relation", "neighbouring_relation", "l2_regularizer",
@@ -468,6 +492,22 @@ def meant_by(word: str, taken: Iterable[str]) -> str:
     return ""
 
 
+def named_by(word: str, names: Iterable[str]) -> str:
+    """Return the one of the names that a word means exactly: itself, a short flag, or another program's word for it.
+
+    A word that means none is returned as it is.
+
+    >>> named_by("eta", ["step_size"]), named_by("lr", ["step_size"]), named_by("max_iter", ["steps"])
+    ('step_size', 'step_size', 'max_iter')
+    """
+    typed = word.lstrip("-").replace("-", "_")
+    meant = meant_by(word, names)
+    if not meant:
+        return word
+    exact = (*PARAMETERS[meant].aliases, *spellings(meant))
+    return meant if "--" + typed.replace("_", "-") in exact or "-" + typed in exact else word
+
+
 def conversion(meant: str) -> str:
     """Return what to know beside the parameter that a synonym stands for, in brackets; empty where it is the same."""
     return f" ({_CLIPPED})" if meant == "lipschitz" else ""
@@ -505,6 +545,8 @@ def _word(parameter: Parameter, value: float | int | str) -> float | int | str:
 
         close = difflib.get_close_matches(str(value), parameter.choices, n=1)
         meant = algorithm_meant_by(str(value)) if parameter.choices is NAMED else ""
+        if parameter.choices is PARAMETERS["loss"].choices:
+            meant = _MEANT_WORDS.get(str(value).strip().lower().replace("_", "-"), "")
         near = [meant] if meant else close
         hint = f"did you mean {near[0]}?" if near else f"see `dpcalc help {parameter.flag[2:]}`"
         raise SpecError(f"{parameter.name} is {value!r}; it must be {parameter.domain}", hint)

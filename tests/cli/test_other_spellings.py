@@ -114,6 +114,19 @@ def test_flags_that_mean_the_same_are_taken(capsys: pytest.CaptureFixture[str], 
     assert ended(capsys, theirs) == ours
 
 
+@pytest.mark.parametrize("word", ["eta", "sigma", "lr", "noise-std", "n", "l"])
+def test_what_is_solved_for_may_be_named_in_other_words(capsys: pytest.CaptureFixture[str], word: str) -> None:
+    meant = {"eta": "step_size", "lr": "step_size", "n": "records"}.get(word, "noise_std")
+    given = {"step_size": "--eta 0.1", "noise_std": "--sigma 9", "records": "-n 50k"}
+    flags = " ".join(text for name, text in given.items() if name != meant)
+    line = f"rdp -L 1 --smoothness 1 -e 1 -d 1e-5 {flags} --solve {word}"
+    if word == "l":
+        assert "cannot solve for 'l'" in ended(capsys, line)[2]
+    else:
+        assert ended(capsys, line) == ended(capsys, line.replace(f"--solve {word}", f"--solve {meant}"))
+        assert "cannot solve" not in ended(capsys, line)[2]
+
+
 def test_a_flag_whose_unit_differs_is_not_taken(capsys: pytest.CaptureFixture[str]) -> None:
     """A noise scale is a multiplier in some programs, and max_iter counts passes in others."""
     for flag in ("--noise-scale", "--max-iter", "--l2-regularizer"):
@@ -133,6 +146,21 @@ def test_the_size_of_the_batch_that_was_drawn_is_no_divisor(capsys: pytest.Captu
     code, _, err = ended(capsys, f"{RUN} --noise-multiplier 1.1 -d 1e-5 --normalize-by-batch 1 --sampling poisson")
     assert code == 2
     assert "divide by a constant, such as records x sample_rate" in " ".join(err.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("rdp --loss ridge -n 100", "did you mean squares, with --regularisation?"),
+        ("rdp --loss cross_entropy -n 100", "did you mean logistic?"),
+        ("multi-epoch --momentum 0.9", "with dp-sgd, where every iterate may be public, leave it out"),
+        ("multi-epoch --adam", "Bounds on hidden iterates speak of plain steps"),
+    ],
+)
+def test_words_that_are_not_taken_are_answered(capsys: pytest.CaptureFixture[str], line: str, sentence: str) -> None:
+    code, _, err = ended(capsys, line)
+    assert code == 2
+    assert sentence in " ".join(err.split())
 
 
 @pytest.mark.parametrize(("rate", "steps"), [(0.01, 100), (0.001, 1000), (1 / 3, 3), (0.3, 4), (1.0, 1), (1e-5, 10**5)])
