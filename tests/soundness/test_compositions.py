@@ -13,6 +13,7 @@ from dpcalc.certify.case import certify
 from dpcalc.certify.composition import Part, log_delta
 from dpcalc.certify.gaussian import log_delta as log_gaussian
 from dpcalc.certify.hidden import hockey_stick
+from dpcalc.certify.reading import readings_of
 from dpcalc.certify.table import definitions
 from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import COMMANDS
@@ -96,3 +97,14 @@ def test_a_composition_is_proved_and_a_lower_value_is_not(monkeypatch: pytest.Mo
         moved = result._replace(log_delta=result.log_delta - less, value=result.value * (1.0 - 0.99 * less))
         told = certify(case._replace(results=(moved,)), run, question, without_definition()).results[0].details or {}
         assert what in told, told
+
+
+def test_readings_of_other_numbers_share_nothing() -> None:
+    for noise_std, same in ((0.5, True), (0.1, False)):
+        run, _ = run_and_values(
+            {"algorithm": "noisy-sgd", "records": 4, "batch_size": 2, "steps": 3, "noise_std": noise_std}
+        )
+        question = Question(epsilon=8.0)
+        [result] = answer(run, question, [all_bounds()["noisy_sgd.composition"]]).results
+        doubles, decimals = readings_of(result, run, question)
+        assert (doubles.known is decimals.known) is same
