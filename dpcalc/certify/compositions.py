@@ -213,7 +213,7 @@ def _pass_curves(v: Inputs) -> list[Curve]:
     if v.noise == Noise.GAUSSIAN and level(v):
         _few_steps(v)
         curves.append(lambda z: _delta(averaged(v.changed(epsilon=z), positions_left)))
-        if places := places_curve(v):
+        if places := places_curve(v, deep=False):
             curves.append(places)
     return curves
 

@@ -105,8 +105,13 @@ def _released_once(v: Inputs) -> arb:
     return _mean(v, ratio, [plain, _same_places(v, 1)])
 
 
-def places_curve(v: Inputs) -> Callable[[arb], arb] | None:
-    """Return delta of one pass, the mean over positions; None where steps need not contract and have no domain."""
+def places_curve(v: Inputs, *, deep: bool = True) -> Callable[[arb], arb] | None:
+    """Return delta of one pass, the mean over positions; None where steps need not contract and have no domain.
+
+    Args:
+        v: the run.
+        deep: whether delta is to be relatively sharp however small it is, which takes longer.
+    """
     smooth = v.noise == Noise.GAUSSIAN and level(v)
     if not smooth or v.exact("strong_convexity") > v.exact("smoothness"):
         return None
@@ -120,6 +125,8 @@ def places_curve(v: Inputs) -> Callable[[arb], arb] | None:
         for alike, size in zip(places.classes, places.sizes, strict=True)
         for k in range(alike.first, alike.first + alike.steps)
     ]
+    if not deep:
+        return lambda z: sum((share * hockey_stick(z, mu) for share, mu in by_place), arb(0))
     return lambda z: sum((share * log_delta(z, mu).exp() for share, mu in by_place), arb(0))
 
 

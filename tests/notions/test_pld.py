@@ -548,3 +548,20 @@ def test_the_hull_is_the_same_walked_from_one_point_to_the_next() -> None:
 def test_points_that_coincide_have_no_chord() -> None:
     assert discretisation._log_chord([1.0, 1.0], [-1.0, -2.0], 0, 1) == math.inf
     assert discretisation._log_chord([1.0, 1.0], [-1.0, -1.0], 0, 1) == -math.inf
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.3, 1.0])
+def test_a_curve_that_is_loose_at_zero_is_a_law_of_mass_one(mu: float) -> None:
+    """E_g is convex across g = 1, so that values at e^-z and e^z bound it there; a Gaussian pair is the truth."""
+
+    def loose(e: Any) -> Any:
+        exact = np.array([gaussian.log_delta(mu=mu, epsilon=float(x)) for x in e])
+        return np.where(e < 0.5 * mu, math.log(0.9), exact)
+
+    z = np.concatenate(([0.0], np.linspace(0.02, 6.0, 300) * mu))
+    pair = pld.from_curve(loose)
+    law = discretisation.discretise(pair, z, z)
+    assert np.exp(law.log_masses).sum() + math.exp(law.log_infinity_mass) == pytest.approx(1.0, abs=1e-9)
+    for epsilon in (0.0, mu):
+        truth = gaussian.log_delta(mu=mu * math.sqrt(3.0), epsilon=epsilon)
+        assert truth <= pld.log_delta([(pair, 3)], epsilon=epsilon).value < truth + 1.0

@@ -72,6 +72,9 @@ def discretise(pair: Pair, above: Array, below: Array) -> DiscreteLoss:
     """
     forward, backward = _profiles(pair, above, below)
     top = max(forward[0], backward[0])  # the total variation, the same in either order
+    if pair.forward is pair.backward:
+        top = min(top, _across(above, forward), _across(below, backward))
+    forward, backward = np.minimum(forward, top), np.minimum(backward, top)
     forward[0] = backward[0] = top
     right, left = _side(above, forward), _side(below, backward)
     middle = 1.0 - np.exp(top) - np.exp(right.log_slopes[0]) - np.exp(left.log_slopes[0])
@@ -84,6 +87,19 @@ def discretise(pair: Pair, above: Array, below: Array) -> DiscreteLoss:
     first = math.inf if left.log_infinity_mass > -math.inf else 0.0
     gaps = np.concatenate(([first], left.gaps[::-1], right.gaps))
     return DiscreteLoss(points, log_masses + roundoff, right.log_infinity_mass, padding, gaps)
+
+
+def _across(points: Array, log_h: Array) -> float:
+    """Return ln of an upper bound on H(0) from those at the points, where they hold for both orders.
+
+    E_g(P||Q) is convex in g, and E_(1/g)(P||Q) = 1 - 1/g + E_g(Q||P)/g: the chord from 1/g to g is
+    (2 H(ln g) + g - 1)/(g + 1) at 1.
+    """
+    z = points[1:]
+    with np.errstate(under="ignore"):
+        chord = 2.0 * np.exp(log_h[1:] - z) / (1.0 + np.exp(-z)) + np.tanh(0.5 * z)
+    value = float(np.log(np.min(chord, initial=1.0)))
+    return value + 64.0 * UNIT * (2.0 + abs(value))
 
 
 def _profiles(pair: Pair, above: Array, below: Array) -> tuple[Array, Array]:
