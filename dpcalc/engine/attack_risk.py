@@ -12,7 +12,8 @@ from dpcalc.engine.gate import risks_of
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Question, check_question
 from dpcalc.engine.search import DIRECTIONS
-from dpcalc.errors import DpcalcError, SpecError, isolate_failure
+from dpcalc.errors import DpcalcError, NotApplicable, SpecError, isolate_failure
+from dpcalc.model.choices import Adjacency
 from dpcalc.model.quantities import ATTACKS, Kind, Quantity
 from dpcalc.model.run import Run
 from dpcalc.model.source import Source
@@ -92,11 +93,17 @@ def with_risk(case: Case, run: Run, orders: tuple[float, ...], risks: RiskQuesti
 
     Raises:
         SpecError: a rate or probability is outside (0, 1).
+        NotApplicable: the guarantee is of one order of the two data sets alone.
     """
     check_risks(risks)
     best = case.best
     if best is None:
         return case
+    if run.adjacency in (Adjacency.ADD, Adjacency.REMOVE):
+        raise NotApplicable(
+            f"what an attacker can do needs both orders of two data sets, and the adjacency is {run.adjacency}",
+            "give --adjacency add-remove",
+        )
     if best.quantity in DIRECTIONS:
         value = int(best.value) if DIRECTIONS[best.quantity].integer else best.value
         run = run.replacing(**{best.quantity: value})

@@ -169,3 +169,14 @@ def test_in_words() -> None:
     assert "of 1000 people who are not in the data 1 are flagged; then of 1000 who are, on average at most 18.3" in text
     assert "| advantage: true less false positives | 0.383 |" in typed("risk --mu 1 --format markdown").output
     assert "no mu is known for the whole curve" in typed("risk -e 1 -d 1e-5").output
+
+
+@pytest.mark.parametrize("adjacency", ["add", "remove"])
+def test_one_order_of_the_data_sets_is_not_enough(adjacency: str) -> None:
+    """delta of a removed record bounds true positives by false ones; that of an added one does not."""
+    line = f"dp-sgd -n 100 --steps 10 --noise-multiplier 1 --batch-size 50 --sampling poisson --adjacency {adjacency}"
+    for asked in ("--risk", "--assert 'advantage<=0.9'"):
+        result = typed(f"{line} -d 1e-5 {asked}")
+        assert result.exit_code == 3
+        assert "needs both orders" in result.output
+    assert told(f"{line.removesuffix(adjacency)}add-remove -d 1e-5 --risk")["advantage"]["value"] > 0.5
