@@ -266,22 +266,27 @@ def _on_output(v: Inputs) -> arb:
     return _holder_gap(v, arb(0)) + curved
 
 
+def _both(printed: Formula, at_step: Formula) -> Formula:
+    """Return the larger of what a paper prints for its own step size and of what holds at the reported one."""
+    return lambda v: printed(v).max(at_step(v))
+
+
 PRICES: dict[str, Price] = {
     "utility.average": Price(_average, None),
     "utility.stop": Price(_stop, _message),
     "utility.stop_from_centre": Price(_stop_centre, _message),
-    "utility.stop_classic": Price(_printed, _message),
+    "utility.stop_classic": Price(_both(_printed, _stop), _message),
     "utility.skip": Price(_skip, _message),
     "utility.skip_from_centre": Price(_skip_centre, _message),
-    "utility.skip_classic": Price(_printed_skip, _message),
+    "utility.skip_classic": Price(_both(_printed_skip, _skip), _message),
     "utility.person": Price(_skip, _of_index),
     "utility.public": Price(_skip, _of_public),
-    "utility.public_classic": Price(_printed_skip, _of_public),
-    "tasks.stop": Price(_half_printed, _tasks),
+    "utility.public_classic": Price(_both(_printed_skip, _skip), _of_public),
+    "tasks.stop": Price(_both(_half_printed, _stop), _tasks),
     "tasks.harmonic": Price(_harmonic, _many_tasks),
     "smoothing.kernel": Price(_kernel, None),
     "smoothing.skip": Price(_smoothed, _message),
-    "smoothing.skip_classic": Price(_smoothed_printed, _message),
+    "smoothing.skip_classic": Price(_both(_smoothed_printed, _smoothed), _message),
     "langevin.explicit": Price(_explicit, _descent),
     "langevin.iterated": Price(_iterated, _descent),
     "langevin.shifted": Price(_inside, _descent, 1e-8),

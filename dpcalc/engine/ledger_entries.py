@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpcalc.engine.ask import contenders
@@ -151,6 +151,8 @@ def chosen_of(entry: Entry, ledger: Ledger, log_delta: float, total: int, *, qui
     ``quickly`` does without that epsilon where there is one form.
     """
     parts = [_without_point(part, log_delta, total) for part in _parts_of(entry, ledger)]
+    if ledger.adjacency in ONE_WAY and entry.adjacency is not Adjacency.ADD_REMOVE:
+        _refuse_points(entry, parts, ledger)
     if entry.tuning is not None:
         parts = [form for part in parts for form in tuned(part, entry.tuning)]
     one_way = ledger.adjacency in ONE_WAY
@@ -168,6 +170,20 @@ def chosen_of(entry: Entry, ledger: Ledger, log_delta: float, total: int, *, qui
         raise NotApplicable(f"nothing is known of {entry.name}", "`dpcalc compare` says what is of such a run")
     ranked.sort()
     return Chosen(entry, tuple(parts[place] for _, place in ranked), ranked[0][0], group)
+
+
+def _refuse_points(entry: Entry, parts: Sequence[Part], ledger: Ledger) -> None:
+    """Refuse (epsilon, delta) of one order alone: the worst mechanism that has it is not randomised response.
+
+    Raises:
+        SpecError: the entry is known by that.
+    """
+    if any(isinstance(part, Box) for part in parts):
+        raise SpecError(
+            f"{entry.name} is known by (epsilon, delta), which is composed for both orders, and the adjacency is "
+            f"{ledger.adjacency}",
+            "write adjacency: add-remove for the entry if it holds for both, or for the whole ledger",
+        )
 
 
 def _epsilon(total: Total, log_delta: float) -> float:

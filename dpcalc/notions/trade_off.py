@@ -245,7 +245,7 @@ def _of_renyi(part: Rdp) -> TradeOff:
     @functools.cache
     def advantage() -> float:
         log_half = least_over_orders(_log_guess)
-        return max(0.0, up(2.0 * math.exp(log_half) * (1.0 + 4.0 * UNIT) - 1.0, 4.0) + 8.0 * UNIT)
+        return min(1.0, max(0.0, up(2.0 * math.exp(log_half) * (1.0 + 4.0 * UNIT) - 1.0, 4.0) + 8.0 * UNIT))
 
     curve = profile_of(part)
     success = functools.partial(_success, lambda e: min(curve(e), math.log(max(advantage(), 1e-300))))

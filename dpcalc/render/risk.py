@@ -8,9 +8,10 @@ from typing import Any
 from dpcalc.model.numbers import parse_number
 from dpcalc.model.quantities import ATTACKS
 from dpcalc.render.numbers import Side, number
+from dpcalc.render.positions import record_meant
 from dpcalc.report import Case
 
-COLUMNS = ("what an attacker can do", "at most", "by")
+COLUMNS = ("at most", "by")
 
 
 def risk_rows(case: Case, precision: int) -> list[tuple[str, ...]]:
@@ -21,13 +22,30 @@ def risk_rows(case: Case, precision: int) -> list[tuple[str, ...]]:
     rows = [_row("advantage: true less false positives", told["advantage"], precision)]
     rows += [_row(f"true positives at {_percent(r['fpr'])} false ones", r, precision) for r in told["tpr"]]
     rows += [
-        _row(f"guess right whether it was there, prior {_percent(r['prior'])}", r, precision) for r in told["success"]
+        _row(f"guess right {_question(case)}, prior {_percent(r['prior'])}", r, precision) for r in told["success"]
     ]
     rows += [
         _row(f"guess a secret right that {_percent(r['baseline'])} guess without", r, precision)
         for r in told["reconstruction"]
     ]
-    return [COLUMNS, *rows]
+    return [(_head(case), *COLUMNS), *rows]
+
+
+def _head(case: Case) -> str:
+    """Return whose risk it is."""
+    size = int(case.inputs.get("group_size", (1, ""))[0] or 1)
+    about = record_meant(case) if size == 1 else f"{size} records together"
+    return f"what an attacker can do about {about}" if about else "what an attacker can do"
+
+
+def _question(case: Case) -> str:
+    """Return what is guessed of the record."""
+    adjacency = case.best.adjacency if case.best else ""
+    return "whether it was there" if adjacency in _PRESENT else "which of two it is"
+
+
+_PRESENT = ("add_remove", "null_record")
+"""What neighbours differ in where a record is there or is not."""
 
 
 def attack_row(case: Case, name: str, at: str = "") -> Mapping[str, Any] | None:
@@ -54,7 +72,7 @@ def risk_lines(case: Case, precision: int) -> list[str]:
     if not case.risk:
         return []
     told, lines = case.risk, []
-    if told["tpr"]:
+    if told["tpr"] and case.best and case.best.adjacency in _PRESENT and _head(case).endswith(" can do"):
         row = told["tpr"][0]
         flagged, found = (number(1000.0 * row[name], 3, Side.UP) for name in ("fpr", "value"))
         lines.append(

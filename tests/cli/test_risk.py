@@ -165,10 +165,24 @@ def test_in_python() -> None:
 
 
 def test_in_words() -> None:
-    text = typed("risk --mu 1 --fpr 0.001").output
-    assert "of 1000 people who are not in the data 1 are flagged; then of 1000 who are, on average at most 18.3" in text
+    run = "dp-sgd -n 100 --steps 10 --noise-multiplier 1 --batch-size 50 --sampling poisson -d 1e-5 --risk --fpr 0.001"
+    text = typed(f"{run} --adjacency add-remove").output
+    assert "of 1000 people who are not in the data 1 are flagged; then of 1000 who are, on average at most " in text
+    assert "guess right whether it was there, prior 50%" in text
     assert "| advantage: true less false positives | 0.383 |" in typed("risk --mu 1 --format markdown").output
     assert "no mu is known for the whole curve" in typed("risk -e 1 -d 1e-5").output
+
+
+def test_the_words_say_whose_risk_it_is() -> None:
+    """Of replacement nobody is in the data or not, and a record at a position of its own is not any record."""
+    third = typed(f"rdp {PASS} --sigma 2 -d 1e-6 --index 3 --risk").output
+    assert "what an attacker can do about the record at position 3" in third
+    assert "guess right which of two it is, prior 50%" in third
+    for text in (third, typed(f"rdp {PASS} --sigma 2 -d 1e-6 --risk").output, typed("risk --mu 1").output):
+        assert "people" not in text
+    grouped = typed(f"rdp {PASS} --sigma 2 -d 1e-6 --group-size 3 --adjacency zero-out --risk").output
+    assert "about 3 records together" in grouped
+    assert "people" not in grouped
 
 
 @pytest.mark.parametrize("adjacency", ["add", "remove"])

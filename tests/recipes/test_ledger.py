@@ -425,3 +425,17 @@ def test_solved_noise_is_claimed_by_what_proves_it_alone() -> None:
 def test_a_law_out_of_reach_is_refused(shape: str, mean: str) -> None:
     with pytest.raises(SpecError, match="has no law of mean"):
         entries(f"mu=0.5 tuning.distribution=negative-binomial tuning.mean={mean} tuning.shape={shape}")
+
+
+@pytest.mark.parametrize("adjacency", ["add", "remove"])
+def test_a_point_of_one_order_is_not_composed(adjacency: str) -> None:
+    """One step at q = 0.2 and noise 0.5 has (0.215442, 1e-3) in one order, and ten of them have 1.70 at 0.02.
+
+    Randomised response, the worst of what has the point in both orders, would give 1.28.
+    """
+    line = "epsilon=0.215442 delta=1e-3 times=10"
+    with pytest.raises(SpecError, match="composed for both orders"):
+        entries(line, adjacency=adjacency, delta="0.02")
+    case = entries(f"{line} adjacency=add-remove", adjacency=adjacency, delta="0.02")
+    assert epsilon_of(case) < 1.29
+    assert epsilon_of(entries("mu=0.2 times=10", adjacency=adjacency, delta="0.02")) > 0.0

@@ -72,7 +72,8 @@ def circumstances(check: Check, case: Case, precision: int) -> str:
     parts = []
     if best is not None:
         if best.delta is not None:
-            parts.append(f"delta {delta_text(best.delta, best.log_delta, precision, Side.UP)}")
+            side = Side.UP if best.quantity == Quantity.DELTA else Side.ECHO
+            parts.append(f"delta {delta_text(best.delta, best.log_delta, precision, side)}")
         parts.append(f"adjacency {best.adjacency.replace('_', '-')}")
     for name in _ABOUT:
         value, source = case.inputs.get(name, (None, ""))
