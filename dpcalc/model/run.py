@@ -323,6 +323,8 @@ def _derive_noise(algorithm: Algorithm, draft: Description) -> None:
         draft.put("scale", draft[scales[0]], Source.DERIVED)
     elif algorithm.tuned and "c1" in draft:
         _tuned_noise(draft)
+    if kind is Noise.LAPLACE and "dimension" not in draft and "dimension" in algorithm.parameters:
+        draft.put("dimension", 1, Source.DEFAULT)
     if kind is Noise.LAPLACE and draft.get("dimension", 1) > 1 and draft.sources.get("displacement") is Source.DERIVED:
         # What the table bounds is a Euclidean distance; the noise acts on the 1-norm.
         draft.put("displacement", up(draft["displacement"] * draft["dimension"] ** 0.5, 4.0), Source.DERIVED)
