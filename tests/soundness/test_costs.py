@@ -12,11 +12,14 @@ from scipy import optimize, special, stats
 from dpcalc.certify import case as certified_case
 from dpcalc.certify import holder_costs
 from dpcalc.certify.balls import Inputs, precision
+from dpcalc.certify.cost_proof import proof_of_cost
 from dpcalc.certify.costs import PRICES
+from dpcalc.certify.enclose import BELOW
+from dpcalc.certify.proof import Open
 from dpcalc.engine.ask import ask
 from dpcalc.engine.question import Question
 from dpcalc.errors import Disproved
-from dpcalc.report import Case
+from dpcalc.report import Case, Result
 from dpcalc.theorems.record import all_bounds, without_definition
 
 BUDGET = Question(1.0, 1e-3, math.log(1e-3))
@@ -117,3 +120,25 @@ def _risk_at(bound: str, run: Any) -> float:
     if name == "expected":
         return holder_sgd.expected_risk(run.sgd, 0.01, 0.5)
     return holder_sgd.likely_step_risk(run.sgd, gaps[name], 0.01, 0.5, run.log_chance)
+
+
+def _proved(result: Result, case: Case) -> bool:
+    try:
+        return proof_of_cost(result, case, BUDGET).place != BELOW
+    except Open:
+        return False
+
+
+@pytest.mark.parametrize("factor", [1e-4, 1e4])
+@pytest.mark.parametrize("algorithm", ["stop", "skip", "noisy-gd"])
+def test_a_cost_is_not_proved_of_another_step_size(algorithm: str, factor: float) -> None:
+    """What a paper prints is of its own step size: of one far from it no such cost holds."""
+    case = answered(algorithm, TASKS)
+    tried = 0
+    for result in case.results:
+        step = (result.details or {}).get("step_size")
+        if result.guarantee and step:
+            moved = result._replace(details={**(result.details or {}), "step_size": step * factor})
+            assert not _proved(moved, case)
+            tried += 1
+    assert tried
