@@ -76,7 +76,7 @@ def trade_off(part: Part) -> TradeOff:
         NotApplicable: the guarantee is a rule for epsilon alone, or a lower bound.
 
     >>> round(trade_off(Gdp(1.0)).tpr(0.001), 10)
-    0.0182984685
+    0.0182984684
     >>> round(trade_off(Box(1.0, math.log(1e-5))).tpr(0.001), 10)
     0.0027282818
     """

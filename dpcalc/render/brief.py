@@ -54,6 +54,9 @@ _BEST = 3
 _INDENT = 9
 """The width of the labels at the left."""
 
+_MEASURED = 10
+"""The lines that are left for what was measured, whatever it is."""
+
 STAYS = 0
 """The rank of what is shown even where the screen does not suffice."""
 
@@ -61,7 +64,8 @@ STAYS = 0
 class Part(NamedTuple):
     """A paragraph, the label at its left, its style on a terminal, and its rank.
 
-    Where the screen is full, parts of the highest rank are left out first. A ``row`` of a table is not
+    Where the screen is full, parts of the highest rank are left out first; what is not ``counted`` depends on records,
+    and what is left out must not. A ``row`` of a table is not
     wrapped; ``rows`` are a table, its head first.
     """
 
@@ -70,6 +74,7 @@ class Part(NamedTuple):
     style: str = ""
     rank: int = STAYS
     row: bool = False
+    counted: bool = True
     rows: tuple[tuple[str, ...], ...] = ()
 
     def lines(self, width: int | None) -> list[str]:
@@ -147,7 +152,8 @@ def parts(command: str, case: Case, precision: int) -> list[Part]:
 
 def _fitted(found: list[Part]) -> list[Part]:
     """Return the parts that fit the screen, and those that stay."""
-    while sum(len(part.lines(COLUMNS)) for part in found) + 2 > LINES:
+    room = LINES - 2 - (_MEASURED if not all(part.counted for part in found) else 0)
+    while sum(len(part.lines(COLUMNS)) for part in found if part.counted) > room:
         highest = max(part.rank for part in found)
         if highest == STAYS:
             break
@@ -227,7 +233,7 @@ def _run(case: Case) -> Iterator[Part]:
 def _measured(case: Case, precision: int) -> Iterator[Part]:
     """Yield what a run that was carried out came to, and the entries of a ledger."""
     for line in measured_lines(case, precision):
-        yield Part(line.rstrip(), row=line.startswith(" "))
+        yield Part(line.rstrip(), row=line.startswith(" "), counted=False)
     if entries := entry_rows(case, precision):
         for line in aligned(entries):
             yield Part(line.rstrip(), row=True)
