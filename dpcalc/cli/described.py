@@ -70,10 +70,10 @@ def _taken(param: click.Parameter) -> Taken:
 
         return Taken(tuple(all_bounds()))
     if param.name == "topic":
-        from dpcalc.cli.help import TOPICS
+        from dpcalc.cli.help import METHOD, TOPICS
         from dpcalc.cli.main import COMMANDS
 
-        return Taken((*TOPICS, *COMMANDS))
+        return Taken((*TOPICS, METHOD, *COMMANDS))
     if param.name == "solve":
         from dpcalc.engine.search import DIRECTIONS
 

@@ -42,7 +42,7 @@ COMMANDS = {
     "explain": "Statement, assumptions, formula and reference of a bound, or of the best for a described run.",
     "bounds": "List the bounds.",
     "cite": "BibTeX of what the bounds, or the best answer for a described run, rest on.",
-    "help": "What to type first; a page about a topic; the help of a command.",
+    "help": "What to type first; a page about a topic; the help of a command; the theorems and their proofs.",
     "schema": "Print the JSON schema of a report or of a recipe.",
     "completions": "Print the completion script of a shell (bash, zsh, fish), or the manual page.",
 }

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dpcalc.errors import NotApplicable
 from dpcalc.model.quantities import Kind
 from dpcalc.model.source import Source
-from dpcalc.references import entries
+from dpcalc.references import entries, proof_of
 from dpcalc.render.comparison import derivation
 from dpcalc.render.numbers import Side, number, symbol_of, value_text
 from dpcalc.report import Case, Report, Result
@@ -138,6 +138,7 @@ def _source(bound: Theorem) -> list[str]:
     return [
         f"kind       {bound.kind}" + ("" if bound.guarantee else " (for comparison: never a guarantee)"),
         f"source     {bound.reference}: {bound.locator}   (`dpcalc cite {bound.id}`)",
+        f"proof      `dpcalc help method#{proof_of(bound.id)}`",
         f"algorithm  {', '.join(bound.algorithms)}",
     ]
 
