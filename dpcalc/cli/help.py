@@ -24,6 +24,9 @@ METHOD = "method"
 """The page with all theorems and their proofs."""
 
 
+_NOTIONS = ("notions", "mu", "gdp", "rho", "zcdp", "renyi", "rényi", "renyi-privacy", "trade-off", "privacy-loss")
+"""Words that the section of the method about notions of privacy explains."""
+
 _SCREENFUL = 100
 """Longer texts are paged on a terminal: none but the method and its sections."""
 
@@ -65,6 +68,8 @@ def page(topic: str) -> str:
         return _of_command(word)
     if found := _of_parameter(word):
         return found
+    if word in _NOTIONS:
+        return _of_method("notions")
     if related := _related(word):
         return read(f"help/{related}.txt")
     import difflib

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import click
@@ -20,6 +20,23 @@ _NO_OPTION = {
 """Words of other programs that are no option here, and what to do."""
 _NO_OPTION["optim"] = _NO_OPTION["optimiser"] = _NO_OPTION["optimizer"]
 _NO_OPTION["secure_rng"] = _NO_OPTION["secure_mode"]
+
+_MEANT = {
+    "poisson_sampling": ("sampling", "did you mean --sampling poisson?"),
+    "without_replacement": ("sampling", "did you mean --sampling fixed?"),
+    "last_iterate": ("release", "did you mean --release last?"),
+    "hidden": ("release", "did you mean --release last?"),
+    "neighboring": ("adjacency", "did you mean --adjacency?"),
+    "neighbouring": ("adjacency", "did you mean --adjacency?"),
+    "neighbors": ("adjacency", "did you mean --adjacency?"),
+    "neighbours": ("adjacency", "did you mean --adjacency?"),
+    "position": ("index", "did you mean --index?"),
+    "mu": ("strong_convexity", "did you mean --strong-convexity?"),
+    "variance": ("noise_std", "give --noise-std, the square root of the variance of one coordinate"),
+    "proof": ("epsilon", "add --format explain, which names the theorem and where its proof is"),
+    "theorem": ("epsilon", "add --format explain, which names the theorem and where its proof is"),
+}
+"""Words that people type -> the parameter without which a command has nothing to say of them, and what to say."""
 
 _COMMANDS_MEANT = {
     "dp-sgd": (
@@ -47,17 +64,24 @@ def about_option(word: str, command: click.Command) -> str:
     if same := flags.get(plain.lower()):
         return f"did you mean {same}?"
     bare = plain.lower().replace("-", "_")
-    if why := not_covered(word) or _NO_OPTION.get(bare, ""):
-        return why
     if isinstance(command, click.Group) and not nearest(plain.lower(), flags):
         return "name a command first, as in `dpcalc dp-sgd --epsilon 1`; `dpcalc help` says what to type first"
     taken = [name for option in command.params if (name := option.name)]
+    if said := not_covered(word) or _NO_OPTION.get(bare) or _said(bare, taken):
+        return said
     if meant := meant_by(word, taken):
         return f"did you mean {PARAMETERS[meant].flag}?{conversion(meant)}"
-    if found := _value(plain.lower(), command) or _symbol(plain, taken) or _elsewhere(bare):
-        return found
     near = nearest(plain.lower(), flags)
+    close = bool(near) and len(plain) > 3 and distance(plain.lower(), near[0]) == 1
+    if not close and (found := _value(plain.lower(), command) or _symbol(plain, taken) or _elsewhere(bare)):
+        return found
     return f"did you mean {' or '.join(dict.fromkeys(flags[name] for name in near))}?" if near else ""
+
+
+def _said(word: str, taken: Collection[str]) -> str:
+    """Return what `_MEANT` has to say to a command that takes these parameters."""
+    parameter, text = _MEANT.get(word, ("", ""))
+    return text if parameter in taken else ""
 
 
 def about_command(word: str, names: Iterable[str]) -> str:
@@ -112,14 +136,16 @@ def distance(one: str, other: str) -> int:
 
 def _flags(command: click.Command) -> Mapping[str, str]:
     """Return every long flag that a command takes, without hyphens before it -> as the help lists it."""
-    from dpcalc.model.parameter import spellings
+    from dpcalc.model.parameter import KNOWN, spellings
 
     found: dict[str, str] = {}
     for option in command.params:
         if isinstance(option, click.Option):
             listed = next((name for name in option.opts if name.startswith("--")), option.opts[0])
             found |= {name.lstrip("-"): name for name in option.opts if name.startswith("--")}
-            found |= {name.lstrip("-"): listed for name in spellings(option.name or "")}
+            known = KNOWN.get(option.name or "")
+            words = known.synonyms if known else spellings(option.name or "")
+            found |= {name.lstrip("-").replace("_", "-"): listed for name in words}
     return found
 
 

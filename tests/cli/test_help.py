@@ -99,6 +99,7 @@ def test_help_finds_what_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(capsys, "help Poisson")[1] == PAGES["sampling"]
     assert "--eta, --step-size NUM" in ended(capsys, "help lr")[1]
     assert "More: dpcalc help noise" in ended(capsys, "help noise_multiplier")[1]
+    assert ended(capsys, "help gdp")[1].startswith("## Notions\n")
     assert "did you mean `dpcalc help sampling`?" in ended(capsys, "help smapling")[2]
 
 

@@ -40,6 +40,9 @@ def hint(capsys: pytest.CaptureFixture[str], line: str) -> str:
         ("dp-sgd --N 500", "--records"),
         ("rdp --beta-smoothness 1 --alpha 8", "--smoothness"),
         ("check --reprot json=x", "--report"),
+        ("convert --zcdp 0.5", "--rho"),
+        ("dp-sgd --poisson-sampling", "--sampling poisson"),
+        ("rdp --position 10", "--index"),
         ("--vesion", "--version"),
     ],
 )
@@ -55,6 +58,7 @@ def test_an_option_is_found_by_spelling_and_by_meaning(
         ("dp-sgd --momentum 0.9", "costs no privacy"),
         ("dp-sgd --optimizer adam", "cost the same privacy"),
         ("dp-sgd --accountant prv", "the tightest is the answer"),
+        ("rdp --variance 4", "the square root of the variance"),
         ("dp-sgd --secure-mode", "--noise-source secure"),
         ("dp-sgd --nothing-like-it", "see dpcalc dp-sgd --help"),
         ("--epsilon 1", "name a command first"),
