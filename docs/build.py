@@ -25,7 +25,7 @@ from dpcalc.engine.commands import COMMANDS
 from dpcalc.model.algorithm import NAMED
 from dpcalc.model.glosses import GLOSSED, gloss_of
 from dpcalc.model.parameter import PARAMETERS
-from dpcalc.references import SHORT
+from dpcalc.references import SHORT, anchor
 from dpcalc.render.explain import GIVES
 from dpcalc.theorems.record import FAMILIES, Theorem, all_bounds
 
@@ -71,7 +71,7 @@ def bounds_page() -> str:
         lines += ["", f"## {_title(family)}", ""]
         lines += ["| bound | kind | `--certify` | gives | runs | |", "|---|---|---|---|---|---|"]
         lines += [
-            f"| [`{b.id}`]({family}.md#{_anchor(b.id)}) | {b.kind} | {'yes' if b.certifiable else ''} | "
+            f"| [`{b.id}`]({family}.md#{anchor(b.id)}) | {b.kind} | {'yes' if b.certifiable else ''} | "
             f"{GIVES[b.notion]} | {', '.join(b.algorithms)} | {_cell(b.title)} |"
             for b in bounds
         ]
@@ -107,7 +107,7 @@ def _bound(bound: Theorem, section: str) -> str:
         ("slack", bound.slack),
         ("`--certify`", bound.certifying),
         ("source", f"{SHORT[bound.reference]}: {bound.locator}"),
-        ("proof or pointer", f"[Method: {section}](../method.md#{_anchor(section)})"),
+        ("proof or pointer", f"[Method: {section}](../method.md#{anchor(section)})"),
     ]
     lines = [f"## {bound.id}", "", f"**{bound.title}.** {_prose(bound.statement)}", "", f"    {bound.formula}", ""]
     lines += [
@@ -161,12 +161,12 @@ def errata_page() -> str:
             lines.append(f"* {_prose(text)} ({', '.join(where)})")
     lines += ["", "## At length"]
     for section, blocks in _errata_in_method():
-        lines += ["", f"### [{section}](method.md#{_anchor(section)})", "", "\n\n".join(blocks)]
+        lines += ["", f"### [{section}](method.md#{anchor(section)})", "", "\n\n".join(blocks)]
     return MADE + "\n" + "\n".join(lines) + "\n"
 
 
 def _link(bound: Theorem) -> str:
-    return f"[`{bound.id}`](bounds/{bound.family}.md#{_anchor(bound.id)})"
+    return f"[`{bound.id}`](bounds/{bound.family}.md#{anchor(bound.id)})"
 
 
 def _is_note(bound: Theorem) -> bool:
@@ -217,7 +217,7 @@ def commands_page() -> str:
         "| command | |",
         "|---|---|",
     ]
-    lines += [f"| [`{name}`](#{_anchor(name)}) | {_cell(_first(command))} |" for name, command in commands.items()]
+    lines += [f"| [`{name}`](#{anchor(name)}) | {_cell(_first(command))} |" for name, command in commands.items()]
     for name, command in commands.items():
         rows = options[name]
         own = {key: row for key, row in rows.items() if shared.get(key) != row and not _is_parameter(key)}
@@ -366,11 +366,6 @@ def _sections() -> dict[str, str]:
         for id in re.findall(r"`([a-z_]+\.[a-z_]+)`", body):
             found.setdefault(id, title)
     return found
-
-
-def _anchor(heading: str) -> str:
-    """Return the anchor that GitHub gives a heading."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def _prose(text: str) -> str:

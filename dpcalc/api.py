@@ -548,11 +548,11 @@ def cite(*ids: str, **given: Unpack[keywords.Compare]) -> str:
         SpecError: an id is unknown.
         NotApplicable, Infeasible: as in `rdp`.
     """
-    from dpcalc.render.explain import bibtex
+    from dpcalc.render.explain import cited
 
     if given and not ids:
         return format_report(_report("compare", **given), "bibtex")
-    return bibtex([lookup(id) for id in ids] or list(all_bounds().values()))
+    return cited(ids)
 
 
 def list_bounds(algorithm: str | None = None, **given: Any) -> list[dict[str, Any]]:

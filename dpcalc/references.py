@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 SHORT = {
     "feldman2018": "Feldman, Mironov, Talwar and Thakurta 2018",
@@ -33,6 +34,38 @@ def read(name: str) -> str:
     """Return the text of a file shipped in the package's data folder."""
     with open(os.path.join(_DATA, name), encoding="utf-8") as stream:
         return stream.read()
+
+
+def method() -> str:
+    """Return the theorems and their proofs, docs/method.md: as shipped in a wheel, or from the checkout.
+
+    Raises:
+        OSError: neither is there.
+    """
+    try:
+        return read("method.md")
+    except FileNotFoundError:
+        return read(os.path.join("..", "..", "docs", "method.md"))
+
+
+def method_sections() -> dict[str, str]:
+    """Return the sections of the method: heading, as links write it -> text."""
+    parts = re.split(r"^(?=## )", method(), flags=re.MULTILINE)[1:]
+    return {anchor(part.partition("\n")[0].removeprefix("## ")): part for part in parts}
+
+
+def anchor(heading: str) -> str:
+    """Return a heading as links write it.
+
+    >>> anchor("Sampled steps, every iterate public")
+    'sampled-steps-every-iterate-public'
+    """
+    return re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-"))
+
+
+def proof_of(bound: str) -> str:
+    """Return the section of the method that first names a bound, as links write it; empty where none does."""
+    return next((section for section, text in method_sections().items() if f"`{bound}`" in text), "")
 
 
 def entries() -> dict[str, str]:

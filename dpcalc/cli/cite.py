@@ -9,7 +9,6 @@ import click
 from dpcalc.cli.options import Command, parameter_options
 from dpcalc.cli.query import is_described, run_query
 from dpcalc.files.output import write
-from dpcalc.theorems.record import all_bounds, lookup
 
 
 @click.command("cite", cls=Command)
@@ -20,12 +19,13 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
 
     \b
       dpcalc cite iteration.pnsgd
+      dpcalc cite feldman2018
       dpcalc cite --algorithm shuffled -n 60000 -L 1 --smoothness 1 --eta 0.1 \\
         --sigma 2 -d 1e-6
     """
     if is_described(flags) and not ids:
         run_query("compare", {**flags, "format": flags["format"] or "bibtex"})
         return
-    from dpcalc.render.explain import bibtex
+    from dpcalc.render.explain import cited
 
-    write(bibtex([lookup(id) for id in ids] or list(all_bounds().values())), flags["output"])
+    write(cited(ids), flags["output"])

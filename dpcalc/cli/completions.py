@@ -20,6 +20,13 @@ def command(shell: str, output: str | None) -> None:
       dpcalc completions zsh > ~/.zfunc/_dpcalc   # fpath+=~/.zfunc, then compinit
       dpcalc completions fish > ~/.config/fish/completions/dpcalc.fish
       dpcalc completions man > ~/.local/share/man/man1/dpcalc.1
+
+    They are installed with dpcalc. A shell does not look into a virtual environment; with one of these it does:
+
+    \b
+      bash  source "$VIRTUAL_ENV/share/bash-completion/completions/dpcalc"
+      zsh   fpath+=("$VIRTUAL_ENV/share/zsh/site-functions") && compinit
+      fish  source $VIRTUAL_ENV/share/fish/vendor_completions.d/dpcalc.fish
     """
     if shell == "man":
         from dpcalc.cli.manual import manual as text

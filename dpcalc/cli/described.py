@@ -10,11 +10,15 @@ import click
 
 
 class Taken(NamedTuple):
-    """What an option or an argument takes: one of ``words``, a file (``recipe``: a YAML one), or something to type."""
+    """What an option or an argument takes: one of ``words``, a file (``recipe``: a YAML one), or something to type.
+
+    Where ``several``, it takes one or more of the words, separated by commas.
+    """
 
     words: tuple[str, ...] = ()
     file: bool = False
     recipe: bool = False
+    several: bool = False
 
 
 class Described(NamedTuple):
@@ -62,18 +66,19 @@ def _option(option: click.Option, context: click.Context) -> Described:
 
 def _taken(param: click.Parameter) -> Taken:
     metavar = param.metavar or ""
-    choices = getattr(getattr(param.type, "parameter", param.type), "choices", ())
+    swept = getattr(param.type, "parameter", None)
+    choices = getattr(swept or param.type, "choices", ())
     if choices:
-        return Taken(tuple(map(str, choices)))
+        return Taken(tuple(map(str, choices)), several=swept is not None)
     if "ID" in metavar:
         from dpcalc.theorems.record import all_bounds
 
-        return Taken(tuple(all_bounds()))
+        return Taken(tuple(all_bounds()), several=isinstance(param, click.Option))
     if param.name == "topic":
-        from dpcalc.cli.help import TOPICS
+        from dpcalc.cli.help import METHOD, TOPICS
         from dpcalc.cli.main import COMMANDS
 
-        return Taken((*TOPICS, *COMMANDS))
+        return Taken((*TOPICS, METHOD, *COMMANDS))
     if param.name == "solve":
         from dpcalc.engine.search import DIRECTIONS
 

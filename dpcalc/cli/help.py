@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write
-from dpcalc.references import read
+from dpcalc.references import method, method_sections, read
 
 TOPICS = {
     "adjacency": ("neighbours", "neighbors", "neighbouring", "add-remove", "group_size"),
@@ -18,23 +20,39 @@ TOPICS = {
 }
 """The topics, a page each in the package's data, and the words and parameters that belong to them."""
 
+METHOD = "method"
+"""The page with all theorems and their proofs."""
+
+
+_NOTIONS = ("notions", "mu", "gdp", "rho", "zcdp", "renyi", "rényi", "renyi-privacy", "trade-off", "privacy-loss")
+"""Words that the section of the method about notions of privacy explains."""
+
+_SCREENFUL = 100
+"""Longer texts are paged on a terminal: none but the method and its sections."""
+
 
 @click.command("help")
 @click.argument("topic", metavar="[TOPIC]", required=False)
 def command(topic: str | None) -> None:
-    """What to type first; or a page about a topic, the help of a command, or what a parameter is.
+    """What to type first; a page about a topic, a command or a parameter; or docs/method.md, with the proofs.
 
     \b
       dpcalc help
       dpcalc help sampling
       dpcalc help rdp
       dpcalc help noise-std
+      dpcalc help method
+      dpcalc help method#sampled-steps
     """
-    write(page(topic or "start"), None)
+    text = page(topic or "start")
+    if text.count("\n") > _SCREENFUL and sys.stdout.isatty():
+        click.echo_via_pager(text)
+    else:
+        write(text, None)
 
 
 def page(topic: str) -> str:
-    """Return a page: of a topic, a command or a parameter.
+    """Return a page: of a topic, a command or a parameter, or the method or a section of it.
 
     Raises:
         SpecError: there is none.
@@ -44,17 +62,36 @@ def page(topic: str) -> str:
     word = topic.strip().lstrip("-").lower().replace("_", "-")
     if word in (*TOPICS, "start"):
         return read(f"help/{word}.txt")
+    if word == METHOD or word.startswith(f"{METHOD}#"):
+        return _of_method(word.partition("#")[2])
     if word in COMMANDS:
         return _of_command(word)
     if found := _of_parameter(word):
         return found
+    if word in _NOTIONS:
+        return _of_method("notions")
     if related := _related(word):
         return read(f"help/{related}.txt")
     import difflib
 
-    close = difflib.get_close_matches(word, (*TOPICS, *COMMANDS), n=1)
+    close = difflib.get_close_matches(word, (*TOPICS, *COMMANDS, METHOD), n=1)
     hint = f"did you mean `dpcalc help {close[0]}`?" if close else f"the topics are {', '.join(TOPICS)}"
     raise SpecError(f"there is no help on {topic!r}", hint)
+
+
+def _of_method(section: str) -> str:
+    """Return docs/method.md, or the section whose heading starts with these words, hyphens between them.
+
+    Raises:
+        SpecError: there is no such section.
+    """
+    if not section:
+        return method()
+    parts = method_sections()
+    found = parts.get(section) or next((part for anchor, part in parts.items() if anchor.startswith(section)), "")
+    if not found:
+        raise SpecError(f"{METHOD} has no section {section!r}", f"the sections are {', '.join(parts)}")
+    return found
 
 
 def _of_command(name: str) -> str:

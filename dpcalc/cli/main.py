@@ -42,7 +42,7 @@ COMMANDS = {
     "explain": "Statement, assumptions, formula and reference of a bound, or of the best for a described run.",
     "bounds": "List the bounds.",
     "cite": "BibTeX of what the bounds, or the best answer for a described run, rest on.",
-    "help": "What to type first; a page about a topic; the help of a command.",
+    "help": "What to type first; a page about a topic; the help of a command; the theorems and their proofs.",
     "schema": "Print the JSON schema of a report or of a recipe.",
     "completions": "Print the completion script of a shell (bash, zsh, fish), or the manual page.",
 }
@@ -54,6 +54,14 @@ _SECTIONS = {
     "Why, and for whom": ("explain", "statement", "bounds", "cite"),
 }
 """The commands as the help shows them; all others come last."""
+
+
+class _NoSuchCommand(click.UsageError):
+    """A word that is no command."""
+
+    def __init__(self, word: str, context: click.Context) -> None:
+        super().__init__(f"No such command {word!r}.", context)
+        self.word = word
 
 
 class _LazyGroup(WithHelp, click.Group):
@@ -68,6 +76,18 @@ class _LazyGroup(WithHelp, click.Group):
         module = importlib.import_module(f"dpcalc.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the name of the command, the command and the other words.
+
+        Raises:
+            click.UsageError: there is no such command.
+        """
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            raise _NoSuchCommand(args[0], ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         named = {name for names in _SECTIONS.values() for name in names}
@@ -222,25 +242,23 @@ def _report(error: Disproved) -> None:
 
 
 def _refusal(error: click.ClickException) -> str:
-    """Return the message, without options that are spelt alike where the word is known to stand for none."""
+    """Return the message, of an option that there is not without click's guesses: the hint has our own."""
     if isinstance(error, click.NoSuchOption):
-        from dpcalc.model.parameter import not_covered
-
-        if not_covered(error.option_name):
-            return f"No such option '{error.option_name}'."
+        return f"No such option '{error.option_name}'."
     return _first_line(error.format_message())
 
 
 def _help_hint(error: click.ClickException) -> str:
     context: Any = getattr(error, "ctx", None)
     if context and isinstance(error, click.NoSuchOption):
-        from dpcalc.model.parameter import PARAMETERS, conversion, meant_by, not_covered
+        from dpcalc.cli.mistyped import about_option
 
-        if why := not_covered(error.option_name):
-            return why
-        meant = meant_by(error.option_name, [option.name for option in context.command.params])
-        if meant:
-            return f"did you mean {PARAMETERS[meant].flag}?{conversion(meant)}"
+        if said := about_option(error.option_name, context.command):
+            return said
+    if isinstance(error, _NoSuchCommand):
+        from dpcalc.cli.mistyped import about_command
+
+        return about_command(error.word, COMMANDS) or "`dpcalc help` says what to type first"
     return f"see {context.command_path} --help" if context else "see dpcalc --help"
 
 

@@ -144,6 +144,8 @@ def _zsh_option(option: Described) -> str:
 def _zsh_taken(taken: Taken) -> str:
     if taken.file:
         return '_files -g "*.(yaml|yml)"' if taken.recipe else "_files"
+    if taken.several:
+        return f"_sequence compadd - {' '.join(taken.words)}"
     return f"({' '.join(taken.words)})" if taken.words else " "
 
 
@@ -153,9 +155,24 @@ def _zsh_text(text: str) -> str:
     return text.replace("'", "'\\''")
 
 
+_FISH_LIST = (
+    "# Print words that may follow those typed before the last comma.",
+    "function __dpcalc_list",
+    "    set -l typed (commandline -ct | string replace -r -- '^-[^=]*=' '' | string match -r -- '.*,')",
+    "    printf '%s\\n' \"$typed\"$argv",
+    "end",
+)
+
+
 def fish(entries: Sequence[Entry]) -> str:
     """Return the script for fish."""
-    lines = [f"# fish completion for dpcalc, {_ORIGIN.format(shell='fish')}", "", "complete -c dpcalc -f"]
+    lines = [
+        f"# fish completion for dpcalc, {_ORIGIN.format(shell='fish')}",
+        "",
+        *_FISH_LIST,
+        "",
+        "complete -c dpcalc -f",
+    ]
     lines += ["complete -c dpcalc -n __fish_use_subcommand -s h -l help -d 'show the help'"]
     lines += ["complete -c dpcalc -n __fish_use_subcommand -l version -d 'show the version'"]
     for entry in entries:
@@ -178,7 +195,10 @@ def _fish_option(option: Described) -> str:
 def _fish_taken(taken: Taken) -> str:
     if taken.recipe:
         return " -a '(__fish_complete_suffix .yaml; __fish_complete_suffix .yml)'"
-    return " -F" if taken.file else f" -a {_fish_text(' '.join(taken.words))}" if taken.words else ""
+    if taken.file:
+        return " -F"
+    words = " ".join(taken.words)
+    return f" -a {_fish_text(f'(__dpcalc_list {words})' if taken.several else words)}" if words else ""
 
 
 def _fish_text(text: str) -> str:

@@ -20,6 +20,9 @@ _IMMATERIAL = frozenset({"index", "last_batch", "permutation"})
 """Parameters that say nothing of an algorithm which does not take them: a random order has no position to choose."""
 
 
+_ANY_LOSS = "give --loss, for example --loss logistic --feature-bound 1"
+
+
 def run_of(command: Command, description: Description) -> tuple[Command, Run, tuple[Note, ...]]:
     """Return the command as it speaks of the algorithm, the run described, and notes on the two.
 
@@ -82,7 +85,7 @@ def add_loss_constants(description: Description, taken: Collection[str], *, risk
     if "loss" not in description:
         alone = [name for name in of_the_loss if name != "radius"]
         if alone:
-            raise SpecError(f"{', '.join(alone)} describes a loss, and none is named", "give --loss")
+            raise SpecError(f"{', '.join(alone)} describes a loss, and none is named", _ANY_LOSS)
         return
     checked = {name: float(check(name, description[name])) for name in of_the_loss}
     from dpcalc.model import loss as losses

@@ -54,7 +54,7 @@ def check_model(draft: Description) -> None:
     if draft.get("model") == Model.LINEAR and softmax and draft.get("classes") != 2:
         raise SpecError(
             "a softmax is a function of several scores, and a linear model has one",
-            "give --model capped, if the softmax is capped (docs/method.md); or leave out --model",
+            "give --model capped, if the softmax is capped (see `dpcalc help method`); or leave out --model",
         )
 
 
@@ -70,8 +70,8 @@ def _fill_class(draft: Description) -> None:
     if named and not convex_if_clipped(draft["loss"], draft.get("model"), draft.get("classes")):
         raise SpecError(
             "clipped gradients of a softmax of more than two classes are not those of a convex loss",
-            "give --model capped, if the softmax is capped (docs/method.md); or ask `dpcalc dp-sgd`, whose composition "
-            "is for any loss",
+            "give --model capped, if the softmax is capped (see `dpcalc help method`); or ask `dpcalc dp-sgd`, whose "
+            "composition is for any loss",
         )
     if not named and draft.get("strong_convexity"):
         raise SpecError(

@@ -312,7 +312,9 @@ def _derive_noise(algorithm: Algorithm, draft: Description) -> None:
         raise SpecError("both noise_std and laplace_scale are given", "give one of the two")
     kind = NOISE_SCALES[scales[0]] if scales else draft.get("noise", Noise.GAUSSIAN)
     if draft.get("noise", kind) is not kind:
-        raise SpecError(f"noise is {draft['noise']} and {scales[0]} is given", "leave out --noise")
+        other = next(name for name, noise in NOISE_SCALES.items() if noise is draft["noise"])
+        cure = f"leave out --noise, or give {PARAMETERS[other].flag} in place of {PARAMETERS[scales[0]].flag}"
+        raise SpecError(f"noise is {draft['noise']} and {scales[0]} is given", cure)
     if kind is Noise.LAPLACE and draft.get("loss") == LossName.SOFTMAX:
         raise SpecError("the constants of a softmax are for Gaussian noise", "use --noise-std, or describe the loss")
     if "noise" not in draft:

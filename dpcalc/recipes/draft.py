@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 from dpcalc.engine.commands import COMMANDS, taken_by
 from dpcalc.errors import SpecError
 from dpcalc.files.nodes import Items, Node, Scalar, Table
+from dpcalc.files.paths import LeavesProject, inside
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.inert import json_text, printable
 from dpcalc.model.algorithm import NAMED
-from dpcalc.model.parameter import PARAMETERS, means_exactly, meant_by
+from dpcalc.model.parameter import PARAMETERS, means_exactly, meant_by, not_covered
 from dpcalc.recipes.reference import Files
 from dpcalc.recipes.values import may_be_referred, single
 
@@ -25,14 +26,27 @@ _EITHER = (("epochs", "steps"), ("batch_size", "sample_rate"), ("noise_multiplie
 """Parameters of which one is enough: the first is taken where a configuration has both."""
 
 
+_OWN_WORDS = ("model", "noise", "release", "order")
+"""Names of parameters that mean something else in most configurations, such as the architecture of a network."""
+_NOTHING = ("0", "0.0", "0.", "false", "no", "off", "none", "null", "~", "")
+"""What a configuration says where it does not use something."""
+_YES = {"poisson_sampling": ("sampling", "poisson"), "use_poisson_sampling": ("sampling", "poisson")}
+"""Keys that are true or false -> the parameter that they give a value to where they are true, and the value."""
+
+
 class Found(NamedTuple):
-    """A value of a configuration: the parameter it means, its key, its reference, and the value as read."""
+    """A value of a configuration: the parameter it means, its key, its reference, and the value as read.
+
+    Attributes:
+        copied: whether the recipe has the value itself, as the configuration says it in another way.
+    """
 
     name: str
     key: str
     reference: str
     node: Scalar
     value: Any
+    copied: bool = False
 
 
 class Draft(NamedTuple):
@@ -72,6 +86,7 @@ def draft(config: str, recipe: str | None, command: str | None, algorithm: str |
     name = os.path.relpath(config, files.folder or ".").replace(os.sep, "/")
     if "#" in name:
         raise SpecError(f"{clipped(config)} has a # in its path", "give the file another name")
+    _refuse_outside(files, config, recipe)
     remarks: list[str] = []
     taken = _one_each(_found(files.document(name, Place(clipped(config))), name, files, remarks), remarks)
     if not taken:
@@ -81,6 +96,24 @@ def draft(config: str, recipe: str | None, command: str | None, algorithm: str |
         names = ", ".join(COMMANDS[command].algorithms)
         raise SpecError(f"what is run is not in {clipped(config)}", f"give --algorithm, one of {names}")
     return _written(name, command, algorithm, taken, remarks)
+
+
+def _refuse_outside(files: Files, config: str, recipe: str | None) -> None:
+    """Refuse a configuration that the recipe may not read.
+
+    Raises:
+        SpecError: it lies outside the recipe's project.
+    """
+    try:
+        inside(files.root, config, config)
+    except LeavesProject:
+        beside = os.path.join(os.path.dirname(config), os.path.basename(recipe or "budget.yaml"))
+        raise SpecError(
+            f"the recipe may not read {clipped(config)}: it reads files below {clipped(files.root)} alone",
+            f"write the recipe beside the configuration: -o {beside}",
+        ) from None
+    except ValueError:
+        raise SpecError(f"{clipped(config)} is not a path", "name a YAML, JSON or TOML file") from None
 
 
 def _found(node: Node, name: str, files: Files, remarks: list[str]) -> Iterator[Found]:
@@ -107,25 +140,44 @@ def _children(node: Table | Items) -> Iterator[tuple[str, Node]]:
         yield from ((key, field.node) for key, field in node.fields.items() if not field.merges)
 
 
-def _meaning(node: Scalar, path: tuple[str, ...], name: str, files: Files, remarks: list[str]) -> Found | None:
+def _meaning(  # noqa: PLR0911 (one return a reason)
+    node: Scalar, path: tuple[str, ...], name: str, files: Files, remarks: list[str]
+) -> Found | None:
     key = path[-1] if path else ""
     word = key.strip().lower().replace("-", "_")
+    pointer = "/".join(part.replace("~", "~0").replace("/", "~1") for part in path)
+    if word in _YES:
+        return _answered(word, key, f"{name}#/{pointer}", node, remarks)
     meant = word if word in PARAMETERS else meant_by(word, [n for n in PARAMETERS if n != "lipschitz"])
     if len(word) < 2 or not meant or meant == "order":  # one letter may mean anything
+        if (why := not_covered(word)) and node.text.strip().lower() not in _NOTHING:
+            remarks.append(f"{key}: {why}")
         return None
     if word not in PARAMETERS and not means_exactly(word, meant):
         remarks.append(f"{key}: means {meant} in some programs and not in others; write {meant} yourself")
         return None
-    pointer = "/".join(part.replace("~", "~0").replace("/", "~1") for part in path)
     if not may_be_referred(meant):
         remarks.append(f"{key}: {meant} is written in the recipe itself; write {meant} there")
         return None
     try:
         value = single(meant, node, files)
     except SpecError:
+        if word in _OWN_WORDS:
+            return None
         remarks.append(f"{key}: no value of {meant}, which is {PARAMETERS[meant].domain}")
         return None
     return Found(meant, key, f"{name}#/{pointer}", node, value)
+
+
+def _answered(word: str, key: str, reference: str, node: Scalar, remarks: list[str]) -> Found | None:
+    """Return what a key says that is true or false."""
+    name, value = _YES[word]
+    said = node.text.strip().lower()
+    if said in ("true", "yes", "on"):
+        return Found(name, key, reference, node, value, copied=True)
+    if said == "false":
+        remarks.append(f"{key}: false says what {name} is not; write what it is, such as {name}: shuffle")
+    return None
 
 
 def _one_each(found: Iterator[Found], remarks: list[str]) -> dict[str, Found]:
@@ -158,6 +210,9 @@ def _written(name: str, command: str, algorithm: str | None, taken: dict[str, Fo
     ]
     for key, one in used.items():
         shown = printable(f"{one.key}: {one.node.text[:40]}")
+        if one.copied:
+            lines.append(f"    {key}: {one.value}  # {shown}, which is copied and not read: change both")
+            continue
         lines.append(f"    {key}: {{from: {json_text(one.reference, None).strip()}}}  # {shown}")
     if gate:
         lines.append(f"    assert: epsilon <= {gate.value!r}  # {printable(gate.key)}, where it is a budget")

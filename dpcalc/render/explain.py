@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dpcalc.errors import NotApplicable
 from dpcalc.model.quantities import Kind
 from dpcalc.model.source import Source
-from dpcalc.references import entries
+from dpcalc.references import SHORT, entries, proof_of
 from dpcalc.render.comparison import derivation
 from dpcalc.render.numbers import Side, number, symbol_of, value_text
 from dpcalc.report import Case, Report, Result
-from dpcalc.theorems.record import Theorem, lookup
+from dpcalc.theorems.record import Theorem, all_bounds, lookup
 
 GIVES = {
     "mu": "mu (Gaussian DP)",
@@ -64,8 +64,23 @@ def render_bibtex(report: Report) -> str:
 
 def bibtex(bounds: list[Theorem]) -> str:
     """Return the BibTeX entries of the bounds, each once."""
+    return bibtex_of([bound.reference for bound in bounds])
+
+
+def cited(ids: Sequence[str]) -> str:
+    """Return the BibTeX of bounds and of sources, by their ids and keys; of all bounds where none is given.
+
+    Raises:
+        SpecError: an id is neither.
+    """
+    keys = [id if id in SHORT else lookup(id).reference for id in ids]
+    return bibtex_of(keys or [bound.reference for bound in all_bounds().values()])
+
+
+def bibtex_of(keys: Sequence[str]) -> str:
+    """Return the BibTeX entries of these keys, each once."""
     bibliography = entries()
-    return "\n\n".join(bibliography[key] for key in dict.fromkeys(bound.reference for bound in bounds)) + "\n"
+    return "\n\n".join(bibliography[key] for key in dict.fromkeys(keys)) + "\n"
 
 
 def explain_result(result: Result, case: Case, precision: int = 6) -> str:
@@ -138,6 +153,7 @@ def _source(bound: Theorem) -> list[str]:
     return [
         f"kind       {bound.kind}" + ("" if bound.guarantee else " (for comparison: never a guarantee)"),
         f"source     {bound.reference}: {bound.locator}   (`dpcalc cite {bound.id}`)",
+        f"proof      `dpcalc help method#{proof_of(bound.id)}`",
         f"algorithm  {', '.join(bound.algorithms)}",
     ]
 

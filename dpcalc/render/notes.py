@@ -338,7 +338,7 @@ def _loss_domain(note: LossDomain) -> str:
 def _linear_clip(note: LinearClip) -> str:
     after = "; the regulariser's gradient is added after clipping" if note.regularised else ""
     if note.capped:
-        return f"each record's softmax is capped, which is not to shorten its gradient: see docs/method.md{after}"
+        return f"each record's softmax is capped, which is not to shorten its gradient: see `dpcalc help method`{after}"
     return f"each record's gradient is clipped by itself, an intercept as one more feature with the rest{after}"
 
 

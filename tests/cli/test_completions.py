@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tomllib
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from dpcalc.cli.described import described
+from dpcalc.cli.help import page
 from dpcalc.cli.main import COMMANDS
 from dpcalc.model.algorithm import NAMED
 from dpcalc.model.loss import LOSSES
@@ -114,6 +116,73 @@ def test_bash_completes_recipes_and_reports(tmp_path: Path) -> None:
     assert complete(["check", "budget.yaml", "--report", "s"], tmp_path) == ["sarif="]
 
 
+LISTS = {
+    "dpcalc dp-sgd --sampling poisson,fi": "poisson,fixed",
+    "dpcalc dp-sgd --sampling=poisson,fi": "--sampling=poisson,fixed",
+    "dpcalc dp-sgd --sampling fi": "fixed",
+    "dpcalc compare --algorithm pnsgd,skip,shuffle-o": "pnsgd,skip,shuffle-once",
+    "dpcalc rdp --plot-bounds iteration.skip,iteration.pnsgd_r": "iteration.skip,iteration.pnsgd_rdp",
+    "dpcalc rdp --format csv": "csv",
+}
+"""What is typed -> what the only completion makes of its last word."""
+
+ZSH = r"""
+zmodload zsh/zpty
+zpty it zsh -f -i
+zpty -w it "fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; PS1=rea''dy
+    shown() { print -r -- \"<<\$BUFFER>\"'>'; BUFFER= }
+    zle -N shown; bindkey '^X' shown; bindkey '^I' expand-or-complete"
+zpty -r it out '*ready*'
+for line in ${@:2}; do
+    zpty -w -n it "$line"$'\t\x18'
+    zpty -r it out '*<<*>>*'
+    print -r -- ${${out##*<<}%%>>*}
+done
+zpty -d it
+"""
+"""Type lines, and TAB after each, into a shell whose completions are in a folder; print what became of them."""
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
+def test_zsh_completes_lists() -> None:
+    done = shell("zsh", "-f", "-c", ZSH, "zsh", str(SHIPPED["zsh"].parent), *LISTS)
+    words = [line.split()[-1].rstrip(",") for line in done.splitlines()]  # the next TAB or space takes the comma away
+    assert words == list(LISTS.values())
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
+def test_fish_completes_lists() -> None:
+    asked = "; ".join(f"complete -C '{line}'" for line in LISTS)
+    done = shell("fish", "--no-config", "-c", f"source '{SHIPPED['fish']}'; {asked}")
+    assert [line.split("\t")[0] for line in done.splitlines()] == list(LISTS.values())
+
+
+KNOWN = {"bash": "complete -p dpcalc", "zsh": "print $_comps[dpcalc]", "fish": "complete -c dpcalc"}
+"""What prints how dpcalc is completed, in each shell."""
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_line_for_a_virtual_environment_works(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"needs {name}")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    for source, target in project["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"].items():
+        (tmp_path / target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / source, tmp_path / target)
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))
+    [line] = re.findall(rf"^ +{name}  +(.*)$", page("completions"), re.MULTILINE)
+    before = f"autoload -Uz compinit; ZDOTDIR='{tmp_path}'; " if name == "zsh" else ""
+    quiet = {"bash": "--norc", "zsh": "-f", "fish": "--no-config"}[name]
+    assert "dpcalc" in shell(name, quiet, "-c", f"{before}{line}; {KNOWN[name]}")
+
+
+@bash
+def test_bash_completes_lists() -> None:
+    for line, wanted in LISTS.items():
+        if "=" not in line:  # which bash splits into words
+            assert complete(line.split()[1:]) == [wanted]
+
+
 def test_zsh_reads_back_every_option() -> None:
     """Unquote the specifications as zsh does, and take them apart as its _arguments does."""
     found: dict[tuple[str, str], tuple[str, str]] = {}
@@ -142,7 +211,7 @@ def test_fish_reads_back_every_option() -> None:
     found = set()
     for line in SHIPPED["fish"].read_text(encoding="utf-8").splitlines():
         if not line.startswith("complete "):
-            assert not line or line.startswith("#")
+            assert not line or line.startswith(("#", "function __dpcalc_list", "    ", "end"))
             continue
         tokens = re.findall(r"(?:[^\s'\\]|'(?:\\['\\]|[^'\\])*')+", line)
         assert " ".join(tokens) == line

@@ -560,7 +560,7 @@ def test_no_library_warning_reaches_the_user() -> None:
             "did you mean --lipschitz? (clipped gradients are of loss class lipschitz, unless --model is linear)",
         ),
         ("compare --algorithm random-order", "did you mean shuffled?"),
-        ("rdp --window 3", "see dpcalc rdp --help"),
+        ("rdp --window 3", "--window is a parameter of online"),
     ],
 )
 def test_a_word_of_another_program_is_answered_with_ours(

@@ -18,6 +18,8 @@ from dpcalc.cli.main import COMMANDS, cli, main
 from dpcalc.model.algorithm import NAMED
 from dpcalc.model.glosses import GLOSSED, gloss_of
 from dpcalc.model.parameter import PARAMETERS
+from dpcalc.render.explain import describe
+from dpcalc.theorems.record import all_bounds
 
 PARENT = click.Context(cli, info_name="dpcalc")
 PAGES = {name: page(name) for name in (*COMMANDS, *TOPICS, "start")}
@@ -97,7 +99,25 @@ def test_help_finds_what_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(capsys, "help Poisson")[1] == PAGES["sampling"]
     assert "--eta, --step-size NUM" in ended(capsys, "help lr")[1]
     assert "More: dpcalc help noise" in ended(capsys, "help noise_multiplier")[1]
+    assert ended(capsys, "help gdp")[1].startswith("## Notions\n")
     assert "did you mean `dpcalc help sampling`?" in ended(capsys, "help smapling")[2]
+
+
+@pytest.mark.quick  # these run against the wheel too, which has no docs/ beside it
+def test_the_method_and_its_sections_are_shipped(capsys: pytest.CaptureFixture[str]) -> None:
+    whole = (Path(__file__).resolve().parents[2] / "docs" / "method.md").read_text(encoding="utf-8")
+    assert ended(capsys, "help method") == (0, whole, "")
+    section = ended(capsys, "help method#sampled-steps")[1]
+    assert section.startswith("## Sampled steps, every iterate public\n")
+    assert section in whole
+    assert "\n## " not in section
+    assert "the sections are setting, notions," in ended(capsys, "help method#nothing")[2]
+
+
+def test_every_bound_names_the_section_with_its_proof() -> None:
+    for bound in all_bounds().values():
+        [proof] = re.findall(r"^proof +`dpcalc help (.*)`$", describe(bound), re.MULTILINE)
+        assert f"`{bound.id}`" in page(proof)
 
 
 # Examples

@@ -95,7 +95,7 @@ def test_nothing_is_guessed(folder: Path, capsys: pytest.CaptureFixture[str]) ->
         ("lr: 0.1\n", "init train.yaml", "what is run is not in 'train.yaml'"),
         ("lr: 0.1\n", "init train.yaml --command nothing", "unknown command"),
         ("lr: 0.1\n", "init train.yaml --algorithm nothing", "unknown algorithm"),
-        ("lr: 0.1\n", "init ../other.yaml", "leads out of the project"),
+        ("lr: 0.1\n", "init ../other.yaml", "the recipe may not read '../other.yaml'"),
         ("lr: 0.1\n", "init none.yaml", "cannot"),
         ("lr: [0.1\n", "init train.yaml", "train.yaml"),
     ],
@@ -106,6 +106,58 @@ def test_refusals(text: str, line: str, message: str, folder: Path, capsys: pyte
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") <= 2
+
+
+OPACUS = """\
+model: resnet
+optimizer: {name: sgd, momentum: 0.9, lr: 0.1}
+poisson_sampling: true
+epochs: 2
+batch_size: 64
+dataset_size: 6400
+noise_multiplier: 1.1
+max_grad_norm: 1.0
+target_delta: 1e-5
+"""
+
+
+def test_what_is_no_parameter_is_said_or_passed_over(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "train.yaml").write_text(OPACUS)
+    code, text, err = ended(capsys, "init train.yaml")
+    assert code == 0
+    assert case_of(text)["sampling"] == "poisson"
+    assert "    sampling: poisson  # poisson_sampling: true, which is copied and not read: change both\n" in text
+    assert "# momentum: with dp-sgd, where every iterate may be public, leave it out" in text
+    assert "resnet" not in text
+    assert err.startswith("as it stands: epsilon ")
+
+
+def test_what_is_not_used_is_not_remarked_upon(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "train.yaml").write_text(OPACUS.replace("0.9", "0.0").replace("true", "false"))
+    _, text, err = ended(capsys, "init train.yaml")
+    assert "momentum" not in text
+    assert "sampling" not in case_of(text)
+    assert "# poisson_sampling: false says what sampling is not; write what it is, such as sampling: shuffle" in text
+    assert err.startswith("still to add: it is not said how batches are drawn")
+    (folder / "train.yaml").write_text(OPACUS + "sampling: shuffle\n")
+    text = ended(capsys, "init train.yaml")[1]
+    assert "sampling" not in case_of(text)
+    assert "# sampling: train.yaml#/poisson_sampling and train.yaml#/sampling both mean it; choose one" in text
+
+
+def test_a_recipe_is_written_where_it_may_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a project around them, a recipe reads what lies below its own folder; the hint is typed as it is."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a" / "recipes").mkdir(parents=True)
+    (tmp_path / "a" / "train.yaml").write_text(OPACUS)
+    code, _, err = ended(capsys, "init a/train.yaml -o a/recipes/mine.yaml")
+    assert code == 2
+    assert "the recipe may not read 'a/train.yaml': it reads files below" in err
+    assert err.endswith("hint: write the recipe beside the configuration: -o a/mine.yaml\n")
+    assert ended(capsys, "init a/train.yaml -o a/mine.yaml")[0] == 0
+    assert "released-model" in ended(capsys, "check a/mine.yaml")[1]
 
 
 def test_a_hostile_configuration_adds_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,7 +112,7 @@ def _linear(run: Run) -> Obstacle | None:
     if run.loss is not None:
         return Unmet(
             "speaks of gradients of convex losses, and clipped ones of a softmax of more than two classes are none",
-            "give --model capped, if the softmax is capped (docs/method.md)", ("model",),
+            "give --model capped, if the softmax is capped (see `dpcalc help method`)", ("model",),
         )  # fmt: skip
     return NotNeeded(NOT_LINEAR.because, NOT_LINEAR.cure, NOT_LINEAR.parameters)
 
