@@ -95,7 +95,8 @@ REACHED = [
     "--algorithm repeated --epochs 5 --epoch-epsilon 0.1 -d 1e-6",
     "--algorithm cyclic,shuffle-once,shuffled-epochs,noisy-sgd --loss-class smooth --epochs 2 -n 11 --batch-size 5 "
     f"{CONVEX} --sigma 2 -D 1 -d 1e-3",
-    f"--algorithm cyclic --epochs 2 -n 20 {CONVEX} --laplace-scale 2 -d 1e-2",
+    f"--algorithm cyclic,shuffle-once --epochs 2 -n 20 {CONVEX} --laplace-scale 2 -d 1e-2",
+    f"--algorithm noisy-gd --steps 5 -n 20 {CONVEX} --strong-convexity 0.5 --laplace-scale 0.5 -d 1e-2",
     f"--algorithm shuffle-once --release epoch --epochs 2 -n 20 {CONVEX} --sigma 2 --permutation secret -d 1e-6",
     "--algorithm cyclic,shuffle-once,shuffled-epochs,noisy-sgd,noisy-gd --release epoch --epochs 2 -n 20 "
     f"{CONVEX} --sigma 2 -D 1 -d 1e-6",
@@ -112,6 +113,11 @@ REACHED = [
     "--algorithm dp-sgd --epochs 2 --noise-multiplier 1 --sampling full -d 1e-6",
     "--algorithm dp-sgd -n 20 --batch-size 5 --epochs 2 --noise-multiplier 1 --sampling fixed --release last --clip 1 "
     "--loss logistic --feature-bound 1 --eta 0.5 -d 1e-6",
+    *(
+        f"--algorithm dp-sgd -n 20 {batches} --epochs 2 --noise-multiplier 4 --sampling {sampling} --release last "
+        "--clip 1 --loss logistic --feature-bound 1 --eta 0.5 -d 1e-6"
+        for batches, sampling in (("--batch-size 5", "shuffle"), ("", "full"))
+    ),
     f"--algorithm shuffled,shuffle-once,shuffled-epochs --epochs 1 -n 20 {CONVEX} --sigma 2 --permutation secret "
     "-d 1e-6",
 ]
