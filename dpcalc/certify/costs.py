@@ -267,8 +267,8 @@ def _on_output(v: Inputs) -> arb:
 
 
 def _both(printed: Formula, at_step: Formula) -> Formula:
-    """Return the larger of what a paper prints for its own step size and of what holds at the reported one."""
-    return lambda v: printed(v).max(at_step(v))
+    """Return the larger of what a paper prints for its own step size and of what holds at the reported one, if any."""
+    return lambda v: printed(v) if v.given("eta") is None else printed(v).max(at_step(v))
 
 
 PRICES: dict[str, Price] = {
