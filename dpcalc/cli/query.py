@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpcalc.cli.printing import Output, emit
-from dpcalc.cli.types import Delta
+from dpcalc.cli.types import Delta, delta_of
 from dpcalc.engine.ask import FEW, ask, side_by_side
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.question import Question
@@ -115,7 +115,8 @@ def _risks(flags: Flags) -> RiskQuestion | None:
 def _question(values: Flags, orders: tuple[float, ...], solve: str | None) -> tuple[Flags, Question]:
     """Return the parameters of the run, and the question."""
     given = dict(values)
-    delta: Delta | None = given.pop("delta", None)
+    typed: Delta | None = given.pop("delta", None)
+    delta = delta_of(typed, given.get("records")) if typed else None
     value, log = (delta.value, delta.log) if delta else (None, None)
     return given, Question(given.pop("epsilon", None), value, log, orders, solve, Source.FLAG)
 

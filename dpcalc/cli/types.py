@@ -25,6 +25,24 @@ class Delta(NamedTuple):
     log: float
 
 
+OF_RECORDS = ("1/n", "1/records")
+"""How delta may be typed as one over the number of records."""
+ONE_OVER_RECORDS = Delta(math.nan, math.nan)
+
+
+def delta_of(typed: Delta, records: int | None) -> Delta:
+    """Return delta, where it was typed as 1/n with the number of records for n.
+
+    Raises:
+        SpecError: there is no number of records, or it is 1.
+    """
+    if typed is not ONE_OVER_RECORDS:
+        return typed
+    if records is None or records < 2:
+        raise SpecError("--delta 1/n is over the number of records", "give --records of at least 2, or a number")
+    return Delta(*parse_delta(f"1/{records}"))
+
+
 class Sweep(_ParamType):
     """One number, a list ``1,2,4``, a range ``1:10:0.5`` or a log range ``1:1000:log7``; converts to a list."""
 
@@ -44,12 +62,14 @@ class Sweep(_ParamType):
 
 
 class DeltaSweep(Sweep):
-    """As `Sweep`, for delta: values far below the smallest double keep their logarithm."""
+    """As `Sweep`, for delta: values far below the smallest double keep their logarithm, and 1/n is of the records."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the list of `Delta`."""
         if isinstance(value, list):
             return value
+        if value.strip().lower() in OF_RECORDS:
+            return [ONE_OVER_RECORDS]
         try:
             if "," in value or ":" in value:
                 values = parse_sweep(value, parse_number)

@@ -553,3 +553,22 @@ def test_output_through_a_link_out_of_the_project_is_refused(ask: Any, tmp_path:
     (project / "report.txt").symlink_to(tmp_path / target)
     assert ask(f"{PASS} --sigma 2 -d 1e-6 -o {project / 'report.txt'}", expected=2) == ""
     assert outside.read_text() == "kept"
+
+
+@pytest.mark.parametrize("typed", ["1/n", "1/N", "1/records"])
+def test_delta_over_the_number_of_records(ask_json: Any, typed: str) -> None:
+    line = "rdp -L 1 --smoothness 1 --eta 0.1 --sigma 2"
+    cases = ask_json(f"{line} -n 100,30000 -d {typed}")
+    for case, records in zip(cases, (100, 30000), strict=True):
+        [alone] = ask_json(f"{line} -n {records} -d 1/{records}")
+        assert case["inputs"]["delta"]["value"] == alone["inputs"]["delta"]["value"] == 1.0 / records
+        assert case["results"] == alone["results"]
+
+
+def test_delta_over_no_records(ask: Any) -> None:
+    for line in (
+        "shifted --steps 5 --shift 1 --contraction 1 --eta 1 --sigma 1",
+        "rdp -n 1 -L 1 --sigma 1",
+        "risk -e 1",
+    ):
+        ask(f"{line} -d 1/n", 2)
