@@ -76,6 +76,11 @@ def ask(
     check_question(question)
     description = Description(given, sources or {})
     if record.prices:
+        if question.risks is not None:
+            raise SpecError(
+                "a cost is of a run that is chosen for the budget, and what an attacker can do is asked of one run",
+                "ask `dpcalc compare --risk` about the run, or `dpcalc risk` about the budget",
+            )
         case = _priced(record, description, question, gates)
         return _certify(case, None, question) if certified else case
     record, run, run_notes = run_of(record, description)

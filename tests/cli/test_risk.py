@@ -144,6 +144,7 @@ def test_a_gate_that_is_not_answered_fails(tmp_path: Path) -> None:
         ("risk --mu 1 --prior 1", "prior is 1.0"),
         ("risk --mu 1 --baseline two", "two"),
         ("risk --mu -1", "mu"),
+        ("utility --loss logistic --feature-bound 1 -n 100 -R 1 -e 1 -d 1e-5 --risk", "is asked of one run"),
     ],
 )
 def test_what_is_refused(line: str, said: str) -> None:
