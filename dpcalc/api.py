@@ -437,14 +437,11 @@ def convert(
     ('sufficient_mu', 0.268051)
     """
     from dpcalc.engine.convert import convert as converted
-    from dpcalc.engine.convert import convert_among_others, points_of
+    from dpcalc.engine.convert import convert_among_others
 
-    sweeps = {"mu": mu, "rho": rho, "pure": pure, "epsilon": epsilon, "delta": delta, "to": to}
-    given = {name: _several(name, value) for name, value in sweeps.items() if value is not None}
-    if rdp is not None:
-        given["rdp"] = [points_of(rdp)]
+    known = _known(rdp, mu=mu, rho=rho, pure=pure, epsilon=epsilon, delta=delta, to=to)
     orders = tuple(float(check_value("order", one)) for one in _several("order", order))
-    asked = _Asked(_product(given), orders, None, [_gate(text) for text in _several("gates", gates)])
+    asked = _Asked(known, orders, None, [_gate(text) for text in _several("gates", gates)])
     return _answered("convert", asked, converted, convert_among_others)
 
 
@@ -485,16 +482,12 @@ def risk(
     >>> round(told["advantage"]["value"], 6), round(told["tpr"][0]["value"], 6)
     (0.382925, 0.092362)
     """
-    from dpcalc.engine.attack_risk import risk_among_others, risk_of_known
-    from dpcalc.engine.convert import points_of
+    from dpcalc.engine.attack_risk import risk_of_known
 
-    sweeps = {"mu": mu, "rho": rho, "pure": pure, "epsilon": epsilon, "delta": delta}
-    given = {name: _several(name, value) for name, value in sweeps.items() if value is not None}
-    if rdp is not None:
-        given["rdp"] = [points_of(rdp)]
+    known = _known(rdp, mu=mu, rho=rho, pure=pure, epsilon=epsilon, delta=delta)
     risks = _risks({"risk": True, "fpr": fpr, "prior": prior, "baseline": baseline})
-    asked = _Asked(_product(given), (), None, [_gate(text) for text in _several("gates", gates)], False, risks)
-    return _answered("risk", asked, risk_of_known, risk_among_others)
+    asked = _Asked(known, (), None, [_gate(text) for text in _several("gates", gates)], False, risks)
+    return _answered("risk", asked, risk_of_known, risk_of_known)
 
 
 @_mirrors("compare")
@@ -676,6 +669,18 @@ def _risks(values: dict[str, Any]) -> RiskQuestion | None:
     from dpcalc.engine.attack_risk import risk_question
 
     return risk_question(**{name: _several(name, value) for name, value in listed.items() if value is not None})
+
+
+def _known(rdp: Any, **sweeps: Any) -> list[dict[str, Any]]:
+    """Return every combination of what is known of a mechanism and asked about it.
+
+    Raises:
+        SpecError: a list is empty, or the bounds on the Renyi divergence are malformed.
+    """
+    from dpcalc.engine.convert import points_of
+
+    given = {name: _several(name, value) for name, value in sweeps.items() if value is not None}
+    return _product({**given, **({"rdp": [points_of(rdp)]} if rdp is not None else {})})
 
 
 def _product(sweeps: Mapping[str, list[Any]]) -> list[dict[str, Any]]:

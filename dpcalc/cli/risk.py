@@ -9,7 +9,7 @@ import click
 from dpcalc.cli.options import Command, known_options, risk_options
 from dpcalc.cli.printing import emit, sweep_options
 from dpcalc.cli.query import Askers, run_cases
-from dpcalc.engine.attack_risk import risk_among_others, risk_of_known
+from dpcalc.engine.attack_risk import risk_of_known
 
 
 @click.command("risk", cls=Command)
@@ -36,5 +36,5 @@ def command(rdp: tuple[str, ...], **flags: Any) -> None:
     if rdp:
         flags["rdp"] = [[rdp]]
     flags["risk"] = True
-    cases, output = run_cases("risk", flags, Askers(risk_of_known, risk_among_others))
+    cases, output = run_cases("risk", flags, Askers(risk_of_known, risk_of_known))
     emit("risk", cases, output)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpcalc.engine.ask import judged
@@ -21,7 +21,7 @@ from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.account import Box, Part
 from dpcalc.notions.guarantee import Gdp, LowerBound, Point
 from dpcalc.notions.least_mu import LeastMu, least_mu
-from dpcalc.notions.trade_off import TradeOff, trade_off
+from dpcalc.notions.trade_off import trade_off
 from dpcalc.numerics.floats import UNIT, is_short, up
 from dpcalc.numerics.logspace import exp_up
 from dpcalc.report import Case, Result
@@ -166,23 +166,22 @@ def risk_of(
     if not curves:
         return {}
     known = [value for floor in floors if (value := advantage_down(floor)) is not None]
-    told: dict[str, Any] = {"advantage": _least(curves, lambda curve: curve.advantage())}
+    told: dict[str, Any] = {"advantage": _least((curve.advantage(), name) for name, curve in curves)}
     if known:
         told["advantage"]["at_least"] = max(known)
-    told["tpr"] = [{"fpr": a, **_least(curves, lambda curve: curve.tpr(a))} for a in risks.fprs]  # noqa: B023
-    told["success"] = [{"prior": p, **_least(curves, lambda curve: curve.success(p))} for p in risks.priors]  # noqa: B023
+    told["tpr"] = [{"fpr": a, **_least((curve.tpr(a), name) for name, curve in curves)} for a in risks.fprs]
+    told["success"] = [{"prior": p, **_least((curve.success(p), name) for name, curve in curves)} for p in risks.priors]
     told["reconstruction"] = [
-        {"baseline": k, **_least(curves, lambda curve: curve.reconstruction(k))}  # noqa: B023
-        for k in risks.baselines
+        {"baseline": k, **_least((curve.reconstruction(k), name) for name, curve in curves)} for k in risks.baselines
     ]
     told["mu"] = _mu(proved, log_delta)
     told["from_point"] = all(isinstance(part, Box) for _, part in proved)
     return told
 
 
-def _least(curves: Sequence[tuple[str, TradeOff]], of: Callable[[TradeOff], float]) -> dict[str, Any]:
-    value, place = min((of(curve), place) for place, (_, curve) in enumerate(curves))
-    return {"value": value, "bound": curves[place][0]}
+def _least(found: Iterable[tuple[float, str]]) -> dict[str, Any]:
+    value, bound = min(found, key=lambda pair: pair[0])
+    return {"value": value, "bound": bound}
 
 
 def _mu(proved: Sequence[tuple[str, Part]], log_delta: float) -> dict[str, Any] | None:
@@ -263,11 +262,6 @@ def risk_of_known(
     inputs = inputs_of(typed, {**dict.fromkeys(typed, question.source), **(sources or {})}, left)
     case = Case("risk", inputs, (row,), risk=risk)
     return case._replace(assertions=judged(gates, case))
-
-
-def risk_among_others(command: str, given: Mapping[str, Any], question: Question, **options: Any) -> Case:
-    """Return the case as `risk_of_known` does."""
-    return risk_of_known(command, given, question, **options)
 
 
 def _part(known: Known) -> Part:

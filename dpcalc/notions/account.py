@@ -143,6 +143,11 @@ def boxes_log_delta(mu: float, boxes: Sequence[tuple[Box, int]], epsilon: float)
     return min(0.0, value + UNIT * (8.0 * abs(value) + 16.0)) if value > -math.inf else value
 
 
+def box_curve(box: Box) -> Callable[[float], float]:
+    """Return epsilon >= 0 -> ln delta of the worst mechanism that has one point; what was asked is remembered."""
+    return functools.cache(lambda epsilon: boxes_log_delta(0.0, [(box, 1)], epsilon))
+
+
 def _losses(boxes: Sequence[tuple[Box, int]]) -> list[tuple[float, float]]:
     """Return (s, ln of its weight) for every sum of losses of the boxes."""
     law = [(0.0, 0.0)]

@@ -11,7 +11,6 @@ central limit theorem is no guarantee, and is not computed here.
 
 from __future__ import annotations
 
-import functools
 import heapq
 import itertools
 import math
@@ -19,12 +18,12 @@ import math
 from dpcalc.errors import NotApplicable
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import gaussian
-from dpcalc.notions.account import Box, Part, boxes_log_delta
+from dpcalc.notions.account import Box, Part, box_curve
 from dpcalc.notions.curves import Curve, profile_of
 from dpcalc.notions.guarantee import Gdp, LowerBound, Point, Worst
-from dpcalc.notions.trade_off import quantile
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import exp_down, exp_up, log_exp1p, log_one_minus_exp
+from dpcalc.numerics.normal import quantile
 from dpcalc.numerics.roots import least
 
 _FIRST_CELLS = 48
@@ -81,7 +80,7 @@ def least_mu(part: Part, log_delta: float) -> LeastMu:
 
 def _of_box(box: Box) -> LeastMu:
     """Return the pair of one point: z(a) - z(t) at the corner a = 1 - t = (1 - delta)/(1 + e^epsilon)."""
-    curve = functools.cache(lambda e: boxes_log_delta(0.0, [(box, 1)], e))
+    curve = box_curve(box)
     top = up(box.epsilon)
     log_corner = log_one_minus_exp(box.log_delta) - log_exp1p(top)
     log_corner -= UNIT * (16.0 + 8.0 * (top + abs(log_corner)))

@@ -19,16 +19,14 @@ from collections.abc import Callable
 from dpcalc.errors import NotApplicable
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import gaussian
-from dpcalc.notions.account import Box, Part, boxes_log_delta
+from dpcalc.notions.account import Box, Part, box_curve
 from dpcalc.notions.curves import Curve, profile_of
 from dpcalc.notions.guarantee import Gdp, LowerBound, Point, Rdp, Worst
 from dpcalc.notions.renyi import near_minimum
 from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.logspace import exp_down, exp_up, log_add_exp, log_one_minus_exp
-from dpcalc.numerics.normal import log_ndtr
-from dpcalc.numerics.roots import greatest, least
-
-_FARTHEST = 1e8  # of a normal quantile: ln of its tail is -5e15
+from dpcalc.numerics.normal import log_ndtr, quantile
+from dpcalc.numerics.roots import least
 
 
 class TradeOff(NamedTuple):
@@ -101,34 +99,6 @@ def trade_off(part: Part) -> TradeOff:
 # --- Gaussian privacy -------------------------------------------------------------------------------------------------
 
 
-def quantile(log_tail: float, *, upwards: bool) -> float:
-    """Return z with Q(z) = e^log_tail, Q the normal upper tail, rounded as asked; log_tail < 0.
-
-    >>> round(quantile(math.log(0.025), upwards=True), 10)
-    1.9599639845
-    """
-    if log_tail <= math.log(0.5):
-        # The least z whose tail is certainly at most this, or the greatest whose tail is certainly at least this.
-        return _half_line(log_tail, -1.0, upwards=upwards)
-    return -_half_line(log_tail, 1.0, upwards=not upwards)
-
-
-def _half_line(log_tail: float, sign: float, *, upwards: bool) -> float:
-    """Return w >= 0 with Phi(sign w) = e^log_tail, rounded as asked."""
-
-    def too_low(w: float) -> float:
-        value = log_ndtr(sign * w)
-        return sign * (log_tail - value) + 8.0 * UNIT * abs(value) if value > -math.inf else -1.0
-
-    def too_high(w: float) -> float:
-        value = log_ndtr(sign * w)
-        return sign * (value - log_tail) + 8.0 * UNIT * abs(value) if value > -math.inf else 1.0
-
-    if upwards:
-        return least(too_low, 0.0, _FARTHEST)
-    return greatest(too_high, 0.0, _FARTHEST) if too_high(0.0) <= 0.0 else 0.0
-
-
 def _of_mu(mu: float) -> TradeOff:
     if mu == 0.0:
         return _of_box(Box(0.0))
@@ -179,12 +149,8 @@ def _of_box(box: Box) -> TradeOff:
     def log_tpr(log_fpr: float) -> float:
         return min(0.0, _line(log_delta, epsilon, log_fpr), _reversed_line(log_delta, epsilon, log_fpr))
 
-    curve = _box_curve(box)
+    curve = box_curve(box)
     return TradeOff(log_tpr, lambda: exp_up(curve(0.0)), functools.partial(_success, curve))
-
-
-def _box_curve(box: Box) -> Curve:
-    return functools.cache(lambda epsilon: boxes_log_delta(0.0, [(box, 1)], epsilon))
 
 
 _LEAST_EPSILON = 1e-12
@@ -310,7 +276,7 @@ def odds_tail(part: Part, log_factor: float) -> float:
     >>> round(odds_tail(Gdp(1.0), 3.0), 8)
     0.01419029
     """
-    curve = _box_curve(part) if isinstance(part, Box) else profile_of(part)
+    curve = box_curve(part) if isinstance(part, Box) else profile_of(part)
 
     def value(epsilon: float) -> float:
         kept = -math.expm1(epsilon - log_factor) * (1.0 - UNIT * (8.0 + 8.0 * log_factor / (log_factor - epsilon)))

@@ -14,7 +14,7 @@ import math
 
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.named_tuple import NamedTuple
-from dpcalc.notions.account import Box, Part, response_renyi
+from dpcalc.notions.account import Box, Part, box_curve, response_renyi
 from dpcalc.notions.curves import Curve, profile_of
 from dpcalc.notions.guarantee import Gdp, Profile, Rdp
 from dpcalc.numerics.floats import UNIT, down, up
@@ -111,7 +111,7 @@ def tuned(part: Part, tuning: Tuning) -> list[Part]:
     Raises:
         NotApplicable: the run is known by a rule for epsilon alone.
     """
-    curve = _box_curve(part) if isinstance(part, Box) else profile_of(part)
+    curve = box_curve(part) if isinstance(part, Box) else profile_of(part)
     found: list[Part] = []
     if isinstance(part, Box) and part.log_delta == -math.inf:
         found.append(Box(_pure(part.epsilon, tuning)))
@@ -120,12 +120,6 @@ def tuned(part: Part, tuning: Tuning) -> list[Part]:
     if tuning.law is not Law.THRESHOLD and _renyi_of(part) is not None:
         found.append(Rdp(functools.cache(lambda order: tuned_renyi(part, curve, tuning, order))))
     return found
-
-
-def _box_curve(box: Box) -> Curve:
-    from dpcalc.notions.account import boxes_log_delta
-
-    return functools.cache(lambda epsilon: boxes_log_delta(0.0, [(box, 1)], epsilon))
 
 
 def _pure(epsilon: float, tuning: Tuning) -> float:

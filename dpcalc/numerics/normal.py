@@ -22,6 +22,7 @@ import math
 
 from dpcalc.numerics.floats import MAX, UNIT, two_product, two_sum
 from dpcalc.numerics.quadrature import integrate
+from dpcalc.numerics.roots import greatest, least
 
 LN_SQRT_2PI = 0.9189385332046728
 INV_SQRT_2PI = 0.3989422804014327
@@ -158,6 +159,37 @@ def log_ndtr(x: float) -> float:
     if x <= 0.0:
         return log_phi(x) + math.log(mills(-x))
     return math.log1p(-_density(*_half_square(x, 0.0)) * mills(x))
+
+
+_FARTHEST_QUANTILE = 1e8  # ln of its tail is -5e15
+
+
+def quantile(log_tail: float, *, upwards: bool) -> float:
+    """Return z with Q(z) = e^log_tail, Q the normal upper tail, rounded as asked; log_tail < 0.
+
+    >>> round(quantile(math.log(0.025), upwards=True), 10)
+    1.9599639845
+    """
+    if log_tail <= math.log(0.5):
+        # The least z whose tail is certainly at most this, or the greatest whose tail is certainly at least this.
+        return _half_line(log_tail, -1.0, upwards=upwards)
+    return -_half_line(log_tail, 1.0, upwards=not upwards)
+
+
+def _half_line(log_tail: float, sign: float, *, upwards: bool) -> float:
+    """Return w >= 0 with Phi(sign w) = e^log_tail, rounded as asked."""
+
+    def too_low(w: float) -> float:
+        value = log_ndtr(sign * w)
+        return sign * (log_tail - value) + 8.0 * UNIT * abs(value) if value > -math.inf else -1.0
+
+    def too_high(w: float) -> float:
+        value = log_ndtr(sign * w)
+        return sign * (value - log_tail) + 8.0 * UNIT * abs(value) if value > -math.inf else 1.0
+
+    if upwards:
+        return least(too_low, 0.0, _FARTHEST_QUANTILE)
+    return greatest(too_high, 0.0, _FARTHEST_QUANTILE) if too_high(0.0) <= 0.0 else 0.0
 
 
 def log_hockey_stick(e: float, r: float) -> float:

@@ -14,7 +14,8 @@ from dpcalc.errors import NotApplicable
 from dpcalc.notions.account import Box
 from dpcalc.notions.guarantee import Gdp, Point, Profile, Rdp, Worst, gaussian_lower_bound
 from dpcalc.notions.least_mu import least_mu, matching
-from dpcalc.notions.trade_off import advantage_down, odds_tail, quantile, trade_off
+from dpcalc.notions.trade_off import advantage_down, odds_tail, trade_off
+from dpcalc.numerics.normal import quantile
 
 FPRS = (1e-4, 0.01, 0.1, 0.3, 0.6, 0.9, 0.999)
 Law = np.ndarray
