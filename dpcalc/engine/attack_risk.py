@@ -35,6 +35,7 @@ USUAL_FPRS = (0.001, 0.01, 0.1)
 USUAL_PRIORS = (0.5,)
 _USUAL_LOG_DELTA = math.log(1e-6)
 _MOST = 200
+_VACUOUS = math.log(0.5)  # a mu that holds above such a delta says nothing
 
 
 class RiskQuestion(NamedTuple):
@@ -192,7 +193,7 @@ def _mu(proved: Sequence[tuple[str, Part]], log_delta: float) -> dict[str, Any] 
         return {"value": mu, "delta": 0.0, "regret": 0.0, "bound": name}
     name, part = proved[0]
     found: LeastMu = least_mu(part, log_delta)
-    if not math.isfinite(found.mu):
+    if not math.isfinite(found.mu) or found.log_delta > _VACUOUS:
         return None
     return {"value": found.mu, "delta": exp_up(found.log_delta), "regret": found.regret, "bound": name}
 

@@ -165,6 +165,13 @@ def test_in_python() -> None:
         dpcalc.rdp(**RUN, noise_std=2, delta=1e-6, risk="yes")
 
 
+def test_a_mu_that_says_nothing_is_not_told() -> None:
+    """With next to no noise delta is 1 wherever it is looked at: no mu is known, and none is said to hold above 1."""
+    line = f"shuffle {PASS} --sigma 1e-6 -d 1e-6 --risk"
+    assert told(line)["mu"] is None
+    assert "no finite mu" in typed(line).output
+
+
 def test_in_words() -> None:
     run = "dp-sgd -n 100 --steps 10 --noise-multiplier 1 --batch-size 50 --sampling poisson -d 1e-5 --risk --fpr 0.001"
     text = typed(f"{run} --adjacency add-remove").output
