@@ -10,7 +10,7 @@ from dpcalc.engine.commands import COMMANDS, Command
 from dpcalc.engine.description import add_loss_constants, algorithm_of, run_of
 from dpcalc.engine.improvements import Asked
 from dpcalc.engine.inputs import inputs_of
-from dpcalc.engine.question import Incomplete, Question, check_question
+from dpcalc.engine.question import Incomplete, Question, check_question, refuse_unknown
 from dpcalc.errors import (
     BoundFailed,
     DpcalcError,
@@ -70,9 +70,7 @@ def ask(
         Disproved: a guarantee to be certified is below the truth.
     """
     record = COMMANDS[command]
-    unknown = sorted(set(given) - {*record.parameters, "schedule"})
-    if unknown:
-        raise SpecError(f"{command} does not take {', '.join(unknown)}", f"it takes {', '.join(record.parameters)}")
+    refuse_unknown(command, given, record.parameters, ("schedule",))
     check_question(question)
     description = Description(given, sources or {})
     if record.prices:

@@ -10,7 +10,7 @@ from dpcalc.engine.ask import judged
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.gate import risks_of
 from dpcalc.engine.inputs import inputs_of
-from dpcalc.engine.question import Question, check_question
+from dpcalc.engine.question import Question, check_question, refuse_unknown
 from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, NotApplicable, SpecError, isolate_failure
 from dpcalc.model.choices import Adjacency
@@ -241,9 +241,7 @@ def risk_of_known(
     from dpcalc.engine.convert import STARTS, known_of
     from dpcalc.references import SHORT
 
-    unknown = sorted(set(given) - set(STARTS))
-    if unknown:
-        raise SpecError(f"{command} does not take {', '.join(unknown)}", f"it takes {', '.join(STARTS)}")
+    refuse_unknown(command, given, STARTS)
     check_question(question)
     if question.solve:
         raise SpecError("a risk is not solved for", "use --assert")

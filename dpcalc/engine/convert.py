@@ -8,7 +8,7 @@ from typing import Any
 
 from dpcalc.engine.ask import judged
 from dpcalc.engine.inputs import inputs_of
-from dpcalc.engine.question import Question, check_question
+from dpcalc.engine.question import Question, check_question, refuse_unknown
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.parameter import check
 from dpcalc.model.quantities import Kind, Quantity
@@ -91,9 +91,7 @@ def convert(
         NotApplicable: what is asked does not follow.
         Infeasible: nothing is enough.
     """
-    unknown = sorted(set(given) - set(TAKEN))
-    if unknown:
-        raise SpecError(f"{command} does not take {', '.join(unknown)}", f"it takes {', '.join(TAKEN)}")
+    refuse_unknown(command, given, TAKEN)
     check_question(question)
     if question.solve:
         raise SpecError("a conversion is not solved", "name what is sought by --to")
@@ -153,7 +151,9 @@ def known_of(given: Mapping[str, Any], question: Question) -> tuple[Known, Quest
             "no guarantee is known", "give --mu, --rho, --pure, --rdp 'order=8 epsilon=1', or --epsilon and --delta"
         )
     if not 1e-9 <= question.epsilon <= 1e9:
-        raise SpecError(f"epsilon is {question.epsilon!r}; it must be from 1e-9 to 1e9", "give another one")
+        raise SpecError(
+            f"epsilon is {question.epsilon!r}; it must be from 1e-9 to 1e9", "for example 1; 1e-9 stands for 0"
+        )
     if question.log_delta is None:
         return Known("pure", question.epsilon), question._replace(epsilon=None), {"pure": question.epsilon}
     return Known("point", question.epsilon, question.log_delta), question, {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from dpcalc.engine.search import DIRECTIONS
@@ -56,6 +57,17 @@ class Question(NamedTuple):
     def budget(self) -> dict[str, float | None]:
         """The budget as the fields of a result."""
         return {"epsilon": self.epsilon, "delta": self.delta, "log_delta": self.log_delta}
+
+
+def refuse_unknown(command: str, given: Iterable[str], taken: Iterable[str], besides: Iterable[str] = ()) -> None:
+    """Refuse a parameter that a command does not take; those ``besides`` are taken and not named.
+
+    Raises:
+        SpecError: there is one.
+    """
+    taken = tuple(taken)
+    if unknown := sorted({*given} - {*taken, *besides}):
+        raise SpecError(f"{command} does not take {', '.join(unknown)}", f"it takes {', '.join(taken)}")
 
 
 def check_question(question: Question) -> None:
