@@ -15,7 +15,7 @@ from hypothesis import settings
 
 from dpcalc.theorems.record import Theorem, all_bounds
 from tests import spending
-from tests.oracles import GATE, cases
+from tests.oracles import MANY, cases
 
 for library in ("OPENBLAS", "OMP", "MKL"):  # every core has its own tests: threads of linear algebra would only wait
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")  # read where numpy is first imported
@@ -23,7 +23,7 @@ for library in ("OPENBLAS", "OMP", "MKL"):  # every core has its own tests: thre
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.markexpr in ("", "campaign"):  # a campaign runs more random cases
-        os.environ.setdefault("DPCALC_TEST_CASES", str(GATE))
+        os.environ.setdefault("DPCALC_TEST_CASES", str(MANY))
     settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=max(30, cases(100)))
     settings.load_profile("repeatable")
     config.pluginmanager.register(_Spent(config))

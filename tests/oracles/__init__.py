@@ -80,8 +80,8 @@ def _log2(q: Fraction) -> float:
     return float(q.numerator.bit_length() - q.denominator.bit_length())
 
 
-FULL, GATE, FEW = 20000, 4000, 2000
-"""DPCALC_TEST_CASES with which a test runs all its random cases; of the gate and of a campaign; and of all else."""
+FULL, MANY, FEW = 20000, 4000, 2000
+"""DPCALC_TEST_CASES with which a test runs all its random cases; of a campaign; and of all else."""
 
 
 def cases(default: int, cost: int = 1) -> int:
