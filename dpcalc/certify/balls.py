@@ -68,6 +68,10 @@ class Inputs:
         """Return the inputs with other values."""
         return Inputs({**self._values, **values}, self.typed, self._derived, self._exactly, self._read)
 
+    def alone(self, **values: Any) -> Inputs:
+        """Return the inputs of another run in the same reading: these values, from which nothing is derived."""
+        return Inputs(values, self.typed, None, self._exactly, self._read)
+
     def exact(self, name: str) -> fmpq:
         """Return the parameter as a rational, 0 where it has no value; a formula for it is ignored."""
         value = self._value(name)

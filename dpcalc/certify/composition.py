@@ -240,11 +240,13 @@ def _exact_step(step: float, parts: Sequence[Part]) -> arb:
 def _law(part: Part, ends: _Ends, h: arb, fineness: int) -> _Law:
     """Return a law that dominates the part, on multiples of the step."""
     above, below = (_knots(end, h, fineness) for end in ends)
+    deltas = {j: part.curve(j * h).min(arb(1)) for j in above}
+    back = deltas if part.other is None else {j: part.back(j * h).min(arb(1)) for j in below[1:]}
     points = [(arb(0), arb(1), 0)]
     for j in reversed(below[1:]):
         factor = (-j * h).exp()
-        points.append((factor, 1 - factor + factor * part.back(j * h).min(arb(1)), -j))
-    points += [((j * h).exp(), part.curve(j * h).min(arb(1)), j) for j in above]
+        points.append((factor, 1 - factor + factor * back[j], -j))
+    points += [((j * h).exp(), deltas[j], j) for j in above]
     hull = _hull(points)
     atoms = []
     for i in range(1, len(hull)):

@@ -135,19 +135,20 @@ def _cyclic_curve(v: Inputs) -> list[Part]:
     run = run_without_shift(v, size)
 
     def curve(z: arb) -> arb:
-        return _delta(product_last(run._replace(epsilon=z), later))
+        return delta_of(product_last(run._replace(epsilon=z), later))
 
     return [Part(curve, v.epochs)]
 
 
-def _delta(log: arb) -> arb:
+def delta_of(log: arb) -> arb:
+    """Return delta from its logarithm."""
     return arb(0) if infinite(log) else log.exp()
 
 
 def _own_step(v: Inputs) -> Curve:
     """Return the curve of the record's own step in the smallest batch."""
     ratio = _own_ratio(v)
-    return lambda z: _delta(log_step(v.noise, z, ratio))
+    return lambda z: delta_of(log_step(v.noise, z, ratio))
 
 
 def _own_ratio(v: Inputs) -> arb:
@@ -209,10 +210,10 @@ def _pass_curves(v: Inputs) -> list[Curve]:
     """Return the curves of one pass in a random order that apply."""
     curves = [_own_step(v)]
     if v.displacement is not None and v.diameter is not None:
-        curves.append(lambda z: _delta(averaged(v.changed(epsilon=z), product_left)))
+        curves.append(lambda z: delta_of(averaged(v.changed(epsilon=z), product_left)))
     if v.noise == Noise.GAUSSIAN and level(v):
         _few_steps(v)
-        curves.append(lambda z: _delta(averaged(v.changed(epsilon=z), positions_left)))
+        curves.append(lambda z: delta_of(averaged(v.changed(epsilon=z), positions_left)))
         if places := places_curve(v, deep=False):
             curves.append(places)
     return curves
@@ -223,7 +224,7 @@ def _expanding_fresh(v: Inputs) -> list[Part]:
     named = v.changed(noise=Noise.GAUSSIAN, scale=v.exact("noise_std"))
     curves, found, c = [_own_step(named)], classes(v), factor(v)
     if v.displacement is not None and v.diameter is not None:
-        curves.append(lambda z: _delta(averaged(named.changed(epsilon=z), product_left)))
+        curves.append(lambda z: delta_of(averaged(named.changed(epsilon=z), product_left)))
     if c is not None or len(found) > 1:
         _few_steps(v)
         ratios = [v.quotient(["sensitivity"], [alike.divisor, "noise_std"]) for alike in found]
@@ -244,17 +245,17 @@ def _laplace(v: Inputs) -> list[Part]:
     if v.steps is None:
         divisor = min(d for _, _, d in sizes(v)) if v.batch_size is not None else v.records
         ratio = v.quotient(["sensitivity"], [divisor, "scale"])
-        return [Part(_laplace_curve(ratio), v.epochs or 1, ratio)]
+        return [Part(laplace_step(ratio), v.epochs or 1, ratio)]
     size = v.records if v.batch_size is None else v.batch_size
     if size >= v.records:
         ratio = v.quotient(["sensitivity"], [v.records, "scale"])
-        return [Part(_laplace_curve(ratio), v.steps, ratio)]
+        return [Part(laplace_step(ratio), v.steps, ratio)]
     ratio = 2 * v.quotient(["lipschitz"], [size, "scale"])
     share = fmpq(size, v.records)
     largest = (arb(share) * ratio.expm1()).log1p()
-    return [Part(_sampled(_laplace_curve(ratio), share), v.steps, largest)]
+    return [Part(_sampled(laplace_step(ratio), share), v.steps, largest)]
 
 
-def _laplace_curve(ratio: arb) -> Curve:
+def laplace_step(ratio: arb) -> Curve:
     """Return (1 - exp((z - r)/2))_+."""
     return lambda z: (-((z - ratio) / 2).min(arb(0)).expm1()).max(arb(0))

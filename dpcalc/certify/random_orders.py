@@ -203,7 +203,8 @@ def _once_secret(v: Inputs) -> arb:
 @defines(
     "shuffled_epochs.fresh", Searched, slack=5e-2, weight=500.0, limit=f"{MOST_POSITIONS} steps a pass of like batches"
 )
-def _fresh(v: Inputs) -> arb:
+def fresh(v: Inputs) -> arb:
+    """Return ln delta of passes in fresh orders, of which the last iterate is seen."""
     certificate = certificate_of(v)
     if certificate["theorem"] == WORST:
         return log_delta(v.epsilon, _worst_position(v))
@@ -227,7 +228,7 @@ def _fresh(v: Inputs) -> arb:
 def _fresh_secret(v: Inputs) -> arb:
     certificate = certificate_of(v)
     if certificate["theorem"] != HIDDEN:
-        return _fresh(v)
+        return fresh(v)
     if v.epochs == 1:
         return _hidden(v, _ratio(v), _same_places(v, 1), lambda: arb(0))
     runs, mu_of, worst = Runs(_places(v), Pace(v), v.epochs, _reach(v)), _root(_ratio(v)), arb(0)

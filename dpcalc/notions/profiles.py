@@ -24,7 +24,8 @@ _DEEP = 60.0
 _MOST_PANELS = 8000
 _POINTS, _FIRST = 120, 16  # points of a sparse table, and those to begin with
 _NARROW = 1e-4  # two of them are no closer than that, in proportion: a curve may jump to delta = 0
-_DROP, _ENDS = 0.4, -50.0  # by how much ln delta may fall between two of them, and where they end
+_DROP, _SHARE = 0.4, 0.02  # by how much ln delta may fall between two of them, far out by this share of itself
+_ENDS = -50.0
 
 
 def tabulate(curve: Callable[[Array], Array], top: float) -> Callable[[Array], Array]:
@@ -58,7 +59,9 @@ def tabulate(curve: Callable[[Array], Array], top: float) -> Callable[[Array], A
     return chords(nodes, values)
 
 
-def sparse(log_delta: Callable[[float], float], alone: Callable[[Array], Array]) -> tuple[Array, Array]:
+def sparse(
+    log_delta: Callable[[float], float], alone: Callable[[Array], Array], *, ends: float = _ENDS, most: int = _POINTS
+) -> tuple[Array, Array]:
     """Return increasing epsilons from 0 on, and ln delta there: the more the faster it falls, down to e^-50.
 
     It takes some hundred evaluations, where `tabulate` takes some thousand.
@@ -66,27 +69,34 @@ def sparse(log_delta: Callable[[float], float], alone: Callable[[Array], Array])
     Args:
         log_delta: epsilon -> upper bound on ln delta.
         alone: a curve above it, which says where it ends.
+        ends: the least ln delta that is told apart.
+        most: about so many evaluations are enough.
     """
     import numpy as np
 
     known = {0.0: log_delta(0.0)}
     top = 1e-6
-    while top < 2.0**40 and alone(np.array([top]))[0] > _ENDS:
+    while top < 2.0**40 and alone(np.array([top]))[0] > ends:
         top *= 2.0
     low = 1e-4 * top
     for epsilon in (low * (top / low) ** (np.arange(_FIRST) / (_FIRST - 1))).tolist():
         known[epsilon] = log_delta(epsilon)
-        if known[epsilon] < _ENDS:
+        if known[epsilon] < ends:
             break
-    while len(known) < _POINTS:
+    while len(known) < most:
         nodes = sorted(known)
         gaps = [
-            (known[a] - (known[b] if known[b] > -math.inf else _ENDS), a, b)
+            (
+                (known[a] - (known[b] if known[b] > -math.inf else ends))
+                / (_DROP if known[a] > _ENDS else -_SHARE * known[a]),
+                a,
+                b,
+            )
             for a, b in itertools.pairwise(nodes)
-            if known[a] > _ENDS and b - a > _NARROW * b
+            if known[a] > ends and b - a > _NARROW * b
         ]
         drop, a, b = max(gaps, default=(0.0, 0.0, 0.0))
-        if drop < _DROP:
+        if drop < 1.0:
             break
         middle = math.sqrt(a * b) if a > 0.1 * b > 0.0 else 0.5 * (a + b)
         known[middle] = log_delta(middle)

@@ -88,7 +88,10 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
     return {**{name: values[name] for name in kept}, **question(bound, r, values)}
 
 
-_ASKED = ("records", "index", "batch_size", "step_size", "smoothness", "loss_class", "noise", "permutation")
+_ASKED = (
+    "records", "index", "batch_size", "step_size", "smoothness", "loss_class", "noise", "permutation", "model",
+    "release",
+)  # fmt: skip
 """What requirements ask for that the bound itself may not take."""
 
 
@@ -202,7 +205,12 @@ def _drawn(bound: Theorem, r: random.Random, number: Regime) -> dict[str, Any]:
         if bound.id.startswith("sampled.hidden"):
             values.update(release="last", model="linear")
         if bound.id.startswith("sampled.hidden_"):
-            values.update(sampling=bound.id.removeprefix("sampled.hidden_"))
+            values.update(sampling=bound.id.removeprefix("sampled.hidden_"), clip=unit)
+            values.update(adjacency=r.choice(("replace-one", "zero-out")), regularisation=values["strong_convexity"])
+            if r.random() < 0.3:
+                values.pop(r.choice(("clip", "diameter", "regularisation")), None)
+        if bound.id == "sampled.hidden_shuffle":
+            values["steps"] = values["epochs"] * -(-n // batch)
         values["noise_multiplier"] = number(r, 0.1, 100.0)
     if "schedule" in bound.parameters:
         steps = r.choice((1, 2, 3, r.randint(1, 12), r.randint(1, 40)))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 from flint import arb
 
-from dpcalc.certify import guarantee
+from dpcalc.certify import guarantee, laplace_passes
 from dpcalc.certify.balls import Inputs, precision
 from dpcalc.certify.case import certify
 from dpcalc.certify.composition import Part, log_delta
@@ -19,8 +20,9 @@ from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
 from dpcalc.engine.question import Question
-from dpcalc.model.run import Description, Run
+from dpcalc.model.run import Description, Run, describe
 from dpcalc.theorems.record import all_bounds, without_definition
+from tests.oracles.chains import laplace_linear_delta
 
 
 @pytest.mark.parametrize(("mu", "count", "epsilon"), [(1.0, 3, 2.0), (0.3, 40, 5.0), (0.01, 20_000, 3.0)])
@@ -97,6 +99,57 @@ def test_a_composition_is_proved_and_a_lower_value_is_not(monkeypatch: pytest.Mo
         moved = result._replace(log_delta=result.log_delta - less, value=result.value * (1.0 - 0.99 * less))
         told = certify(case._replace(results=(moved,)), run, question, without_definition()).results[0].details or {}
         assert what in told, told
+
+
+LAPLACE: dict[str, Any] = {"lipschitz": 1.0, "laplace_scale": 0.5, "step_size": 1.0, "smoothness": 1.0}
+
+
+def proofs(algorithm: str, bound: str, given: dict[str, Any], question: Question, *shares: float) -> list[str]:
+    """What becomes of an answer of which so large a share is told: certified or not_certified."""
+    run = describe(algorithm, given)
+    case, taken = answer(run, question, [all_bounds()[bound]]), {bound: all_bounds()[bound].parameters}
+    found = []
+    for share in shares:
+        moved = case._replace(results=(case.results[0]._replace(value=case.results[0].value * share),))
+        details = certify(moved, run, question, without_definition(), taken).results[0].details or {}
+        found.append("certified" if "certified" in details else "not_certified")
+    return found
+
+
+@pytest.mark.parametrize("index", [1, 9])
+def test_one_use_with_laplace_noise_is_proved_and_a_lower_value_is_not(index: int) -> None:
+    given = {**LAPLACE, "records": 12, "batch_size": 3, "index": index, "epochs": 1}
+    question = Question(delta=1e-3, log_delta=math.log(1e-3))
+    assert proofs("cyclic", "multi_epoch.laplace", given, question, 1.0, 0.98) == ["certified", "not_certified"]
+    given.pop("index")
+    told = proofs("shuffle-once", "shuffled_epochs.once_laplace", given, question, 1.0, 0.98)
+    assert told == ["certified", "not_certified"]
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(("batch_size", "index"), [(10, 100), (10, 80), (7, 1)])
+def test_laplace_passes_are_proved_and_a_lower_value_is_not(
+    batch_size: int, index: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guarantee, "FINENESS", (2,))
+    given = {**LAPLACE, "records": 103, "batch_size": batch_size, "index": index, "epochs": 4}
+    question = Question(delta=1e-6, log_delta=math.log(1e-6))
+    assert proofs("cyclic", "multi_epoch.laplace", given, question, 1.0, 0.98) == ["certified", "not_certified"]
+    given.pop("index")
+    told = proofs("shuffle-once", "shuffled_epochs.once_laplace", given, question, 1.0, 0.98)
+    assert told == ["certified", "not_certified"]
+
+
+def test_what_steps_hide_with_laplace_noise_is_below_a_step_and_above_a_gaussian() -> None:
+    """Two steps hide no more than independent Laplace noise of both: the curve is above that of their sum."""
+    for steps, ratio in ((2, 1.0), (5, 3.0), (40, 2.0)):
+        with precision(128):
+            part = laplace_passes._hidden(arb(ratio), steps)
+            for share in (0.0, 0.1, 0.4, 0.6, 0.9, 1.0):
+                z = share * ratio
+                told = float(part.curve(arb(z)).upper())
+                assert laplace_linear_delta(steps, ratio, z) <= told + 1e-12
+                assert told <= max(-math.expm1((z - ratio) / 2.0), 1e-30)
 
 
 def test_readings_of_other_numbers_share_nothing() -> None:

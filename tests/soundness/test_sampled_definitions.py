@@ -17,6 +17,7 @@ from dpcalc.certify.balls import Inputs, precision
 from dpcalc.certify.case import certify
 from dpcalc.engine.answer import answer
 from dpcalc.engine.question import Question
+from dpcalc.errors import Disproved
 from dpcalc.model.run import describe
 from dpcalc.theorems.record import all_bounds, without_definition
 
@@ -168,3 +169,35 @@ def test_hidden_iterates_are_proved_and_a_lower_value_is_not(sampling: str, adja
     first, second = proofs(told, Question(delta=1e-2, log_delta=math.log(1e-2)), "sampled.hidden")
     assert "certified" in first, first
     assert "not_certified" in second, second
+
+
+# --- hidden iterates of shuffled and full batches ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("told", [{}, {"regularisation": 0.1}, {"adjacency": "replace-one", "diameter": 5.0}])
+def test_full_batches_are_proved_and_a_lower_value_is_disproved(told: dict[str, Any]) -> None:
+    given = {"adjacency": "remove", **{k: v for k, v in HIDDEN.items() if k != "batch_size"}, **told}
+    run, question = describe("dp-sgd", {**given, "sampling": "full"}), Question(delta=1e-2, log_delta=math.log(1e-2))
+    bound = all_bounds()["sampled.hidden_full"]
+    case, taken = answer(run, question, [bound]), {bound.id: bound.parameters}
+    result = case.results[0]
+    assert "certified" in (certify(case, run, question, without_definition(), taken).results[0].details or {})
+    lower = case._replace(results=(result._replace(value=result.value * (1.0 - 1e-6)),))
+    with pytest.raises(Disproved):
+        certify(lower, run, question, without_definition(), taken)
+
+
+@pytest.mark.parametrize(("batch_size", "epochs", "adjacency"), [(30, 2, "replace-one"), (25, 3, "zero-out")])
+def test_shuffled_batches_are_proved_and_a_lower_value_is_not(batch_size: int, epochs: int, adjacency: str) -> None:
+    """60 records in batches of 25 leave a short one, whose sum is divided by 25 all the same."""
+    told = {**HIDDEN, "sampling": "shuffle", "batch_size": batch_size, "adjacency": adjacency, "diameter": 1.0}
+    told.update(steps=epochs * -(-60 // batch_size), noise_multiplier=1.5)
+    first, second = proofs(told, Question(delta=1e-3, log_delta=math.log(1e-3)), "sampled.hidden_shuffle")
+    assert "certified" in first, first
+    assert "not_certified" in second, second
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "shuffle", "full"])
+def test_a_label_says_that_clipped_gradients_are_of_a_convex_loss(sampling: str) -> None:
+    id = "sampled.hidden" if sampling == "poisson" else f"sampled.hidden_{sampling}"
+    assert any("convex and smooth loss" in each for each in all_bounds()[id].assumes)

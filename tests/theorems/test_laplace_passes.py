@@ -11,6 +11,7 @@ import pytest
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.model.choices import Noise
 from dpcalc.model.run import describe
+from dpcalc.notions import gaussian
 from dpcalc.theorems.privacy import laplace_passes
 from dpcalc.theorems.record import lookup
 from tests.oracles import draws
@@ -134,3 +135,21 @@ def test_shares_can_be_spent() -> None:
                 z = 0.8 * z + 0.3 - share
                 assert z > -1e-12
             assert z == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(("epochs", "log_delta"), [(1, -60.0), (5, -100.0), (200, -300.0)])
+def test_far_out_many_steps_are_nearly_gaussian(epochs: int, log_delta: float) -> None:
+    """A use of 2 that a million steps hide: noise of variance 2 a step. The table once ended at ln delta = -50."""
+    told = {"records": 10**6, "batch_size": 1, "index": 1, "epochs": epochs, "lipschitz": 2.0, "smoothness": 0.0,
+            "step_size": 1.0, "laplace_scale": 1.0, "adjacency": "null-record"}  # fmt: skip
+    found = guarantee_of(lookup("multi_epoch.laplace"), describe("cyclic", told)).epsilon(log_delta).value
+    near = gaussian.epsilon(mu=math.sqrt(2e-6 * epochs), log_delta_target=log_delta)
+    assert found == pytest.approx(near, rel=5e-3)
+
+
+def test_far_out_in_a_random_order_the_last_place_counts_once() -> None:
+    """The last step is seen with its own noise, with probability 1/n: from a loss of 2 on the earlier uses decide."""
+    told = {"records": 10**6, "batch_size": 1, "epochs": 5, "lipschitz": 2.0, "smoothness": 0.0, "step_size": 1.0,
+            "laplace_scale": 1.0, "adjacency": "null-record"}  # fmt: skip
+    found = guarantee_of(lookup("shuffled_epochs.once_laplace"), describe("shuffle-once", told)).epsilon(-300.0).value
+    assert 2.0 < found < 2.0 + gaussian.epsilon(mu=math.sqrt(8e-6), log_delta_target=-300.0)

@@ -33,8 +33,6 @@ TRUTH = {
     "sampled.poisson": "theorems/test_sampled_steps.py::test_no_small_run_is_less_private",
     "sampled.fixed": "theorems/test_sampled_steps.py::test_no_small_run_is_less_private",
     "sampled.hidden": "theorems/test_sampled_hidden.py::test_no_run_is_less_private",
-    "sampled.hidden_shuffle": "theorems/test_hidden_epochs.py::test_no_run_is_less_private",
-    "sampled.hidden_full": "theorems/test_hidden_epochs.py::test_no_run_is_less_private",
     "sampled.balls_in_bins": "theorems/test_sampled_steps.py::test_no_small_run_is_less_private",
     "sampled.shuffle_lower": "theorems/test_sampled_steps.py::test_the_lower_value_of_shuffled_batches_is_one",
     "online.limit": "theorems/test_contraction.py::test_stream_limit_lies_in_its_bracket",

@@ -18,7 +18,7 @@ from dpcalc.numerics.floats import down
 from dpcalc.theorems.conditions import ONE_RELEASE, STEP_WITHIN, decay_rate
 from dpcalc.theorems.privacy import shuffled_epochs
 from dpcalc.theorems.privacy.periodic_allocation import Uses, bounded_mu, contracting_mu
-from dpcalc.theorems.privacy.sampled_hidden import LINEAR_MODEL, ONLY_THE_LAST
+from dpcalc.theorems.privacy.sampled_hidden import CONVEX_IF_CLIPPED, LINEAR_MODEL, ONLY_THE_LAST
 from dpcalc.theorems.privacy.sampled_steps import ENDS_IN_SHUFFLED, sampling_is
 from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, theorem
 
@@ -121,10 +121,10 @@ def _whole_epochs(run: Run) -> Obstacle | None:
     assumes=(
         "in every epoch the records are cut into batches in a fresh random order, all orders equally likely and drawn "
         "without looking at the data; the orders may be published after the run",
-        _GRADIENTS, "the sum of a batch is divided by batch_size, whatever its size", _NOISE, _PROJECTED, ONE_RELEASE,
+        _GRADIENTS, "the sum of a batch is divided by batch_size, whatever its size", _NOISE, _PROJECTED,
+        CONVEX_IF_CLIPPED, ONE_RELEASE,
     ),
     slack="as shuffled_epochs.fresh",
-    uncertified="it is shuffled_epochs.fresh, which has a definition: ask multi-epoch about this run",
 )  # fmt: skip
 def shuffled(run: HiddenEpochs) -> Profile:
     """A use of the record in an earlier epoch fades in the steps behind it; the place in the last epoch decides.
@@ -134,7 +134,7 @@ def shuffled(run: HiddenEpochs) -> Profile:
     >>> round(shuffled(run).profile(1.0), 2)  # as shuffled_epochs.fresh, with Delta = sigma
     -8.51
     """
-    return Profile(shuffled_epochs.fresh(run.orders).profile)
+    return shuffled_epochs.fresh(run.orders)
 
 
 @theorem(
@@ -150,9 +150,8 @@ def shuffled(run: HiddenEpochs) -> Profile:
     assumes=(
         "every step uses all records", _GRADIENTS,
         "the sum is divided by a constant: for add and remove, by the number of records of the larger data set",
-        _NOISE, _PROJECTED, ONE_RELEASE,
+        _NOISE, _PROJECTED, CONVEX_IF_CLIPPED, ONE_RELEASE,
     ),
-    uncertified="it is noisy_gd.contraction or noisy_gd.domain, which have definitions: ask multi-epoch about this run",
 )  # fmt: skip
 def descent(run: HiddenDescent) -> Gdp:
     """A regulariser, or a bounded domain, makes a run forget its early steps.

@@ -47,9 +47,10 @@ _MAPS = "every loss is convex and smooth, step_size <= 2/smoothness"
 _NOISE = "fresh Laplace noise in every step, w - step_size (gradient + Z), and a parameter of one dimension"
 _HIDDEN = (_MAPS, _NOISE, ONE_RELEASE, NO_CLIPPING)
 _SLACK = "chords of a curve between some hundred points, and the lattice of losses: some 1 % in delta"
-_TABLED = "the curve of a use is a table of integrals with chords between them"
 _MOST, _LEAST = 1e15, 1e-30  # ratios of a use: above, no finite epsilon is given; below, it counts as this
 _MOST_SHARES = 10**6
+_NEAR = 0.5  # of the largest loss
+_ENDS, _POINTS = -800.0, 300  # the least ln delta of a table, and its points
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
@@ -131,14 +132,15 @@ class LaplaceDescent(Setting):
 def hidden_by(ratio: float, steps: int) -> Callable[[float], float]:
     """Return epsilon -> ln delta of a use of so many scales that this step and those behind it hide, ``steps`` in all.
 
-    The least of three upper bounds on one profile.
+    The least of three upper bounds on one profile. Shares are composed where epsilon is near the largest loss: before,
+    the mixture is less.
     """
 
     def profile(epsilon: float) -> float:
-        return min(
-            laplace.mixture(ratio=ratio, later=steps - 1, epsilon=epsilon),
-            laplace.composed(ratio=ratio, later=steps - 1, epsilon=epsilon),
-        )
+        mixed = laplace.mixture(ratio=ratio, later=steps - 1, epsilon=epsilon)
+        if epsilon < _NEAR * ratio:
+            return mixed
+        return min(mixed, laplace.composed(ratio=ratio, later=steps - 1, epsilon=epsilon))
 
     return profile
 
@@ -159,7 +161,7 @@ def _tabulated(log_delta: Callable[[float], float], ratio: float) -> Pair:
     from dpcalc.theorems.privacy import shuffle_curves
 
     alone = shuffle_curves.own_step(Noise.LAPLACE, ratio)
-    nodes, values = profiles.sparse(log_delta, alone)
+    nodes, values = profiles.sparse(log_delta, alone, ends=_ENDS, most=_POINTS)
     return pld.from_curve(shuffle_curves.least(profiles.chords(nodes, values), alone))
 
 
@@ -195,7 +197,6 @@ def _ratio(sensitivity: float, divisor: int, scale: float) -> float:
     assumes=("the same fixed order in every pass", *_HIDDEN),
     slack=_SLACK,
     slow=True,
-    uncertified=_TABLED,
 )  # fmt: skip
 def cyclic(run: LaplacePasses) -> Composition:
     """After E passes in one order every use but the last has the Laplace noise of a whole pass to fade in.
@@ -226,7 +227,6 @@ def cyclic(run: LaplacePasses) -> Composition:
     ),
     slack=_SLACK + "; the earlier uses count as if they were in the smallest batch",
     slow=True,
-    uncertified=_TABLED,
 )
 def once(run: LaplaceOrders) -> Composition:
     """In one random order every use but the last has a whole pass to fade in, wherever the record stands."""

@@ -25,6 +25,9 @@ from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Sett
 if TYPE_CHECKING:
     from dpcalc.notions.pld import Pair
 
+CONVEX_IF_CLIPPED = (
+    "clipped gradients are those of a convex and smooth loss, as for a linear model; step_size <= 2/smoothness"
+)
 _MOST_MU = 4e7  # past this one a Gaussian mechanism hides nothing that shows
 
 
@@ -172,7 +175,8 @@ ONLY_THE_LAST = Condition("only the last iterate is released", _only_the_last)
         "each record's gradient is clipped to norm clip, an intercept with the rest; a regulariser's is added after",
         "the sum of a batch is divided by batch_size, whatever the size of the batch that was drawn",
         "fresh Gaussian noise of standard deviation noise_multiplier x clip on the sum, in every coordinate and step",
-        "where a diameter is given, every iterate is projected onto a set of that diameter", ONE_RELEASE,
+        "where a diameter is given, every iterate is projected onto a set of that diameter", CONVEX_IF_CLIPPED,
+        ONE_RELEASE,
     ),
     slow=True,
     slack="the split is optimised for a Gaussian approximation, and evaluated exactly",
