@@ -43,6 +43,9 @@ _BLOCKS = 5000  # at most so many more
 _FEWER_ON_CURVES = 4  # so many times fewer rows where a whole curve is wanted
 _UNITS = 2.0**60  # so many make up all that the donors have
 _NEGLIGIBLE = 7.0  # cells below exp(-7) of the others count as if the position were known
+_SECANTS, _SAME, _NEAR, _QUADRATIC = 8, 1e-14, 1e-4, 1e-6
+_FARTHEST = 200.0  # of ln epsilon
+MOST = math.exp(_FARTHEST)
 _FEW = 24  # cuts are all tried
 _STEPS = 40  # in the search for a cut, at most
 _ROUGHLY, _ENOUGH = 1e-4, 1e-7  # shares of delta that another cut has to promise
@@ -205,16 +208,47 @@ def least_certificates(places: Places, cells: Sequence[Cell], epsilon: float) ->
 
 
 def likely_epsilon(places: Places, distances: Distances, log_delta: float) -> float:
-    """Return about the epsilon at ln delta: that of two Gaussians whose chi-squared divergence is the mean of those of
-    all positions. No side is promised.
-    """  # fmt: skip
+    """Return about the epsilon at ln delta: where the natural cuts of a coarse grid lead. No side is promised.
+
+    The search starts at the epsilon of two Gaussians whose chi-squared divergence is the mean of those of all positions.
+    """
     import numpy as np
 
     from dpcalc.notions import gaussian
 
     rows = _rows(places, distances, 10)
     mean = float(np.average(np.expm1(np.minimum(rows.mu, 10.0) ** 2), weights=rows.weight))
-    return gaussian.epsilon(mu=math.sqrt(math.log1p(mean)), log_delta_target=log_delta)
+    first = gaussian.epsilon(mu=math.sqrt(math.log1p(mean)), log_delta_target=log_delta)
+
+    def natural(epsilon: float) -> float:
+        if not _may_gain(rows, epsilon):
+            return 0.0
+        cut = min(_natural_cut(rows, epsilon), len(rows.mu) - 2)
+        return max(_certificate(rows, distances, swap, epsilon, cut) for swap in places.swaps)
+
+    value = natural(first) if 0.0 < first < MOST else 0.0
+    return where_met(natural, first, value, log_delta, _NEAR) if -math.inf < value < 0.0 else first
+
+
+def where_met(
+    curve: Callable[[float], float], epsilon: float, value: float, target: float, within: float = _SAME
+) -> float:
+    """Return about where a curve falls to ``target`` < 0, by few secants from where it is ``value`` < 0.
+
+    The logarithm of -ln delta is nearly linear in that of epsilon, with a slope of 1 to 2. What is left of the way is
+    not followed further than Newton's method needs, whose error is of the order of the square of the way.
+    """
+    before, excess = math.log(epsilon), math.log(value / target)
+    start, at, reached = before, before - excess / 1.5, value
+    for _ in range(_SECANTS):
+        reached = curve(math.exp(min(at, _FARTHEST)))
+        if not -math.inf < reached < 0.0:
+            break
+        left = math.log(reached / target)
+        if left in (0.0, excess) or abs(at - before) < max(within, _QUADRATIC * (at - start) ** 2):
+            break
+        before, excess, at = at, left, at - left * (at - before) / (left - excess)
+    return math.exp(min(max(at, -_FARTHEST), _FARTHEST))
 
 
 class Curve:
