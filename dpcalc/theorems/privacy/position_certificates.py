@@ -210,7 +210,7 @@ def least_certificates(places: Places, cells: Sequence[Cell], epsilon: float) ->
 def likely_epsilon(places: Places, distances: Distances, log_delta: float) -> float:
     """Return about the epsilon at ln delta: where the natural cuts of a coarse grid lead. No side is promised.
 
-    The search starts at the epsilon of two Gaussians whose chi-squared divergence is the mean of those of all positions.
+    The way starts at the epsilon of two Gaussians whose chi-squared divergence is the mean of those of all positions.
     """
     import numpy as np
 
