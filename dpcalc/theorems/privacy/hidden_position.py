@@ -21,12 +21,14 @@ from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, ONE_REL
 from dpcalc.theorems.privacy.epochs import same_places
 from dpcalc.theorems.privacy.passes import Passes, pace_of, reach_of
 from dpcalc.theorems.privacy.position_certificates import (
+    MOST,
     Cell,
     Curve,
     Found,
     least_certificates,
     likely_epsilon,
     places_of,
+    where_met,
 )
 from dpcalc.theorems.privacy.shuffle import SmoothShuffle, mixture
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
@@ -121,55 +123,36 @@ def least_of(
     )
 
 
-_TANGENTS, _SECANTS = 6, 8
-_FAR, _SAME = 200.0, 1e-14  # of ln epsilon
-_CLOSE, _ROUGH = 1 << 30, 1 << 48  # 2e-7 and 6e-2, in representable numbers
+_TANGENTS = 6
+_HAIR, _CLOSE, _ROUGH = 1 << 12, 1 << 30, 1 << 48  # 1e-12, 2e-7 and 6e-2, in representable numbers
 
 
 def _budget(
     public: Callable[[float], float], search: Callable[[float], Found], start: float, log_delta: float, ulps: int
 ) -> float | None:
-    """Return the least epsilon at which certificates reach ln delta, but for a few ``ulps``; None where a published
+    """Return the least epsilon at which certificates reach ln delta, but for ``ulps`` or a hair; None where a published
     order gives less, or it is not found soon.
 
     A search at one epsilon gives a curve above the profile that touches it there. Newton's method on such curves comes
     near the answer in few searches, and the answer is that of a search: it reaches ln delta, and a hair below its own
     curve does not.
     """  # fmt: skip
-    ulps = min(ulps, _CLOSE)
+    ulps = min(max(ulps, _HAIR), _CLOSE)  # closer than a hair there is only rounding to be seen
     epsilon = min(start, Profile(public, _ROUGH).epsilon(log_delta).value)
     for _ in range(_TANGENTS):
-        if not 0.0 < epsilon < math.exp(_FAR):
+        if not 0.0 < epsilon < MOST:
             return None
         found = search(epsilon)
         if found.tangent is None or not found.log_delta < min(0.0, public(epsilon)):
             return None
         if found.log_delta <= log_delta and found.tangent(_moved(epsilon, -ulps)) > log_delta:
             return epsilon
-        epsilon = _moved(_met(found.tangent, epsilon, found.log_delta, log_delta), ulps >> 1)
+        epsilon = _moved(where_met(found.tangent, epsilon, found.log_delta, log_delta), ulps >> 1)
     return None
 
 
 def _moved(epsilon: float, ulps: int) -> float:
     return from_ordinal(max(0, ordinal(epsilon) + ulps))
-
-
-def _met(curve: Callable[[float], float], epsilon: float, value: float, target: float) -> float:
-    """Return about where a curve falls to ``target`` < 0, by few secants from where it is ``value`` < 0.
-
-    The logarithm of -ln delta is nearly linear in that of epsilon, with a slope of 1 to 2.
-    """
-    before, excess = math.log(epsilon), math.log(value / target)
-    at, reached = before - excess / 1.5, value
-    for _ in range(_SECANTS):
-        reached = curve(math.exp(min(at, _FAR)))
-        if not reached < 0.0:
-            break
-        left = math.log(reached / target)
-        if left in (0.0, excess) or abs(at - before) < _SAME:
-            break
-        before, excess, at = at, left, at - left * (at - before) / (left - excess)
-    return math.exp(min(max(at, -_FAR), _FAR))
 
 
 def curve(run: SecretPass) -> Callable[[float], float]:

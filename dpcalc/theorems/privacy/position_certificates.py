@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from dpcalc.notions.certificate import Blocks, Matching
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace import log_add_exp
-from dpcalc.numerics.roots import greatest
 from dpcalc.theorems.batch_layout import Layout
 
 if TYPE_CHECKING:
@@ -44,7 +43,16 @@ _BLOCKS = 5000  # at most so many more
 _FEWER_ON_CURVES = 4  # so many times fewer rows where a whole curve is wanted
 _UNITS = 2.0**60  # so many make up all that the donors have
 _NEGLIGIBLE = 7.0  # cells below exp(-7) of the others count as if the position were known
-_LEVEL_ULPS = 1 << 20  # the common level is found to 2e-10; a little too low is on the safe side
+_SECANTS, _SAME, _NEAR, _QUADRATIC = 8, 1e-14, 1e-4, 1e-6
+_FARTHEST = 200.0  # of ln epsilon
+MOST = math.exp(_FARTHEST)
+_FEW = 24  # cuts are all tried
+_STEPS = 40  # in the search for a cut, at most
+_ROUGHLY, _ENOUGH = 1e-4, 1e-7  # shares of delta that another cut has to promise
+_TRUSTED = 100.0  # a parabola is, where the three points differ by so many times the least gain wanted
+_LEVEL_WITHIN = 1e-12  # the common level is found so closely; a little too low is on the safe side
+_LEVEL_STEPS = 100
+_HAIR_LESS = 1.0 - 1e-12
 
 
 class Distances(Protocol):
@@ -179,8 +187,8 @@ class Found(NamedTuple):
 def least_certificates(places: Places, cells: Sequence[Cell], epsilon: float) -> Found:
     """Return ln of the weighted sum of the least certificates found, and these.
 
-    Cuts of all sizes are tried for the first cell over a coarse grid of rows, then few over the fine one; for every
-    other cell few cuts near the best of the first.
+    Few cuts are tried downhill from the natural one of a cell, for the first cell over a coarse grid of rows, then over
+    the fine one; for every other cell over the coarse one alone.
 
     Args:
         places: where a record may be.
@@ -200,64 +208,95 @@ def least_certificates(places: Places, cells: Sequence[Cell], epsilon: float) ->
 
 
 def likely_epsilon(places: Places, distances: Distances, log_delta: float) -> float:
-    """Return about the epsilon at ln delta: that of two Gaussians whose chi-squared divergence is the mean of those of
-    all positions. No side is promised.
-    """  # fmt: skip
+    """Return about the epsilon at ln delta: where the natural cuts of a coarse grid lead. No side is promised.
+
+    The way starts at the epsilon of two Gaussians whose chi-squared divergence is the mean of those of all positions.
+    """
     import numpy as np
 
     from dpcalc.notions import gaussian
 
     rows = _rows(places, distances, 10)
     mean = float(np.average(np.expm1(np.minimum(rows.mu, 10.0) ** 2), weights=rows.weight))
-    return gaussian.epsilon(mu=math.sqrt(math.log1p(mean)), log_delta_target=log_delta)
+    first = gaussian.epsilon(mu=math.sqrt(math.log1p(mean)), log_delta_target=log_delta)
+
+    def natural(epsilon: float) -> float:
+        if not _may_gain(rows, epsilon):
+            return 0.0
+        cut = min(_natural_cut(rows, epsilon), len(rows.mu) - 2)
+        return max(_certificate(rows, distances, swap, epsilon, cut) for swap in places.swaps)
+
+    value = natural(first) if 0.0 < first < MOST else 0.0
+    return where_met(natural, first, value, log_delta, _NEAR) if -math.inf < value < 0.0 else first
+
+
+def where_met(
+    curve: Callable[[float], float], epsilon: float, value: float, target: float, within: float = _SAME
+) -> float:
+    """Return about where a curve falls to ``target`` < 0, by few secants from where it is ``value`` < 0.
+
+    The logarithm of -ln delta is nearly linear in that of epsilon, with a slope of 1 to 2. What is left of the way is
+    not followed further than Newton's method needs, whose error is of the order of the square of the way.
+    """
+    before, excess = math.log(epsilon), math.log(value / target)
+    start, at, reached = before, before - excess / 1.5, value
+    for _ in range(_SECANTS):
+        reached = curve(math.exp(min(at, _FARTHEST)))
+        if not -math.inf < reached < 0.0:
+            break
+        left = math.log(reached / target)
+        if left in (0.0, excess) or abs(at - before) < max(within, _QUADRATIC * (at - start) ** 2):
+            break
+        before, excess, at = at, left, at - left * (at - before) / (left - excess)
+    return math.exp(min(max(at, -_FARTHEST), _FARTHEST))
 
 
 class Curve:
-    """ln delta at one epsilon after another, each from few cuts near the best of the nearest epsilon before."""
+    """ln delta at one epsilon after another, with fewer rows and cuts."""
 
     def __init__(self, places: Places, distances: Distances) -> None:
         self._places, self._distances = places, distances
-        self._best: dict[tuple[float, float], dict[float, int]] = {swap: {} for swap in places.swaps}
 
     def at(self, epsilon: float) -> float:
         """Return the least certificate found at ``epsilon``, the larger of the two orders' where they differ."""
         return max(self._of_swap(swap, epsilon) for swap in self._places.swaps)
 
     def _of_swap(self, swap: tuple[float, float], epsilon: float) -> float:
-        rows, best = _rows(self._places, self._distances, _FEWER_ON_CURVES), self._best[swap]
+        rows = _rows(self._places, self._distances, _FEWER_ON_CURVES)
         value = _known(rows, epsilon)
-        if len(rows.mu) > 1 and 1e-90 < rows.mu[0] < 1e90 and epsilon < 1e90:
+        if _may_gain(rows, epsilon):
             cuts = _Cuts(rows, self._distances, swap, epsilon)
-            if best:
-                cuts.descend(best[min(best, key=lambda known: abs(known - epsilon))])
-            else:
-                cuts.scan()
+            cuts.settle(_natural_cut(rows, epsilon), _ENOUGH)
             value = min(value, cuts.least)
-            best[epsilon] = cuts.best
         return value
+
+
+def _may_gain(rows: _Rows, epsilon: float) -> bool:
+    """Return whether there are rows to exchange between, and numbers within reach."""
+    return len(rows.mu) > 1 and 1e-90 < rows.mu[0] < 1e90 and epsilon < 1e90
 
 
 def _of_swap(
     places: Places, swap: tuple[float, float], cells: Sequence[Cell], epsilon: float
 ) -> tuple[float, tuple[_Cuts | None, ...]]:
     """Return ln of the weighted sum of the least certificates for one way to put the null record, and their cuts."""
-    total, near = -math.inf, 0
+    total = -math.inf
     chosen: list[_Cuts | None] = []
     for number, cell in enumerate(cells):
         rows = _rows(places, cell.distances, 10)
         value, best = _known(rows, epsilon), None
         likely = cell.log_weight + value >= total - _NEGLIGIBLE
-        if likely and len(rows.mu) > 1 and 1e-90 < rows.mu[0] < 1e90 and epsilon < 1e90:
+        if likely and _may_gain(rows, epsilon):
             coarse = _Cuts(rows, cell.distances, swap, epsilon)
             tried = [coarse]
+            near = _natural_cut(rows, epsilon)
             if number == 0:
-                coarse.scan()
-                near = coarse.best
+                coarse.attempt(near // 2, 2 * near)
+            coarse.settle(near, _ROUGHLY if number == 0 else _ENOUGH)
+            if number == 0:
                 fine = _Cuts(_rows(places, cell.distances, 1), cell.distances, swap, epsilon)
                 fine.refine(coarse)
                 tried.append(fine)
-            else:
-                coarse.descend(near)
             for cuts in tried:
                 if cuts.least < value:
                     value, best = cuts.least, cuts
@@ -337,37 +376,68 @@ class _Cuts:
             if 0 <= cut <= self.last and cut not in self.tried:
                 self.tried[cut] = _certificate(self.rows, self._distances, self._swap, self._epsilon, cut)
 
-    def scan(self) -> None:
-        """Try cuts over the whole grid, and ever closer ones around the best."""
-        step = max(1, self.last // 12)
-        self.attempt(*range(0, self.last + 1, step), self.last)
-        while step > max(1, self.last // 600):
-            step = max(1, step // 3)
-            best = self.best
-            self.attempt(*(best + k * step for k in (-2, -1, 1, 2)))
+    def settle(self, near: int, within: float, step: int = 0) -> None:
+        """Walk downhill from a cut in ever longer steps, and on to vertices of parabolas through the lowest three.
 
-    def descend(self, near: int) -> None:
-        """Walk from a good cut to one that is better than both its neighbours."""
-        step = 2
+        Args:
+            near: where to start.
+            within: what a next step has to promise, as a share of delta.
+            step: the first one; 0 for one in proportion to ``near``.
+        """
+        if self.last < _FEW:
+            self.attempt(*range(self.last + 1))
+            return
+        near = min(max(near, 0), self.last)
+        step = step or max(1, near // 16)
         self.attempt(near - step, near, near + step)
-        while step:
-            best, before = self.best, len(self.tried)
-            self.attempt(best - step, best + step)
-            if len(self.tried) == before:
-                step //= 2
+        for _ in range(_STEPS):
+            best, at = self.best, sorted(self.tried)
+            place = at.index(best)
+            if place == 0 and best > 0:
+                step *= 2
+                self.attempt(max(0, best - step))
+            elif place == len(at) - 1 and best < self.last:
+                step *= 2
+                self.attempt(min(self.last, best + step))
+            elif 0 < place < len(at) - 1:
+                between = [(cut, self.tried[cut]) for cut in at[place - 1 : place + 2]]
+                vertex, gain = _vertex(*between)
+                if vertex in self.tried or gain <= within:
+                    if _depth(*between) <= _TRUSTED * within:
+                        break
+                    vertex = _middle(*(cut for cut, _ in between))
+                if vertex in self.tried:
+                    break
+                self.attempt(vertex)
+            else:
+                break
 
     def refine(self, coarse: _Cuts) -> None:
         """Try a few cuts around the best one of a coarser grid."""
         near = int((-self.rows.mu).searchsorted(-coarse.rows.mu[coarse.best + 1])) - 1
-        step = max(1, len(self.rows.low) // len(coarse.rows.low))
-        self.attempt(near - step, near, near + step)
-        for _ in range(6):
-            best = self.best
-            if best - step in self.tried and best + step in self.tried:
-                step //= 2
-            if step == 0:
-                break
-            self.attempt(best - step, best + step)
+        self.settle(near, _ENOUGH, max(1, len(self.rows.low) // len(coarse.rows.low)))
+
+
+def _vertex(left: tuple[int, float], middle: tuple[int, float], right: tuple[int, float]) -> tuple[int, float]:
+    """Return the lowest cut of the parabola through three points, the middle one lowest, and what it gains."""
+    (a, high), (b, low), (c, other) = left, middle, right
+    falling, rising = (low - high) / (b - a), (other - low) / (c - b)
+    bend = (rising - falling) / (c - a)
+    if not 0.0 < bend < math.inf:
+        return b, 0.0
+    slope = falling + bend * (b - a)  # at the middle
+    vertex = min(max(round(b - 0.5 * slope / bend), a), c)
+    return vertex, -(slope + bend * (vertex - b)) * (vertex - b)
+
+
+def _depth(left: tuple[int, float], middle: tuple[int, float], right: tuple[int, float]) -> float:
+    """Return how far the lowest of three points is below the highest."""
+    return max(left[1], right[1]) - middle[1]
+
+
+def _middle(left: int, middle: int, right: int) -> int:
+    """Return the middle of the longer part; ``middle`` where there is nothing between."""
+    return (left + middle) // 2 if middle - left > right - middle else (middle + right) // 2
 
 
 def _certificate(
@@ -426,25 +496,80 @@ def _level(rows: _Rows, epsilon: float, cut: int) -> Array | None:
     return level
 
 
-def _common_level(rows: _Rows, epsilon: float, cut: int) -> float | None:
-    """Return z of the highest level mu z - mu^2/2 at which the donors can meet the need; None where there is none."""
+def _natural_cut(rows: _Rows, epsilon: float) -> int:
+    """Return the last row that receives if all above the level e^eps do.
+
+    A row at that level has nothing to give or to take, so that moving the cut past it changes nothing in first order:
+    certificates of like records are least about here.
+    """
+    import numpy as np
+
+    common = _common_level(rows, epsilon, None)
+    if common is None:
+        return 0
+    return int(np.flatnonzero(rows.mu * (common - 0.5 * rows.mu) > epsilon).max(initial=0))
+
+
+def _common_level(rows: _Rows, epsilon: float, cut: int | None) -> float | None:
+    """Return z of the highest level mu z - mu^2/2 at which the donors can meet the need; None where there is none.
+
+    Without a cut every row above the level e^eps receives, and every other one donates but for those of larger mu.
+    """
     import numpy as np
 
     half = 0.5 * rows.mu
     with np.errstate(divide="ignore", invalid="ignore"):
         equal = np.where(rows.mu > 0.0, epsilon / rows.mu, math.inf) + half  # the level at which ln gamma = eps
-    low, high = float(equal[: cut + 1].min()), float(equal[cut + 1 :].max())
+    takers, givers = (equal, equal) if cut is None else (equal[: cut + 1], equal[cut + 1 :])
+    low, high = float(takers.min()), float(givers.max())
     if not low < high:
         return None
+    first = int(equal.argmin()) if cut is None else cut + 1
 
-    def balance(z: float) -> float:
-        excess = np.expm1(np.minimum(rows.mu * (z - half) - epsilon, 600.0)) * rows.weight
-        return float(np.maximum(excess[: cut + 1], 0.0).sum() + np.minimum(excess[cut + 1 :], 0.0).sum())
+    def sides(z: float) -> tuple[float, float, float]:
+        """Return need, supply, and the slope of ln(need/supply)."""
+        excess = np.expm1(np.minimum(rows.mu * (z - half) - epsilon, 600.0))
+        split = first + int(np.count_nonzero(excess[first:] > 0.0)) if cut is None else first
+        more, less = np.maximum(excess[:split], 0.0), np.minimum(excess[split:], 0.0)
+        need, supply = float(more @ rows.weight[:split]), -float(less @ rows.weight[split:])
+        if not (need > 0.0 and supply > 0.0):
+            return need, supply, math.nan
+        mass = rows.weight * rows.mu
+        rising = float((more + (more > 0.0)) @ mass[:split]) / need
+        falling = float((less + (less < 0.0)) @ mass[split:]) / supply
+        return need, supply, rising + falling
 
     high = min(high, low + (epsilon + 710.0 + math.log(float(rows.weight.sum()))) / float(rows.mu[0]) + float(half[0]))
-    if balance(low) > 0.0:
+    return _greatest_level(sides, low, high)
+
+
+def _greatest_level(sides: Callable[[float], tuple[float, float, float]], low: float, high: float) -> float | None:
+    """Return about the greatest z in [low, high] at which the need is at most the supply; None where it is more at low.
+
+    Newton's method on the logarithm of their quotient, which is nearly linear, inside a bracket.
+    """
+    need, supply, _ = sides(low)
+    if need > supply:
         return None
-    return greatest(balance, low, high, ulps=_LEVEL_ULPS) * (1.0 - 1e-12)
+    need, supply, slope = sides(high)
+    if need <= supply:
+        return high * _HAIR_LESS
+    z = high
+    for _ in range(_LEVEL_STEPS):
+        step = math.log(need / supply) / slope if slope > 0.0 and need < math.inf else math.inf
+        after = z - step
+        if abs(step) <= _LEVEL_WITHIN * z:
+            least = after * (1.0 - _LEVEL_WITHIN)
+            need, supply, _ = sides(least)
+            if need <= supply:
+                return least * _HAIR_LESS
+            after = low
+        z = after if low < after < high else 0.5 * (low + high)
+        need, supply, slope = sides(z)
+        low, high = (low, z) if need > supply else (z, high)
+        if high - low <= _LEVEL_WITHIN * low:
+            break
+    return low * _HAIR_LESS
 
 
 def _matched(
