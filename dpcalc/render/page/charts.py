@@ -1,4 +1,4 @@
-"""The pictures of a page: the bracket of an answer, delta against epsilon, what attacks achieve, the room of a gate."""
+"""The pictures of a page: the bracket of an answer, delta against epsilon, and what attacks achieve."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dpcalc.model.quantities import Quantity
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.render.numbers import Side, delta_text, number
-from dpcalc.render.page.svg import Frame, Point, Scale, area, element, label, line, path, picture, ticks
+from dpcalc.render.page.svg import Frame, Point, Scale, element, label, labels, line, lines, path, picture, ticks
 from dpcalc.report import Curves, Result, Tightness
 
 _WIDTH, _HEIGHT = 440.0, 268.0
@@ -63,10 +63,10 @@ def bracket(name: str, shown: Bracket) -> str:
     low, high = _range(shown)
     x = Scale(low, high, 10.0, _WIDTH - 10.0)
     middle = 62.0
-    drawn = [line((x.start, middle), (x.end, middle), "axis")]
-    for tick in ticks(low, high, 5):
-        drawn.append(line((x(tick), middle), (x(tick), middle + 5.0), "axis"))
-        drawn.append(label((x(tick), middle + 20.0), _tick(tick, shown.decades), anchor=_anchor(x, tick)))
+    places = ticks(low, high, 5)
+    marks = [((x(tick), middle), (x(tick), middle + 5.0)) for tick in places]
+    drawn = [lines([((x.start, middle), (x.end, middle)), *marks], "axis")]
+    drawn.append(labels([((x(tick), middle + 20.0), _tick(tick, shown.decades)) for tick in places], "middle"))
     start, end = x(lower[0]) if lower else x.start, x(upper[0])
     box = {"x": start, "y": middle - 7.0, "width": max(end - start, 1.0), "height": 14.0}
     drawn.append(element("rect", class_="band", **box))
@@ -76,8 +76,8 @@ def bracket(name: str, shown: Bracket) -> str:
     if lower and not exact:
         drawn.append(line((start, middle - 10.0), (start, middle + 10.0), "floor"))
         drawn.append(label((start, middle + 40.0), f"impossible below {lower[1]}", anchor=_anchor(x, lower[0])))
-    drawn.append(line((end, middle - 14.0), (end, middle + 10.0), "mark"))
-    side = "end" if end > 0.5 * (x.start + x.end) else "start"
+    drawn.append(line((end, middle - 14.0), (end, middle + 10.0), "here"))
+    side = "end" if end > 0.5 * (x.start + x.end) else ""
     drawn.append(label((end, middle - 20.0), f"guaranteed {upper[1]}", "strong", side))
     return picture(name, (_WIDTH, 108.0), f"How tight the guarantee on {shown.name} is", said(shown), *drawn)
 
@@ -111,7 +111,7 @@ def _tick(value: float, decades: bool) -> str:
 def _anchor(x: Scale, value: float) -> str:
     """Return which end of a label keeps it within the picture."""
     share = (x(value) - x.start) / (x.end - x.start)
-    return "start" if share < 0.12 else "end" if share > 0.88 else "middle"
+    return "" if share < 0.12 else "end" if share > 0.88 else "middle"
 
 
 def _decade(power: float) -> str:
@@ -132,7 +132,7 @@ def profile(name: str, curves: Curves, best: Result, precision: int) -> str:
     shown, under = _above(upper, bottom), _above(floor, bottom)
     edge = under[::-1] if under else [(shown[-1][0], bottom), (0.0, bottom)]
     drawn = frame.grid(xs, ys, "epsilon", "delta")
-    drawn.append(area([frame.at(p) for p in (*shown, *edge)], "band"))
+    drawn.append(path(map(frame.at, (*shown, *edge)), "band", close=True))
     drawn.append(path(map(frame.at, under), "floor"))
     drawn.append(path(map(frame.at, shown), "curve"))
     answer = ""
@@ -166,8 +166,7 @@ def _share(log_delta: float) -> str:
 def _marked(frame: Frame, point: Point) -> list[str]:
     x, y = frame.at(point)
     return [
-        line((x, y), (x, frame.y.start), "guide"),
-        line((frame.x.start, y), (x, y), "guide"),
+        lines([((x, y), (x, frame.y.start)), ((frame.x.start, y), (x, y))], "guide"),
         element("circle", cx=x, cy=y, r=4.5, class_="dot"),
     ]
 
@@ -183,7 +182,8 @@ def trade_off(name: str, curves: Curves) -> str:
     xs = [(x, f"{100.0 * 10.0**x:.6g}%") for x in range(_LEAST_FPR, 1)]
     ys = [(share / 4.0, f"{25 * share}%") for share in range(5)]
     drawn = frame.grid(xs, ys, "false positives of an attack", "true positives, at most")
-    drawn.append(area([frame.at(p) for p in (*whole, *guess[::-1])], "band"))
+    below = [(_LEAST_FPR, 0.0), *whole, (0.0, 0.0)]
+    drawn.append(path(map(frame.at, below), "band", close=True))
     drawn.append(path(map(frame.at, guess), "floor"))
     drawn.append(path(map(frame.at, whole), "curve"))
     at = {round(x): y for x, y in points if abs(x - round(x)) < 1e-9}
@@ -196,18 +196,3 @@ def trade_off(name: str, curves: Curves) -> str:
 
 def _percent(share: float) -> str:
     return f"{number(min(100.0, 100.0 * share * _ROUNDOFF), 3, Side.UP)}%"
-
-
-def room(name: str, used: float) -> str:
-    """Return how much of a limit is used, as a bar; ``used`` is 1 at the limit."""
-    share = min(used, 1.0)
-    told = f"{100.0 * used:.4g}% of the limit" if used < 100.0 else "far over the limit"
-    style = "used" if used <= 1.0 else "over"
-    return picture(
-        name,
-        (100.0, 8.0),
-        "How much of the limit is used",
-        told,
-        element("rect", x=0, y=0, width=100, height=8, rx=4, class_="track"),
-        element("rect", x=0, y=0, width=max(100.0 * share, 2.0), height=8, rx=4, class_=style),
-    )

@@ -65,27 +65,32 @@ def picture(name: str, size: tuple[float, float], title: str, description: str, 
 
 def line(start: Point, end: Point, style: str) -> str:
     """Return a straight line."""
-    return element("line", x1=start[0], y1=start[1], x2=end[0], y2=end[1], class_=style)
+    return lines([(start, end)], style)
 
 
-def path(points: Iterable[Point], style: str) -> str:
-    """Return a line through some points; nothing where there are less than two."""
-    found = list(points)
-    if len(found) < 2:
+def lines(ends: Iterable[tuple[Point, Point]], style: str) -> str:
+    """Return some straight lines, as one element."""
+    drawn = "".join(f"M{short(x)} {short(y)}L{short(u)} {short(v)}" for (x, y), (u, v) in ends)
+    return element("path", d=drawn, class_=style)
+
+
+def path(points: Iterable[Point], style: str, close: bool = False) -> str:
+    """Return a line through some points, or the area that it encloses; nothing where there are too few."""
+    found = [f"{short(x)} {short(y)}" for x, y in points]
+    if len(found) < (3 if close else 2):
         return ""
-    return element("polyline", points=" ".join(f"{short(x)},{short(y)}" for x, y in found), class_=style)
+    return element("path", d=f"M{'L'.join(found)}{'Z' if close else ''}", class_=style)
 
 
-def area(points: Sequence[Point], style: str) -> str:
-    """Return a filled area; nothing where there are less than three points."""
-    if len(points) < 3:
-        return ""
-    return element("polygon", points=" ".join(f"{short(x)},{short(y)}" for x, y in points), class_=style)
+def label(place: Point, words: str, style: str = "", anchor: str = "") -> str:
+    """Return some words at a place; ``anchor`` is the end of them that is there, where that is not the first."""
+    more = {"text_anchor": anchor} if anchor else {}
+    return element("text", text(words), x=place[0], y=place[1], **more, **({"class_": style} if style else {}))
 
 
-def label(place: Point, words: str, style: str = "", anchor: str = "start") -> str:
-    """Return some words at a place; ``anchor`` says which end of them is there."""
-    return element("text", text(words), x=place[0], y=place[1], text_anchor=anchor, class_=f"label {style}".strip())
+def labels(places: Iterable[tuple[Point, str]], anchor: str) -> str:
+    """Return some labels with the same end at their places."""
+    return element("g", *(label(place, words) for place, words in places), text_anchor=anchor)
 
 
 class Scale(NamedTuple):
@@ -131,10 +136,13 @@ class Frame(NamedTuple):
     ) -> list[str]:
         """Return the grid, its labels and the names of the axes; values come with their words."""
         left, right, bottom, top = self.x.start, self.x.end, self.y.start, self.y.end
-        drawn = [line((left, self.y(y)), (right, self.y(y)), "grid") for y, _ in ys]
-        drawn += [label((left - 6.0, self.y(y) + 4.0), words, anchor="end") for y, words in ys]
-        drawn += [line((self.x(x), bottom), (self.x(x), bottom + 4.0), "axis") for x, _ in xs]
-        drawn += [label((self.x(x), bottom + 17.0), words, anchor="middle") for x, words in xs]
-        drawn += [line((left, bottom), (right, bottom), "axis")]
-        drawn += [label((right, bottom + 34.0), x_name, "name", anchor="end"), label((4.0, top - 10.0), y_name, "name")]
-        return drawn
+        across = [((left, self.y(y)), (right, self.y(y))) for y, _ in ys]
+        marks = [((self.x(x), bottom), (self.x(x), bottom + 4.0)) for x, _ in xs]
+        return [
+            lines(across, "grid"),
+            lines([((left, bottom), (right, bottom)), *marks], "axis"),
+            labels([((left - 6.0, self.y(y) + 4.0), words) for y, words in ys], "end"),
+            labels([((self.x(x), bottom + 17.0), words) for x, words in xs], "middle"),
+            label((right, bottom + 34.0), x_name, "name", "end"),
+            label((4.0, top - 14.0), y_name, "name"),
+        ]

@@ -29,6 +29,7 @@ from dpcalc.render.check.verdicts import (
 from dpcalc.render.comparison import derivation, is_cost
 from dpcalc.render.ledger import entry_rows, ledger_lines
 from dpcalc.render.meaning import meaning
+from dpcalc.render.notes import sentences_about
 from dpcalc.render.numbers import Side, number, symbol_of, value_text
 from dpcalc.render.page import charts
 from dpcalc.render.risk import risk_lines, risk_rows
@@ -41,12 +42,17 @@ from dpcalc.render.sentences import (
     released,
     tightness_text,
 )
+from dpcalc.render.summary import varying
 from dpcalc.report import Assertion, Case, Change, Report, Result, Status, uncertified
 from dpcalc.theorems.record import lookup
 from dpcalc.version import __version__
 
 MAX_CASES = 100
 """How many cases are shown in full; the table of verdicts has all, up to `MAX_ROWS`."""
+MAX_DRAWN = 12
+"""Cases with pictures: those that did not pass, and of the others the ones with the least room."""
+SHARED_FROM = 9
+"""From so many cases on, what has to be true is said once for each theorem."""
 MAX_ROWS = 1000
 MAX_NAME = 120
 FEW = 2
@@ -57,14 +63,14 @@ Table = tuple[tuple[str, ...], ...]
 
 
 class Verdict(NamedTuple):
-    """A row of the table of verdicts: where it leads, how it ended and what was compared."""
+    """A row of the table of verdicts: where it leads, how it ended, what was compared and how much is used."""
 
     number: int
     style: str
     word: str
     case: str
     row: Row
-    room: str
+    share: float | None
     used: str
 
 
@@ -84,10 +90,19 @@ class Figure(NamedTuple):
     caption: str
 
 
+class Grounds(NamedTuple):
+    """Why an answer holds: what dpcalc checked, what the author of the run promises, the theorem, the sources."""
+
+    tools: tuple[str, ...]
+    author: tuple[str, ...]
+    theorem: str
+    sources: tuple[str, ...]
+
+
 class Shown(NamedTuple):
     """A case as it is shown; what is empty is left out.
 
-    ``tools`` and ``author`` are what was checked by dpcalc, and what the author of the run promises.
+    ``shared`` is the number of its grounds among those of the page, 0 where it has its own.
     """
 
     number: int
@@ -103,9 +118,8 @@ class Shown(NamedTuple):
     released: str
     findings: tuple[str, ...]
     about: str
-    tools: tuple[str, ...]
-    author: tuple[str, ...]
-    theorem: str
+    grounds: Grounds
+    shared: int
     bracket: str
     tightness: str
     figures: tuple[Figure, ...]
@@ -117,7 +131,6 @@ class Shown(NamedTuple):
     inputs: tuple[Given, ...]
     proofs: tuple[str, ...]
     bounds: Table
-    sources: tuple[str, ...]
     notes: tuple[str, ...]
     command: str
 
@@ -133,12 +146,15 @@ class Page(NamedTuple):
     said: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     reservations: tuple[str, ...]
+    gated: bool
     verdicts: tuple[Verdict, ...]
     left_out: str
     compared: bool
     changes: tuple[Change, ...]
     cases: tuple[Shown, ...]
-    cases_left_out: str
+    cases_left_out: tuple[str, ...]
+    grounds: tuple[Grounds, ...]
+    inputs: tuple[Given, ...]
     command: str
     version: str
 
@@ -147,28 +163,58 @@ def page_of(report: Report, asked: Asked) -> Page:
     """Return what the page of a report shows."""
     table = sorted(_verdicts(report, asked.precision), key=lambda row: _RANK[row.style])
     style = style_of(report)
+    gated = any(case.assertions for case in report.cases) or report.command == "check"
+    word = _WORDS[style] if gated or style == "bad" else "Answer" if len(report.cases) == 1 else "Answers"
     found = _changes(report, asked)
-    shown = [_shown(report, case, place, asked) for place, case in list(enumerate(report.cases, 1))[:MAX_CASES]]
-    more = len(report.cases) - len(shown)
+    drawn = _drawn(report)
+    shown = [
+        _shown(report, case, place, asked, drawn=place in drawn)
+        for place, case in list(enumerate(report.cases, 1))[:MAX_CASES]
+    ]
+    inputs: tuple[Given, ...] = ()
+    grounds = tuple(dict.fromkeys(each.grounds for each in shown if each.grounds.theorem))
+    if len(report.cases) >= SHARED_FROM:
+        places = {each: place for place, each in enumerate(grounds, 1)}
+        shown = [each._replace(shared=places.get(each.grounds, 0)) for each in shown]
+        described = [set(each.inputs) for each in shown if each.inputs]
+        common = set.intersection(*described) if described else set()
+        inputs = tuple(dict.fromkeys(one for each in shown for one in each.inputs if one in common))
+        shown = [each._replace(inputs=tuple(one for one in each.inputs if one not in common)) for each in shown]
+    else:
+        grounds = ()
     said = _said(report, asked.precision)
     return Page(
-        title=f"dpcalc {report.command}: {_WORDS[style]}",
+        title=f"dpcalc {report.command}: {word}",
         kicker=f"dpcalc {report.command}",
         style=style,
-        word=_WORDS[style],
+        word=word,
         verdict=_verdict(report, style, asked.precision),
         said=said,
         facts=tuple(_facts(report)),
         reservations=tuple(_reservations(report)),
-        verdicts=tuple(table[:MAX_ROWS]),
+        gated=gated,
+        verdicts=tuple(table[:MAX_ROWS]) if gated or len(table) > 1 else (),
         left_out=f"{len(table) - MAX_ROWS} more rows are left out." if len(table) > MAX_ROWS else "",
         compared=found is not None,
         changes=tuple((found or ())[:MAX_ROWS]),
         cases=tuple(shown),
-        cases_left_out=f"{more} more cases are not shown in full." if more > 0 else "",
+        cases_left_out=tuple(_cases_left_out(len(report.cases))),
+        grounds=grounds,
+        inputs=inputs,
         command=_typed(asked.typed),
         version=__version__,
     )
+
+
+def _drawn(report: Report) -> set[int]:
+    """Return the numbers of the cases that are drawn."""
+
+    def rank(place: int) -> tuple[int, float]:
+        case = report.cases[place - 1]
+        shares = [share for gate in case.assertions if (share := share_used(gate)) is not None]
+        return _RANK[_style(case)], -max(shares, default=0.0)
+
+    return set(sorted(range(1, len(report.cases) + 1), key=rank)[:MAX_DRAWN])
 
 
 def style_of(report: Report) -> str:
@@ -194,6 +240,13 @@ _WORDS = {"ok": "Passed", "bad": "Not passed", "plain": "No gate", "skip": "Skip
 _RANK = {"bad": 0, "plain": 1, "skip": 2, "ok": 3}
 
 
+def _cases_left_out(count: int) -> Iterable[str]:
+    if count > MAX_DRAWN:
+        yield f"Pictures are drawn of the {MAX_DRAWN} cases that did not pass or have the least room."
+    if count > MAX_CASES:
+        yield f"{count - MAX_CASES} more cases are not shown here."
+
+
 # --- the verdict ------------------------------------------------------------------------------------------------------
 
 
@@ -209,8 +262,7 @@ def _verdict(report: Report, style: str, precision: int) -> str:
         return f"{bad} of {count} cases did not pass; {held} of {len(gates)} gates held."
     if style == "ok":
         return "The gate held." if len(gates) == 1 else f"All {len(gates)} gates held{_in_cases(count)}."
-    answer = "this is the answer" if count == 1 else f"these are {count} answers"
-    return f"Nothing was asked to hold: {answer}, and no verdict."
+    return f"No gate was set: {'this is an answer' if count == 1 else f'these are {count} answers'}, and no verdict."
 
 
 def _in_cases(count: int) -> str:
@@ -230,7 +282,7 @@ def _said(report: Report, precision: int) -> tuple[str, ...]:
     if len(report.cases) != 1:
         return ()
     case = report.cases[0]
-    return tuple(filter(None, (*_headlines(case, precision), meaning(case))))
+    return tuple(filter(None, (*_headlines(case, precision), meaning(_told(case)))))
 
 
 def _facts(report: Report) -> list[tuple[str, str]]:
@@ -239,7 +291,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
     facts = []
     if gates:
         facts.append((f"{sum(gate.passed for gate in gates)} of {len(gates)}", "gates held"))
-    if len(report.cases) > 1:
+    if gates and len(report.cases) > 1:
         good = sum(_style(case) == "ok" for case in report.cases)
         facts.append((f"{good} of {len(report.cases)}", "cases passed"))
     used = [(share, gate) for gate in gates if (share := share_used(gate)) is not None]
@@ -297,13 +349,10 @@ def _case_verdicts(place: int, case: Case, name: str, precision: int) -> list[Ve
         found = [Row(Status.PASSED, r.quantity, value_text(r, precision)) for r in case.results if r.best]
         found = found or [Row(Status.ERROR, "", "none")]
     own = list(gates) if len(found) == len(gates) else [None] * (len(found) - len(gates)) + list(gates)
-    return [
-        _row_verdict(place, index, case, name, row, gate)
-        for index, (row, gate) in enumerate(zip(found, own, strict=True))
-    ]
+    return [_row_verdict(place, name, row, gate) for row, gate in zip(found, own, strict=True)]
 
 
-def _row_verdict(place: int, index: int, case: Case, name: str, row: Row, gate: Assertion | None) -> Verdict:
+def _row_verdict(place: int, name: str, row: Row, gate: Assertion | None) -> Verdict:
     if row.status == Status.SKIPPED:
         style = "skip"
     elif row.status != Status.PASSED:
@@ -311,8 +360,7 @@ def _row_verdict(place: int, index: int, case: Case, name: str, row: Row, gate: 
     else:
         style = "ok" if gate is not None else "plain"
     share = share_used(gate) if gate is not None else None
-    drawn = charts.room(f"room-{place}-{index}", share) if share is not None else ""
-    return Verdict(place, style, _ROW_WORDS[style], name, row, drawn, _percent(share) if share is not None else "")
+    return Verdict(place, style, _ROW_WORDS[style], name, row, share, _percent(share) if share is not None else "")
 
 
 _ROW_WORDS = {"ok": "pass", "bad": "FAIL", "plain": "no gate", "skip": "skipped"}
@@ -320,6 +368,8 @@ _ROW_WORDS = {"ok": "pass", "bad": "FAIL", "plain": "no gate", "skip": "skipped"
 
 def _changes(report: Report, asked: Asked) -> list[Change] | None:
     """Return what differs from an earlier report; None where there is none to compare with."""
+    if any(case.check and case.check.command == "check" for case in report.cases):
+        return None  # a recipe that cannot be read has no cases to compare
     if report.changes is not None:
         return list(report.changes)
     return None if asked.baseline is None else changes(asked.baseline, report, asked.precision)
@@ -330,7 +380,10 @@ def _name(report: Report, case: Case, place: int, several: bool = False) -> str:
     if case.check is not None:
         name = f"{case.check.file}: {case.check.name}" if several else case.check.name
     else:
-        name = case.algorithm if len(report.cases) == 1 else f"{place}: {case.algorithm}"
+        named = [case.algorithm] if case.algorithm else []
+        varied = [name for name in varying(report) if name in case.inputs] if len(report.cases) > 1 else []
+        values = [f"{name} = {number(case.inputs[name][0], side=Side.AS_GIVEN)}" for name in varied]
+        name = ", ".join((*named, *values)) or f"case {place}"
     return clipped(name)
 
 
@@ -342,12 +395,11 @@ def clipped(name: str) -> str:
 # --- a case -----------------------------------------------------------------------------------------------------------
 
 
-def _shown(report: Report, case: Case, number_of: int, asked: Asked) -> Shown:
+def _shown(report: Report, case: Case, number_of: int, asked: Asked, *, drawn: bool) -> Shown:
     best, precision = case.best, asked.precision
     style = _style(case)
-    drawn = case if case.risk or not (case.curves and case.curves.risk) else case._replace(risk=case.curves.risk)
-    known = drawn._replace(tightness=case.tightness or (case.curves.tightness if case.curves else None))
-    tools, author = _assumptions(case)
+    told = _told(case)
+    known = told._replace(tightness=case.tightness or (case.curves.tightness if case.curves else None))
     return Shown(
         number=number_of,
         name=_name(report, case, number_of),
@@ -357,29 +409,32 @@ def _shown(report: Report, case: Case, number_of: int, asked: Asked) -> Shown:
         open=len(report.cases) <= FEW or style == "bad",
         warning=training.warning(case),
         headlines=_headlines(case, precision),
-        meaning=meaning(drawn) if len(report.cases) > 1 else "",
+        meaning=meaning(told) if len(report.cases) > 1 else "",
         promise=promise(case),
         released=released(case) if best else "",
         findings=_findings(case, precision),
         about=circumstances(case.check, case, precision) if case.check else "",
-        tools=tools,
-        author=author,
-        theorem=_theorem(case),
-        bracket=_bracket(known, number_of, precision),
+        grounds=Grounds(*_assumptions(case), _theorem(case), _sources(case)),
+        shared=0,
+        bracket=_bracket(known, number_of, precision) if drawn else "",
         tightness=tightness_text(known, precision).partition(": ")[2],
-        figures=tuple(_figures(case, number_of, precision)),
-        risk=tuple(risk_rows(drawn, precision)),
-        risk_lines=tuple(risk_lines(drawn, precision)),
+        figures=tuple(_figures(case, number_of, precision)) if drawn else (),
+        risk=tuple(risk_rows(told, precision)),
+        risk_lines=tuple(risk_lines(told, precision)),
         entries=tuple(entry_rows(case, precision)),
         entry_lines=tuple(ledger_lines(case, precision)) if case.ledger else (),
         metrics=tuple(training.metric_rows(case, precision)) if case.training else (),
         inputs=tuple(_inputs(case)),
         proofs=tuple(certified_lines(case)),
         bounds=_bounds(case, precision),
-        sources=_sources(case),
-        notes=(*case.notes, *(f"warning: {text}" for text in case.warnings)),
+        notes=tuple(_notes(report, case)),
         command=_command(case),
     )
+
+
+def _told(case: Case) -> Case:
+    """Return the case with what an attacker can do, where that is known and nobody asked."""
+    return case if case.risk or not (case.curves and case.curves.risk) else case._replace(risk=case.curves.risk)
 
 
 def _headlines(case: Case, precision: int) -> tuple[str, ...]:
@@ -460,7 +515,7 @@ _SOURCES = {
     Source.DATA: "follows from the shape of the data",
     Source.DEFAULT: "default",
     Source.WORST_CASE: "worst case",
-    Source.DERIVED: "follows from the others",
+    Source.DERIVED: "follow from these",
 }
 
 
@@ -469,14 +524,19 @@ def _inputs(case: Case) -> Iterable[Given]:
     origins = {note.parameter: note.origin for note in case.note_data if isinstance(note, Referenced)}
     order = list(_SOURCES)
     inputs = sorted(case.inputs.items(), key=lambda each: order.index(each[1][1]) if each[1][1] in order else 0)
+    derived = [f"{symbol_of(n)} = {number(v, side=Side.NEAREST)}" for n, (v, s) in inputs if s == Source.DERIVED]
     for name, (value, source) in inputs:
+        if source == Source.DERIVED:
+            continue
         said = _SOURCES.get(source, str(source))
         if name in origins:
             said = f"read from {origins[name]}"
         elif case.check is not None and source == Source.ARGUMENT:
             said = "written in the recipe"
-        side = Side.NEAREST if source in (Source.LOSS, Source.DERIVED) else Side.AS_GIVEN
+        side = Side.NEAREST if source == Source.LOSS else Side.AS_GIVEN
         yield Given(symbol_of(name), f"{number(value, side=side)}{noise_in_other_words(case, name)}", said)
+    if derived:
+        yield Given("others", ", ".join(derived), _SOURCES[Source.DERIVED])
 
 
 def _bounds(case: Case, precision: int) -> Table:
@@ -501,10 +561,12 @@ def _sources(case: Case) -> tuple[str, ...]:
     for result in case.results:
         if result.best:
             try:
+                if lookup(result.bound).reference == "dpcalc":
+                    continue
                 found.append(citation(lookup(result.bound).reference))
-            except SpecError:
-                found.append(result.reference)
-    return tuple(dict.fromkeys(filter(None, found)))
+            except SpecError:  # of a ledger or a conversion: the theorem stands above
+                continue
+    return tuple(dict.fromkeys(found))
 
 
 def citation(key: str) -> str:
@@ -520,6 +582,13 @@ def citation(key: str) -> str:
     where = fields.get("booktitle") or fields.get("journal") or fields.get("howpublished") or ""
     parts = (SHORT.get(key, key), fields.get("title", ""), where)
     return ". ".join(re.sub(r"[{}]|\\[\"'`^]", "", part) for part in parts if part) + "."
+
+
+def _notes(report: Report, case: Case) -> Iterable[str]:
+    """Yield the warnings and the notes, but for where inputs were read, which stands beside them."""
+    yield from (f"warning: {text}" for text in case.warnings)
+    told = set(sentences_about(report.command, case, (Referenced,)))
+    yield from (note for note in case.notes if note not in told)
 
 
 def _command(case: Case) -> str:
