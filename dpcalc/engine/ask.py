@@ -95,6 +95,10 @@ def ask(
     if certified:
         case = _certify(case, run, question)
     case = _with_risk(case, run, question, gates)
+    if question.curves:
+        from dpcalc.engine.curves import with_curves
+
+        case = with_curves(case, run, question)
     return case._replace(assertions=(*implied_gate(question, case), *judged(gates, case)))
 
 
