@@ -10,6 +10,7 @@ from dpcalc.engine.ask import judged
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.gate import risks_of
 from dpcalc.engine.inputs import inputs_of
+from dpcalc.engine.query import query_of
 from dpcalc.engine.question import Question, check_question, refuse_unknown
 from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, NotApplicable, SpecError, isolate_failure
@@ -259,7 +260,7 @@ def risk_of_known(
         best=True,
     )  # fmt: skip
     inputs = inputs_of(typed, {**dict.fromkeys(typed, question.source), **(sources or {})}, left)
-    case = Case("risk", inputs, (row,), risk=risk)
+    case = Case("risk", inputs, (row,), risk=risk, query=query_of(command, given, question))
     return case._replace(assertions=judged(gates, case))
 
 

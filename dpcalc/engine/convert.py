@@ -8,6 +8,7 @@ from typing import Any
 
 from dpcalc.engine.ask import judged
 from dpcalc.engine.inputs import inputs_of
+from dpcalc.engine.query import query_of
 from dpcalc.engine.question import Question, check_question, refuse_unknown
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.parameter import check
@@ -96,6 +97,7 @@ def convert(
     if question.solve:
         raise SpecError("a conversion is not solved", "name what is sought by --to")
     values = {name: value for name, value in given.items() if value is not None}
+    query = query_of(command, values, question)
     to = str(check("to", values["to"])) if "to" in values else ""
     known, question, typed = known_of(values, question)
     target = _target(known, to, question)
@@ -105,7 +107,7 @@ def convert(
     inputs = inputs_of(written, {**dict.fromkeys(written, question.source), **(sources or {})}, question)
     if known.form == "point":
         inputs = {name: inputs[name] for name in ("epsilon", "delta", "to") if name in inputs}
-    case = Case("convert", inputs, results)
+    case = Case("convert", inputs, results, query=query)
     return case._replace(assertions=judged(gates, case))
 
 
