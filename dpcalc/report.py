@@ -257,6 +257,13 @@ class Report(NamedTuple):
         strict: dict[str, Any] = strict_json(envelope)
         return strict
 
+    def card(self) -> dict[str, Any]:
+        """Return the privacy card of the report, as `dpcalc.card` does."""
+        import importlib
+
+        made: dict[str, Any] = importlib.import_module("dpcalc.api").card(self)  # a report knows nothing of its makers
+        return made
+
     def _beside_the_cases(self) -> dict[str, Any]:
         """Return the fields of a check about cases that it did not check, and about an earlier report."""
         fields: dict[str, Any] = {}

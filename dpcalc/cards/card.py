@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from dpcalc.cards.hashes import hash_of_file, seal_of
 from dpcalc.engine.query import Query
 from dpcalc.errors import SpecError
 from dpcalc.files.limits import DOCUMENT_BYTES
+from dpcalc.files.output import write
 from dpcalc.inert import json_text
 from dpcalc.report import Case, Report
 from dpcalc.version import __version__
@@ -31,8 +33,10 @@ def card_of(report: Report, *, model: Mapping[str, Any] | None = None) -> dict[s
         model: what `model_of` says of the file that the card is beside.
 
     Raises:
-        SpecError: no case has a guarantee of privacy, or there are too many.
+        SpecError: no case has a guarantee of privacy, there are too many, or a model is not private.
     """
+    if any(case.training is not None and not case.training["private"] for case in report.cases):
+        raise SpecError("what was trained is not private", "train once, without --seed and --replicas")
     cases = [case for case in report.cases if case.best is not None]
     if any(case.query is None for case in cases):
         raise SpecError(f"dpcalc {report.command} gives no guarantee that a card could state", _HINT)
@@ -71,6 +75,41 @@ def model_of(path: str, noise_source: str) -> dict[str, Any]:
     return {**hash_of_file(path), "noise_source": noise_source}
 
 
+def trained_model(report: Report) -> dict[str, Any] | None:
+    """Return what a card says of the model that was trained and saved; None where there is none.
+
+    Raises:
+        SpecError: its file cannot be read.
+    """
+    training = report.cases[0].training if len(report.cases) == 1 else None
+    if not training or not training.get("released"):
+        return None
+    return model_of(str(training["released"]), str(training["noise_source"]))
+
+
+def beside(model: str) -> str:
+    """Return where the card of a model is written.
+
+    >>> beside("out/model.json")
+    'out/model.card.json'
+    """
+    return os.path.splitext(model)[0] + ".card.json"
+
+
+def write_beside(report: Report, model: str) -> bool:
+    """Write the card of a model that was saved beside it, atomically; return False where the model is not private.
+
+    Raises:
+        SpecError: it cannot be written.
+    """
+    training = report.cases[0].training
+    if not training or not training["private"]:
+        return False
+    card = card_of(report, model=model_of(model, str(training["noise_source"])))
+    write(card_text(card), beside(model), "-o")
+    return True
+
+
 def card_text(card: Mapping[str, Any]) -> str:
     """Return a card as the text of a file."""
     return json_text(card, 2) + "\n"
@@ -89,6 +128,8 @@ def _case(case: Case, *, trained: bool) -> dict[str, Any]:
     assert best is not None
     assert found is not None
     if best.quantity != found.quantity or abs(best.value - found.value) > _CLOSE * abs(best.value):
-        raise SpecError(f"asked again, {best.quantity} {best.value!r} is {found.value!r}", "this is a mistake of dpcalc")
+        raise SpecError(
+            f"asked again, {best.quantity} {best.value!r} is {found.value!r}", "this is a mistake of dpcalc"
+        )
     name = case.check.name if case.check else None
     return case_of(asked, again, name=name, trained=trained)

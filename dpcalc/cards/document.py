@@ -138,7 +138,7 @@ def _mechanism(case: Case, best: Result) -> dict[str, Any]:
     groups = {group: {n: known[n] for n in names if n in known} for group, names in _GROUPS.items()}
     order = _ORDERS[algorithm.order] if algorithm else _ORDERS[Order.UNKNOWN]
     if algorithm and algorithm.clipped:
-        order = "as sampling says"
+        order = "a random batch in every step"
     return {
         "algorithm": case.algorithm,
         "order": order,
@@ -153,8 +153,9 @@ def _quoted(case: Case) -> list[Result]:
 
 
 def _guarantee(case: Case, best: Result) -> dict[str, Any]:
+    lines = zip(_quoted(case), headline(case, _PRECISION), strict=True)
     return {
-        "headline": [_headline(result, line) for result, line in zip(_quoted(case), headline(case, _PRECISION), strict=True)],
+        "headline": [_headline(result, line) for result, line in lines],
         "statement": promise(case),
         "meaning": meaning(case),
         "definition": _definition(best),

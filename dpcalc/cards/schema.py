@@ -52,10 +52,7 @@ def _objections(value: Any, part: Mapping[str, Any], schema: Mapping[str, Any], 
     if "enum" in part and value not in part["enum"]:
         yield f"{place}: must be one of {', '.join(part['enum'])}"
     if isinstance(value, str):
-        if len(value) > part.get("maxLength", len(value)):
-            yield f"{place}: longer than {part['maxLength']} characters"
-        elif "pattern" in part and not re.search(part["pattern"].replace("$", r"\Z"), value):
-            yield f"{place}: is not {part['pattern']}"
+        yield from _text(value, part, place)
     elif isinstance(value, list):
         if not part.get("minItems", 0) <= len(value) <= part.get("maxItems", len(value)):
             yield f"{place}: has {len(value)} items"
@@ -63,6 +60,13 @@ def _objections(value: Any, part: Mapping[str, Any], schema: Mapping[str, Any], 
             yield from _objections(item, part.get("items", {}), schema, f"{place}/{number}")
     elif isinstance(value, dict):
         yield from _fields(value, part, schema, place)
+
+
+def _text(value: str, part: Mapping[str, Any], place: str) -> Iterator[str]:
+    if len(value) > part.get("maxLength", len(value)):
+        yield f"{place}: longer than {part['maxLength']} characters"
+    elif "pattern" in part and not re.search(part["pattern"].replace("$", r"\Z"), value):
+        yield f"{place}: is not {part['pattern']}"
 
 
 def _fields(value: dict[str, Any], part: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> Iterator[str]:

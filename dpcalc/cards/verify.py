@@ -13,7 +13,7 @@ from dpcalc.cards.card import card_text
 from dpcalc.cards.document import SCHEMA, case_of
 from dpcalc.cards.hashes import canonical, hash_of_file, seal_of
 from dpcalc.errors import SpecError
-from dpcalc.model.quantities import ATTACKS
+from dpcalc.model.quantities import ATTACKS, Quantity
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.render.numbers import MAXIMISED
 from dpcalc.report import Case, Result, uncertified
@@ -126,8 +126,8 @@ def _counted(count: int, what: str) -> str:
 def _version_remark(card: Mapping[str, Any]) -> Iterator[str]:
     if card["dpcalc"] != __version__:
         yield (
-            f"the card was written by dpcalc {card['dpcalc'][:50]} and verified by {__version__}: its guarantees may be "
-            "weaker than those of today, and none is stronger"
+            f"the card was written by dpcalc {card['dpcalc'][:50]} and verified by {__version__}: a guarantee on it "
+            "may be weaker than that of today, and none may be stronger"
         )
 
 
@@ -193,8 +193,8 @@ def _with_weaker(case: Case, stated: Mapping[str, Any]) -> tuple[Case, tuple[str
     numbers = iter(stated["guarantee"]["numbers"])
     remarks, results = [], []
     for result in case.results:
-        number = next(numbers, {}) if result.best else {}
-        value = number.get("value")
+        number: Mapping[str, Any] = next(numbers, {}) if result.best else {}
+        value: Any = number.get("value")
         if number.get("quantity") == result.quantity and _weaker(result.quantity, value, result.value):
             remarks.append(f"the card states {result.quantity} {value!r}; {result.value!r} holds as well")
             result = _restated(result, value)
@@ -212,10 +212,12 @@ def _weaker(quantity: str, stated: Any, value: float) -> bool:
 
 def _restated(result: Result, value: float) -> Result:
     """Return the result with another value, also in the field that repeats it."""
-    repeated = {name: value for name in ("epsilon", "delta", "mu") if name == result.quantity}
-    if result.quantity == "delta" and value > 0.0:
-        repeated["log_delta"] = math.log(value)
-    return result._replace(value=value, **repeated)
+    result = result._replace(value=value)
+    if result.quantity == Quantity.EPSILON:
+        return result._replace(epsilon=value)
+    if result.quantity == Quantity.MU:
+        return result._replace(mu=value)
+    return result._replace(delta=value, log_delta=math.log(value)) if result.quantity == Quantity.DELTA else result
 
 
 def _weaker_risk(risk: Mapping[str, Any], stated: Any) -> dict[str, Any]:
@@ -250,8 +252,8 @@ def _mismatches(given: Any, found: Any, place: str) -> Iterator[Mismatch]:
             yield from _pair(given.get(name, _NONE), found.get(name, _NONE), f"{place}/{name}")
     elif isinstance(given, list) and isinstance(found, list):
         for number in range(max(len(given), len(found))):
-            pair = (side[number] if number < len(side) else _NONE for side in (given, found))
-            yield from _pair(*pair, f"{place}/{number}")
+            old, new = (side[number] if number < len(side) else _NONE for side in (given, found))
+            yield from _pair(old, new, f"{place}/{number}")
     elif canonical(given) != canonical(found):
         yield Mismatch(place, canonical(given), canonical(found))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +13,8 @@ import click
 from dpcalc.cli.options import Command, training_options
 from dpcalc.cli.printing import emit
 from dpcalc.cli.query import Askers, run_cases
-from dpcalc.files.output import say
+from dpcalc.files.output import refuse_unwritable, say
+from dpcalc.inert import printable
 from dpcalc.render.notes import report
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ _OWN = (
 @click.option("--noise-source", type=click.Choice(["os", "secure"]), default="os", help="secure: AES in counter mode.")
 @click.option("--replicas", type=int, default=1, help="So many independent runs: quantiles of the metrics, no model.")
 @click.option("--workers", type=int, help="Processors for the replicas (default: all).")
+@click.option("--no-card", is_flag=True, help="Write no privacy card beside the model.")
 @training_options("train")
-def command(**flags: Any) -> None:
+def command(*, no_card: bool, **flags: Any) -> None:
     """Train a linear model by an algorithm whose privacy is accounted: budget in, model out.
 
     Steps and step size that are not given follow from the constants of the loss, never from the records. Metrics
@@ -52,7 +54,7 @@ def command(**flags: Any) -> None:
     Logistic regression on the shipped data, against the non-private fit:
       dpcalc train --data example:breast-cancer --loss logistic --radius 5 -e 1 \\
         -d 1e-5
-    A model from a table of your own, and a paragraph for its card:
+    A model from a table of your own, its card model.card.json, and a paragraph:
       dpcalc train --data table.csv --target outcome --labels no,yes \\
         --ranges ranges.csv --loss logistic -R 5 -e 1 -d 1e-6 -o model.json \\
         --format statement
@@ -68,6 +70,11 @@ def command(**flags: Any) -> None:
     from dpcalc.training.setup import Setup, check_setup
 
     output = flags["output"]
+    carded = output is not None and not no_card
+    if carded:
+        from dpcalc.cards.card import beside
+
+        refuse_unwritable(beside(output), "-o")
     setup = Setup(**{name: flags.pop(name) for name in _OWN}, output=output)
     check_setup(setup, _combinations(parts for name, parts in flags.items() if name != "gates"))
     models: list[Any] = []
@@ -92,7 +99,18 @@ def command(**flags: Any) -> None:
         from dpcalc.training.model import save
 
         save(models[0], output, statement=render_statement(report("train", cases)).strip())
+        if carded:
+            _write_card(cases, output)
     emit("train", cases, printing._replace(file=None))
+
+
+def _write_card(cases: Sequence[Case], output: str) -> None:
+    """Write the card of a model beside it; of one that is not private, say that there is none."""
+    from dpcalc.cards.card import beside, write_beside
+
+    written = write_beside(report("train", cases), output)
+    what = f"written to {beside(output)}" if written else "not written: the model is not private"
+    say(printable(f"the privacy card was {what}"))
 
 
 def _combinations(values: Iterable[object]) -> int:
