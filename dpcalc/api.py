@@ -312,7 +312,7 @@ def train(
 
     setup = Setup(
         data, synthetic, target, positive, tuple(ignore), ranges, intercept, test_fraction, seed, noise_source,
-        replicas, workers, output, labels,
+        replicas, workers, output, labels, card,
     )  # fmt: skip
     asked = _read("train", **given)
     check_setup(setup, len(asked.runs))

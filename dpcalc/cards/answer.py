@@ -8,7 +8,7 @@ from dpcalc.engine.ask import ask
 from dpcalc.engine.attack_risk import RiskQuestion, risk_of_known
 from dpcalc.engine.convert import convert
 from dpcalc.engine.ledger import answer_ledger
-from dpcalc.engine.query import Query
+from dpcalc.engine.question import Query
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.model.choices import Adjacency
 from dpcalc.report import Case

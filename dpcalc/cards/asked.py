@@ -15,8 +15,7 @@ from dpcalc.cards.hashes import hash_of_file
 from dpcalc.engine.attack_risk import RiskQuestion
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.ledger_entries import Entry, Ledger
-from dpcalc.engine.query import Query
-from dpcalc.engine.question import Question
+from dpcalc.engine.question import Query, Question
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
 from dpcalc.model.numbers import parse_delta

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from dpcalc.cards.answer import answer, with_risks
 from dpcalc.cards.asked import asked_of, query_of_card
 from dpcalc.cards.document import SCHEMA, case_of
 from dpcalc.cards.hashes import hash_of_file, seal_of
-from dpcalc.engine.query import Query
+from dpcalc.engine.question import Query
 from dpcalc.errors import SpecError
 from dpcalc.files.limits import DOCUMENT_BYTES
 from dpcalc.files.output import write
@@ -87,27 +86,19 @@ def trained_model(report: Report) -> dict[str, Any] | None:
     return model_of(str(training["released"]), str(training["noise_source"]))
 
 
-def beside(model: str) -> str:
-    """Return where the card of a model is written.
-
-    >>> beside("out/model.json")
-    'out/model.card.json'
-    """
-    return os.path.splitext(model)[0] + ".card.json"
-
-
-def write_beside(report: Report, model: str) -> bool:
-    """Write the card of a model that was saved beside it, atomically; return False where the model is not private.
+def write_beside(report: Report, model: str) -> None:
+    """Write the card of a model that was saved beside it, atomically; none of a model that is not private.
 
     Raises:
         SpecError: it cannot be written.
     """
+    from dpcalc.training.model import card_path
+
     training = report.cases[0].training
     if not training or not training["private"]:
-        return False
+        return
     card = card_of(report, model=model_of(model, str(training["noise_source"])))
-    write(card_text(card), beside(model), "-o")
-    return True
+    write(card_text(card), card_path(model), "-o")
 
 
 def card_text(card: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from dpcalc.cli import plot
-from dpcalc.cli.kinds import CHECKS
+from dpcalc.cli.kinds import CARD
 from dpcalc.cli.lost import tell, worst
 from dpcalc.cli.options import Command
 from dpcalc.cli.plot import PLOT
@@ -23,7 +23,7 @@ from dpcalc.files.output import refuse_unwritable, say, write
 from dpcalc.inert import printable
 from dpcalc.model.numbers import parse_number
 from dpcalc.render import Kind
-from dpcalc.render.check import MARKDOWN, render
+from dpcalc.render.check import KINDS, MARKDOWN, render
 from dpcalc.render.check.verdicts import place
 from dpcalc.render.notes import report
 from dpcalc.report import Case, Report
@@ -81,7 +81,7 @@ class _Printing(NamedTuple):
     is_flag=True,
     help="Fail where a case is skipped, not selected, without a gate, not certified although it could be, or accepts.",
 )
-@reports_option(CHECKS, ", or plot=FILE.svg (a sweep, or the verdicts)")
+@reports_option({**KINDS, **CARD}, ", or plot=FILE.svg (a sweep, or the verdicts)")
 @click.option(
     "--baseline",
     metavar="FILE",
@@ -205,7 +205,7 @@ def _destinations(reports: Sequence[str], file: str | None, recipes: Sequence[st
         SpecError: a kind is unknown, or two things would be written to one place, or one over a recipe, or one where
             nothing can be written.
     """
-    kinds = {**CHECKS, PLOT: Kind(lambda report, asked: "")}  # a picture is drawn, and no text
+    kinds = {**KINDS, **CARD, PLOT: Kind(lambda report, asked: "")}  # a picture is drawn, and no text
     found = destinations(reports, kinds, others=(file,), example="junit=gates.xml")
     for each in found:
         if each.kind == PLOT:

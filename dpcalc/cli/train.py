@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,8 +13,7 @@ import click
 from dpcalc.cli.options import Command, training_options
 from dpcalc.cli.printing import emit
 from dpcalc.cli.query import Askers, run_cases
-from dpcalc.files.output import refuse_unwritable, say
-from dpcalc.inert import printable
+from dpcalc.files.output import say
 from dpcalc.render.notes import report
 
 if TYPE_CHECKING:
@@ -70,12 +69,7 @@ def command(*, no_card: bool, **flags: Any) -> None:
     from dpcalc.training.setup import Setup, check_setup
 
     output = flags["output"]
-    carded = output is not None and not no_card
-    if carded:
-        from dpcalc.cards.card import beside
-
-        refuse_unwritable(beside(output), "-o")
-    setup = Setup(**{name: flags.pop(name) for name in _OWN}, output=output)
+    setup = Setup(**{name: flags.pop(name) for name in _OWN}, output=output, card=not no_card)
     check_setup(setup, _combinations(parts for name, parts in flags.items() if name != "gates"))
     models: list[Any] = []
 
@@ -99,18 +93,11 @@ def command(*, no_card: bool, **flags: Any) -> None:
         from dpcalc.training.model import save
 
         save(models[0], output, statement=render_statement(report("train", cases)).strip())
-        if carded:
-            _write_card(cases, output)
+        if setup.card:
+            from dpcalc.cards.card import write_beside
+
+            write_beside(report("train", cases), output)
     emit("train", cases, printing._replace(file=None))
-
-
-def _write_card(cases: Sequence[Case], output: str) -> None:
-    """Write the card of a model beside it; of one that is not private, say that there is none."""
-    from dpcalc.cards.card import beside, write_beside
-
-    written = write_beside(report("train", cases), output)
-    what = f"written to {beside(output)}" if written else "not written: the model is not private"
-    say(printable(f"the privacy card was {what}"))
 
 
 def _combinations(values: Iterable[object]) -> int:

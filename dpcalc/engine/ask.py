@@ -10,8 +10,7 @@ from dpcalc.engine.commands import COMMANDS, Command
 from dpcalc.engine.description import add_loss_constants, algorithm_of, run_of
 from dpcalc.engine.improvements import Asked
 from dpcalc.engine.inputs import inputs_of
-from dpcalc.engine.query import query_of
-from dpcalc.engine.question import Incomplete, Question, check_question, refuse_unknown
+from dpcalc.engine.question import Incomplete, Question, check_question, query_of, refuse_unknown
 from dpcalc.errors import (
     BoundFailed,
     DpcalcError,

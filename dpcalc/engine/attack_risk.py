@@ -10,8 +10,7 @@ from dpcalc.engine.ask import judged
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.gate import risks_of
 from dpcalc.engine.inputs import inputs_of
-from dpcalc.engine.query import query_of
-from dpcalc.engine.question import Question, check_question, refuse_unknown
+from dpcalc.engine.question import Question, check_question, query_of, refuse_unknown
 from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, NotApplicable, SpecError, isolate_failure
 from dpcalc.model.choices import Adjacency

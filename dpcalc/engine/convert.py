@@ -8,8 +8,7 @@ from typing import Any
 
 from dpcalc.engine.ask import judged
 from dpcalc.engine.inputs import inputs_of
-from dpcalc.engine.query import query_of
-from dpcalc.engine.question import Question, check_question, refuse_unknown
+from dpcalc.engine.question import Question, check_question, query_of, refuse_unknown
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.parameter import check
 from dpcalc.model.quantities import Kind, Quantity

@@ -19,8 +19,7 @@ from dpcalc.engine.ledger_entries import (
     line_of,
     of_one_adjacency,
 )
-from dpcalc.engine.query import query_of
-from dpcalc.engine.question import Question, check_question
+from dpcalc.engine.question import Question, check_question, query_of
 from dpcalc.engine.search import DIRECTIONS, extreme
 from dpcalc.errors import Infeasible, NotApplicable, SpecError
 from dpcalc.model.choices import Adjacency

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.inputs import inputs_of
-from dpcalc.engine.query import query_of
+from dpcalc.engine.question import query_of
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.place import Place
 from dpcalc.model.source import Source
