@@ -100,7 +100,12 @@ def case_of(asked: Mapping[str, Any], case: Case, *, name: str | None, trained: 
 
 
 def _inputs(case: Case) -> dict[str, Any]:
-    return {name: {"value": value, "source": _source(source)} for name, (value, source) in case.inputs.items()}
+    """Return the inputs; a schedule is known by its hash, and where it was is nobody's business."""
+    return {
+        name: {"value": value, "source": _source(source)}
+        for name, (value, source) in case.inputs.items()
+        if name != "schedule"
+    }
 
 
 def _source(source: Source) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Mapping
@@ -14,7 +15,6 @@ from dpcalc.files.reading import document_place, read_document
 from dpcalc.inert import printable
 from dpcalc.references import read
 
-SCHEMA_FILE = "card-1.schema.json"
 _DIGITS = 19  # of a whole number, with its sign: no parameter is larger
 _HINT = "give the JSON that --report card=FILE.json or dpcalc train -o wrote"
 
@@ -75,10 +75,16 @@ def _checked(document: Any, shown: str) -> dict[str, Any]:
         SpecError: it does not.
     """
     _bounded(document, shown)
-    if why := objection(document, json.loads(read(SCHEMA_FILE))):
+    if why := objection(document, _schema()):
         raise SpecError(f"{shown} is not a card: {printable(why)}", _HINT)
     card: dict[str, Any] = document
     return card
+
+
+@functools.cache
+def _schema() -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(read("card-1.schema.json"))
+    return schema
 
 
 class _Refused(ValueError):
