@@ -73,6 +73,24 @@ class Tightness(NamedTuple):
     ratio: float | None
 
 
+class Curves(NamedTuple):
+    """The curves behind an answer, where they are asked for: to be looked at, and no part of a JSON report.
+
+    Attributes:
+        profile: (epsilon, ln delta), proved; rounded up.
+        floor: (epsilon, ln delta) that no guarantee can beat, rounded down; empty where it is not known.
+        trade_off: (rate of false positives, largest rate of true ones), rounded up.
+        risk: what an attacker can do at the usual rates, as in `Case`.
+        tightness: how far the answer is from what no guarantee can beat.
+    """
+
+    profile: tuple[tuple[float, float], ...]
+    floor: tuple[tuple[float, float], ...]
+    trade_off: tuple[tuple[float, float], ...]
+    risk: Mapping[str, Any] | None
+    tightness: Tightness | None
+
+
 class Assertion(NamedTuple):
     """A gate: its text, whether it held, the value compared and the room left (negative when failed)."""
 
@@ -130,7 +148,8 @@ class Case(NamedTuple):
     ``note_data`` is what is worth knowing beside the answer, ``notes`` is the same in words: `dpcalc.render.notes`
     writes them when the cases become a report. ``training`` is what was measured where the run was carried out as well,
     ``check`` what became of a recipe's case, ``ledger`` the entries that a total is of, ``risk`` what an attacker can
-    do. ``query`` is what it answers, as a `dpcalc.engine.question.Query`: a card needs it, and no report shows it.
+    do, ``curves`` what is drawn of the answer. ``query`` is what it answers, as a `dpcalc.engine.question.Query`: a card
+    needs it, and no report shows it.
     """
 
     algorithm: str
@@ -146,6 +165,7 @@ class Case(NamedTuple):
     note_data: tuple[Note, ...] = ()
     ledger: Mapping[str, Any] | None = None
     risk: Mapping[str, Any] | None = None
+    curves: Curves | None = None
     query: Any = None
 
     @property

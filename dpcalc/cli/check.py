@@ -132,17 +132,17 @@ def command(
     """
     from dpcalc.cli.publish import publish, shown
     from dpcalc.recipes.recipe import Malformed
-    from dpcalc.recipes.run import checked, exit_code, malformed, read_all, select, summed_up
+    from dpcalc.recipes.run import checked, exit_code, malformed, read_all, select, summed_up, with_curves
 
     limits = _limits(timeout, memory_limit)
     printing = _Printing.of(**output)
-    destinations = _destinations(reports, printing.file, files)
+    wanted = _destinations(reports, printing.file, files)
     earlier = _baseline(baseline)
     try:
         recipes = read_all(files)
         selected = select(recipes, pattern)
     except Malformed as error:
-        tell(publish(report("check", malformed(error)), destinations, printing.precision, earlier))
+        tell(publish(report("check", malformed(error)), wanted, printing.precision, earlier))
         for other in error.errors[:-1]:
             say(_error_text(other))
         raise error.errors[-1] from None
@@ -151,6 +151,8 @@ def command(
         write("".join(f"{line}\n" for line in lines), printing.file)
         return
     to_answer = sum(one.entry.skip is None for one in selected)
+    if any(each.kind != PLOT and KINDS[each.kind].curves for each in wanted):
+        selected = with_curves(selected)
     running = checked(selected, jobs=jobs, fail_fast=fail_fast, certify=certify, limits=limits, strict=strict)
     with contextlib.closing(running), _progress(running, len(selected)) as cases:
         judged = list(_kept(cases))
@@ -163,7 +165,7 @@ def command(
     for case in result.cases:
         for warning in case.warnings:
             say(printable(f"warning: {case.check.name if case.check else ''}: {warning}"))
-    lost = publish(result, destinations, printing.precision, earlier)
+    lost = publish(result, wanted, printing.precision, earlier)
     lost += shown(
         result, "the text", lambda cases: _text(cases, printing, earlier), lambda text: write(text, printing.file)
     )

@@ -80,4 +80,5 @@ def command(file: str | None, added: tuple[str, ...], gates: tuple[str, ...], **
     flags.update(plot=None, plot_bounds=())
     output = Output.of(flags)
     ledger, question = with_asked(*read_ledger(file, added), **flags)
+    question = question._replace(curves=output.curves)
     emit("ledger", [answer_ledger(ledger, question, [parse(text) for text in gates])], output)

@@ -79,7 +79,7 @@ def run_cases(command: str, flags: Flags, askers: Askers | None = None) -> tuple
 
     def evaluate(values: Flags, asker: Callable[..., Case]) -> Case:
         given, question = _question(values, orders, solve)
-        question = question._replace(risks=risks)
+        question = question._replace(risks=risks, curves=output.curves)
         if schedule is not None:
             given["schedule"] = schedule
         sources = dict.fromkeys(given, Source.FLAG)

@@ -96,6 +96,10 @@ def ask(
         case = _certify(case, run, question)
     case = _with_risk(case, run, question, gates)
     case = case._replace(query=query_of(command, given, question, certified=certified))
+    if question.curves:
+        from dpcalc.engine.curves import with_curves
+
+        case = with_curves(case, run, question)
     return case._replace(assertions=(*implied_gate(question, case), *judged(gates, case)))
 
 

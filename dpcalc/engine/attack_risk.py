@@ -105,13 +105,20 @@ def with_risk(case: Case, run: Run, orders: tuple[float, ...], risks: RiskQuesti
             f"what an attacker can do needs both orders of two data sets, and the adjacency is {run.adjacency}",
             "give --adjacency add-remove",
         )
-    if best.quantity in DIRECTIONS:
-        value = int(best.value) if DIRECTIONS[best.quantity].integer else best.value
-        run = run.replacing(**{best.quantity: value})
-    proved = [(row.bound, part) for row in _best_first(case) for part in _proved(row, run, orders, best)]
+    run, proved = proved_of(case, run, orders)
     floors = [part for row in case.results if row.kind == "lower" for part in _floor(row, run, orders)]
     log_delta = best.log_delta if best.log_delta is not None else _USUAL_LOG_DELTA
     return case._replace(risk=risk_of(proved, risks, log_delta, floors))
+
+
+def proved_of(case: Case, run: Run, orders: tuple[float, ...]) -> tuple[Run, list[tuple[str, Part]]]:
+    """Return the run, with the best solution where a parameter was solved for, and what is proved of it, best first."""
+    best = case.best
+    assert best is not None
+    if best.quantity in DIRECTIONS:
+        value = int(best.value) if DIRECTIONS[best.quantity].integer else best.value
+        run = run.replacing(**{best.quantity: value})
+    return run, [(row.bound, part) for row in _best_first(case) for part in _proved(row, run, orders, best)]
 
 
 def _best_first(case: Case) -> list[Result]:
@@ -260,6 +267,10 @@ def risk_of_known(
     )  # fmt: skip
     inputs = inputs_of(typed, {**dict.fromkeys(typed, question.source), **(sources or {})}, left)
     case = Case("risk", inputs, (row,), risk=risk, query=query_of(command, given, question))
+    if question.curves:
+        from dpcalc.engine.curves import curves_of
+
+        case = case._replace(curves=curves_of([(name, _part(known))], row))
     return case._replace(assertions=judged(gates, case))
 
 

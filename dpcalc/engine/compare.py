@@ -16,7 +16,7 @@ from dpcalc.theorems.record import Theorem
 
 def compared(asked: Asked, bounds: Sequence[Theorem], *, hints: bool) -> Case:
     """Return the case with its tightness and, where ``hints`` says so, what would better it and when hiding helps."""
-    case = asked.case._replace(tightness=_tightness(asked.case))
+    case = asked.case._replace(tightness=tightness_of(asked.case))
     if not hints:
         return case
     notes: tuple[Note, ...] = improvements(asked)
@@ -29,15 +29,15 @@ def compared(asked: Asked, bounds: Sequence[Theorem], *, hints: bool) -> Case:
     return case._replace(note_data=(*case.note_data, *notes))
 
 
-def _tightness(case: Case) -> Tightness | None:
-    """Return how far the best guarantee is from the best lower or exact value, if there is one."""
+def tightness_of(case: Case, more: Sequence[Result] = ()) -> Tightness | None:
+    """Return how far the best guarantee is from the best lower or exact value, if there is one; ``more`` are others."""
     best = case.best
     if best is None or best.quantity == Quantity.RDP:
         return None
     if best.kind == Kind.EXACT:
         return Tightness(best.bound, best.value, 1.0)
     floor = max(
-        (result for result in case.results if result.kind == Kind.LOWER),
+        (result for result in (*case.results, *more) if result.kind == Kind.LOWER),
         key=lambda result: _size(result) * _sense(result.quantity),
         default=None,
     )

@@ -21,7 +21,7 @@ from dpcalc.engine.ledger_entries import (
 )
 from dpcalc.engine.question import Question, check_question, query_of
 from dpcalc.engine.search import DIRECTIONS, extreme
-from dpcalc.errors import Infeasible, NotApplicable, SpecError
+from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError, isolate_failure
 from dpcalc.model.choices import Adjacency
 from dpcalc.model.parameter import name_of
 from dpcalc.model.quantities import Kind, Quantity
@@ -108,7 +108,23 @@ def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ())
         details["chained"] = True
     query = query_of("ledger", {"ledger": asked}, question)
     case = Case("ledger", _inputs(ledger, question, chained), tuple(rows), ledger=details, query=query)
+    if question.curves and ledger.adjacency not in ONE_WAY:
+        case = _with_curves(case, _totals(ledger, known, deciding, chained))
     return case._replace(assertions=(*implied_gate(question, case), *judged(gates, case)))
+
+
+def _with_curves(case: Case, totals: Sequence[Total]) -> Case:
+    """Return the case with the curves behind its answer; without, where one cannot be computed."""
+    from dpcalc.engine.curves import curves_of
+
+    assert case.best is not None
+    try:
+        with isolate_failure():
+            return case._replace(
+                curves=curves_of([(f"ledger.{each.form}", each.guarantee) for each in totals], case.best)
+            )
+    except DpcalcError:
+        return case
 
 
 # --- what is asked ----------------------------------------------------------------------------------------------------

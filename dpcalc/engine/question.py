@@ -29,6 +29,7 @@ class Question(NamedTuple):
         solve: names another parameter to solve for instead.
         source: where epsilon and delta come from.
         risks: what is asked about attacks, beside the answer.
+        curves: whether the curves behind the answer are asked for (`dpcalc.engine.curves`).
     """
 
     epsilon: float | None = None
@@ -38,6 +39,7 @@ class Question(NamedTuple):
     solve: str | None = None
     source: Source = Source.ARGUMENT
     risks: RiskQuestion | None = None
+    curves: bool = False
 
     @property
     def safe_log_delta(self) -> float:

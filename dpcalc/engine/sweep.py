@@ -72,7 +72,7 @@ class Sweep:
         record = COMMANDS[command]
         if record.trains or record.prices or record.compares or question.solve or question.risks:
             return None
-        if "schedule" in given:
+        if "schedule" in given or question.curves:
             return None
         try:
             run = self._described(record, given)

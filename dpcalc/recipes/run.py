@@ -62,6 +62,13 @@ def select(recipes: Iterable[Recipe], pattern: str | None = None) -> list[Select
     return chosen
 
 
+def with_curves(selected: Iterable[Selected]) -> list[Selected]:
+    """Return the cases with the question about the curves behind their answers."""
+    return [
+        one._replace(entry=one.entry._replace(question=one.entry.question._replace(curves=True))) for one in selected
+    ]
+
+
 def checked(
     selected: Sequence[Selected],
     *,

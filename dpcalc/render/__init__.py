@@ -166,5 +166,17 @@ def _in_format(format: str) -> Kind:
     return Kind(lambda report, asked: render(report, format, asked.precision, color=False))
 
 
-REPORTS: dict[str, Kind] = {format: _in_format(format) for format in ("json", "jsonl", "csv", "markdown")}
+def _html(report: Report, asked: Asked) -> str:
+    from dpcalc.render.page import render_html
+
+    return render_html(report, asked)
+
+
+SHARED: dict[str, Kind] = {"html": Kind(_html, package="jinja2", curves=True)}
+"""What every command writes that has a report."""
+
+REPORTS: dict[str, Kind] = {
+    **{format: _in_format(format) for format in ("json", "jsonl", "csv", "markdown")},
+    **SHARED,
+}
 """What every query writes; ``dpcalc check`` has kinds of its own beside `SHARED`."""

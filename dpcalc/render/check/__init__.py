@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpcalc.errors import SpecError
-from dpcalc.render import Asked, Kind
+from dpcalc.render import SHARED, Asked, Kind
 from dpcalc.report import Report
 
 if TYPE_CHECKING:
@@ -72,5 +72,6 @@ KINDS: dict[str, Kind] = {
     "sarif": Kind(_sarif),
     GITHUB: Kind(_github),
     MARKDOWN: Kind(_markdown),
+    **SHARED,
 }
 """The kinds of report of a check."""

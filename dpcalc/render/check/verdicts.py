@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from dpcalc.errors import SpecError
 from dpcalc.inert import printable
+from dpcalc.model.numbers import parse_number
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.source import Source
 from dpcalc.render.numbers import MAXIMISED, Side, delta_text, number, value_text
@@ -93,12 +96,47 @@ def changed(change: Change) -> str:
 
 def rows(check: Check, case: Case, precision: int) -> list[Row]:
     """Return one row per gate; one for the case itself where it has none, or ended badly for another reason."""
-    gates = [_gate_row(gate, case, precision) for gate in case.assertions]
+    gates = gate_rows(case, precision)
     if gates and (check.status == Status.PASSED or Status.FAILED in {row.status for row in gates}):
         return gates
     best = [r for r in case.results if r.best]
     own = [Row(check.status, r.quantity, value_text(r, precision), theorem=theorem(r)) for r in best]
     return (own or [Row(check.status)]) + gates
+
+
+def gate_rows(case: Case, precision: int) -> list[Row]:
+    """Return a row for every gate of a case."""
+    return [_gate_row(gate, case, precision) for gate in case.assertions]
+
+
+def gate_limit(gate: Assertion, quantity: str) -> tuple[float, str] | None:
+    """Return the upper limit that a gate sets for a quantity, and its words; None where it sets none."""
+    found = _parts(gate.text)
+    sign, _, limit = found[1].partition(" ")
+    if found[0].replace("-", "_") != quantity or sign not in ("<=", "<") or isinstance(gate.value, str):
+        return None
+    if gate.slack is None or not math.isfinite(gate.value + gate.slack):
+        return None
+    try:
+        return parse_number(limit), printable(limit)
+    except SpecError:
+        return None
+
+
+def share_used(gate: Assertion) -> float | None:
+    """Return the value of a gate over its limit, or the limit over the value where it is a least one; None without one.
+
+    It is 1 at the limit, and more where the gate failed.
+    """
+    sign, _, limit = _parts(gate.text)[1].partition(" ")
+    if sign not in ("<=", "<", ">=", ">") or isinstance(gate.value, str):
+        return None
+    try:
+        bound = parse_number(limit)
+    except SpecError:
+        return None
+    above, below = (gate.value, bound) if sign in ("<=", "<") else (bound, gate.value)
+    return above / below if below > 0.0 and above >= 0.0 and math.isfinite(above / below) else None
 
 
 def _gate_row(gate: Assertion, case: Case, precision: int) -> Row:

@@ -1,0 +1,75 @@
+"""One page that people who approve a release can read, keep and verify: self-contained HTML, without scripts."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import os
+from typing import TYPE_CHECKING, Any
+
+from dpcalc.inert import printable
+from dpcalc.render import Asked
+from dpcalc.render.page.view import clipped, page_of
+from dpcalc.report import Report
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+MAX_TEXT = 1500
+"""Characters of a text: what is longer is cut."""
+
+_FOLDER = os.path.dirname(__file__)
+
+
+def render_html(report: Report, asked: Asked) -> str:
+    """Return the page of a report.
+
+    It loads nothing: the styles are in it, and its policy forbids all else. Every text is escaped, and what would not
+    be seen as it is, such as a character that turns the direction of the text, is shown as its code.
+
+    Args:
+        report: a query's or a check's; the cases may have the curves behind their answers.
+        asked: the precision of numbers, the earlier report to compare with, and the words of the command line.
+
+    Raises:
+        ImportError: jinja2 is not installed.
+    """
+    style = _style()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    from markupsafe import Markup
+
+    page = page_of(report, asked)
+    return _environment().get_template("page.jinja").render(page=page, policy=policy, style=Markup(style))
+
+
+@functools.cache
+def _style() -> str:
+    with open(os.path.join(_FOLDER, "page.css"), encoding="utf-8") as stream:
+        return stream.read()
+
+
+@functools.cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def shown(value: Any) -> Any:
+        """Return a value as it may stand on the page; jinja2 escapes it."""
+        if isinstance(value, Markup):
+            return value
+        text = printable(value if isinstance(value, str) else str(value))
+        return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + " ... (cut)"
+
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["clipped"] = clipped
+    environment.filters["drawn"] = Markup  # a picture of `dpcalc.render.page.svg`, which escapes what it is given
+    return environment
