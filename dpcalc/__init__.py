@@ -31,6 +31,8 @@ _PUBLIC = {
     "ledger": "dpcalc.api",
     "convert": "dpcalc.api",
     "risk": "dpcalc.api",
+    "card": "dpcalc.api",
+    "verify": "dpcalc.api",
     "Report": "dpcalc.report",
     "Case": "dpcalc.report",
     "Result": "dpcalc.report",
@@ -47,6 +49,7 @@ __all__ = [*_PUBLIC, "__version__"]  # noqa: PLE0604
 if TYPE_CHECKING:
     from typing import Any
 
+    from dpcalc.api import card as card
     from dpcalc.api import check as check
     from dpcalc.api import cite as cite
     from dpcalc.api import compare as compare
@@ -67,6 +70,7 @@ if TYPE_CHECKING:
     from dpcalc.api import statement as statement
     from dpcalc.api import train as train
     from dpcalc.api import utility as utility
+    from dpcalc.api import verify as verify
     from dpcalc.errors import DpcalcError as DpcalcError
     from dpcalc.errors import GateFailed as GateFailed
     from dpcalc.errors import Infeasible as Infeasible

@@ -24,6 +24,7 @@ from dpcalc.report import Case, Report
 from dpcalc.theorems.record import all_bounds, lookup
 
 if TYPE_CHECKING:
+    from dpcalc.cards.verify import Verification
     from dpcalc.engine.attack_risk import RiskQuestion
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -270,6 +271,7 @@ def train(
     workers: int | None = None,
     output: str | None = None,
     labels: Sequence[str] | str | None = None,
+    card: bool = True,
     **given: Unpack[keywords.Train],
 ) -> Report:
     """Train a linear model by an algorithm whose privacy is accounted first; nothing is trained where a gate fails.
@@ -290,6 +292,8 @@ def train(
         noise_source: ``os`` (default) or ``secure``.
         replicas, workers: so many independent runs on so many threads: quantiles of the metrics, and no model.
         output: path of the model, .json or .npz; `dpcalc.training.model.load` reads it.
+        card: whether a privacy card is written beside the model, as ``model.card.json``; none of one that is not
+            private.
 
     Returns:
         A report; ``training`` of a case has ``metrics``, those of the ``non_private`` fit, and whether the result is
@@ -308,7 +312,7 @@ def train(
 
     setup = Setup(
         data, synthetic, target, positive, tuple(ignore), ranges, intercept, test_fraction, seed, noise_source,
-        replicas, workers, output, labels,
+        replicas, workers, output, labels, card,
     )  # fmt: skip
     asked = _read("train", **given)
     check_setup(setup, len(asked.runs))
@@ -330,6 +334,10 @@ def train(
         from dpcalc.training.model import save
 
         save(models[0], output, statement=format_report(report, "statement").strip())
+        if card:
+            from dpcalc.cards.card import write_beside
+
+            write_beside(report, output)
     return report
 
 
@@ -577,7 +585,7 @@ def schema(name: str = "report") -> dict[str, Any]:
     """Return a JSON schema, of JSON types.
 
     Args:
-        name: ``report`` or ``recipe``.
+        name: ``report``, ``recipe`` or ``card``.
 
     Raises:
         SpecError: there is none of this name.
@@ -610,6 +618,70 @@ def format_report(report: Report, format: str = "plain", precision: int = 6) -> 
     if format not in FORMATS:
         raise SpecError(f"format is {format!r}; it must be one of {', '.join(FORMATS)}")
     return render(report, format, precision, color=False)
+
+
+def card(report: Report, *, model: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+    """Return the privacy card of a report: what is guaranteed, of what, and all that it follows from.
+
+    Args:
+        report: what a function of this module returned; every case with a guarantee is on the card.
+        model: path of the model that `train` saved, whose hash is on the card.
+
+    Returns:
+        A document of JSON types, which conforms to ``schema("card")``; `verify` recomputes it.
+
+    Raises:
+        SpecError: no case has a guarantee of privacy, or the model is not private.
+
+    >>> card(rdp(records=100, lipschitz=1, smoothness=1, step_size=0.5, noise_std=1, delta=1e-5))["schema"]
+    'dpcalc.card/1'
+    """
+    from dpcalc.cards.card import card_of, model_of
+
+    if model is None:
+        return card_of(report)
+    training = report.cases[0].training if len(report.cases) == 1 else None
+    if not training:
+        raise SpecError("the report is of no model", "leave out model")
+    return card_of(report, model=model_of(os.fspath(model), str(training["noise_source"])))
+
+
+def verify(
+    card: Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    model: str | os.PathLike[str] | None = None,
+    schedule: str | os.PathLike[str] | None = None,
+    certify: bool | None = None,
+) -> Verification:
+    """Return whether every field of a privacy card is what this version of dpcalc computes, and what differs.
+
+    Args:
+        card: the path of a card, or the document.
+        model: path of the model that the card is beside, whose hash is compared.
+        schedule: path of the schedule that the run was described by, whose hash is compared.
+        certify: whether to prove the guarantees in ball arithmetic as well; None: if python-flint is at hand.
+
+    Returns:
+        A record: ``passed``, ``mismatches`` (each with ``place``, ``given`` and ``recomputed``), what was ``checked``,
+        and ``remarks``.
+
+    Raises:
+        SpecError: it is no card, or it needs a file that is not given.
+        NotApplicable, Infeasible: there is no such guarantee.
+
+    >>> stated = card(convert(mu=1, delta=1e-5))
+    >>> verify(stated).passed
+    True
+    >>> stated["cases"][0]["guarantee"]["numbers"][0]["value"] -= 0.1
+    >>> verify(stated).mismatches[0].place
+    '/cases/0/guarantee/numbers/0/value'
+    """
+    from dpcalc.cards.read import card_of_mapping, read_card
+    from dpcalc.cards.verify import verify as verified
+
+    document = card_of_mapping(card) if isinstance(card, Mapping) else read_card(os.fspath(card))
+    paths = [None if path is None else os.fspath(path) for path in (model, schedule)]
+    return verified(document, model=paths[0], schedule=paths[1], certify=certify)
 
 
 class _Asked(NamedTuple):

@@ -326,10 +326,11 @@ class NoTestRecords(Note):
 
 
 class ModelFile(Note):
-    """Where the model was written; nowhere if ``path`` is None."""
+    """Where the model was written, and its privacy card; nowhere if ``path`` or ``card`` is None."""
 
     kind: str = "model_file"
     path: str | None = None
+    card: str | None = None
 
 
 class SeveralModels(Note):

@@ -148,7 +148,8 @@ class Case(NamedTuple):
     ``note_data`` is what is worth knowing beside the answer, ``notes`` is the same in words: `dpcalc.render.notes`
     writes them when the cases become a report. ``training`` is what was measured where the run was carried out as well,
     ``check`` what became of a recipe's case, ``ledger`` the entries that a total is of, ``risk`` what an attacker can
-    do, ``curves`` what is drawn of the answer.
+    do, ``curves`` what is drawn of the answer. ``query`` is what it answers, as a `dpcalc.engine.question.Query`: a card
+    needs it, and no report shows it.
     """
 
     algorithm: str
@@ -165,6 +166,7 @@ class Case(NamedTuple):
     ledger: Mapping[str, Any] | None = None
     risk: Mapping[str, Any] | None = None
     curves: Curves | None = None
+    query: Any = None
 
     @property
     def best(self) -> Result | None:
@@ -274,6 +276,13 @@ class Report(NamedTuple):
         }
         strict: dict[str, Any] = strict_json(envelope)
         return strict
+
+    def card(self) -> dict[str, Any]:
+        """Return the privacy card of the report, as `dpcalc.card` does."""
+        import importlib
+
+        made: dict[str, Any] = importlib.import_module("dpcalc.api").card(self)  # a report knows nothing of its makers
+        return made
 
     def _beside_the_cases(self) -> dict[str, Any]:
         """Return the fields of a check about cases that it did not check, and about an earlier report."""

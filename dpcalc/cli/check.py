@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from dpcalc.cli import plot
+from dpcalc.cli.kinds import CARD
 from dpcalc.cli.lost import tell, worst
 from dpcalc.cli.options import Command
 from dpcalc.cli.plot import PLOT
@@ -80,7 +81,7 @@ class _Printing(NamedTuple):
     is_flag=True,
     help="Fail where a case is skipped, not selected, without a gate, not certified although it could be, or accepts.",
 )
-@reports_option(KINDS, ", or plot=FILE.svg (a sweep, or the verdicts)")
+@reports_option({**KINDS, **CARD}, ", or plot=FILE.svg (a sweep, or the verdicts)")
 @click.option(
     "--baseline",
     metavar="FILE",
@@ -206,7 +207,7 @@ def _destinations(reports: Sequence[str], file: str | None, recipes: Sequence[st
         SpecError: a kind is unknown, or two things would be written to one place, or one over a recipe, or one where
             nothing can be written.
     """
-    kinds = {**KINDS, PLOT: Kind(lambda report, asked: "")}  # a picture is drawn, and no text
+    kinds = {**KINDS, **CARD, PLOT: Kind(lambda report, asked: "")}  # a picture is drawn, and no text
     found = destinations(reports, kinds, others=(file,), example="junit=gates.xml")
     for each in found:
         if each.kind == PLOT:

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
+from dpcalc.cli.kinds import REPORTS
 from dpcalc.cli.options import Command
 from dpcalc.cli.printing import Output, emit, report_options, reports_option, verbose_option
 from dpcalc.errors import SpecError
-from dpcalc.render import REPORTS
 
 
 @click.command("ledger", cls=Command)

@@ -38,12 +38,13 @@ COMMANDS = {
     "train": "Run an algorithm on data, privately accounted: budget in, model out.",
     "init": "Write a recipe from a training configuration.",
     "check": "Run recipe files: cases of any command, and the gates that their numbers must pass.",
+    "verify": "Recompute a privacy card, and compare every field.",
     "statement": "A paragraph for a paper's appendix or a model card about one described run.",
     "explain": "Statement, assumptions, formula and reference of a bound, or of the best for a described run.",
     "bounds": "List the bounds.",
     "cite": "BibTeX of what the bounds, or the best answer for a described run, rest on.",
     "help": "What to type first; a page about a topic; the help of a command; the theorems and their proofs.",
-    "schema": "Print the JSON schema of a report or of a recipe.",
+    "schema": "Print the JSON schema of a report, a recipe or a privacy card.",
     "completions": "Print the completion script of a shell (bash, zsh, fish), or the manual page.",
 }
 
@@ -51,7 +52,7 @@ COMMANDS = {
 _SECTIONS = {
     "How private is a run": ("compare", "rdp", "shuffle", "multi-epoch", "dp-sgd", "online", "hockey-stick", "shifted"),
     "Several runs, gates and training": ("ledger", "check", "init", "utility", "train"),
-    "Why, and for whom": ("explain", "statement", "bounds", "cite"),
+    "Why, and for whom": ("verify", "explain", "statement", "bounds", "cite"),
 }
 """The commands as the help shows them; all others come last."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpcalc.cli.kinds import REPORTS
 from dpcalc.cli.lost import Lost, attempt, lost_by, tell, worst
 from dpcalc.cli.types import KindOfReport
 from dpcalc.errors import SpecError
@@ -16,7 +17,7 @@ from dpcalc.files import STANDARD_STREAM
 from dpcalc.files.output import refuse_unwritable, say, write, write_bytes
 from dpcalc.inert import printable
 from dpcalc.named_tuple import NamedTuple
-from dpcalc.render import FORMATS, REPORTS, render
+from dpcalc.render import FORMATS, render
 from dpcalc.render.notes import report
 from dpcalc.report import Case, Report, uncertified
 

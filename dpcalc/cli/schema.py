@@ -9,9 +9,9 @@ from dpcalc.references import read
 
 
 @click.command("schema")
-@click.argument("name", type=click.Choice(["report", "recipe"]), default="report")
+@click.argument("name", type=click.Choice(["report", "recipe", "card"]), default="report")
 def command(name: str) -> None:
-    """Print a JSON schema: of a report (the default), or of a recipe.
+    """Print a JSON schema: of a report (the default), of a recipe, or of a privacy card.
 
     \b
     An editor with YAML's language server completes a recipe that starts with
@@ -19,8 +19,8 @@ def command(name: str) -> None:
     beside which this was run:
       dpcalc schema recipe > recipe-1.schema.json
     """
-    if name == "report":
-        write(read("report-1.schema.json"), None)
+    if name != "recipe":
+        write(read(f"{name}-1.schema.json"), None)
         return
     from dpcalc.inert import json_text
     from dpcalc.recipes.schema import recipe_schema

@@ -41,8 +41,9 @@ _OWN = (
 @click.option("--noise-source", type=click.Choice(["os", "secure"]), default="os", help="secure: AES in counter mode.")
 @click.option("--replicas", type=int, default=1, help="So many independent runs: quantiles of the metrics, no model.")
 @click.option("--workers", type=int, help="Processors for the replicas (default: all).")
+@click.option("--no-card", is_flag=True, help="Write no privacy card beside the model.")
 @training_options("train")
-def command(**flags: Any) -> None:
+def command(*, no_card: bool, **flags: Any) -> None:
     """Train a linear model by an algorithm whose privacy is accounted: budget in, model out.
 
     Steps and step size that are not given follow from the constants of the loss, never from the records. Metrics
@@ -52,7 +53,7 @@ def command(**flags: Any) -> None:
     Logistic regression on the shipped data, against the non-private fit:
       dpcalc train --data example:breast-cancer --loss logistic --radius 5 -e 1 \\
         -d 1e-5
-    A model from a table of your own, and a paragraph for its card:
+    A model from a table of your own, its card model.card.json, and a paragraph:
       dpcalc train --data table.csv --target outcome --labels no,yes \\
         --ranges ranges.csv --loss logistic -R 5 -e 1 -d 1e-6 -o model.json \\
         --format statement
@@ -68,7 +69,7 @@ def command(**flags: Any) -> None:
     from dpcalc.training.setup import Setup, check_setup
 
     output = flags["output"]
-    setup = Setup(**{name: flags.pop(name) for name in _OWN}, output=output)
+    setup = Setup(**{name: flags.pop(name) for name in _OWN}, output=output, card=not no_card)
     check_setup(setup, _combinations(parts for name, parts in flags.items() if name != "gates"))
     models: list[Any] = []
 
@@ -92,6 +93,10 @@ def command(**flags: Any) -> None:
         from dpcalc.training.model import save
 
         save(models[0], output, statement=render_statement(report("train", cases)).strip())
+        if setup.card:
+            from dpcalc.cards.card import write_beside
+
+            write_beside(report("train", cases), output)
     emit("train", cases, printing._replace(file=None))
 
 

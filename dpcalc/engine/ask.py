@@ -10,7 +10,7 @@ from dpcalc.engine.commands import COMMANDS, Command
 from dpcalc.engine.description import add_loss_constants, algorithm_of, run_of
 from dpcalc.engine.improvements import Asked
 from dpcalc.engine.inputs import inputs_of
-from dpcalc.engine.question import Incomplete, Question, check_question, refuse_unknown
+from dpcalc.engine.question import Incomplete, Question, check_question, query_of, refuse_unknown
 from dpcalc.errors import (
     BoundFailed,
     DpcalcError,
@@ -95,6 +95,7 @@ def ask(
     if certified:
         case = _certify(case, run, question)
     case = _with_risk(case, run, question, gates)
+    case = case._replace(query=query_of(command, given, question, certified=certified))
     if question.curves:
         from dpcalc.engine.curves import with_curves
 

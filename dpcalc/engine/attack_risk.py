@@ -10,7 +10,7 @@ from dpcalc.engine.ask import judged
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.gate import risks_of
 from dpcalc.engine.inputs import inputs_of
-from dpcalc.engine.question import Question, check_question, refuse_unknown
+from dpcalc.engine.question import Question, check_question, query_of, refuse_unknown
 from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, NotApplicable, SpecError, isolate_failure
 from dpcalc.model.choices import Adjacency
@@ -266,7 +266,7 @@ def risk_of_known(
         best=True,
     )  # fmt: skip
     inputs = inputs_of(typed, {**dict.fromkeys(typed, question.source), **(sources or {})}, left)
-    case = Case("risk", inputs, (row,), risk=risk)
+    case = Case("risk", inputs, (row,), risk=risk, query=query_of(command, given, question))
     if question.curves:
         from dpcalc.engine.curves import curves_of
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpcalc.engine.ask import judged
 from dpcalc.engine.inputs import inputs_of
-from dpcalc.engine.question import Question, check_question, refuse_unknown
+from dpcalc.engine.question import Question, check_question, query_of, refuse_unknown
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.parameter import check
 from dpcalc.model.quantities import Kind, Quantity
@@ -96,6 +96,7 @@ def convert(
     if question.solve:
         raise SpecError("a conversion is not solved", "name what is sought by --to")
     values = {name: value for name, value in given.items() if value is not None}
+    query = query_of(command, values, question)
     to = str(check("to", values["to"])) if "to" in values else ""
     known, question, typed = known_of(values, question)
     target = _target(known, to, question)
@@ -105,7 +106,7 @@ def convert(
     inputs = inputs_of(written, {**dict.fromkeys(written, question.source), **(sources or {})}, question)
     if known.form == "point":
         inputs = {name: inputs[name] for name in ("epsilon", "delta", "to") if name in inputs}
-    case = Case("convert", inputs, results)
+    case = Case("convert", inputs, results, query=query)
     return case._replace(assertions=judged(gates, case))
 
 

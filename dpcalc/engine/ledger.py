@@ -19,7 +19,7 @@ from dpcalc.engine.ledger_entries import (
     line_of,
     of_one_adjacency,
 )
-from dpcalc.engine.question import Question, check_question
+from dpcalc.engine.question import Question, check_question, query_of
 from dpcalc.engine.search import DIRECTIONS, extreme
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError, isolate_failure
 from dpcalc.model.choices import Adjacency
@@ -81,6 +81,7 @@ def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ())
         Infeasible: no noise of the last entry meets the budget.
     """
     check_question(question)
+    asked = ledger
     ledger, chained = of_one_adjacency(ledger)
     check_entries(ledger)
     if question.log_delta is None and question.epsilon is None:
@@ -105,7 +106,8 @@ def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ())
         details["remaining"] = _remaining(ledger, known, question, chained)
     if chained:
         details["chained"] = True
-    case = Case("ledger", _inputs(ledger, question, chained), tuple(rows), ledger=details)
+    query = query_of("ledger", {"ledger": asked}, question)
+    case = Case("ledger", _inputs(ledger, question, chained), tuple(rows), ledger=details, query=query)
     if question.curves and ledger.adjacency not in ONE_WAY:
         case = _with_curves(case, _totals(ledger, known, deciding, chained))
     return case._replace(assertions=(*implied_gate(question, case), *judged(gates, case)))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import SpecError
@@ -59,6 +59,27 @@ class Question(NamedTuple):
     def budget(self) -> dict[str, float | None]:
         """The budget as the fields of a result."""
         return {"epsilon": self.epsilon, "delta": self.delta, "log_delta": self.log_delta}
+
+
+class Query(NamedTuple):
+    """A command, what was given, and the question.
+
+    Attributes:
+        command: a key of `dpcalc.engine.commands.COMMANDS`, or ``ledger``, ``convert`` or ``risk``.
+        given: parameter name -> value; of a ledger, ``ledger`` -> `dpcalc.engine.ledger_entries.Ledger`.
+        question: what is sought.
+        certified: whether every guarantee is proved in ball arithmetic.
+    """
+
+    command: str
+    given: Mapping[str, Any]
+    question: Question
+    certified: bool = False
+
+
+def query_of(command: str, given: Mapping[str, Any], question: Question, *, certified: bool = False) -> Query:
+    """Return the query of what was given, as it is now; None stands for what is not given."""
+    return Query(command, {name: value for name, value in given.items() if value is not None}, question, certified)
 
 
 def refuse_unknown(command: str, given: Iterable[str], taken: Iterable[str], besides: Iterable[str] = ()) -> None:

@@ -23,7 +23,7 @@ CASE_KEYS = (*SHARED_KEYS, "description", "expect", "accept", "skip", "matrix", 
 LEDGER_KEYS = ("entries", "file", "partition")
 """The keys of a case of `ledger` that are no parameters."""
 
-SETUP = tuple(name for name in Setup._fields if name != "output")
+SETUP = tuple(name for name in Setup._fields if name not in ("output", "card"))
 """What `train` takes beside the parameters of its run; a recipe writes no model."""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.inputs import inputs_of
+from dpcalc.engine.question import query_of
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.place import Place
 from dpcalc.model.source import Source
@@ -46,8 +47,16 @@ def judged(
         return _judge_refusal(entry, entry.expected.error, entry.expected.place, outcome)
     if outcome.case is None:
         return error(entry, entry.place, outcome)
-    case = outcome.case._replace(note_data=(*outcome.case.note_data, *entry.notes, *_by_default(outcome.case)))
+    case = _asked(outcome.case, entry)
+    case = case._replace(note_data=(*case.note_data, *entry.notes, *_by_default(case)))
     return _with_verdicts(recipe, entry, case, outcomes, certify, {} if stale is None else stale)
+
+
+def _asked(case: Case, entry: Entry) -> Case:
+    """Return a case with what it answers, which one that shares its computation with others does not say."""
+    if case.query is not None or COMMANDS[entry.command].prices:
+        return case
+    return case._replace(query=query_of(entry.command, entry.parameters, entry.question))
 
 
 def _skipped(entry: Entry, reason: str) -> Case:

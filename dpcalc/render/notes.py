@@ -366,7 +366,8 @@ def _not_covered(note: NotCovered) -> str:
 
 
 def _model_file(note: ModelFile) -> str:
-    where = f"written to {note.path}" if note.path else "not kept: give -o MODEL.json or MODEL.npz"
+    card = f", its privacy card to {note.card}" if note.card else ""
+    where = f"written to {note.path}{card}" if note.path else "not kept: give -o MODEL.json or MODEL.npz"
     return f"the model is {where}"
 
 

@@ -32,7 +32,7 @@ def _statement(case: Case, precision: int) -> str:
     warned = training.warning(case)
     caution = f"{warned}. What follows holds of the algorithm with noise that nobody can draw again. " if warned else ""
     return (
-        f"{caution}We run {released(case).partition(': ')[2]} ({parameters}). {_claim(best, precision)}, "
+        f"{caution}We run {released(case).partition(': ')[2]} ({parameters}). {claim(best, precision)}, "
         f"under {adjacency} adjacency. {promise(case)} The guarantee assumes: {assumptions}. "
         f"It follows from {best.reference} (`{best.bound}`), evaluated with dpcalc and rounded to the "
         f"safe side{_proved(best)}.{training.kept_bounds(case)}"
@@ -45,7 +45,8 @@ def _proved(best: Result) -> str:
     return f"; in ball arithmetic the formula was proved not to exceed it (at {proof['bits']} bits)" if proof else ""
 
 
-def _claim(best: Result, precision: int) -> str:
+def claim(best: Result, precision: int) -> str:
+    """Return in a sentence what the result of the run is; of a parameter that was solved for, with which value."""
     value = value_text(best, precision)
     delta = delta_text(best.delta, best.log_delta, precision, Side.ECHO)
     if best.quantity in (Quantity.EPSILON, Quantity.DELTA):

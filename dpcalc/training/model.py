@@ -89,6 +89,15 @@ def check_path(path: str) -> None:
         raise SpecError(f"-o {path}: there is no such folder", "create it first")
 
 
+def card_path(path: str) -> str:
+    """Return where the privacy card of a model is written: beside it.
+
+    >>> card_path("out/model.json")
+    'out/model.card.json'
+    """
+    return os.path.splitext(path)[0] + ".card.json"
+
+
 def save(model: Model, path: str, *, statement: str | None = None) -> None:
     """Write the model to a .json or .npz file, atomically.
 

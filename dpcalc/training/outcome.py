@@ -11,7 +11,7 @@ from dpcalc.training.accounting import RiskBound
 from dpcalc.training.data import intercept_of
 from dpcalc.training.draft import Draft
 from dpcalc.training.execution import NonPrivate, Replicas, Trained, finite
-from dpcalc.training.model import Model
+from dpcalc.training.model import Model, card_path
 from dpcalc.training.plan import Plan
 from dpcalc.training.records import Records
 from dpcalc.training.setup import Setup
@@ -81,7 +81,12 @@ class Outcome(NamedTuple):
         if not self.records.test_count:
             yield NoTestRecords()
         if self.setup.replicas == 1:
-            yield ModelFile(path=str(self.setup.output) if self.setup.output else None)
+            yield self._model_file()
+
+    def _model_file(self) -> ModelFile:
+        path = str(self.setup.output) if self.setup.output else None
+        carded = path is not None and self.setup.card and self.trained.randomness.private
+        return ModelFile(path=path, card=card_path(path) if path is not None and carded else None)
 
     def model(self, case: Case) -> Model | None:
         """Return the model as a file holds it, but for the statement of its privacy; None of many replicas."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from dpcalc.errors import SpecError
+from dpcalc.files.output import refuse_unwritable
 from dpcalc.plain_enum import PlainEnum
 
 
@@ -31,6 +32,7 @@ class Setup(NamedTuple):
         replicas: how many independent runs; 1 trains a model.
         workers: of the replicas; None: as many as there are processors.
         output: where the model is written, or None.
+        card: whether a privacy card is written beside the model, if that is private.
     """
 
     data: Any = None
@@ -47,6 +49,7 @@ class Setup(NamedTuple):
     workers: int | None = None
     output: str | None = None
     labels: Any = None
+    card: bool = True
 
     @property
     def example(self) -> str | None:
@@ -102,7 +105,7 @@ def _check_randomness(setup: Setup) -> None:
 
 
 def _check_output(setup: Setup, path: str, cases: int) -> None:
-    from dpcalc.training.model import check_path
+    from dpcalc.training.model import card_path, check_path
 
     if setup.replicas > 1:
         raise SpecError("replicas are an experiment: no model is released", "leave out -o, or --replicas")
@@ -111,3 +114,5 @@ def _check_output(setup: Setup, path: str, cases: int) -> None:
             f"{cases} models would be trained, and a guarantee is of one alone", "leave out -o, or choose one case"
         )
     check_path(path)
+    if setup.card:
+        refuse_unwritable(card_path(path), "-o")

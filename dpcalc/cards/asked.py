@@ -1,0 +1,191 @@
+"""What a card answers, as JSON: the command, what was given, and the question.
+
+It is read from a card that others wrote. No value of it names a file: a schedule is known by its hash, and the reader
+says where it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from dpcalc.cards.hashes import hash_of_file
+from dpcalc.engine.attack_risk import RiskQuestion
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.ledger_entries import Entry, Ledger
+from dpcalc.engine.question import Query, Question
+from dpcalc.errors import SpecError
+from dpcalc.files import STANDARD_STREAM
+from dpcalc.model.numbers import parse_delta
+from dpcalc.notions.tuning import Law
+
+_SMALLEST = -700.0  # below this ln delta, no double holds delta
+BESIDE = ("convert", "risk", "ledger")
+"""The commands that describe no run."""
+
+
+def asked_of(query: Query) -> dict[str, Any]:
+    """Return a query as a card has it.
+
+    Raises:
+        SpecError: the query cannot be told without a file, or has a value that JSON has not.
+    """
+    given = {name: _value(name, value) for name, value in query.given.items() if name not in ("schedule", "ledger")}
+    question = query.question
+    return {
+        "command": query.command,
+        "given": given,
+        "epsilon": question.epsilon,
+        "delta": _delta(question),
+        "orders": list(question.orders),
+        "solve": question.solve,
+        "risk": _risks(question.risks),
+        "certified": query.certified,
+        "schedule": _schedule(query.given.get("schedule")),
+        "ledger": _ledger(query.given["ledger"]) if query.command == "ledger" else None,
+    }
+
+
+def query_of_card(asked: Mapping[str, Any], schedule: str | None = None) -> Query:
+    """Return the query of a card, which conforms to the schema; ``schedule`` is the path that its reader named.
+
+    Raises:
+        SpecError: the query is malformed, or its schedule is not at hand.
+    """
+    command, given = asked["command"], dict(asked["given"])
+    if command not in COMMANDS and command not in BESIDE:
+        raise SpecError(f"the card is of a command {command!r}, which is not known")
+    if "schedule" in given or "ledger" in given:
+        raise SpecError("the card names a file among its parameters", "no card does that: do not trust it")
+    strange = next((name for name, value in given.items() if isinstance(value, list) != (name == "rdp")), None)
+    if strange is not None:
+        raise SpecError(f"the card has a value of {strange!r} that is none")
+    if "rdp" in given:
+        given["rdp"] = {float(order): float(value) for order, value in given["rdp"]}
+    if asked["schedule"] is not None:
+        if schedule is None:
+            raise SpecError("the card is of a run with a schedule", "give the file: --schedule FILE")
+        given["schedule"] = schedule
+    if command == "ledger":
+        given["ledger"] = _ledger_of(asked["ledger"])
+    return Query(command, given, _question(asked), bool(asked["certified"]))
+
+
+def _question(asked: Mapping[str, Any]) -> Question:
+    delta = log_delta = None
+    if asked["delta"] is not None:
+        typed = asked["delta"]
+        delta, log_delta = parse_delta(typed if isinstance(typed, str) else repr(typed))
+    risks = asked["risk"]
+    return Question(
+        asked["epsilon"], delta, log_delta, tuple(map(float, asked["orders"])), asked["solve"],
+        risks=None if risks is None else RiskQuestion(*(tuple(risks[name]) for name in ("fpr", "prior", "baseline"))),
+    )  # fmt: skip
+
+
+def _value(name: str, value: Any) -> Any:
+    """Return a parameter as JSON has it."""
+    if name == "rdp":
+        from dpcalc.engine.convert import points_of
+
+        return [[order, epsilon] for order, epsilon in points_of(value).items()]
+    value = value.value if isinstance(value, Enum) else value.item() if hasattr(value, "item") else value
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise SpecError(f"{name} is {value!r}, which a card does not hold", "give a number or a word")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise SpecError(f"{name} is {value!r}, which a card does not hold", "leave it out")
+    return value
+
+
+def _delta(question: Question) -> float | str | None:
+    """Return delta as it is read back: a number, or a power of ten where no double can hold it."""
+    if question.log_delta is None:
+        return None
+    if question.log_delta < _SMALLEST or question.delta is None:
+        return f"10^{question.log_delta / math.log(10.0):.12f}"
+    return float(question.delta)
+
+
+def _risks(risks: RiskQuestion | None) -> dict[str, Any] | None:
+    return (
+        None
+        if risks is None
+        else {"fpr": list(risks.fprs), "prior": list(risks.priors), "baseline": list(risks.baselines)}
+    )
+
+
+def _schedule(path: Any) -> dict[str, Any] | None:
+    if path is None:
+        return None
+    if str(path) == STANDARD_STREAM:
+        raise SpecError("a card knows a schedule by the hash of its file", "write the schedule to a file")
+    return hash_of_file(str(path))
+
+
+# --- ledgers ----------------------------------------------------------------------------------------------------------
+
+
+def _ledger(ledger: Ledger) -> dict[str, Any]:
+    return {
+        "adjacency": str(ledger.adjacency),
+        "group_size": ledger.group_size,
+        "kept": ledger.kept,
+        "entries": [_entry(entry) for entry in ledger.entries],
+    }
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    if "schedule" in entry.given:
+        raise SpecError(f"entry {entry.name} reads a schedule from a file", "a card holds no such entry: write its mu")
+    given = {name: _value(name, value) for name, value in entry.given.items() if name != "log_delta"}
+    if "log_delta" in entry.given:
+        given["delta"] = _delta(Question(delta=entry.given["delta"], log_delta=entry.given["log_delta"]))
+    tuning = None
+    if entry.tuning is not None:
+        law = entry.tuning.law
+        tuning = {
+            "distribution": str(law), "mean": entry.tuning.mean,
+            "shape": entry.tuning.shape if law is Law.NEGATIVE_BINOMIAL else None,
+        }  # fmt: skip
+    return {
+        "name": entry.name,
+        "command": entry.command,
+        "given": given,
+        "times": entry.times,
+        "part": entry.part,
+        "tuning": tuning,
+        "adjacency": None if entry.adjacency is None else str(entry.adjacency),
+    }
+
+
+def _ledger_of(written: Mapping[str, Any] | None) -> Ledger:
+    """Return the ledger of a card, read as one that Python has.
+
+    Raises:
+        SpecError: it is no ledger.
+    """
+    from dpcalc.recipes.ledger import ledger_of, with_asked
+
+    if written is None:
+        raise SpecError("the card is of a ledger, and has none")
+    entries = {entry["name"]: _read_entry(entry) for entry in written["entries"]}
+    if len(entries) < len(written["entries"]):
+        raise SpecError("the ledger of the card has an entry twice")
+    ledger, question = ledger_of(entries, partition="kept" if written["kept"] else None)
+    group_size = repr(written["group_size"])
+    return with_asked(ledger, question, adjacency=written["adjacency"], group_size=group_size)[0]
+
+
+def _read_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
+    command, given = entry["command"], dict(entry["given"])
+    if command:
+        known = COMMANDS[command].parameters if command in COMMANDS else ()
+        strange = next((name for name in given if name not in known), None)
+        if strange is not None:  # such as ``from``, which names a file
+            raise SpecError(f"entry {entry['name']} has {strange!r}, which no run of {command!r} takes")
+        given["command"] = command
+    own = {"times": entry["times"], "part": entry["part"] or None, "adjacency": entry["adjacency"]}
+    tuning = entry["tuning"]
+    return {**given, **own, "tuning": None if tuning is None else {k: v for k, v in tuning.items() if v is not None}}

@@ -1,0 +1,126 @@
+"""Making a card: every case with a guarantee is asked again, so that the card states what its readers recompute."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dpcalc.cards.answer import answer, with_risks
+from dpcalc.cards.asked import asked_of, query_of_card
+from dpcalc.cards.document import SCHEMA, case_of
+from dpcalc.cards.hashes import hash_of_file, seal_of
+from dpcalc.engine.question import Query
+from dpcalc.errors import SpecError
+from dpcalc.files.limits import DOCUMENT_BYTES
+from dpcalc.files.output import write
+from dpcalc.inert import json_text
+from dpcalc.report import Case, Report
+from dpcalc.version import __version__
+
+MOST_CASES = 100
+"""A reader computes all of them again."""
+
+_CLOSE = 1e-6
+
+
+def card_of(report: Report, *, model: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the card of a report, one entry of ``cases`` for each of its cases with a guarantee.
+
+    Args:
+        report: of a query, of trained models, or of checked recipes.
+        model: what `model_of` says of the file that the card is beside.
+
+    Raises:
+        SpecError: no case has a guarantee of privacy, there are too many, or a model is not private.
+    """
+    if any(case.training is not None and not case.training["private"] for case in report.cases):
+        raise SpecError("what was trained is not private", "train once, without --seed and --replicas")
+    cases = [case for case in report.cases if case.best is not None]
+    if any(case.query is None for case in cases):
+        raise SpecError(f"dpcalc {report.command} gives no guarantee that a card could state", _HINT)
+    if not cases:
+        raise SpecError("no case has a guarantee: there is nothing to put on a card", "`-v` says why")
+    if len(cases) > MOST_CASES:
+        raise SpecError(f"a card of {len(cases)} cases; at most {MOST_CASES} go on one", "ask about fewer")
+    card = assembled([_case(case, trained=model is not None) for case in cases], model)
+    if len(card_text(card).encode()) > DOCUMENT_BYTES:
+        raise SpecError(f"the card would have more than {DOCUMENT_BYTES} bytes", "ask about fewer cases")
+    return card
+
+
+_HINT = "make a card of the run: dpcalc compare"
+
+
+def assembled(cases: Sequence[dict[str, Any]], model: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the card of these cases, with its seal."""
+    card: dict[str, Any] = {
+        "schema": SCHEMA,
+        "dpcalc": __version__,
+        "cases": list(cases),
+        "model": None if model is None else dict(model),
+    }
+    card["sha256"] = seal_of(card)
+    as_read: dict[str, Any] = json.loads(card_text(card))
+    return as_read
+
+
+def model_of(path: str, noise_source: str) -> dict[str, Any]:
+    """Return what a card says of a model's file.
+
+    Raises:
+        SpecError: it cannot be read.
+    """
+    return {**hash_of_file(path), "noise_source": noise_source}
+
+
+def trained_model(report: Report) -> dict[str, Any] | None:
+    """Return what a card says of the model that was trained and saved; None where there is none.
+
+    Raises:
+        SpecError: its file cannot be read.
+    """
+    training = report.cases[0].training if len(report.cases) == 1 else None
+    if not training or not training.get("released"):
+        return None
+    return model_of(str(training["released"]), str(training["noise_source"]))
+
+
+def write_beside(report: Report, model: str) -> None:
+    """Write the card of a model that was saved beside it, atomically; none of a model that is not private.
+
+    Raises:
+        SpecError: it cannot be written.
+    """
+    from dpcalc.training.model import card_path
+
+    training = report.cases[0].training
+    if not training or not training["private"]:
+        return
+    card = card_of(report, model=model_of(model, str(training["noise_source"])))
+    write(card_text(card), card_path(model), "-o")
+
+
+def card_text(card: Mapping[str, Any]) -> str:
+    """Return a card as the text of a file."""
+    return json_text(card, 2) + "\n"
+
+
+def _case(case: Case, *, trained: bool) -> dict[str, Any]:
+    """Return what a card says of a case.
+
+    Raises:
+        SpecError: what the card can hold of the query has another answer.
+    """
+    query: Query = with_risks(case.query)
+    asked = asked_of(query)
+    again = answer(query_of_card(asked, query.given.get("schedule")))  # of what a reader will have, and no more
+    best, found = case.best, again.best
+    assert best is not None
+    assert found is not None
+    if best.quantity != found.quantity or abs(best.value - found.value) > _CLOSE * abs(best.value):
+        raise SpecError(
+            f"asked again, {best.quantity} {best.value!r} is {found.value!r}", "this is a mistake of dpcalc"
+        )
+    name = case.check.name if case.check else None
+    return case_of(asked, again, name=name, trained=trained)

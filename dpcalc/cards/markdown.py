@@ -1,0 +1,123 @@
+"""A card for people: Markdown that reads well as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dpcalc.cards.document import CARRIED_OUT, CHECKED, PROMISED
+from dpcalc.inert import printable
+from dpcalc.model.quantities import ATTACKS
+from dpcalc.render.numbers import Side, number, symbol_of
+
+_VOUCHERS = {
+    CHECKED: "Checked by dpcalc:",
+    CARRIED_OUT: "Carried out by dpcalc:",
+    PROMISED: "Promised by who publishes this card:",
+}
+_RISKS = {
+    "advantage": "advantage of any attack",
+    "tpr": "true positives at {} false ones",
+    "success": "a guess is right, prior {}",
+    "reconstruction": "a secret is guessed that {} guess without",
+}
+
+
+def card_markdown(card: Mapping[str, Any], source: str | None = None) -> str:
+    """Return a card as Markdown.
+
+    Args:
+        card: the document.
+        source: the name of the JSON file of the card, if there is one to verify.
+    """
+    lines = ["# Privacy card", ""]
+    for case in card["cases"]:
+        lines += [*_case(case), ""]
+    return "\n".join([*lines, *_foot(card, source)]) + "\n"
+
+
+def _case(case: Mapping[str, Any]) -> Iterator[str]:
+    guarantee = case["guarantee"]
+    if case["name"]:
+        yield from (f"## {_escape(case['name'])}", "")
+    for line in guarantee["headline"]:
+        yield f"**{_escape(line)}**  "
+    yield from ("", _escape(" ".join(filter(None, (guarantee["statement"], guarantee["meaning"])))), "")
+    yield from _table([("field", "value"), *_fields(case)])
+    if case["risk"]:
+        yield from ("", *_table([("what an attacker can do", "at most"), *_risk_rows(case["risk"])]))
+    yield from ("", "The guarantee rests on what follows.")
+    for by, words in _VOUCHERS.items():
+        texts = [each["text"] for each in case["assumptions"] if each["by"] == by]
+        if texts:
+            yield from ("", words, "", *(f"- {_escape(text)}" for text in texts))
+    yield from ("", "It does not cover:", "")
+    yield from (f"- {_escape(text)}" for text in case["not_covered"])
+
+
+def _fields(case: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the table, their texts escaped."""
+    mechanism, guarantee = case["mechanism"], case["guarantee"]
+    sampling = "; ".join(filter(None, (mechanism["order"], _values(mechanism["sampling"]))))
+    rows = {
+        "released": case["released"],
+        "unit of privacy": case["unit"]["in_words"],
+        "definition": guarantee["definition"],
+        "trust": f"{case['trust']['model']}: {case['trust']['in_words']}",
+        "algorithm": mechanism["algorithm"],
+        "sampling": sampling if mechanism["entries"] is None else "",
+        **{name: _values(mechanism[name]) for name in ("clipping", "noise", "steps")},
+        **{f"entry {entry['name']}": _entry(entry) for entry in mechanism["entries"] or ()},
+    }
+    yield from ((_escape(name), _escape(text)) for name, text in rows.items() if text)
+    for theorem in case["theorems"]:
+        yield "proved by", f"{_escape(theorem['reference'])} (`{printable(theorem['bound'])}`)"
+        if theorem["certified"]:
+            yield "certified", f"in ball arithmetic, at {_escape(str(theorem['certified']['bits']))} bits"
+    yield "configuration", f"SHA-256 `{case['configuration_sha256']}`"
+
+
+def _entry(entry: Mapping[str, Any]) -> str:
+    named = {name: value for name, value in entry.items() if isinstance(value, (int, float, str)) and name != "name"}
+    return ", ".join(f"{name} = {_number(value)}" for name, value in named.items())
+
+
+def _values(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{symbol_of(name)} = {_number(value)}" for name, value in values.items())
+
+
+def _number(value: float | str) -> str:
+    return number(value, side=Side.AS_GIVEN)
+
+
+def _risk_rows(risk: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, at in ATTACKS.items():
+        rows = risk[name] if at else [risk[name]]
+        for row in rows:
+            share = f"{number(100.0 * row[at], 6)}%" if at else ""
+            yield _RISKS[name].format(share), number(row["value"], 4, Side.UP)
+    if risk["mu"]:
+        delta = risk["mu"]["delta"]
+        where = f" where delta is above {number(delta, 3, Side.UP)}" if delta else ""
+        yield f"Gaussian privacy{where}", f"mu = {number(risk['mu']['value'], 6, Side.UP)}"
+
+
+def _foot(card: Mapping[str, Any], source: str | None) -> Iterator[str]:
+    yield from ("---", "")
+    if card["model"]:
+        yield f"Model: SHA-256 `{card['model']['sha256']}`, noise from `{_escape(card['model']['noise_source'])}`.  "
+    yield f"Computed by dpcalc {_escape(card['dpcalc'])}; guarantees are rounded up.  "
+    yield f"Card: `{card['schema']}`, SHA-256 `{card['sha256']}`.  "
+    yield f"Verify: `dpcalc verify {source or 'CARD.json'}` recomputes every number of the card."
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    cells = [rows[0], tuple("---" for _ in rows[0]), *rows[1:]]
+    return ["| " + " | ".join(row) + " |" for row in cells]
+
+
+def _escape(text: str) -> str:
+    text = printable(text)
+    for mark in ("\\", "|", "*", "<", "_", "[", "]"):
+        text = text.replace(mark, {"<": "&lt;"}.get(mark, "\\" + mark))
+    return text

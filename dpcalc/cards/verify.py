@@ -1,0 +1,268 @@
+"""Verifying a card: every number and every text is worked out again from what was asked, and compared."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dpcalc.cards.answer import answer
+from dpcalc.cards.asked import query_of_card
+from dpcalc.cards.card import card_text
+from dpcalc.cards.document import SCHEMA, case_of
+from dpcalc.cards.hashes import canonical, hash_of_file, seal_of
+from dpcalc.errors import SpecError
+from dpcalc.model.quantities import ATTACKS, Quantity
+from dpcalc.named_tuple import NamedTuple
+from dpcalc.render.numbers import MAXIMISED
+from dpcalc.report import Case, Result, uncertified
+from dpcalc.version import __version__
+
+ABSENT = "nothing"
+"""What stands for a field that is not there."""
+
+
+class Mismatch(NamedTuple):
+    """A field of a card that is not what it is worked out to be.
+
+    Attributes:
+        place: of the field, such as ``/cases/0/guarantee/numbers/0/value``.
+        given, recomputed: its two values as JSON, or `ABSENT`.
+    """
+
+    place: str
+    given: str
+    recomputed: str
+
+
+class Verification(NamedTuple):
+    """What became of a card.
+
+    Attributes:
+        card: the card.
+        mismatches: the fields that differ; none where the card is verified.
+        checked: what was compared, a line each.
+        remarks: what the reader should know, a line each: what was not compared, and another version.
+    """
+
+    card: Mapping[str, Any]
+    mismatches: tuple[Mismatch, ...]
+    checked: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every field is what it is worked out to be."""
+        return not self.mismatches
+
+
+class _Again(NamedTuple):
+    """A case worked out again, the fields of the card that it leads to, and what is said of it."""
+
+    fields: dict[str, Any]
+    proved: int
+    remarks: tuple[str, ...]
+
+
+def verify(
+    card: dict[str, Any], *, model: str | None = None, schedule: str | None = None, certify: bool | None = None
+) -> Verification:
+    """Return what a card states and what this version of dpcalc works out from what it was asked.
+
+    A card of another version may state weaker numbers than this version proves, and no stronger ones.
+
+    Args:
+        card: as a function of `dpcalc.cards.read` returns it.
+        model: path of the model that the card is beside.
+        schedule: path of the schedule that the run was described by.
+        certify: whether to prove the guarantees in ball arithmetic as well; None: if python-flint is at hand.
+
+    Raises:
+        SpecError: what was asked is malformed, or a file that it needs is not given or cannot be read.
+        NotApplicable, Infeasible: there is no such guarantee.
+        Disproved: a guarantee is below the truth.
+    """
+    if model is not None and card["model"] is None:
+        raise SpecError("the card is of no model", "leave out --model")
+    if schedule is not None and not any(case["asked"]["schedule"] for case in card["cases"]):
+        raise SpecError("the card is of no run with a schedule", "leave out --schedule")
+    prove = _at_hand() if certify is None else certify
+    file = None if schedule is None else hash_of_file(schedule)
+    again = [_again(case, card, schedule, file, prove=prove) for case in card["cases"]]
+    expected: dict[str, Any] = {
+        "schema": SCHEMA,
+        "dpcalc": card["dpcalc"],
+        "cases": [each.fields for each in again],
+        "model": card["model"] if model is None else {**card["model"], **hash_of_file(model), **_noise_of(model)},
+    }
+    expected = json.loads(card_text({**expected, "sha256": seal_of(card)}))
+    proved, count = sum(each.proved for each in again), len(again)
+    checked = [
+        "every field of the card has the value that follows from what was asked",
+        f"{_counted(count, 'case')} computed anew by dpcalc {__version__}",
+        "the hashes of the configuration and of the card",
+    ]
+    checked += [f"{_counted(proved, 'number')} proved in ball arithmetic"] if proved else []
+    checked += ["the hash of the model's file"] if model is not None else []
+    remarks = [*_version_remark(card), *(line for each in again for line in each.remarks)]
+    if card["model"] is not None and model is None:
+        remarks.append("the model was not compared with its hash: give --model FILE")
+    if not prove:
+        remarks.append("no guarantee was proved in ball arithmetic as well: that needs python-flint")
+    return Verification(card, tuple(_mismatches(card, expected, "")), tuple(checked), tuple(remarks))
+
+
+def _at_hand() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("flint") is not None
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _version_remark(card: Mapping[str, Any]) -> Iterator[str]:
+    if card["dpcalc"] != __version__:
+        yield (
+            f"the card was written by dpcalc {card['dpcalc'][:50]} and verified by {__version__}: a guarantee on it "
+            "may be weaker than that of today, and none may be stronger"
+        )
+
+
+def _noise_of(model: str) -> dict[str, Any]:
+    """Return what a model says of its noise.
+
+    Raises:
+        SpecError: the file is no model.
+    """
+    from dpcalc.training.model import load
+
+    return {"noise_source": load(model).privacy.get("noise_source")}
+
+
+# --- one case ---------------------------------------------------------------------------------------------------------
+
+
+def _again(
+    stated: Mapping[str, Any],
+    card: Mapping[str, Any],
+    schedule: str | None,
+    file: Mapping[str, Any] | None,
+    *,
+    prove: bool,
+) -> _Again:
+    asked = dict(stated["asked"])
+    query = query_of_card(asked, schedule if asked["schedule"] is not None else None)
+    if asked["schedule"] is not None:
+        asked["schedule"] = file
+    described = query.command not in ("ledger", "convert", "risk")
+    case = answer(query._replace(certified=query.certified or (prove and described)))
+    proved = sum("certified" in (result.details or {}) for result in case.results if result.best)
+    unproved = tuple(_unproved(case))
+    if not query.certified:
+        case = _without_proofs(case)
+    remarks: tuple[str, ...] = ()
+    if card["dpcalc"] != __version__:
+        case, remarks = _with_weaker(case, stated)
+    fields = case_of(asked, case, name=stated["name"], trained=card["model"] is not None)
+    return _Again(fields, proved, (*remarks, *unproved))
+
+
+def _unproved(case: Case) -> Iterator[str]:
+    """Yield which numbers were not proved in ball arithmetic, and why."""
+    for result in uncertified(case):
+        yield f"{result.bound} was not proved in ball arithmetic: {(result.details or {})['not_certified']}"
+
+
+def _without_proofs(case: Case) -> Case:
+    """Return the case as it is where nothing was certified."""
+    own = ("certified", "not_certified")
+
+    def plain(result: Result) -> Result:
+        if not result.details:
+            return result
+        return result._replace(details={name: value for name, value in result.details.items() if name not in own})
+
+    return case._replace(results=tuple(map(plain, case.results)))
+
+
+def _with_weaker(case: Case, stated: Mapping[str, Any]) -> tuple[Case, tuple[str, ...]]:
+    """Return the case with the numbers of a card in place of stronger ones, and what is said of that."""
+    numbers = iter(stated["guarantee"]["numbers"])
+    remarks, results = [], []
+    for result in case.results:
+        number: Mapping[str, Any] = next(numbers, {}) if result.best else {}
+        value: Any = number.get("value")
+        if number.get("quantity") == result.quantity and _weaker(result.quantity, value, result.value):
+            remarks.append(f"the card states {result.quantity} {value!r}; {result.value!r} holds as well")
+            result = _restated(result, value)
+        results.append(result)
+    risk = _weaker_risk(case.risk, stated["risk"]) if case.risk else case.risk
+    return case._replace(results=tuple(results), risk=risk), tuple(remarks)
+
+
+def _weaker(quantity: str, stated: Any, value: float) -> bool:
+    """Return whether a number that is stated says less than one that holds."""
+    if not isinstance(stated, (int, float)) or not math.isfinite(value):
+        return False
+    return stated < value if quantity in MAXIMISED else stated > value
+
+
+def _restated(result: Result, value: float) -> Result:
+    """Return the result with another value, also in the field that repeats it."""
+    result = result._replace(value=value)
+    if result.quantity == Quantity.EPSILON:
+        return result._replace(epsilon=value)
+    if result.quantity == Quantity.MU:
+        return result._replace(mu=value)
+    return result._replace(delta=value, log_delta=math.log(value)) if result.quantity == Quantity.DELTA else result
+
+
+def _weaker_risk(risk: Mapping[str, Any], stated: Any) -> dict[str, Any]:
+    """Return the risk with the values of a card in place of smaller ones."""
+    told = dict(risk)
+    if not isinstance(stated, Mapping):
+        return told
+    for name in ATTACKS:
+        one = not isinstance(told[name], list)
+        rows = [told[name]] if one else told[name]
+        others = [stated.get(name)] if one else stated.get(name)
+        if not isinstance(others, list) or len(others) != len(rows):
+            continue
+        rows = [_weaker_row(row, other) for row, other in zip(rows, others, strict=True)]
+        told[name] = rows[0] if one else rows
+    return told
+
+
+def _weaker_row(row: Mapping[str, Any], stated: Any) -> dict[str, Any]:
+    value = stated.get("value") if isinstance(stated, Mapping) else None
+    larger = isinstance(value, float) and value > row["value"]
+    return {**row, "value": value} if larger else dict(row)
+
+
+# --- field by field ---------------------------------------------------------------------------------------------------
+
+
+def _mismatches(given: Any, found: Any, place: str) -> Iterator[Mismatch]:
+    """Yield the leaves in which two documents differ; a whole number is no fraction, and 0 is not -0."""
+    if isinstance(given, dict) and isinstance(found, dict):
+        for name in dict.fromkeys((*given, *found)):
+            yield from _pair(given.get(name, _NONE), found.get(name, _NONE), f"{place}/{name}")
+    elif isinstance(given, list) and isinstance(found, list):
+        for number in range(max(len(given), len(found))):
+            old, new = (side[number] if number < len(side) else _NONE for side in (given, found))
+            yield from _pair(old, new, f"{place}/{number}")
+    elif canonical(given) != canonical(found):
+        yield Mismatch(place, canonical(given), canonical(found))
+
+
+_NONE = object()
+
+
+def _pair(given: Any, found: Any, place: str) -> Iterator[Mismatch]:
+    if given is _NONE or found is _NONE:
+        yield Mismatch(place, *(ABSENT if side is _NONE else canonical(side) for side in (given, found)))
+    else:
+        yield from _mismatches(given, found, place)

@@ -1,0 +1,107 @@
+"""``dpcalc verify``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from dpcalc.cli.options import Command
+from dpcalc.errors import SpecError
+from dpcalc.files.output import write
+from dpcalc.inert import json_text, printable
+from dpcalc.model.numbers import parse_number
+
+if TYPE_CHECKING:
+    from dpcalc.cards.verify import Verification
+
+_SHOWN = 20
+_LONG = 200
+
+
+@click.command("verify", cls=Command)
+@click.argument("card", metavar="CARD")
+@click.option("--model", metavar="FILE", help="The model that the card is beside: its hash is compared.")
+@click.option("--schedule", metavar="FILE", help="The schedule that the run was described by: its hash is compared.")
+@click.option("--no-certify", is_flag=True, help="Do not prove the guarantees in ball arithmetic as well.")
+@click.option(
+    "--timeout", metavar="SECONDS", default="600", show_default=True, help="Longest time to compute; 0 for any."
+)
+@click.option(
+    "--memory-limit", metavar="GIB", default="4", show_default=True, help="Most memory for the computation; 0 for any."
+)
+@click.option("--json", "as_json", is_flag=True, help="What was compared and what differs, as JSON.")
+def command(
+    card: str,
+    model: str | None,
+    schedule: str | None,
+    no_certify: bool,
+    timeout: str,
+    memory_limit: str,
+    as_json: bool,
+) -> None:
+    """Recompute a privacy card, and compare every field.
+
+    \b
+    A card of a run, to publish; and what its readers do:
+      dpcalc dp-sgd -n 50000 -b 500 --epochs 20 --sigma 1 --clip 1 \\
+        --sampling poisson -d 1e-5 --report card=release.json
+      dpcalc verify release.json
+    A model, whose card train writes beside it:
+      dpcalc train --data example:breast-cancer -R 5 -e 1 -d 1e-5 -o model.json
+      dpcalc verify model.card.json --model model.json
+
+    Everything on a card follows from what was asked, which is part of it: numbers, texts, assumptions and hashes. What
+    differs by a digit or a letter fails. A card of another version of dpcalc may state weaker numbers than this one
+    proves, and no stronger ones. That the run was carried out as the card says is promised by who publishes it.
+
+    Exits with 0 if every field is as computed; 1 if one is not; 2 if the file is no card; 3 if there is no such
+    guarantee, or it takes too long; 4 if a guarantee is below the truth.
+    """
+    from dpcalc.cards.limited import verify_within
+    from dpcalc.cards.read import read_card
+    from dpcalc.recipes.evaluate import limits_of
+
+    limits = limits_of(_number("--timeout", timeout) or None, _number("--memory-limit", memory_limit) or None)
+    read = read_card(card)
+    found = verify_within(read, limits, model=model, schedule=schedule, certify=False if no_certify else None)
+    write(_json(found) if as_json else _text(card, found), None)
+    if not found.passed:
+        raise click.exceptions.Exit(1)
+
+
+def _number(flag: str, typed: str) -> float:
+    try:
+        return parse_number(typed)
+    except SpecError as error:
+        raise SpecError(f"{flag}: {error.message}", error.hint) from None
+
+
+def _json(found: Verification) -> str:
+    fields = {
+        "passed": found.passed,
+        "mismatches": [each._asdict() for each in found.mismatches],
+        "checked": list(found.checked) if found.passed else [],
+        "remarks": list(found.remarks),
+    }
+    return json_text(fields, 2) + "\n"
+
+
+def _text(path: str, found: Verification) -> str:
+    if found.passed:
+        lines = [f"verified: {path}"]
+        lines += [f"  {headline}" for case in found.card["cases"] for headline in case["guarantee"]["headline"]]
+        lines += [f"checked: {line}" for line in found.checked]
+    else:
+        count = len(found.mismatches)
+        lines = [f"NOT VERIFIED: {path}: {count} field{'' if count == 1 else 's'} not as computed"]
+        for each in found.mismatches[:_SHOWN]:
+            lines += [f"  {each.place}", f"    on the card: {_short(each.given)}"]
+            lines += [f"    computed:    {_short(each.recomputed)}"]
+        lines += [f"  and {count - _SHOWN} more (--json has all)"] if count > _SHOWN else []
+    lines += [f"note: {line}" for line in found.remarks]
+    return "".join(f"{printable(line)}\n" for line in lines)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONG else text[: _LONG - 3] + "..."
