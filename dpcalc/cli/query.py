@@ -74,6 +74,8 @@ def run_cases(command: str, flags: Flags, askers: Askers | None = None) -> tuple
         solve = named_by(solve, (*DIRECTIONS, "epsilon", "delta"))
     combinations = _combinations({name: [v for part in parts for v in part] for name, parts in flags.items() if parts})
     single = len(combinations) == 1
+    if risks is not None and single and output.plot is not None:
+        risks = risks._replace(curve=True)
     askers = askers or Askers(ask, side_by_side)
     options = {"notes": len(combinations) <= FEW, "brief": not single, **({"certified": True} if certified else {})}
 

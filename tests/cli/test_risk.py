@@ -202,3 +202,29 @@ def test_one_order_of_the_data_sets_is_not_enough(adjacency: str) -> None:
         assert result.exit_code == 3
         assert "needs both orders" in result.output
     assert told(f"{line.removesuffix(adjacency)}add-remove -d 1e-5 --risk")["advantage"]["value"] > 0.5
+
+
+def test_the_picture_of_a_run_has_the_curves_of_its_bounds(tmp_path: Path) -> None:
+    """Above what any attack does, and beside it the curve that no guarantee is below, and guessing."""
+    run = "compare --algorithm pnsgd -n 50 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6"
+    curve = told(f"{run} --risk --plot {tmp_path / 'a.svg'}")["curve"]
+    mu = next(row for row in curve["at_most"] if row["bound"] == "iteration.pnsgd")
+    for fpr, tpr in list(zip(curve["fpr"], mu["tpr"], strict=True))[::8]:
+        assert 0.0 <= tpr / gaussian_tpr(1.0, repr(fpr)) - 1.0 < 1e-9
+    assert curve["at_least"]
+    assert all(low <= high for low, high in zip(curve["at_least"][0]["tpr"], mu["tpr"], strict=True))
+    text = (tmp_path / "a.svg").read_text()
+    for label in ("Amplification by iteration, mu-GDP form", "guessing", "no guarantee is below"):
+        assert sum(label in line for line in text.split("\n")) == 1  # one legend for both panels
+    assert "curve" not in told(f"{run} --risk")
+
+
+def test_the_picture_of_a_sweep_has_a_panel_of_risks() -> None:
+    drawn = typed(f"rdp {PASS} --sigma 1,2,4 -d 1e-6 --risk --fpr 0.01 --baseline 0.1 --plot -").stdout
+    assert "what an attacker can do: at most" in drawn
+    for label in ("advantage", "true positives at false ones of 1%", "right that without is with 10%"):
+        assert label in drawn
+    assert drawn.startswith("pnsgd: epsilon at delta = 1e-06 against noise std sigma")
+    alone = typed("risk --mu 0.5,1,2 --plot -").stdout
+    assert alone.startswith("what an attacker can do against mu")
+    assert "epsilon" not in alone
