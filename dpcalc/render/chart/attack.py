@@ -52,9 +52,10 @@ def trade_off_chart(report: Report, only: Sequence[str] = ()) -> Chart:
         titles = dict.fromkeys(titles, "any attack: at most this")
     found = [(titles.get(row["bound"], row["bound"]), tuple(row["tpr"]), Kind.UPPER) for row in curve["at_most"]]
     kept, left = found[: MAX_SERIES - 2], found[MAX_SERIES - 2 :]
+    highest = sorted(curve["at_least"], key=lambda row: -sum(map(math.log, row["tpr"])))[:1]
     kept += [
         (f"{titles.get(row['bound'], row['bound'])} (no guarantee is below)", tuple(row["tpr"]), Kind.LOWER)
-        for row in curve["at_least"][:1]
+        for row in highest
     ]
     series = _told_apart(xs, kept)
     diagonal = Series(GUESSING, (0.0, *xs, 1.0), (0.0, *xs, 1.0), Kind.PUBLISHED)
