@@ -67,8 +67,15 @@ def log_up(value: float) -> float:
     return min(0.0, log + UNIT * (4.0 + 2.0 * abs(log)))
 
 
-def trade_off(part: Part) -> TradeOff:
+_SECTIONS, FEW_SECTIONS = 48, 20
+
+
+def trade_off(part: Part, sections: int = _SECTIONS) -> TradeOff:
     """Return what any attack achieves at most against a guarantee.
+
+    Args:
+        part: a guarantee that has a curve.
+        sections: how far a search over epsilon or the order goes; with `FEW_SECTIONS` it is a little looser.
 
     Raises:
         NotApplicable: the guarantee is a rule for epsilon alone, or a lower bound.
@@ -85,15 +92,15 @@ def trade_off(part: Part) -> TradeOff:
     if isinstance(part, Box):
         return _of_box(part)
     if isinstance(part, Rdp):
-        return _of_renyi(part)
+        return _of_renyi(part, sections)
     if isinstance(part, Worst):
-        members = [trade_off(member) for member in part.members]
+        members = [trade_off(member, sections) for member in part.members]
         return TradeOff(
             lambda log_fpr: max(member.log_tpr(log_fpr) for member in members),
             lambda: max(member.advantage() for member in members),
             lambda prior: max(member.success(prior) for member in members),
         )
-    return _of_profile(profile_of(part))
+    return _of_profile(profile_of(part), sections)
 
 
 # --- Gaussian privacy -------------------------------------------------------------------------------------------------
@@ -154,13 +161,12 @@ def _of_box(box: Box) -> TradeOff:
 
 
 _LEAST_EPSILON = 1e-12
-_SECTIONS = 48
 
 
-def _of_profile(curve: Curve) -> TradeOff:
+def _of_profile(curve: Curve, sections: int) -> TradeOff:
     def least_over(value: Callable[[float], float], top: float) -> float:
         low, high = math.log(_LEAST_EPSILON), math.log(max(top, 2.0 * _LEAST_EPSILON))
-        place = near_minimum(lambda s: value(math.exp(s)), low, high, _SECTIONS)
+        place = near_minimum(lambda s: value(math.exp(s)), low, high, sections)
         return min(value(0.0), value(math.exp(place)))
 
     @functools.cache
@@ -218,7 +224,7 @@ def tprs(part: Part, fprs: Sequence[float]) -> list[float]:
 # --- Renyi curves -----------------------------------------------------------------------------------------------------
 
 
-def _of_renyi(part: Rdp) -> TradeOff:
+def _of_renyi(part: Rdp, sections: int) -> TradeOff:
     known = functools.cache(part.curve)
 
     def least_over_orders(bound: Callable[[float, float], float]) -> float:
@@ -230,7 +236,7 @@ def _of_renyi(part: Rdp) -> TradeOff:
 
         if part.orders:
             return min((at(order) for order in part.orders if 1.0 < order < 1e12), default=0.0)
-        place = near_minimum(lambda s: at(1.0 + math.exp(s)), math.log(1e-6), math.log(1e6), _SECTIONS)
+        place = near_minimum(lambda s: at(1.0 + math.exp(s)), math.log(1e-6), math.log(1e6), sections)
         return min(at(1.0 + math.exp(place)), at(1.0 + 1e-6), at(2.0))
 
     @functools.cache
