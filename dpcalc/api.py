@@ -14,9 +14,9 @@ from dpcalc import keywords
 from dpcalc.engine.ask import FEW, applying, ask, side_by_side
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import Gate, parse
-from dpcalc.engine.question import Question
+from dpcalc.engine.question import Question, aimed
 from dpcalc.errors import SpecError
-from dpcalc.model.parameter import PARAMETERS, Parameter, conversion, meant_by, not_covered, renamed
+from dpcalc.model.parameter import PARAMETERS, RATES, Parameter, conversion, meant_by, not_covered, renamed
 from dpcalc.model.parameter import check as check_value
 from dpcalc.model.source import Source
 from dpcalc.render.notes import report
@@ -41,6 +41,10 @@ QUESTION = {
     "fpr": "rates of false positives at which risk gives those of true ones",
     "prior": "prior probabilities that the record is there, for how often a guess is right",
     "baseline": "probabilities to guess a secret of the record right without the release",
+    "advantage": "solve for what keeps true positives less false ones of any attack at most this",
+    "tpr": "solve for what keeps the rate of true positives at fpr at most this",
+    "success": "solve for what keeps how often a guess is right, at prior, at most this",
+    "reconstruction": "solve for what keeps how often a secret is guessed, baseline without, at most this",
 }
 _OF_TRAINING = ("epsilon", "delta", "gates")
 _SCHEDULE = "path of per-step values (CSV, NPY, NPZ, YAML)"
@@ -493,7 +497,8 @@ def risk(
     from dpcalc.engine.attack_risk import risk_of_known
 
     known = _known(rdp, mu=mu, rho=rho, pure=pure, epsilon=epsilon, delta=delta)
-    risks = _risks({"risk": True, "fpr": fpr, "prior": prior, "baseline": baseline})
+    rates = {"fpr": fpr, "prior": prior, "baseline": baseline}
+    risks = _risks(True, {name: _several(name, value) for name, value in rates.items() if value is not None})
     asked = _Asked(known, (), None, [_gate(text) for text in _several("gates", gates)], False, risks)
     return _answered("risk", asked, risk_of_known, risk_of_known)
 
@@ -693,6 +698,7 @@ class _Asked(NamedTuple):
     gates: list[Gate]
     certify: bool = False
     risks: RiskQuestion | None = None
+    listed: Mapping[str, Sequence[float]] = {}
 
 
 def _report(command: str, /, **given: Any) -> Report:
@@ -715,7 +721,8 @@ def _read(command: str, /, **given: Any) -> _Asked:
     gates = [_gate(text) for text in _several("gates", values.pop("gates", ()))]
     solve = values.pop("solve", None)
     certify = False if record.trains else values.pop("certify", False)
-    risks = _risks(values)
+    listed = {name: _several(name, values.pop(name)) for name in RATES if name in values}
+    risks = _risks(values.pop("risk", False), listed)
     if not isinstance(certify, bool):
         raise SpecError(f"certify is {certify!r}; it must be True or False")
     if record.compares and values.get("algorithm") == "all":
@@ -723,24 +730,22 @@ def _read(command: str, /, **given: Any) -> _Asked:
     if "schedule" in values:
         values["schedule"] = os.fspath(values["schedule"])
     runs = _product({name: _several(name, value) for name, value in values.items()})
-    return _Asked(runs, orders, solve, gates, certify, risks)
+    return _Asked(runs, orders, solve, gates, certify, risks, listed)
 
 
-def _risks(values: dict[str, Any]) -> RiskQuestion | None:
-    """Return what is asked about attacks, taken out of the values; None where nothing is.
+def _risks(asked: Any, listed: Mapping[str, Sequence[float]]) -> RiskQuestion | None:
+    """Return what is asked about attacks; None where nothing is.
 
     Raises:
         SpecError: risk is no bool, or a rate or probability is outside (0, 1).
     """
-    asked = values.pop("risk", False)
-    listed = {name: values.pop(name, None) for name in ("fpr", "prior", "baseline")}
     if not isinstance(asked, bool):
         raise SpecError(f"risk is {asked!r}; it must be True or False")
-    if not asked and not any(value is not None for value in listed.values()):
+    if not asked and not listed:
         return None
     from dpcalc.engine.attack_risk import risk_question
 
-    return risk_question(**{name: _several(name, value) for name, value in listed.items() if value is not None})
+    return risk_question(**listed)
 
 
 def _known(rdp: Any, **sweeps: Any) -> list[dict[str, Any]]:
@@ -790,7 +795,7 @@ def _answered(command: str, asked: _Asked, alone: Callable[..., Case], among_oth
 
     def answer(by: Callable[..., Case], /, **run: Any) -> Case:
         question = _question(run.pop("epsilon", None), run.pop("delta", None), asked.orders, asked.solve)
-        question = question._replace(risks=asked.risks)
+        question = aimed(question._replace(risks=asked.risks), run, asked.listed)
         return by(command, run, question, gates=asked.gates, **options)
 
     cases = [answer(alone if single else among_others, **run) for run in asked.runs]

@@ -34,6 +34,10 @@ class Question(Budget, total=False):
     fpr: float | Iterable[float]
     prior: float | Iterable[float]
     baseline: float | Iterable[float]
+    advantage: Real
+    tpr: Real
+    success: Real
+    reconstruction: Real
 
 
 class Schedule(TypedDict, total=False):

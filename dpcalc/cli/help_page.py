@@ -30,7 +30,8 @@ _GROUPS = {
     ),
     "Budget and question": (
         "mu", "rho", "pure", "rdp", "to", "epsilon", "delta", "order", "solve", "failure_probability", "gates",
-        "certify", "epoch_epsilon", "epoch_delta", "risk", "fpr", "prior", "baseline",
+        "certify", "epoch_epsilon", "epoch_delta", "risk", "advantage", "tpr", "success", "reconstruction", "fpr",
+        "prior", "baseline",
     ),
     "Output": ("format", "as_json", "output", "precision", "reports", "plot", "plot_bounds", "color", "verbose"),
 }  # fmt: skip

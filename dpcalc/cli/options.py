@@ -11,7 +11,7 @@ from dpcalc.cli.help_option import WithHelp
 from dpcalc.cli.printing import output_options, sweep_options
 from dpcalc.cli.types import Choice, DeltaSweep, Sweep
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.model.parameter import KNOWN, PARAMETERS, Parameter, spellings
+from dpcalc.model.parameter import KNOWN, PARAMETERS, TARGETS, Parameter, spellings
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -45,6 +45,8 @@ def parameter_options(command: str) -> Decorator:
     """Return the decorator that adds a command's parameters and the question's as options."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for target in reversed(TARGETS.values()):
+            function = _option(target)(function)
         for option in reversed(_QUESTION):
             function = option(function)
         return _with_parameters(output_options(function), command, ("epsilon", "delta", "order"))
@@ -141,7 +143,10 @@ _QUESTION = (
     click.option("--risk", is_flag=True, help="What an attacker can do, beside the answer."),
     *_RISKS,
     click.option("--schedule", metavar="FILE", help="Per-step values: CSV with a header, NPY, NPZ or YAML."),
-    click.option("--solve", metavar="NAME", help="Solve for this parameter; needs --epsilon and --delta."),
+    click.option(
+        "--solve", metavar="NAME",
+        help="Solve for this parameter; needs --epsilon and --delta, or --advantage, --tpr or the like.",
+    ),
     _GATES,
     click.option(
         "--certify", is_flag=True,

@@ -85,7 +85,8 @@ REPORTED = ("table", "plain", "json", "jsonl", "csv", "markdown")
 _PLOTS = (
     click.option(
         "--plot", metavar="FILE",
-        help="Also draw the sweep, to FILE.svg, .png or .pdf; with -, in the terminal instead of the report.",
+        help="Also draw the sweep, or with --risk the attacks on one run, to FILE.svg, .png or .pdf; with -, in the "
+        "terminal instead of the report.",
     ),
     click.option(
         "--plot-bounds", metavar="ID,ID...", multiple=True,

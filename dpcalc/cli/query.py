@@ -14,8 +14,9 @@ from dpcalc.cli.printing import Output, emit
 from dpcalc.cli.types import Delta, delta_of
 from dpcalc.engine.ask import FEW, ask, side_by_side
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.question import Question
+from dpcalc.engine.question import Question, aimed
 from dpcalc.errors import SpecError
+from dpcalc.model.parameter import RATES
 from dpcalc.model.source import Source
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.report import Case
@@ -64,7 +65,8 @@ def run_cases(command: str, flags: Flags, askers: Askers | None = None) -> tuple
     gates = _gates(flags.pop("gates"))
     orders = tuple(order for part in flags.pop("order", ()) for order in part)
     solve, schedule, certified = flags.pop("solve", None), flags.pop("schedule", None), flags.pop("certify", False)
-    risks = _risks(flags)
+    listed = _listed(flags)
+    risks = _risks(flags.pop("risk", False), listed)
     if solve is not None and not solve:
         raise SpecError("--solve: an empty name", "for example --solve index")
     if solve is not None:
@@ -74,12 +76,14 @@ def run_cases(command: str, flags: Flags, askers: Askers | None = None) -> tuple
         solve = named_by(solve, (*DIRECTIONS, "epsilon", "delta"))
     combinations = _combinations({name: [v for part in parts for v in part] for name, parts in flags.items() if parts})
     single = len(combinations) == 1
+    if risks is not None and single and output.plot is not None:
+        risks = risks._replace(curve=True)
     askers = askers or Askers(ask, side_by_side)
     options = {"notes": len(combinations) <= FEW, "brief": not single, **({"certified": True} if certified else {})}
 
     def evaluate(values: Flags, asker: Callable[..., Case]) -> Case:
         given, question = _question(values, orders, solve)
-        question = question._replace(risks=risks, curves=output.curves)
+        question = aimed(question._replace(risks=risks, curves=output.curves), given, listed)
         if schedule is not None:
             given["schedule"] = schedule
         sources = dict.fromkeys(given, Source.FLAG)
@@ -100,16 +104,21 @@ def _gates(texts: tuple[str, ...]) -> list[Gate]:
     return [parse(text) for text in texts]
 
 
-def _risks(flags: Flags) -> RiskQuestion | None:
-    """Return what is asked about attacks, taken out of the flags; None where nothing is."""
-    asked = flags.pop("risk", False)
-    listed = {name: flags.pop(name, None) for name in ("fpr", "prior", "baseline")}
-    if not asked and not any(listed.values()):
-        return None
-    from dpcalc.engine.attack_risk import risk_question
+def _listed(flags: Flags) -> dict[str, list[float]]:
+    """Return the rates and probabilities at which attacks are asked about, taken out of the flags."""
     from dpcalc.model.numbers import parse_number, parse_sweep
 
-    return risk_question(**{name: parse_sweep(text, parse_number) for name, text in listed.items() if text})
+    texts = {name: flags.pop(name, None) for name in RATES}
+    return {name: parse_sweep(text, parse_number) for name, text in texts.items() if text}
+
+
+def _risks(asked: bool, listed: dict[str, list[float]]) -> RiskQuestion | None:
+    """Return what is asked about attacks; None where nothing is."""
+    if not asked and not listed:
+        return None
+    from dpcalc.engine.attack_risk import risk_question
+
+    return risk_question(**listed)
 
 
 def _question(values: Flags, orders: tuple[float, ...], solve: str | None) -> tuple[Flags, Question]:

@@ -28,6 +28,8 @@ def command(rdp: tuple[str, ...], **flags: Any) -> None:
       dpcalc risk --mu 1 --baseline 0.001
     Is it little enough?
       dpcalc risk --mu 0.5 --assert 'tpr@1%<=0.05'
+    True against false positives, as a picture:
+      dpcalc risk --mu 1 --plot -
     Of a run (every query takes --risk, and gates on it):
       dpcalc rdp -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6 --risk
 

@@ -65,7 +65,7 @@ def _rows_of_bound(
     bound: Theorem, run: Run, question: Question, unknown: str, results: Sequence[Result]
 ) -> list[Result]:
     """Return the results of one bound, given those so far."""
-    if bound.slow:
+    if bound.slow and not question.targets:
         from dpcalc.engine.slow import COMPARABLE, floor_near, refuse_unless_better
 
         if bound.unpromised(run):
@@ -75,6 +75,10 @@ def _rows_of_bound(
             return [floor_near(best, bound, run, question, unknown)]
     if unknown in ROWS:
         return ROWS[unknown](bound, run, question)
+    if question.targets:
+        from dpcalc.engine.solve import solve_for_risk
+
+        return [solve_for_risk(bound, run, question, unknown)]
     from dpcalc.engine.solve import solve
 
     return [solve(bound, run, question, unknown)]

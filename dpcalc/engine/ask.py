@@ -83,9 +83,14 @@ def ask(
         return _certify(case, None, question) if certified else case
     record, run, run_notes = run_of(record, description)
     bounds = bounds_of(record, run, question, best_only=best_only, alone=notes and not brief)
+    if question.targets and certified:
+        raise SpecError(
+            "what is solved for a risk has no definition to be proved by",
+            "leave out --certify; or certify epsilon of the run with the solution",
+        )
     case = _answer(record, run, question, bounds, told=notes and not brief)
     notes = notes and (run.group_size or 1) == 1  # for groups what would better the answer takes too long
-    if case.best is not None:
+    if case.best is not None and not question.targets:
         asked = Asked(COMMANDS[command], given, sources or {}, run, question, case, case.best, brief)
         case = _with_notes(asked, bounds, notes=notes)
         case = _warned_of_noise(asked._replace(case=case), told=notes and not brief)

@@ -45,11 +45,13 @@ class RiskQuestion(NamedTuple):
         fprs: rates of false positives, each in (0, 1).
         priors: prior probabilities that the record is there, each in (0, 1).
         baselines: probabilities to guess a secret of the record right without the release, each in (0, 1).
+        curve: whether to tell the rates of true positives at many rates of false ones, for a picture.
     """
 
     fprs: tuple[float, ...] = USUAL_FPRS
     priors: tuple[float, ...] = USUAL_PRIORS
     baselines: tuple[float, ...] = ()
+    curve: bool = False
 
 
 def risk_question(
@@ -60,7 +62,8 @@ def risk_question(
     Raises:
         SpecError: one is outside (0, 1).
     """
-    risks = RiskQuestion(*(tuple(dict.fromkeys(map(float, values))) for values in (fpr, prior, baseline)))
+    fprs, priors, baselines = (tuple(dict.fromkeys(map(float, values))) for values in (fpr, prior, baseline))
+    risks = RiskQuestion(fprs, priors, baselines)
     check_risks(risks)
     return risks
 
@@ -85,7 +88,8 @@ def asked_by(risks: RiskQuestion | None, wanted: Iterable[tuple[str, float | Non
     for name, at in wanted:
         field = f"{ATTACKS[name]}s"
         if ATTACKS[name] and at not in getattr(found, field):
-            found = found._replace(**{field: (*getattr(found, field), at)})
+            more: dict[str, Any] = {field: (*getattr(found, field), at)}
+            found = found._replace(**more)
     return found
 
 
@@ -106,7 +110,7 @@ def with_risk(case: Case, run: Run, orders: tuple[float, ...], risks: RiskQuesti
             "give --adjacency add-remove",
         )
     run, proved = proved_of(case, run, orders)
-    floors = [part for row in case.results if row.kind == "lower" for part in _floor(row, run, orders)]
+    floors = [(row.bound, part) for row in case.results if row.kind == "lower" for part in _floor(row, run, orders)]
     log_delta = best.log_delta if best.log_delta is not None else _USUAL_LOG_DELTA
     return case._replace(risk=risk_of(proved, risks, log_delta, floors))
 
@@ -158,7 +162,10 @@ def _floor(row: Result, run: Run, orders: tuple[float, ...]) -> list[LowerBound]
 
 
 def risk_of(
-    proved: Sequence[tuple[str, Part]], risks: RiskQuestion, log_delta: float, floors: Sequence[LowerBound] = ()
+    proved: Sequence[tuple[str, Part]],
+    risks: RiskQuestion,
+    log_delta: float,
+    floors: Sequence[tuple[str, LowerBound]] = (),
 ) -> dict[str, Any]:
     """Return the risks as JSON, each with the bound that proves the least.
 
@@ -166,14 +173,14 @@ def risk_of(
         proved: (id, guarantee), the best one first; all hold.
         risks: what is asked.
         log_delta: ln of the delta_0 beside a mu that does not cover the guarantee alone.
-        floors: what no guarantee can beat.
+        floors: (id, what no guarantee can beat).
     """
     from dpcalc.notions.trade_off import advantage_down
 
     curves = [(name, trade_off(part)) for name, part in proved]
     if not curves:
         return {}
-    known = [value for floor in floors if (value := advantage_down(floor)) is not None]
+    known = [value for _, floor in floors if (value := advantage_down(floor)) is not None]
     told: dict[str, Any] = {"advantage": _least((curve.advantage(), name) for name, curve in curves)}
     if known:
         told["advantage"]["at_least"] = max(known)
@@ -184,7 +191,31 @@ def risk_of(
     ]
     told["mu"] = _mu(proved, log_delta)
     told["from_point"] = all(isinstance(part, Box) for _, part in proved)
+    if risks.curve:
+        told["curve"] = _curve(proved, floors)
     return told
+
+
+CURVE_FPRS = (
+    *(float(f"{10.0 ** (-6.0 + 0.25 * k):.3g}") for k in range(18)),
+    *(round(0.02 + 0.015 * k, 3) for k in range(12)),
+    *(round(0.2 + 0.025 * k, 3) for k in range(32)),
+    0.99,
+    0.999,
+)
+"""The rates of false positives at which a curve is told: evenly in powers of ten up to 0.02, and evenly from there."""
+
+
+def _curve(proved: Sequence[tuple[str, Part]], floors: Sequence[tuple[str, LowerBound]]) -> dict[str, Any]:
+    """Return the rates of true positives of every bound, and those that no guarantee is below."""
+    from dpcalc.notions.trade_off import tpr_down, tprs
+
+    known = [(name, value) for name, floor in floors if (value := tpr_down(floor)) is not None]
+    return {
+        "fpr": list(CURVE_FPRS),
+        "at_most": [{"bound": name, "tpr": tprs(part, CURVE_FPRS)} for name, part in proved],
+        "at_least": [{"bound": name, "tpr": [value(a) for a in CURVE_FPRS]} for name, value in known],
+    }
 
 
 def _least(found: Iterable[tuple[float, str]]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from dpcalc.engine.question import Question
+from dpcalc.model.quantities import ATTACKS
 from dpcalc.model.source import Source
 
 _SMALLEST = -700.0  # below this ln delta, no double holds delta
@@ -25,6 +26,10 @@ def inputs_of(
         inputs["epsilon"] = (question.epsilon, question.source)
     if question.log_delta is not None:
         inputs["delta"] = (_typed_delta(question), question.source)
+    for target in question.targets:
+        inputs[target.name] = (target.limit, question.source)
+        if target.at is not None:
+            inputs[ATTACKS[target.name]] = (target.at, question.source)
     return inputs
 
 

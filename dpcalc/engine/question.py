@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import SpecError
 from dpcalc.model.choices import LastBatch, LossClass, Noise
 from dpcalc.model.parameter import name_of
+from dpcalc.model.quantities import ATTACKS
 from dpcalc.model.run import NOISE_SCALES, Run
 from dpcalc.model.source import Source
 from dpcalc.named_tuple import NamedTuple
@@ -17,6 +18,7 @@ from dpcalc.numerics.floats import UNIT
 
 if TYPE_CHECKING:
     from dpcalc.engine.attack_risk import RiskQuestion
+    from dpcalc.engine.risk_target import Target
 
 
 class Question(NamedTuple):
@@ -30,6 +32,7 @@ class Question(NamedTuple):
         source: where epsilon and delta come from.
         risks: what is asked about attacks, beside the answer.
         curves: whether the curves behind the answer are asked for (`dpcalc.engine.curves`).
+        targets: what an attacker may do at most, where a parameter is solved for, in place of epsilon and delta.
     """
 
     epsilon: float | None = None
@@ -40,6 +43,7 @@ class Question(NamedTuple):
     source: Source = Source.ARGUMENT
     risks: RiskQuestion | None = None
     curves: bool = False
+    targets: tuple[Target, ...] = ()
 
     @property
     def safe_log_delta(self) -> float:
@@ -82,6 +86,27 @@ def query_of(command: str, given: Mapping[str, Any], question: Question, *, cert
     return Query(command, {name: value for name, value in given.items() if value is not None}, question, certified)
 
 
+def aimed(question: Question, given: dict[str, Any], listed: Mapping[str, Sequence[float] | None]) -> Question:
+    """Return the question with what an attacker may do at most, which is taken out of the values given.
+
+    Args:
+        question: what is sought.
+        given: parameter name -> value.
+        listed: fpr, prior and baseline -> the rates and probabilities given.
+
+    Raises:
+        SpecError: it is not said at which rate or probability.
+    """
+    if not any(given.get(name) is not None for name in ATTACKS):
+        return question
+    from dpcalc.engine.attack_risk import asked_by
+    from dpcalc.engine.risk_target import take_targets
+
+    targets = take_targets(given, listed)
+    risks = asked_by(question.risks, [(target.name, target.at) for target in targets])
+    return question._replace(risks=risks, targets=targets)
+
+
 def refuse_unknown(command: str, given: Iterable[str], taken: Iterable[str], besides: Iterable[str] = ()) -> None:
     """Refuse a parameter that a command does not take; those ``besides`` are taken and not named.
 
@@ -101,6 +126,14 @@ def check_question(question: Question) -> None:
     """
     if question.log_delta is not None and not question.log_delta < 0.0:
         raise SpecError(f"delta is {question.delta!r}; it must be a number > 0 and < 1", "1e-6 is a usual choice")
+    if question.targets:
+        from dpcalc.engine.risk_target import refuse_hopeless
+
+        refuse_hopeless(question.targets)
+        if question.epsilon is not None or question.log_delta is not None or question.orders:
+            raise SpecError(
+                "both a budget and a risk to keep are given", "leave out --epsilon, --delta and --order, or --advantage"
+            )
     if question.epsilon is not None and not 0.0 <= question.epsilon < math.inf:
         raise SpecError(f"epsilon is {question.epsilon!r}; it must be a number >= 0", "1 is a usual choice")
     if any(not order >= 1.0 for order in question.orders):
@@ -124,6 +157,13 @@ def unknown_of(run: Run, question: Question) -> str:
     noisy = run.algorithm.own_noise or any(run.value(name) is not None for name in scales)
     if question.solve:
         return _parameter_to_solve(run, question)
+    if question.targets:
+        if noisy:
+            raise SpecError(
+                f"the noise is given: what is to be solved for, so that {question.targets[0].text}?",
+                "for example --solve steps; or --assert to check the run as it is",
+            )
+        has_epsilon = has_delta = True
     if noisy and has_delta:
         return "epsilon"
     if noisy and has_epsilon:
@@ -157,6 +197,8 @@ def _budget(question: Question) -> str:
 def _parameter_to_solve(run: Run, question: Question) -> str:
     name = name_of(str(question.solve).replace("-", "_"))
     _refuse_not_monotone(run, name)
+    if name in _BUDGET and question.targets:
+        raise SpecError(f"{name} does not follow from what an attacker may do", "solve for a parameter of the run")
     if name in _BUDGET:
         if getattr(question, name) is not None:
             raise SpecError(f"{name} is given and also to be solved for", f"leave out --{name} or --solve")
@@ -172,7 +214,7 @@ def _parameter_to_solve(run: Run, question: Question) -> str:
     if name == "index" and run.records is None:
         example = " ".join(filter(None, ("--records 10000", _budget(question))))
         raise SpecError("solving for index needs the number of records", f"give --records; for example {example}")
-    if question.epsilon is None or question.log_delta is None:
+    if not question.targets and (question.epsilon is None or question.log_delta is None):
         raise SpecError(
             f"solving for {name} needs both epsilon and delta",
             f"give --epsilon and --delta; for example {_budget(question)}",

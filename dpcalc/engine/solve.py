@@ -19,6 +19,7 @@ from dpcalc.engine.evaluate import (
     safe_budget,
 )
 from dpcalc.engine.question import Question
+from dpcalc.engine.risk_target import achieved, excess_over, like_budget
 from dpcalc.engine.search import DIRECTIONS, Direction, extreme, extreme_integer, roughly, unbounded
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import Order
@@ -78,6 +79,8 @@ class _Problem(NamedTuple):
         """How near to the solution a search over this bound ends, in representable numbers."""
         if self.bound.slow:
             return ROUGH if self.bound.unpromised(self.run) else COARSE
+        if self.question.targets:  # a curve is asked at many epsilons each time
+            return 4 if self.bound.gives is Gdp else COARSE
         return 4 if self.bound.gives in (Gdp, Profile) else WIDE
 
     def guarantee_at(self, value: float) -> Guarantee:
@@ -96,7 +99,7 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
     if unknown == "noise_multiplier" and not run.algorithm.clipped:
         return _as_multiplier(solve(bound, run, question, "noise_std"), run)
     problem = _Problem(bound, run, question, unknown)
-    if unknown not in bound.parameters and _THROUGH.get(unknown) not in bound.parameters:
+    if not _takes(problem):
         result = _independent(problem)
         if result is not None:
             return result
@@ -124,6 +127,89 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
     elif unknown == "noise_std" and (multiplier := multiplier_of(run, value)) is not None:
         details["noise_multiplier"] = multiplier
     return result_of(bound, run, unknown, value, **{**question.budget, **fields}, details=details)
+
+
+def solve_for_risk(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
+    """Return the value of the unknown with which the bound keeps what an attacker can do within the targets.
+
+    Raises:
+        NotApplicable: the bound is no guarantee of this run, has no curve, or is not monotone in the parameter.
+        Infeasible: no value keeps the targets.
+    """
+    if unknown == "noise_multiplier" and not run.algorithm.clipped:
+        return _as_multiplier(solve_for_risk(bound, run, question, "noise_std"), run)
+    if not bound.guarantee or bound.unpromised(run):
+        raise NotApplicable("is no guarantee of this run", "promise what it demands, or ask for epsilon to see it")
+    like_epsilon, like_log_delta = like_budget(question.targets)
+    problem = _Problem(bound, run, question._replace(epsilon=like_epsilon, log_delta=like_log_delta), unknown)
+    _refuse(problem)
+
+    @functools.cache
+    def excess(value: float) -> float:
+        return excess_over(problem.guarantee_at(value), question.targets, rough=True)
+
+    direction = problem.direction
+    details: dict[str, Any] = {"targets": [target._asdict() for target in question.targets]}
+    if not _takes(problem):
+        if direction.integer:
+            raise NotApplicable(f"does not depend on {unknown}", f"solve for another parameter than {unknown}")
+        value = direction.low if direction.more_is_private else direction.high
+        if excess(value) > 0.0 and excess(_start(problem)) >= excess(value):
+            raise Infeasible(
+                f"no {unknown} gives {question.targets[0].text}: it is "
+                f"{_shown(problem.guarantee_at(value), question)} for any",
+                "more noise, or a larger limit",
+            )
+        if excess(value) <= 0.0:
+            details["any"] = True
+    if "any" not in details:
+        try:
+            value = _search(problem, excess)
+        except Infeasible as error:
+            least_found = "" if error.reached is None else _shown(problem.guarantee_at(error.reached), question)
+            at = f": at {unknown} = {error.reached:g} it is {least_found}" if least_found else ""
+            raise Infeasible(
+                f"no {unknown} gives {question.targets[0].text}{at}", "more noise, or a larger limit"
+            ) from None
+        value = _nudged_within(problem, value)
+        details.update(_range(problem, value))
+        if unbounded(value, direction):
+            details["any"] = True
+    value = int(value) if problem.exact else value
+    reached = problem.guarantee_at(value)
+    details["achieved"] = achieved(reached, question.targets)
+    if unknown == "noise_std" and (multiplier := multiplier_of(run, value)) is not None and "any" not in details:
+        details["noise_multiplier"] = multiplier
+    return result_of(bound, run, unknown, value, mu=reached.mu if isinstance(reached, Gdp) else None, details=details)
+
+
+def _takes(problem: _Problem) -> bool:
+    """Return whether the bound takes the unknown, or something that follows from it."""
+    return problem.unknown in problem.bound.parameters or _THROUGH.get(problem.unknown) in problem.bound.parameters
+
+
+def _shown(guarantee: Guarantee, question: Question) -> str:
+    return ", ".join(f"{value:.6g}" for value in achieved(guarantee, question.targets[:1]).values())
+
+
+def _nudged_within(problem: _Problem, value: float) -> float:
+    """Return a value at or next to this one that keeps the targets when asked again.
+
+    Raises:
+        Infeasible: there is none next to it.
+    """
+
+    def kept() -> bool:
+        return excess_over(problem.guarantee_at(value), problem.question.targets) <= 0.0
+
+    if kept():
+        return value
+    step = UNIT * (FINE if problem.bound.slow else 4.0) * (1.0 if problem.direction.more_is_private else -1.0)
+    for power in range(_NUDGES):
+        value = value + math.copysign(1, step) if problem.exact else value * (1.0 + 4.0**power * step)
+        if kept():
+            return value
+    raise Infeasible("no value was found that keeps the target")
 
 
 def _as_multiplier(found: Result, run: Run) -> Result:

@@ -70,7 +70,7 @@ class Sweep:
             closed: whether to answer by closed forms only.
         """
         record = COMMANDS[command]
-        if record.trains or record.prices or record.compares or question.solve or question.risks:
+        if record.trains or record.prices or record.compares or question.solve or question.risks or question.targets:
             return None
         if "schedule" in given or question.curves:
             return None

@@ -342,7 +342,35 @@ KNOWN: dict[str, Parameter] = {
 }  # fmt: skip
 """What a conversion starts from and leads to: levels of privacy, which describe no run."""
 
-EVERY = {**PARAMETERS, **KNOWN}
+
+def _share(name: str, help: str, high: float = 1.0) -> Parameter:
+    return Parameter(name, "", help, high=high)
+
+
+TARGETS: dict[str, Parameter] = {
+    p.name: p
+    for p in (
+        _share("advantage", "solve for what keeps true positives less false ones of any attack at most this"),
+        _share("tpr", "solve for what keeps the rate of true positives at --fpr at most this"),
+        _share("success", "solve for what keeps how often a guess is right, at --prior, at most this"),
+        _share(
+            "reconstruction", "solve for what keeps how often a secret is guessed, --baseline without, at most this"
+        ),
+    )
+}
+"""What an attacker may do at most, where a parameter is solved for."""
+
+RATES: dict[str, Parameter] = {
+    p.name: p
+    for p in (
+        _share("fpr", "rate of false positives"),
+        _share("prior", "prior probability that the record is there"),
+        _share("baseline", "probability to guess a secret of the record right without the release"),
+    )
+}
+"""At which rate or probability it is asked what an attacker can do."""
+
+EVERY = {**PARAMETERS, **KNOWN, **TARGETS, **RATES}
 """Every parameter of a question, whatever it is about."""
 
 _NEAR = frozenset({"lipschitz"})

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dpcalc.errors import NotApplicable
 from dpcalc.named_tuple import NamedTuple
@@ -67,8 +67,15 @@ def log_up(value: float) -> float:
     return min(0.0, log + UNIT * (4.0 + 2.0 * abs(log)))
 
 
-def trade_off(part: Part) -> TradeOff:
+_SECTIONS, FEW_SECTIONS = 48, 20
+
+
+def trade_off(part: Part, sections: int = _SECTIONS) -> TradeOff:
     """Return what any attack achieves at most against a guarantee.
+
+    Args:
+        part: a guarantee that has a curve.
+        sections: how far a search over epsilon or the order goes; with `FEW_SECTIONS` it is a little looser.
 
     Raises:
         NotApplicable: the guarantee is a rule for epsilon alone, or a lower bound.
@@ -85,15 +92,15 @@ def trade_off(part: Part) -> TradeOff:
     if isinstance(part, Box):
         return _of_box(part)
     if isinstance(part, Rdp):
-        return _of_renyi(part)
+        return _of_renyi(part, sections)
     if isinstance(part, Worst):
-        members = [trade_off(member) for member in part.members]
+        members = [trade_off(member, sections) for member in part.members]
         return TradeOff(
             lambda log_fpr: max(member.log_tpr(log_fpr) for member in members),
             lambda: max(member.advantage() for member in members),
             lambda prior: max(member.success(prior) for member in members),
         )
-    return _of_profile(profile_of(part))
+    return _of_profile(profile_of(part), sections)
 
 
 # --- Gaussian privacy -------------------------------------------------------------------------------------------------
@@ -171,13 +178,12 @@ def through(points: Points) -> Curve:
 
 
 _LEAST_EPSILON = 1e-12
-_SECTIONS = 48
 
 
-def _of_profile(curve: Curve) -> TradeOff:
+def _of_profile(curve: Curve, sections: int) -> TradeOff:
     def least_over(value: Callable[[float], float], top: float) -> float:
         low, high = math.log(_LEAST_EPSILON), math.log(max(top, 2.0 * _LEAST_EPSILON))
-        place = near_minimum(lambda s: value(math.exp(s)), low, high, _SECTIONS)
+        place = near_minimum(lambda s: value(math.exp(s)), low, high, sections)
         return min(value(0.0), value(math.exp(place)))
 
     @functools.cache
@@ -203,10 +209,39 @@ def _box_advantage(epsilon: float, log_delta: float) -> float:
     return min(0.0, math.log(value) + UNIT * (32.0 + 4.0 * abs(math.log(value))))
 
 
+_NODES = (0.0, *(2.0 ** (0.25 * k) for k in range(-56, -16)), *(0.0625 * k for k in range(1, 257)))
+"""Epsilons at which a picture asks a profile."""
+
+
+def tprs(part: Part, fprs: Sequence[float]) -> list[float]:
+    """Return the largest rates of true positives at many rates of false ones, each in (0, 1), for a picture.
+
+    A profile is asked at a few epsilons, the same for all rates: a little loose, and never wrong.
+
+    >>> [round(value, 6) for value in tprs(Gdp(1.0), (0.001, 0.01))]
+    [0.018298, 0.092362]
+    """
+    if isinstance(part, Worst):
+        return [max(each) for each in zip(*(tprs(member, fprs) for member in part.members), strict=True)]
+    if isinstance(part, (Gdp, Box, Rdp)):
+        curve = trade_off(part)
+        return [curve.tpr(fpr) for fpr in fprs]
+    profile, highest = profile_of(part), -math.log(min(fprs))
+    lines = [(epsilon, profile(epsilon)) for epsilon in _NODES if epsilon <= highest]
+
+    def tpr(log_fpr: float) -> float:
+        least_found = min(_line(log_delta, epsilon, log_fpr) for epsilon, log_delta in lines)
+        if least_found > math.log(0.5):
+            least_found = min(least_found, *(_reversed_line(log_delta, e, log_fpr) for e, log_delta in lines))
+        return min(1.0, exp_up(min(0.0, least_found)))
+
+    return [tpr(min(-UNIT, log_up(fpr))) for fpr in fprs]
+
+
 # --- Renyi curves -----------------------------------------------------------------------------------------------------
 
 
-def _of_renyi(part: Rdp) -> TradeOff:
+def _of_renyi(part: Rdp, sections: int) -> TradeOff:
     known = functools.cache(part.curve)
 
     def least_over_orders(bound: Callable[[float, float], float]) -> float:
@@ -218,7 +253,7 @@ def _of_renyi(part: Rdp) -> TradeOff:
 
         if part.orders:
             return min((at(order) for order in part.orders if 1.0 < order < 1e12), default=0.0)
-        place = near_minimum(lambda s: at(1.0 + math.exp(s)), math.log(1e-6), math.log(1e6), _SECTIONS)
+        place = near_minimum(lambda s: at(1.0 + math.exp(s)), math.log(1e-6), math.log(1e6), sections)
         return min(at(1.0 + math.exp(place)), at(1.0 + 1e-6), at(2.0))
 
     @functools.cache
@@ -316,3 +351,38 @@ def advantage_down(floor: LowerBound) -> float | None:
     if floor.profile is None:
         return None
     return exp_down(floor.log_delta(0.0).value)
+
+
+def tpr_down(floor: LowerBound) -> Callable[[float], float] | None:
+    """Return rate of false positives -> a rate of true ones that no guarantee is below, rounded down; None: not known.
+
+    Of mu it is Q(z(a) - mu). Of a profile it is the least delta(e) + e^e a over real e. Over a cell from e to f,
+
+        delta(f) + e^e a    and    1 - e^-e (1 - delta(f) - a)
+
+    are below all that it has there, since delta falls.
+    """
+    if floor.mu is not None:
+        return functools.partial(_tpr_of_mu_down, floor.mu)
+    if floor.profile is None:
+        return None
+    known = functools.cache(lambda place: exp_down(floor.log_delta(_NODES[place]).value))
+    return functools.partial(_tpr_over_cells_down, known)
+
+
+def _tpr_of_mu_down(mu: float, fpr: float) -> float:
+    value = log_ndtr(down(mu - quantile(math.log(fpr), upwards=True), 2.0))
+    return max(fpr, exp_down(value - 8.0 * UNIT * (1.0 + abs(value))))
+
+
+def _tpr_over_cells_down(delta: Callable[[int], float], fpr: float) -> float:
+    least_found = min(-math.expm1(-_NODES[-1]), math.exp(_NODES[-1]) * fpr)  # beyond the last cell
+    for place, start in enumerate(_NODES[:-1]):
+        if (rise := math.exp(start) * fpr) >= least_found:
+            break  # all that follows is above
+        least_found = min(least_found, delta(place + 1) + rise)
+    for place, start in enumerate(_NODES[:-1]):
+        if (reached := -math.expm1(-start)) >= least_found:
+            break
+        least_found = min(least_found, reached + math.exp(-start) * (delta(place + 1) + fpr))
+    return max(fpr, down(least_found, 16.0))

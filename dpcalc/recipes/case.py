@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dpcalc.engine.attack_risk import risk_question
 from dpcalc.engine.gate import risks_of
-from dpcalc.engine.question import Question
+from dpcalc.engine.question import Question, aimed
 from dpcalc.errors import SpecError
 from dpcalc.files.nodes import Field, Scalar, Table, repeated, table, text
 from dpcalc.files.place import Place, clipped
 from dpcalc.model.numbers import parse_number
+from dpcalc.model.parameter import RATES
 from dpcalc.notes import Referenced
 from dpcalc.recipes.exceptions import accepted
 from dpcalc.recipes.expected import Expected, read_expected
@@ -29,7 +31,7 @@ from dpcalc.recipes.settings import (
     read_settings,
     suggestion,
 )
-from dpcalc.recipes.values import MAX_TEXT
+from dpcalc.recipes.values import MAX_TEXT, without_flags
 
 MAX_TIMEOUT = 86_400
 
@@ -209,11 +211,16 @@ class _CaseReader:
     def _entry(self, chosen: Combination, place: Place) -> Entry:
         parameters: dict[str, Any] = {**self.base, **chosen}
         delta = parameters.pop("delta", None)
+        listed = {name: parameters.pop(name) for name in RATES if name in parameters}
         question = Question(
             parameters.pop("epsilon", None), delta.value if delta else None, delta.log if delta else None,
             parameters.pop("order", ()), parameters.pop("solve", None),
-            risks=risks_of(gate.gate for gate in self.gates),
+            risks=risks_of((gate.gate for gate in self.gates), risk_question(**listed) if listed else None),
         )  # fmt: skip
+        try:
+            question = aimed(question, parameters, listed)
+        except SpecError as error:
+            raise place.error(f"case {self.name}: {without_flags(error.message)}", without_flags(error.hint)) from None
         if self.ledger is not None:
             parameters, question = of_ledger(*self.ledger, parameters, question)
         return Entry(

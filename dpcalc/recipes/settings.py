@@ -11,7 +11,7 @@ from dpcalc.files.nodes import Field, Node, Scalar, Table, text
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.model.parameter import conversion, meant_by, name_of, not_covered
 from dpcalc.recipes.reference import Files, Unreadable
-from dpcalc.recipes.values import QUESTION, referred, several, single
+from dpcalc.recipes.values import ATTACKED, QUESTION, referred, several, single
 from dpcalc.training.setup import Setup
 
 SHARED_KEYS = ("command", "from", "assert", "timeout")
@@ -54,7 +54,8 @@ def parameters_of(command: str) -> tuple[str, ...]:
         return BESIDE[command]
     described = COMMANDS[command]
     setup = SETUP if described.trains else ()
-    return (*described.parameters, *QUESTION, *(("schedule",) if described.columns else ()), *setup)
+    attacked = () if described.trains or described.prices else ATTACKED
+    return (*described.parameters, *QUESTION, *attacked, *(("schedule",) if described.columns else ()), *setup)
 
 
 def all_parameters() -> set[str]:

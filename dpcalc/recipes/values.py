@@ -10,7 +10,7 @@ from dpcalc.errors import SpecError
 from dpcalc.files.nodes import KINDS, Items, Node, Scalar, items, repeated, text
 from dpcalc.files.place import clipped
 from dpcalc.model.numbers import MAX_SWEEP, parse_delta, parse_integer, parse_number, parse_sweep
-from dpcalc.model.parameter import EVERY, check
+from dpcalc.model.parameter import EVERY, RATES, TARGETS, check
 from dpcalc.model.quantities import Quantity
 from dpcalc.recipes.reference import Files, Unreadable
 
@@ -29,7 +29,10 @@ BOOLEANS = {"true": True, "false": False}
 QUESTION = ("epsilon", "delta", "order", "solve")
 """What a case asks; everything else describes what is run."""
 
-MANY = ("order", "ignore", "labels", "rdp")
+ATTACKED = (*TARGETS, *RATES)
+"""What a case asks about attacks, where it is of one run."""
+
+MANY = ("order", "ignore", "labels", "rdp", *RATES)
 """Parameters that a case may give several values of."""
 
 MAX_TEXT = 1000

@@ -12,7 +12,7 @@ from typing import Any
 
 from dpcalc.inert import printable
 from dpcalc.render.bars import DECADES, MARKS, Bars
-from dpcalc.render.chart import ENVELOPE, RATE, Axis, Chart, Panel, Series
+from dpcalc.render.chart import ENVELOPE, GUESSING, RATE, Axis, Chart, Panel, Series
 from dpcalc.report import Status
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
@@ -57,8 +57,9 @@ def draw(chart: Chart, format: str) -> bytes:
 
     def fill(figure: Any) -> None:
         looks: dict[str, int] = {}
+        named: set[str] = set()
         for axes, panel in zip(_places(figure, len(chart.panels)), chart.panels, strict=True):
-            _draw_panel(axes, panel, looks)
+            _draw_panel(axes, panel, looks, named)
         _write_under(figure, head, chart.notes, width)
 
     return _drawn(chart.title, (width, 4.6 + _TEXT * tall), fill, format)
@@ -141,8 +142,11 @@ def _places(figure: Any, count: int) -> list[Any]:
     return [figure.add_subplot(grid[:, 0]), *(figure.add_subplot(grid[k, 1]) for k in range(count - 1))]
 
 
-def _draw_panel(axes: Any, panel: Panel, looks: dict[str, int]) -> None:
-    """Draw a panel; ``looks`` keeps the colour and marker of a name from one panel to the next."""
+def _draw_panel(axes: Any, panel: Panel, looks: dict[str, int], named: set[str]) -> None:
+    """Draw a panel; ``looks`` keeps the colour and marker of a name from one panel to the next.
+
+    A panel whose names were all ``named`` by the legends of earlier ones has no legend of its own.
+    """
     for axis, set_scale, set_label in (
         (panel.x, axes.set_xscale, axes.set_xlabel),
         (panel.y, axes.set_yscale, axes.set_ylabel),
@@ -156,6 +160,9 @@ def _draw_panel(axes: Any, panel: Panel, looks: dict[str, int]) -> None:
         if series.best and series.label == ENVELOPE:
             _line(axes, series, panel.y, color="#BBBBBB", linewidth=6.0, solid_capstyle="round", zorder=1.5)
             continue
+        if series.label == GUESSING:
+            _line(axes, series, panel.y, color="#7F7F7F", linewidth=1.1, linestyle=(0, (1, 2)), zorder=1.5)
+            continue
         look = looks.setdefault(series.label.partition("; ")[0].partition(RATE)[0], place)
         several = len(panel.series) > 1 or _has_points_alone(series)
         marked = {"marker": MARKERS[look % 8], "markevery": _marked(series, look)} if several else {}
@@ -168,7 +175,9 @@ def _draw_panel(axes: Any, panel: Panel, looks: dict[str, int]) -> None:
             axes.fill_between(series.xs, low, high, color=COLOURS[look % 8], alpha=0.18, linewidth=0.0, zorder=1.0)
     if panel.y.low is not None:
         _set_low(axes, panel)
-    if len(panel.series) > 1 or panel.series[0].best or ":" in panel.series[0].label:
+    labels = {series.label for series in panel.series}
+    if not labels <= named and (len(panel.series) > 1 or panel.series[0].best or ":" in panel.series[0].label):
+        named |= labels
         from matplotlib.transforms import ScaledTranslation
 
         below = axes.transAxes + ScaledTranslation(0.0, -0.48, axes.figure.dpi_scale_trans)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.choices import Releases
@@ -121,10 +123,22 @@ def _headline(result: Result, precision: int) -> str:
         return _LEVELS[result.quantity].format(value)
     if result.quantity == Quantity.RDP:
         return f"RDP <= {value} at order {number(result.order or 0.0, precision, Side.DOWN)}"
-    target = f"epsilon = {number(result.epsilon or 0.0, precision, Side.ECHO)} and delta = {delta}"
+    target = targets_text(result)
+    if not target:
+        target = f"epsilon = {number(result.epsilon or 0.0, precision, Side.ECHO)} and delta = {delta}"
     multiplier = (result.details or {}).get("noise_multiplier")
     also = f" (= noise multiplier {number(multiplier, precision, Side.UP)})" if multiplier else ""
     return f"{enough(result, precision)} is enough for {target}{also}"
+
+
+def targets_text(result: Result) -> str:
+    """Return what an attacker may do at most, where a parameter was solved for that; empty where it was not."""
+    return " and ".join(map(_target, (result.details or {}).get("targets", ())))
+
+
+def _target(target: Mapping[str, Any]) -> str:
+    at = "" if target["at"] is None else f"@{number(target['at'], side=Side.AS_GIVEN)}"
+    return f"{target['name']}{at} <= {number(target['limit'], side=Side.AS_GIVEN)}"
 
 
 def enough(result: Result, precision: int) -> str:
@@ -148,8 +162,8 @@ def promise(case: Case) -> str:
     best = case.best
     if best is None:
         return ""
-    if best.quantity in RISKS:
-        return _cost_promise(best)
+    if best.quantity in RISKS or targets_text(best):
+        return _cost_promise(best) if best.quantity in RISKS else _attack_promise(case, targets_text(best))
     if best.adjacency in _OTHER_NEIGHBOURS:
         return _OTHER_NEIGHBOURS[best.adjacency](best)
     who = record_meant(case) or "the differing record"
@@ -164,6 +178,16 @@ def promise(case: Case) -> str:
     return (
         f"Replacing {who} by {what} changes the probability of anything seen in the output by a factor of at most "
         f"{_factor(best)}, up to an additive delta, {scope}."
+    )
+
+
+def _attack_promise(case: Case, kept: str) -> str:
+    """Return what is promised where a parameter was solved for what an attacker can do."""
+    size = int(case.inputs.get("group_size", (1, ""))[0] or 1)
+    about = record_meant(case) or "a record" if size == 1 else f"{size} records together"
+    return (
+        f"No attack on {about} goes beyond {kept}, no matter what the other records are, and even if the attacker "
+        "knows them all."
     )
 
 

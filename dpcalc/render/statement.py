@@ -6,7 +6,7 @@ from dpcalc.model.quantities import Quantity
 from dpcalc.model.source import Source
 from dpcalc.render import training
 from dpcalc.render.numbers import Side, delta_text, number, symbol_of, value_text
-from dpcalc.render.sentences import enough, noise_in_other_words, promise, released
+from dpcalc.render.sentences import enough, noise_in_other_words, promise, released, targets_text
 from dpcalc.report import Case, Report, Result
 
 _SAID_APART = ("epsilon", "delta", "algorithm", "adjacency")
@@ -58,6 +58,8 @@ def claim(best: Result, precision: int) -> str:
     if best.quantity == Quantity.RDP:
         order = number(best.order or 0.0, precision, Side.DOWN)
         return f"The result satisfies ({order}, {value})-Renyi differential privacy"
-    epsilon = number(best.epsilon or 0.0, precision, Side.ECHO)
     chosen = enough(best, precision) if "holds" in (best.details or {}) else f"{best.quantity} = {value}"
+    if kept := targets_text(best):
+        return f"With {chosen} every attack on the result keeps {kept}"
+    epsilon = number(best.epsilon or 0.0, precision, Side.ECHO)
     return f"With {chosen} the result is ({epsilon}, {delta})-differentially private"

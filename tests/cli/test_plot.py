@@ -18,7 +18,7 @@ FIGURES = ROOT / "docs" / "figures.md"
 RUN = "rdp -n 1000 -i 1 -L 1 --smoothness 1 --eta 0.1 --sigma 0.5"
 SWEEP = f"{RUN} -e 0.1:2:0.1"
 TEXT = FIGURES.read_text(encoding="utf-8") if FIGURES.exists() else ""
-SLOW = ("figure-4.svg", "figure-5.svg", "epochs.svg")
+SLOW = ("figure-4.svg", "figure-5.svg", "epochs.svg", "attack.svg")
 COMMANDS = re.findall(r"^\$ dpcalc (.*) --plot (\S+)$", TEXT, re.MULTILINE)
 
 
@@ -73,6 +73,8 @@ def test_a_failed_gate_is_drawn_all_the_same(ask: Any, tmp_path: Path) -> None:
         (f"{SWEEP} --plot no/such/folder/a.svg", "cannot write"),
         (f"{SWEEP} --plot-bounds iteration.pnsgd", "add --plot"),
         (f"{SWEEP} --plot - --plot-bounds iteration.none", "there is iteration.pnsgd"),
+        (f"{RUN} -d 1e-6 --risk --plot - --plot-bounds iteration.none", "there is iteration.pnsgd"),
+        (f"{RUN} -d 1e-6 --plot -", "of one run, --risk draws"),
     ],
 )
 def test_refusals(line: str, said: str, capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +117,7 @@ def test_matplotlib_is_imported_for_a_file_only(tmp_path: Path) -> None:
 )
 def test_the_figures_of_the_documentation(command: str, name: str, ask: Any, tmp_path: Path) -> None:
     """Each as printed, but with two points along x."""
-    coarse = re.sub(r":log\d+", ":log2", command).replace("0:4:0.1", "0:4:4")
+    coarse = re.sub(r":log\d+", ":log2", command).replace("0:4:0.1", "0:4:4").replace("0.1:4:0.1", "0.1:4:3.9")
     assert ask(f"{coarse} --plot {tmp_path / name}")
     assert ElementTree.parse(tmp_path / name).getroot().tag.endswith("svg")
 

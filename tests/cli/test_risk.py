@@ -202,3 +202,155 @@ def test_one_order_of_the_data_sets_is_not_enough(adjacency: str) -> None:
         assert result.exit_code == 3
         assert "needs both orders" in result.output
     assert told(f"{line.removesuffix(adjacency)}add-remove -d 1e-5 --risk")["advantage"]["value"] > 0.5
+
+
+def test_the_picture_of_a_run_has_the_curves_of_its_bounds(tmp_path: Path) -> None:
+    """Above what any attack does, and beside it the curve that no guarantee is below, and guessing."""
+    run = "compare --algorithm pnsgd -n 50 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6"
+    curve = told(f"{run} --risk --plot {tmp_path / 'a.svg'}")["curve"]
+    mu = next(row for row in curve["at_most"] if row["bound"] == "iteration.pnsgd")
+    for fpr, tpr in list(zip(curve["fpr"], mu["tpr"], strict=True))[::8]:
+        assert 0.0 <= tpr / gaussian_tpr(1.0, repr(fpr)) - 1.0 < 1e-9
+    assert curve["at_least"]
+    assert all(low <= high for low, high in zip(curve["at_least"][0]["tpr"], mu["tpr"], strict=True))
+    text = (tmp_path / "a.svg").read_text()
+    for label in ("Amplification by iteration, mu-GDP form", "guessing", "no guarantee is below"):
+        assert sum(label in line for line in text.split("\n")) == 1  # one legend for both panels
+    assert "curve" not in told(f"{run} --risk")
+
+
+def test_the_picture_of_a_sweep_has_a_panel_of_risks() -> None:
+    drawn = typed(f"rdp {PASS} --sigma 1,2,4 -d 1e-6 --risk --fpr 0.01 --baseline 0.1 --plot -").stdout
+    assert "what an attacker can do: at most" in drawn
+    for label in ("advantage", "true positives at false ones of 1%", "right that without is with 10%"):
+        assert label in drawn
+    assert drawn.startswith("pnsgd: epsilon at delta = 1e-06 against noise std sigma")
+    alone = typed("risk --mu 0.5,1,2 --plot -").stdout
+    assert alone.startswith("what an attacker can do against mu")
+    assert "epsilon" not in alone
+
+
+def sigma_of(mu: Any) -> float:
+    """Return the noise with which the last record of a pass is mu-GDP: mu = 2 lipschitz/sigma."""
+    return float(2 / mu)
+
+
+def probit(share: str) -> Any:
+    return mp.sqrt(2) * mp.erfinv(2 * mp.mpf(share) - 1)
+
+
+@pytest.mark.parametrize(
+    ("target", "mu"),
+    [
+        ("--advantage 0.1", lambda: 2 * probit("0.55")),
+        ("--tpr 0.05 --fpr 0.01", lambda: probit("0.99") - probit("0.95")),
+        ("--success 0.6 --prior 0.5", lambda: 2 * probit("0.6")),
+        ("--reconstruction 0.01 --baseline 0.001", lambda: probit("0.999") - probit("0.99")),
+        (
+            "--success 0.92 --prior 0.1",
+            lambda: mp.findroot(lambda mu: success_at(mu, mp.mpf("0.1")) - mp.mpf("0.92"), 1),
+        ),
+    ],
+)
+def test_the_least_noise_that_keeps_a_risk(target: str, mu: Any) -> None:
+    case = json.loads(typed(f"rdp {PASS} {target} --json").stdout)["cases"][0]
+    conforms(
+        {
+            "schema": "dpcalc.report/1",
+            "dpcalc": "0",
+            "command": "rdp",
+            "cases": [case],
+            "summary": {"cases": 1, "failed": 0},
+        }
+    )
+    with mp.workdps(30):
+        least = sigma_of(mu())
+    assert 0.0 <= case["results"][0]["value"] / least - 1.0 < 1e-9
+    told_target = case["results"][0]["targets"][0]
+    gate = f"{told_target['name']}@{told_target['at']}" if told_target["at"] else told_target["name"]
+    again = f"rdp {PASS} -d 1e-6 --assert '{gate}<={told_target['limit']}' --sigma"
+    assert typed(f"{again} {case['results'][0]['value']!r}").exit_code == 0
+    assert typed(f"{again} {least * (1.0 - 1e-9)!r}").exit_code == 1
+
+
+def success_at(mu: Any, prior: Any) -> Any:
+    """Return how often the best guess between N(0, 1) and N(mu, 1) is right, the second at this prior."""
+    cut = mu / 2 + mp.log((1 - prior) / prior) / mu
+    return prior * mp.ncdf(mu - cut) + (1 - prior) * mp.ncdf(cut)
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        # Of n = 1000 records the one at position i is 2/(4 sqrt(1001 - i))-GDP, and 2 probit(0.55) = 0.25132...
+        (f"rdp {PASS} --sigma 4 --advantage 0.1 --solve index", 997),
+        ("rdp -i 5 -L 1 --smoothness 1 --eta 0.1 --sigma 4 --advantage 0.1 --solve records", 8),
+        # The ratio of the noise to half the sensitivity.
+        (f"rdp {PASS} --advantage 0.1 --solve noise-multiplier", 7.957897),
+        (f"rdp {PASS} --sigma 4 --advantage 0.1 --solve lipschitz -i 1000", None),
+    ],
+)
+def test_other_parameters_that_keep_a_risk(line: str, value: float | None) -> None:
+    if value is None:
+        line = line.replace("-L 1 ", "")
+        value = 4.0 / 7.957897
+    found = json.loads(typed(f"{line} --json").stdout)["cases"][0]["results"][0]["value"]
+    assert found == pytest.approx(value, rel=1e-6)
+
+
+def test_sampled_steps_that_keep_a_risk_do_so_when_asked_again() -> None:
+    run = "dp-sgd -n 1000 --batch-size 100 --steps 5 --sampling poisson --adjacency add-remove"
+    noise = json.loads(typed(f"{run} --tpr 0.03 --fpr 0.01 --json").stdout)["cases"][0]["results"][0]["value"]
+    again = f"{run} -d 1e-6 --assert 'tpr@0.01<=0.03' --noise-multiplier"
+    assert typed(f"{again} {noise!r}").exit_code == 0
+    assert typed(f"{again} {noise * (1 - 1e-5)!r}").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("--tpr 0.05", "--tpr needs --fpr"),
+        ("--tpr 0.05 --fpr 0.01,0.1", "--tpr takes one --fpr"),
+        ("--success 0.6", "--success needs --prior"),
+        ("--tpr 0.005 --fpr 0.01", "without any output an attacker has tpr 0.01"),
+        ("--success 0.85 --prior 0.1", "without any output an attacker has success 0.9"),
+        ("--advantage 1.5", "advantage is 1.5"),
+        ("--advantage 0.1 --sigma 2", "the noise is given"),
+        ("--advantage 0.1 -d 1e-6", "both a budget and a risk"),
+        ("--advantage 0.1 --certify", "leave out --certify"),
+        ("--advantage 0.1 --solve delta", "delta does not follow"),
+        ("--advantage 0.1 --sigma 2 --solve index -n 1", "no index gives advantage <= 0.1"),
+    ],
+)
+def test_what_cannot_be_solved_for_a_risk(asked: str, said: str) -> None:
+    result = typed(f"rdp {PASS} {asked}")
+    assert result.exit_code in (2, 3)
+    assert said in result.output
+
+
+def test_what_is_said_of_a_solution_for_a_risk() -> None:
+    text = typed(f"rdp {PASS} --tpr 0.05 --fpr 0.01 --format statement").output
+    assert "every attack on the result keeps tpr@0.01 <= 0.05" in text
+    assert "No attack on the record at position 1000 goes beyond tpr@0.01 <= 0.05" in text
+    assert "epsilon" not in text
+    assert "is enough for tpr@0.01 <= 0.05" in typed(f"rdp {PASS} --tpr 0.05 --fpr 0.01").output
+    drawn = typed(f"rdp {PASS} --advantage 0.1:0.3:0.1 --plot -").stdout
+    assert drawn.startswith("pnsgd: noise std sigma against advantage")
+
+
+def test_a_risk_is_solved_for_in_recipes_and_in_python(tmp_path: Path) -> None:
+    found = dpcalc.rdp(**RUN, tpr=[0.05, 0.1], fpr=0.01).cases
+    assert found[0].best is not None
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(
+        "dpcalc: recipe/1\ndefaults: {command: rdp, records: 1000, lipschitz: 1, smoothness: 1, step_size: 0.1}\n"
+        f"cases:\n  a: {{tpr: 0.05, fpr: 0.01, expect: {{noise_std: {found[0].best.value!r}}}}}\n"
+        "  b: {matrix: {advantage: [0.1, 0.2]}, assert: noise_std<=8}\n"
+        "  c: {noise_std: 2, delta: 1e-6, fpr: [0.01, 0.1], assert: 'tpr@0.001<=0.02'}\n"
+    )
+    result = typed(f"check {recipe} --json")
+    assert result.exit_code == 0, result.output
+    cases = json.loads(result.stdout)["cases"]
+    assert [row["fpr"] for row in cases[-1]["risk"]["tpr"]] == [0.01, 0.1, 0.001]
+    recipe.write_text(recipe.read_text().replace("fpr: 0.01, ", ""))
+    assert "case a: tpr needs fpr" in typed(f"check {recipe}").output

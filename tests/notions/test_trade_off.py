@@ -12,9 +12,9 @@ from mpmath import mp
 
 from dpcalc.errors import NotApplicable
 from dpcalc.notions.account import Box
-from dpcalc.notions.guarantee import Gdp, Point, Profile, Rdp, Worst, gaussian_lower_bound
+from dpcalc.notions.guarantee import Gdp, LowerBound, Point, Profile, Rdp, Worst, gaussian_lower_bound
 from dpcalc.notions.least_mu import least_mu, matching
-from dpcalc.notions.trade_off import advantage_down, odds_tail, trade_off
+from dpcalc.notions.trade_off import advantage_down, odds_tail, tpr_down, tprs, trade_off
 from dpcalc.numerics.normal import quantile
 
 FPRS = (1e-4, 0.01, 0.1, 0.3, 0.6, 0.9, 0.999)
@@ -215,3 +215,34 @@ def test_one_point_is_that_of_randomised_response(epsilon: float, delta: float) 
         assert best * (1.0 - 1e-12) <= curve.tpr(fpr) <= best * (1.0 + 1e-9)
     advantage = 0.5 * np.abs(p - q).sum()
     assert advantage * (1.0 - 1e-9) - 1e-15 <= curve.advantage() <= advantage * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_picture_is_a_little_loose_and_never_wrong(seed: int) -> None:
+    p, q = laws(seed)
+    best = [max(best_tpr(p, q, fpr), best_tpr(q, p, fpr)) for fpr in FPRS]
+    exact = trade_off(profile(p, q))  # at the next epsilon that is asked, 1/16 further at most, e^e is so much more
+    drawn = tprs(Worst([profile(p, q), Gdp(0.01)]), FPRS)
+    assert all(b - 1e-15 <= d for b, d in zip(best, drawn, strict=True))
+    assert all(
+        d <= max(exact.tpr(a), trade_off(Gdp(0.01)).tpr(a)) * math.exp(0.0626) for d, a in zip(drawn, FPRS, strict=True)
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_lower_curve_is_below_the_hull_of_both_orders(seed: int) -> None:
+    """The least delta(e) + e^e a over real e, which is what the exact curve is to within its own looseness."""
+    p, q = laws(seed)
+    exact, known = trade_off(profile(p, q)), profile(p, q).profile
+    lower = tpr_down(LowerBound(lambda e: known(e) - 2e-13))
+    assert lower is not None
+    for fpr in FPRS:
+        assert max(fpr, 0.93 * exact.tpr(fpr)) <= lower(fpr) <= exact.tpr(fpr)
+
+
+def test_a_lower_curve_of_mu_is_exact() -> None:
+    lower = tpr_down(gaussian_lower_bound(1.5))
+    assert lower is not None
+    for fpr in FPRS:
+        assert trade_off(Gdp(1.5)).tpr(fpr) * (1.0 - 1e-12) <= lower(fpr) <= trade_off(Gdp(1.5)).tpr(fpr)
+    assert tpr_down(LowerBound(curve=lambda order: 0.5 * order)) is None

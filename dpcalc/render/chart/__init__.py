@@ -13,6 +13,9 @@ MAX_SERIES = 8
 ENVELOPE = "best guarantee"
 """The label of the curve of the best guarantees, where several bounds are best in turn."""
 
+GUESSING = "guessing: as many true positives as false ones"
+"""The label of the diagonal of true against false positives."""
+
 RATE = ": grows like"
 """What stands between the name of a curve and how fast it grows."""
 
@@ -66,7 +69,7 @@ class Chart(NamedTuple):
 
 
 def chart(report: Report, only: Sequence[str] = ()) -> Chart:
-    """Return the chart of a report: its sweep, or the allocation of a single ``shifted`` case.
+    """Return the chart of a report: its sweep, the allocation of a single ``shifted`` case, or what an attacker can do.
 
     Args:
         report: what a command answered.
@@ -84,6 +87,14 @@ def chart(report: Report, only: Sequence[str] = ()) -> Chart:
         from dpcalc.render.chart.allocation import allocation_chart
 
         return allocation_chart(report)
+    if len(report.cases) == 1 and "curve" in (report.cases[0].risk or {}):
+        from dpcalc.render.chart.attack import trade_off_chart
+
+        return trade_off_chart(report, only)
+    if report.command == "risk":
+        from dpcalc.render.chart.attack import risk_chart
+
+        return risk_chart(report)
     from dpcalc.render.chart.bounds import sweep_chart
 
     return sweep_chart(report, only)

@@ -56,11 +56,20 @@ def sweep_chart(report: Report, only: Sequence[str]) -> Chart:
     sweep = sweep_of(report, only)
     notes: list[str] = []
     panel = _answers(sweep, bool(only), notes)
-    panels = (panel, *rate_panels(sweep, panel.x), *schedule_panels(sweep, panel.x))
+    panels = (panel, *rate_panels(sweep, panel.x), *schedule_panels(sweep, panel.x), *_risk_panels(report))
     algorithms = {point.inputs["algorithm"] for point in sweep.points}
     name = algorithms.pop() if len(algorithms) == 1 else report.command
     title = f"{name}: {plain_name(sweep.quantity)}{condition(sweep)} against {plain_name(sweep.x)}"
     return Chart(title, fixed_inputs(report, sweep), panels, tuple(notes))
+
+
+def _risk_panels(report: Report) -> list[Panel]:
+    """Return the panel of what attackers can do, where that was asked for."""
+    if not any(case.risk for case in report.cases):
+        return []
+    from dpcalc.render.chart.attack import risk_panel
+
+    return [risk_panel(report, "what an attacker can do")]
 
 
 def _answers(sweep: Sweep, every: bool, notes: list[str]) -> Panel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.errors import SpecError
@@ -73,12 +73,7 @@ def sweep_of(report: Report, only: Sequence[str]) -> Sweep:
     """
     points = _points(report)
     if only:
-        bounds = {point.result.bound for point in points}
-        missing = [bound for bound in only if bound not in bounds]
-        if missing:
-            raise SpecError(
-                f"--plot-bounds: nothing was found by {', '.join(missing)}", "there is " + ", ".join(sorted(bounds))
-            )
+        refuse_missing({point.result.bound for point in points}, only)
         points = [point for point in points if point.result.bound in only]
     quantity = points[0].result.quantity if points else ""
     points = [point for point in points if point.result.quantity == quantity]
@@ -91,6 +86,19 @@ def sweep_of(report: Report, only: Sequence[str]) -> Sweep:
     x = max(numeric, key=lambda name: len(values[name]))
     others = tuple(name for name in varying if name != x)
     return Sweep(points, quantity, x, others, _names(points), _asked(report, points, x, others))
+
+
+def refuse_missing(bounds: Collection[str], only: Sequence[str]) -> None:
+    """Refuse bounds to draw of which there is nothing.
+
+    Raises:
+        SpecError: there is one.
+    """
+    missing = [bound for bound in only if bound not in bounds]
+    if missing:
+        raise SpecError(
+            f"--plot-bounds: nothing was found by {', '.join(missing)}", "there is " + ", ".join(sorted(bounds))
+        )
 
 
 def _names(points: Sequence[Point]) -> dict[str, str]:
@@ -137,7 +145,10 @@ def _points(report: Report) -> list[Point]:
 
 def _example(quantity: str) -> str:
     sweeps = {"epsilon": "--delta 1e-9:1e-3:log13", "delta": "-e 0.1:5:0.1", "rdp": "--order 2:64:1"}
-    return f"sweep a parameter, for example {sweeps.get(quantity, '-e 0.1:5:0.1')} or --eta 0.01:0.1:0.01"
+    return (
+        f"sweep a parameter, for example {sweeps.get(quantity, '-e 0.1:5:0.1')} or --eta 0.01:0.1:0.01; "
+        "of one run, --risk draws true against false positives"
+    )
 
 
 def grouped(sweep: Sweep, name: Callable[[Point], str | None]) -> dict[tuple[str, Key], list[Point]]:
@@ -226,5 +237,5 @@ def fixed_inputs(report: Report, sweep: Sweep) -> str:
         for name, (value, source) in report.cases[0].inputs.items()
         if source in TYPED and name not in left_out
     ]
-    adjacency = {point.result.adjacency for point in sweep.points}
+    adjacency = {point.result.adjacency for point in sweep.points} - {"as_given"}
     return ", ".join([*parts, *(f"{name.replace('_', '-')} adjacency" for name in sorted(adjacency))])

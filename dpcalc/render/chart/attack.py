@@ -1,0 +1,155 @@
+"""Charts of what an attacker can do: true against false positives of one run, and the risks along a sweep."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dpcalc.model.quantities import ATTACKS, Kind
+from dpcalc.render.chart import GUESSING, MAX_SERIES, Axis, Chart, Panel, Series, is_wide
+from dpcalc.render.chart.sweep import (
+    TYPED,
+    Sweep,
+    abscissa,
+    condition,
+    fixed_inputs,
+    grouped,
+    plain_name,
+    refuse_missing,
+    sweep_of,
+    with_key,
+    x_axis,
+)
+from dpcalc.render.numbers import Side, number, symbol_of
+from dpcalc.report import Case, Report
+
+_X, _Y = "rate of false positives", "rate of true positives"
+_SAME = 5e-3  # curves whose values differ by no more than this share are one to the eye
+
+Numbers = tuple[float, ...]
+
+
+def trade_off_chart(report: Report, only: Sequence[str] = ()) -> Chart:
+    """Return the chart of a single case whose risk has a curve: on plain axes, and in powers of ten.
+
+    Args:
+        report: what a command answered.
+        only: the bounds to draw; empty for all.
+
+    Raises:
+        SpecError: a bound of ``only`` has no curve.
+    """
+    [case] = report.cases
+    curve: dict[str, Any] = dict((case.risk or {})["curve"])
+    xs = tuple(curve["fpr"])
+    if only:
+        bounds = {row["bound"] for row in (*curve["at_most"], *curve["at_least"])}
+        refuse_missing(bounds, only)
+        curve = {name: [row for row in curve[name] if row["bound"] in only] for name in ("at_most", "at_least")}
+    titles = {result.bound: result.title for result in case.results}
+    if report.command == "risk":
+        titles = dict.fromkeys(titles, "any attack: at most this")
+    found = [(titles.get(row["bound"], row["bound"]), tuple(row["tpr"]), Kind.UPPER) for row in curve["at_most"]]
+    kept, left = found[: MAX_SERIES - 2], found[MAX_SERIES - 2 :]
+    highest = sorted(curve["at_least"], key=lambda row: -sum(map(math.log, row["tpr"])))[:1]
+    kept += [
+        (f"{titles.get(row['bound'], row['bound'])} (no guarantee is below)", tuple(row["tpr"]), Kind.LOWER)
+        for row in highest
+    ]
+    series = _told_apart(xs, kept)
+    diagonal = Series(GUESSING, (0.0, *xs, 1.0), (0.0, *xs, 1.0), Kind.PUBLISHED)
+    notes = [f"not drawn, for want of room: {'; '.join(label for label, _, _ in left)}"] if left else []
+    ends = tuple(one._replace(xs=(*xs, 1.0), ys=(*one.ys, 1.0)) for one in series)
+    panels = (
+        Panel("", Axis(_X), Axis(_Y, low=0.0), (*ends, diagonal)),
+        Panel(
+            "the same in powers of ten: the few false positives of a careful attacker",
+            Axis(_X, True), Axis(_Y, True, xs[0]),
+            (*ends, diagonal._replace(xs=(*xs, 1.0), ys=(*xs, 1.0))),
+        ),
+    )  # fmt: skip
+    about = "" if report.command == "risk" else f"{case.algorithm}: "
+    return Chart(f"{about}what an attacker can tell of a record", _given(case), panels, tuple(notes))
+
+
+def _given(case: Case) -> str:
+    return ", ".join(
+        f"{symbol_of(name)} = {number(value, side=Side.AS_GIVEN)}"
+        for name, (value, source) in case.inputs.items()
+        if source in TYPED
+    )
+
+
+def _told_apart(xs: Numbers, found: Iterable[tuple[str, Numbers, Kind]]) -> list[Series]:
+    """Return the curves, the first one as the best; those that coincide are one, with all their names."""
+    series: list[Series] = []
+    for label, ys, kind in found:
+        place = next((k for k, one in enumerate(series) if _alike(one.ys, ys)), None)
+        if place is None:
+            series.append(Series(label, xs, ys, kind, best=not series))
+        elif label not in series[place].label.split("; "):
+            series[place] = series[place]._replace(label=f"{series[place].label}; {label}")
+    return series if len(series) > 1 else [one._replace(best=False) for one in series]
+
+
+def _alike(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
+    pairs = zip(one, other, strict=True)
+    return all(a is not None and b is not None and math.isclose(a, b, rel_tol=_SAME) for a, b in pairs)
+
+
+# --- along a sweep ----------------------------------------------------------------------------------------------------
+
+
+def risk_panel(report: Report, title: str = "") -> Panel:
+    """Return the panel of what attackers can do along a sweep of cases that have risks: a curve for each number.
+
+    Raises:
+        SpecError: no number varies.
+    """
+    sweep = _best_of(sweep_of(report, ()))
+    ticks = x_axis(sweep)
+    risks = {id(case.best): case.risk for case in report.cases if case.risk and case.best}
+    series = []
+    for (_, key), points in grouped(sweep, lambda _: "").items():
+        known = [(abscissa(sweep, ticks, p.inputs[sweep.x]), risks.get(id(p.result))) for p in points]
+        told = {name for _, risk in known if risk for name in _numbers(risk)}
+        first = next((risk for _, risk in known if risk), None)
+        for name in _numbers(first) if first else ():
+            if name in told:
+                ys = tuple(_numbers(risk).get(name) if risk else None for _, risk in known)
+                series.append(Series(with_key(name, key), tuple(x for x, _ in known), ys))
+    shown = tuple(series[:MAX_SERIES])
+    values = [y for one in shown for y in one.ys if y is not None]
+    return Panel(title, ticks, Axis("at most", is_wide(values)), shown)
+
+
+def _best_of(sweep: Sweep) -> Sweep:
+    return sweep._replace(points=[point for point in sweep.points if point.result.best])
+
+
+def _numbers(risk: Mapping[str, Any]) -> dict[str, float]:
+    """Return the risks of a case by what they are called."""
+    found = {"advantage": risk["advantage"]["value"]}
+    for name, at in ATTACKS.items():
+        found.update({f"{_WORDS[name]} {100.0 * row[at]:g}%": row["value"] for row in risk[name]} if at else {})
+    return found
+
+
+_WORDS = {
+    "tpr": "true positives at false ones of",
+    "success": "a right guess at a prior of",
+    "reconstruction": "a secret guessed right that without is with",
+}
+
+
+def risk_chart(report: Report) -> Chart:
+    """Return the chart of a sweep of known guarantees: what attackers can do, and nothing beside it.
+
+    Raises:
+        SpecError: no number varies.
+    """
+    panel = risk_panel(report)
+    sweep = sweep_of(report, ())
+    title = f"what an attacker can do{condition(sweep)} against {plain_name(sweep.x)}"
+    return Chart(title, fixed_inputs(report, sweep), (panel,))
