@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,12 +14,14 @@ from dpcalc.cli import plot
 from dpcalc.cli.lost import tell, worst
 from dpcalc.cli.options import Command
 from dpcalc.cli.plot import PLOT
-from dpcalc.cli.printing import color_of, format_of, report_options
+from dpcalc.cli.printing import color_of, format_of, report_options, reports_option
+from dpcalc.cli.reports import Destination, destinations, place_of, refuse_all_unwritable
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
-from dpcalc.files.output import is_stdout, refuse_unwritable, say, write
+from dpcalc.files.output import refuse_unwritable, say, write
 from dpcalc.inert import printable
 from dpcalc.model.numbers import parse_number
+from dpcalc.render import Kind
 from dpcalc.render.check import KINDS, MARKDOWN, render
 from dpcalc.render.check.verdicts import place
 from dpcalc.render.notes import report
@@ -79,13 +80,7 @@ class _Printing(NamedTuple):
     is_flag=True,
     help="Fail where a case is skipped, not selected, without a gate, not certified although it could be, or accepts.",
 )
-@click.option(
-    "--report",
-    "reports",
-    metavar="KIND=FILE",
-    multiple=True,
-    help=f"Also write a report: {', '.join(KINDS)}, or plot=FILE.svg (a sweep, or the verdicts). Repeatable.",
-)
+@reports_option(KINDS, ", or plot=FILE.svg (a sweep, or the verdicts)")
 @click.option(
     "--baseline",
     metavar="FILE",
@@ -202,42 +197,27 @@ def _number(flag: str, typed: str) -> float:
         raise SpecError(f"{flag}: {error.message}", error.hint) from None
 
 
-def _destinations(reports: Sequence[str], file: str | None, recipes: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the reports asked for, kind and file, and check every option that says where something is written.
+def _destinations(reports: Sequence[str], file: str | None, recipes: Sequence[str]) -> list[Destination]:
+    """Return the reports asked for, and check every option that says where something is written.
 
     Raises:
         SpecError: a kind is unknown, or two things would be written to one place, or one over a recipe, or one where
             nothing can be written.
     """
-    destinations = [_destination(text) for text in reports]
-    places = [_real(path) for path in (file, *(path for _, path in destinations))]
-    if len(set(places)) < len(places):
-        raise SpecError("two outputs go to the same place", "give each a file of its own, with -o and --report")
+    kinds = {**KINDS, PLOT: Kind(lambda report, asked: "")}  # a picture is drawn, and no text
+    found = destinations(reports, kinds, others=(file,), example="junit=gates.xml")
+    for each in found:
+        if each.kind == PLOT:
+            plot.check_file(each.path, each.option)
+    places = [place_of(path) for path in (file, *(each.path for each in found))]
     for recipe in recipes:
-        if recipe != STANDARD_STREAM and _real(recipe) in places:
+        if recipe != STANDARD_STREAM and place_of(recipe) in places:
             raise SpecError(
                 f"the recipe {printable(recipe)} would be written over", "choose another file for the output"
             )
     refuse_unwritable(file, "-o")
-    for kind, path in destinations:
-        refuse_unwritable(path, f"--report {kind}=")
-    return destinations
-
-
-def _destination(text: str) -> tuple[str, str]:
-    kind, _, path = text.partition("=")
-    if kind not in (*KINDS, PLOT) or not path:
-        raise SpecError(f"--report {text}: not KIND=FILE", f"KIND is one of {', '.join(KINDS)}, plot: junit=gates.xml")
-    if kind == PLOT:
-        plot.check_file(path, "--report plot=")
-    return kind, path
-
-
-def _real(path: str | None) -> str:
-    if is_stdout(path):
-        return STANDARD_STREAM
-    assert path is not None
-    return path if "\0" in path else os.path.realpath(path)  # what is no path is refused where it is written
+    refuse_all_unwritable(found)
+    return found
 
 
 def _baseline(path: str | None) -> Snapshot | None:

@@ -83,10 +83,8 @@ def _taken(param: click.Parameter) -> Taken:
         from dpcalc.engine.search import DIRECTIONS
 
         return Taken(tuple(name.replace("_", "-") for name in DIRECTIONS))
-    if metavar == "KIND=FILE":
-        from dpcalc.render.check import KINDS
-
-        return Taken(tuple(f"{kind}=" for kind in KINDS))
+    if kinds := getattr(param.type, "kinds", ()):
+        return Taken(tuple(f"{kind}=" for kind in kinds))
     return Taken(file="FILE" in metavar, recipe=isinstance(param, click.Argument) and "FILE" in metavar)
 
 

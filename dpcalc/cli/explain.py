@@ -33,6 +33,8 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
     from dpcalc.render.explain import describe, explain_bounds
 
     bounds = [lookup(id) for id in ids]
+    if flags["reports"] and (bounds or not is_described(flags)):
+        raise SpecError("--report is of the answer for a described run", "describe a run, and name no bound")
     if not is_described(flags):
         if not bounds:
             raise SpecError(

@@ -32,7 +32,7 @@ _GROUPS = {
         "mu", "rho", "pure", "rdp", "to", "epsilon", "delta", "order", "solve", "failure_probability", "gates",
         "certify", "epoch_epsilon", "epoch_delta", "risk", "fpr", "prior", "baseline",
     ),
-    "Output": ("format", "as_json", "output", "precision", "plot", "plot_bounds", "color", "verbose"),
+    "Output": ("format", "as_json", "output", "precision", "reports", "plot", "plot_bounds", "color", "verbose"),
 }  # fmt: skip
 """The options of each group, by their names, in the order in which they are shown."""
 

@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from dpcalc.cli.options import Command
-from dpcalc.cli.printing import Output, emit, report_options, verbose_option
+from dpcalc.cli.printing import Output, emit, report_options, reports_option, verbose_option
 from dpcalc.errors import SpecError
+from dpcalc.render import REPORTS
 
 
 @click.command("ledger", cls=Command)
@@ -32,6 +33,7 @@ from dpcalc.errors import SpecError
 @click.option(
     "--assert", "gates", metavar="TEXT", multiple=True, help="Gate on the total, e.g. 'epsilon<=3'; exit 1 if it fails."
 )
+@reports_option(REPORTS)
 @report_options
 @verbose_option
 def command(file: str | None, added: tuple[str, ...], gates: tuple[str, ...], **flags: Any) -> None:

@@ -187,7 +187,7 @@ def _run(arguments: list[str]) -> int:
     """Run the command line and return the exit code that its end asks for."""
     try:
         # Not cli.main, which turns a closed pipe into exit code 1.
-        with cli.make_context("dpcalc", arguments) as context:
+        with cli.make_context("dpcalc", arguments, obj=tuple(arguments)) as context:
             code = cli.invoke(context)
         sys.stdout.flush()
     except BrokenPipeError:

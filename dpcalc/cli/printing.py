@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpcalc.cli.lost import Lost, attempt, lost_by, tell, worst
+from dpcalc.cli.types import KindOfReport
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
 from dpcalc.files.output import refuse_unwritable, say, write, write_bytes
 from dpcalc.inert import printable
 from dpcalc.named_tuple import NamedTuple
-from dpcalc.render import FORMATS, render
+from dpcalc.render import FORMATS, REPORTS, render
 from dpcalc.render.notes import report
 from dpcalc.report import Case, Report, uncertified
+
+if TYPE_CHECKING:
+    from dpcalc.cli.reports import Destination
 
 
 class Output(NamedTuple):
@@ -31,6 +35,7 @@ class Output(NamedTuple):
     plot_bounds: tuple[str, ...]
     color: str
     verbose: bool = False
+    reports: tuple[Destination, ...] = ()
 
     @property
     def on_stdout(self) -> bool:
@@ -46,6 +51,8 @@ class Output(NamedTuple):
         """
         names = {"file": "output"}
         output = cls(*(flags.pop(names.get(name, name)) for name in cls._fields))
+        if output.reports:
+            output = output._with_reports()
         if output.plot is not None or output.plot_bounds:
             from dpcalc.cli.plot import check
 
@@ -54,6 +61,21 @@ class Output(NamedTuple):
                 refuse_unwritable(output.plot, "--plot")
         refuse_unwritable(output.file, "-o")
         return output
+
+    def _with_reports(self) -> Output:
+        """Return the output with where its reports go, which are given as they were typed."""
+        from dpcalc.cli.reports import destinations, refuse_all_unwritable
+
+        plot = () if self.plot in (None, STANDARD_STREAM) else (self.plot,)
+        typed: Any = self.reports
+        found = destinations(typed, REPORTS, others=(self.file, *plot), example="json=answer.json")
+        refuse_all_unwritable(found)
+        return self._replace(reports=tuple(found))
+
+    @property
+    def curves(self) -> bool:
+        """Whether a report shows the curves behind the answers."""
+        return any(REPORTS[each.kind].curves for each in self.reports)
 
 
 REPORTED = ("table", "plain", "json", "jsonl", "csv", "markdown")
@@ -71,6 +93,14 @@ _PLOTS = (
 )  # fmt: skip
 
 
+def reports_option(kinds: Iterable[str], more: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the decorator that adds ``--report``; ``more`` is said of kinds that are not among these."""
+    return click.option(
+        "--report", "reports", metavar="KIND=FILE", type=KindOfReport(kinds), multiple=True,
+        help=f"Also write a report: {', '.join(kinds)}{more}. Repeatable.",
+    )  # fmt: skip
+
+
 verbose_option = click.option(
     "--verbose", "-v", is_flag=True,
     help="Show all bounds, what each assumes, those that do not apply and why, and all notes.",
@@ -81,21 +111,22 @@ def output_options(
     function: Callable[..., Any], *, written: str = "Write to FILE, atomically, instead of stdout."
 ) -> Callable[..., Any]:
     """Add the options that say how and where to print, and what to plot."""
-    return _printed(verbose_option(function), FORMATS, written, _PLOTS)
+    return _printed(verbose_option(function), FORMATS, written, (reports_option(REPORTS), *_PLOTS))
 
 
 def sweep_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how and where to print a report of no registered bound, and what to plot."""
-    return _printed(verbose_option(function), REPORTED, "Write to FILE, atomically, instead of stdout.", _PLOTS)
+    options = (reports_option(REPORTS), *_PLOTS)
+    return _printed(verbose_option(function), REPORTED, "Write to FILE, atomically, instead of stdout.", options)
 
 
 def report_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how and where to print a report that has no plot of its own."""
+    """Add the options that say how and where to print a report that has no plot and no ``--report`` of its own."""
     return _printed(function, REPORTED, "Write to FILE, atomically, instead of stdout.", ())
 
 
 def _printed(
-    function: Callable[..., Any], formats: Sequence[str], written: str, plots: Sequence[Callable[..., Any]]
+    function: Callable[..., Any], formats: Sequence[str], written: str, more: Sequence[Callable[..., Any]]
 ) -> Callable[..., Any]:
     for option in reversed(
         (
@@ -106,7 +137,7 @@ def _printed(
                 "--precision", type=click.IntRange(2, 17), default=6, show_default=True,
                 help="Significant digits in text; guarantees are rounded up.",
             ),
-            *plots,
+            *more,
             click.option(
                 "--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
                 help="Whether to colour the text; auto: on a terminal.",
@@ -134,6 +165,10 @@ def emit(command: str, cases: Sequence[Case], output: Output) -> None:
         lost += attempt(f"--plot {path}", lambda: _write_picture(picture, path))
     if not isinstance(picture, str) or not output.on_stdout:
         lost += attempt("the report", lambda: _write_report(result, output))
+    if output.reports:
+        from dpcalc.cli.reports import write_reports
+
+        lost += write_reports(result, output.reports, REPORTS, output.precision)
     if isinstance(picture, str):
         lost += attempt("--plot -", lambda: write(picture, None))
     code = _verdict(result)

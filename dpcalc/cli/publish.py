@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from dpcalc.cli import plot
 from dpcalc.cli.lost import Lost, attempt, lost_by
+from dpcalc.cli.reports import Destination, asked
 from dpcalc.files.output import say, write, write_bytes
-from dpcalc.render.check import GITHUB, MARKDOWN, render
+from dpcalc.render import Asked
+from dpcalc.render.check import GITHUB, KINDS, MARKDOWN, render
 from dpcalc.report import Case, Report, Status
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ def _unshown(case: Case, error: Exception) -> Case:
 
 
 def publish(
-    report: Report, destinations: Sequence[tuple[str, str]], precision: int, baseline: Snapshot | None
+    report: Report, destinations: Sequence[Destination], precision: int, baseline: Snapshot | None
 ) -> list[Lost]:
     """Write the reports asked for and, within GitHub Actions, annotations and the summary of the step.
 
@@ -63,21 +65,26 @@ def publish(
     def renderer(kind: str) -> Callable[[Report], str]:
         return lambda each: render(each, kind, precision=precision, baseline=baseline)
 
-    def to_file(kind: str, path: str) -> Callable[[str], None]:
-        return lambda text: write(text, path, f"--report {kind}=", commands=kind == GITHUB)
+    def to_file(each: Destination) -> Callable[[str], None]:
+        return lambda text: write(text, each.path, each.option, commands=each.kind == GITHUB)
 
     lost: list[Lost] = []
-    for kind, path in destinations:
-        what = f"--report {kind}={path}"
-        if kind == plot.PLOT:
-            lost += attempt(what, partial(_draw, report, path))
+    for each in destinations:
+        what = f"{each.option}{each.path}"
+        if each.kind == plot.PLOT:
+            lost += attempt(what, partial(_draw, report, each.path))
         else:
-            lost += shown(report, what, renderer(kind), to_file(kind, path))
+            write_it, how = KINDS[each.kind].write, asked(each, precision, baseline)
+            lost += shown(report, what, partial(_written, write_it, how), to_file(each))
     if os.environ.get("GITHUB_ACTIONS") == "true":
         lost += shown(report, "the annotations", renderer(GITHUB), lambda text: say(text.rstrip("\n"), commands=True))
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         lost += shown(report, "the summary of the step", renderer(MARKDOWN), lambda text: _append(text, summary))
     return lost
+
+
+def _written(write_it: Callable[[Report, Asked], str], how: Asked, report: Report) -> str:
+    return write_it(report, how)
 
 
 def _draw(report: Report, path: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -104,3 +105,12 @@ class Choice(_ParamType):
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(word) for word in self.parameter.choices if word.startswith(incomplete)]
+
+
+class KindOfReport(_ParamType):
+    """A text ``KIND=FILE``, as typed; `dpcalc.cli.reports.destinations` reads it. Completion asks for the kinds."""
+
+    name = "text"
+
+    def __init__(self, kinds: Iterable[str]) -> None:
+        self.kinds = tuple(kinds)

@@ -46,6 +46,8 @@ def _print_orders(**flags: Any) -> None:
     from dpcalc.render.plain import aligned
     from dpcalc.theorems.risk.tasks import comparison
 
+    if flags["reports"]:
+        raise SpecError("--report is of an answer, and orders of growth are none", "leave out --orders or --report")
     given = {name: flags[name][0][0] for name in ("records", "tasks", "dimension", "epsilon") if flags[name]}
     missing = [name for name in ("records", "dimension", "epsilon") if name not in given]
     if missing:

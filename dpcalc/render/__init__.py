@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from dpcalc.inert import inert
+from dpcalc.named_tuple import NamedTuple
 from dpcalc.report import Report
+
+if TYPE_CHECKING:
+    from dpcalc.render.check.baseline import Snapshot
 
 Renderer = Callable[[Report, int, bool | None], str]
 """From a report, the precision of text and whether to colour (None: as the terminal is) to text."""
@@ -122,3 +127,44 @@ _BRIEF: dict[str, Renderer] = {_TABLE: _brief_table, "plain": _brief_plain}
 """The renderers that have a short form."""
 
 FORMATS = tuple(_RENDERERS)
+
+
+class Asked(NamedTuple):
+    """How a report is to be written.
+
+    Attributes:
+        precision: significant digits in text; guarantees are rounded up.
+        file: where it goes; its name says which form it has, where a kind has several.
+        baseline: an earlier report of ``dpcalc check`` to compare with.
+        typed: the words of the command line after ``dpcalc``; none where they are not known.
+    """
+
+    precision: int = 6
+    file: str = ""
+    baseline: Snapshot | None = None
+    typed: tuple[str, ...] = ()
+
+
+class Kind(NamedTuple):
+    """A kind of report that ``--report KIND=FILE`` writes.
+
+    Attributes:
+        write: from a report and how it is to be written to its text.
+        suffixes: how the name of its file ends; anyhow where there are none.
+        package: that it needs and that not every installation has.
+        curves: whether it shows the curves behind the answers, which are computed where they are asked for.
+    """
+
+    write: Callable[[Report, Asked], str]
+    suffixes: tuple[str, ...] = ()
+    package: str = ""
+    curves: bool = False
+
+
+def _in_format(format: str) -> Kind:
+    """Return the kind of report that is one of `FORMATS`."""
+    return Kind(lambda report, asked: render(report, format, asked.precision, color=False))
+
+
+REPORTS: dict[str, Kind] = {format: _in_format(format) for format in ("json", "jsonl", "csv", "markdown")}
+"""What every query writes; ``dpcalc check`` has kinds of its own beside `SHARED`."""

@@ -13,6 +13,7 @@ import pytest
 
 from dpcalc.cli import lost, publish
 from dpcalc.cli.main import main
+from dpcalc.cli.reports import Destination
 from dpcalc.errors import SpecError
 from dpcalc.files import output
 from dpcalc.recipes import run as running
@@ -203,7 +204,9 @@ STRANGE = case(EPSILON._replace(details={"a": object()}), name="strange")
 def test_a_case_that_cannot_be_shown_is_told_as_an_error(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     found = Report("check", (PASSED, STRANGE, FAILED))
-    costs = publish.publish(found, [("json", str(path)), ("junit", str(tmp_path / "a.xml"))], 6, None)
+    costs = publish.publish(
+        found, [Destination("json", str(path)), Destination("junit", str(tmp_path / "a.xml"))], 6, None
+    )
     assert [(one.what, one.exit_code) for one in costs] == [(f"--report json={path}", 4)]
     names = {c["check"]["name"]: c["check"]["status"] for c in json.loads(path.read_text(encoding="utf-8"))["cases"]}
     assert names == {"budget": "passed", "strange": "error", "too much": "failed"}

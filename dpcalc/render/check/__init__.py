@@ -6,10 +6,10 @@ same recipes give the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dpcalc.errors import SpecError
+from dpcalc.render import Asked, Kind
 from dpcalc.report import Report
 
 if TYPE_CHECKING:
@@ -31,47 +31,46 @@ def render(report: Report, kind: str, *, precision: int = 6, baseline: Snapshot 
     Raises:
         SpecError: there is no such kind.
     """
-    if kind not in _RENDERERS:
+    if kind not in KINDS:
         raise SpecError(f"there is no report of kind {kind!r}", f"one of {', '.join(KINDS)}")
-    return _RENDERERS[kind](report, precision, baseline)
+    return KINDS[kind].write(report, Asked(precision, baseline=baseline))
 
 
-def _json(report: Report, precision: int, baseline: Snapshot | None) -> str:
+def _json(report: Report, asked: Asked) -> str:
     from dpcalc.render.machine import render_json
 
     return render_json(report)
 
 
-def _junit(report: Report, precision: int, baseline: Snapshot | None) -> str:
+def _junit(report: Report, asked: Asked) -> str:
     from dpcalc.render.check.junit import render_junit
 
-    return render_junit(report, precision)
+    return render_junit(report, asked.precision)
 
 
-def _sarif(report: Report, precision: int, baseline: Snapshot | None) -> str:
+def _sarif(report: Report, asked: Asked) -> str:
     from dpcalc.render.check.sarif import render_sarif
 
-    return render_sarif(report, precision)
+    return render_sarif(report, asked.precision)
 
 
-def _github(report: Report, precision: int, baseline: Snapshot | None) -> str:
+def _github(report: Report, asked: Asked) -> str:
     from dpcalc.render.check.github import render_github
 
-    return render_github(report, precision)
+    return render_github(report, asked.precision)
 
 
-def _markdown(report: Report, precision: int, baseline: Snapshot | None) -> str:
+def _markdown(report: Report, asked: Asked) -> str:
     from dpcalc.render.check.markdown import render_markdown
 
-    return render_markdown(report, precision, baseline)
+    return render_markdown(report, asked.precision, asked.baseline)
 
 
-_RENDERERS: dict[str, Callable[[Report, int, Snapshot | None], str]] = {
-    "json": _json,
-    "junit": _junit,
-    "sarif": _sarif,
-    GITHUB: _github,
-    MARKDOWN: _markdown,
+KINDS: dict[str, Kind] = {
+    "json": Kind(_json),
+    "junit": Kind(_junit),
+    "sarif": Kind(_sarif),
+    GITHUB: Kind(_github),
+    MARKDOWN: Kind(_markdown),
 }
-
-KINDS = tuple(_RENDERERS)
+"""The kinds of report of a check."""

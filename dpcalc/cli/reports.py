@@ -1,0 +1,125 @@
+"""``--report KIND=FILE``: what may be asked for, where it goes, and the way from a report to the file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from dpcalc.cli.lost import Lost, attempt
+from dpcalc.errors import SpecError
+from dpcalc.files import STANDARD_STREAM
+from dpcalc.files.output import is_stdout, refuse_unwritable, write
+from dpcalc.inert import printable
+from dpcalc.named_tuple import NamedTuple
+from dpcalc.render import Asked, Kind
+from dpcalc.report import Report
+
+if TYPE_CHECKING:
+    from dpcalc.render.check.baseline import Snapshot
+
+
+class Destination(NamedTuple):
+    """A report that is asked for: its kind, and the file."""
+
+    kind: str
+    path: str
+
+    @property
+    def option(self) -> str:
+        """The option that names the file."""
+        return f"--report {self.kind}="
+
+
+def destinations(
+    texts: Sequence[str], kinds: Mapping[str, Kind], *, others: Iterable[str | None] = (), example: str
+) -> list[Destination]:
+    """Return the reports asked for.
+
+    Args:
+        texts: as typed.
+        kinds: those that the command writes.
+        others: the other files that the command writes.
+        example: of such an option.
+
+    Raises:
+        SpecError: a kind is unknown or its package missing, a name does not end as the kind's must, or two things would
+            be written to one place.
+    """
+    found = [_destination(text, kinds, example) for text in texts]
+    places = [place_of(path) for path in (*others, *(each.path for each in found))]
+    if len(set(places)) < len(places):
+        raise SpecError("two outputs go to the same place", "give each a file of its own, with -o and --report")
+    return found
+
+
+def _destination(text: str, kinds: Mapping[str, Kind], example: str) -> Destination:
+    name, _, path = text.partition("=")
+    if name not in kinds or not path:
+        raise SpecError(f"--report {text}: not KIND=FILE", f"KIND is one of {', '.join(kinds)}: {example}")
+    kind = kinds[name]
+    if kind.suffixes and not path.lower().endswith(kind.suffixes):
+        raise SpecError(
+            f"--report {text}: the kind of file is not known", f"end the name in {' or '.join(kind.suffixes)}"
+        )
+    if kind.package:
+        need(kind.package, f"--report {name}=")
+    return Destination(name, path)
+
+
+def need(package: str, what: str) -> None:
+    """Refuse what needs a package that is not installed.
+
+    Raises:
+        SpecError: it is not.
+    """
+    from importlib.util import find_spec
+
+    if find_spec(package) is None:
+        raise SpecError(f"{what} needs {package}, which is not installed", "pip install 'dpcalc[report]'")
+
+
+def place_of(path: str | None) -> str:
+    """Return the place that a path stands for, by one name."""
+    if is_stdout(path):
+        return STANDARD_STREAM
+    assert path is not None
+    return path if "\0" in path else os.path.realpath(path)  # what is no path is refused where it is written
+
+
+def refuse_all_unwritable(reports: Iterable[Destination]) -> None:
+    """Refuse reports whose files cannot be written.
+
+    Raises:
+        SpecError: one cannot.
+    """
+    for each in reports:
+        refuse_unwritable(each.path, each.option)
+
+
+def asked(report: Destination, precision: int, baseline: Snapshot | None = None) -> Asked:
+    """Return how a report is to be written."""
+    return Asked(precision, report.path, baseline, typed())
+
+
+def typed() -> tuple[str, ...]:
+    """Return the words of the command line, the program's name apart; none where they are not known."""
+    context = click.get_current_context(silent=True)
+    words = context.find_root().obj if context else None
+    return words if isinstance(words, tuple) else ()
+
+
+def write_reports(
+    report: Report, reports: Sequence[Destination], kinds: Mapping[str, Kind], precision: int
+) -> list[Lost]:
+    """Write the reports asked for, each though others fail, and return what could not be written."""
+    lost: list[Lost] = []
+    for each in reports:
+
+        def work(each: Destination = each) -> None:
+            write(kinds[each.kind].write(report, asked(each, precision)), each.path, each.option)
+
+        lost += attempt(printable(f"{each.option}{each.path}"), work)
+    return lost
