@@ -27,6 +27,7 @@ _PUBLIC = {
     "schema": "dpcalc.api",
     "format_report": "dpcalc.api",
     "check": "dpcalc.api",
+    "merge": "dpcalc.api",
     "train": "dpcalc.api",
     "ledger": "dpcalc.api",
     "convert": "dpcalc.api",
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from dpcalc.api import hockey_stick as hockey_stick
     from dpcalc.api import ledger as ledger
     from dpcalc.api import list_bounds as list_bounds
+    from dpcalc.api import merge as merge
     from dpcalc.api import multi_epoch as multi_epoch
     from dpcalc.api import online as online
     from dpcalc.api import rdp as rdp

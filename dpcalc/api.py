@@ -841,6 +841,7 @@ def check(
     timeout: float | None = None,
     memory_limit: float | None = None,
     strict: bool = False,
+    shard: str | None = None,
 ) -> Report:
     """Return the verdict on every case of some recipe files.
 
@@ -854,6 +855,7 @@ def check(
         timeout: how many seconds a case may take at most, whatever its recipe says; None: as many as the recipe says.
         memory_limit: how many GiB the process of a case may hold; None: as many as there are.
         strict: whether to demand that nothing is skipped, left out or accepted, and all is gated and certified.
+        shard: such as ``"1/4"``: the cases of the first of four shards alone. `merge` makes one report of them.
 
     A case that exceeds a limit is an error of that case alone. Cases with a limit are evaluated in processes of their
     own, as with ``jobs`` > 1; so this works in every thread.
@@ -866,12 +868,39 @@ def check(
         SpecError: a recipe is malformed, no case is left to check, or a limit is none.
     """
     from dpcalc.recipes.evaluate import limits_of
-    from dpcalc.recipes.run import checked, read_all, select, summed_up
+    from dpcalc.recipes.run import checked, read_all, refuse_all_skipped, select, summed_up
+    from dpcalc.recipes.shards import described, parse_share, taken
 
     limits = limits_of(timeout, memory_limit)
+    recipes = read_all(_paths(paths))
+    every = select(recipes, run)
+    refuse_all_skipped(every)
+    share = None if shard is None else parse_share(shard)
+    places, here, elsewhere = taken(every, share)
+    options = {"certify": certify, "strict": strict}
+    judged = list(checked(here, jobs=jobs, fail_fast=fail_fast, limits=limits, **options))
+    result = summed_up(recipes, judged, strict=strict, elsewhere=elsewhere)
+    if share is None:
+        return result
+    return result._replace(shard=described(recipes, every, places[: len(judged)], share, **options))
+
+
+def merge(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Report:
+    """Return the verdict on a recipe from the reports of its shards, as one check of all cases has it.
+
+    Args:
+        paths: of the JSON reports of every shard: `check` with ``shard``, or ``dpcalc check --shard``.
+
+    Raises:
+        SpecError: a file is no report of a shard by this version, or a shard is missing, doubled, or of another recipe
+            or other options.
+    """
+    from dpcalc.recipes.saved import read_report
+    from dpcalc.recipes.shards import merged
+
+    return merged([(path, read_report(path)) for path in _paths(paths)])
+
+
+def _paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
     several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
-    recipes = read_all([os.fsdecode(path) for path in several])
-    verdicts = checked(
-        select(recipes, run), jobs=jobs, fail_fast=fail_fast, certify=certify, limits=limits, strict=strict
-    )
-    return summed_up(recipes, list(verdicts), strict=strict)
+    return [os.fsdecode(path) for path in several]

@@ -148,7 +148,7 @@ class Case(NamedTuple):
     ``note_data`` is what is worth knowing beside the answer, ``notes`` is the same in words: `dpcalc.render.notes`
     writes them when the cases become a report. ``training`` is what was measured where the run was carried out as well,
     ``check`` what became of a recipe's case, ``ledger`` the entries that a total is of, ``risk`` what an attacker can
-    do, ``curves`` what is drawn of the answer. ``query`` is what it answers, as a `dpcalc.engine.question.Query`: a card
+    do, ``curves`` what is drawn of the answer. ``query`` is what it answers, a `dpcalc.engine.question.Query`: a card
     needs it, and no report shows it.
     """
 
@@ -215,6 +215,27 @@ class Change(NamedTuple):
     weaker: bool = False
 
 
+class Shard(NamedTuple):
+    """Which of the cases of a check a report is of.
+
+    Attributes:
+        number, of: shard ``number`` of ``of``, from 1 on.
+        cases: how many cases all shards have together.
+        places: where those of this report stand among all, from 0 on, in their order.
+        recipes: file and strictness of every recipe.
+        digest: of all cases as they were read.
+        options: of the check, as far as verdicts depend on them.
+    """
+
+    number: int
+    of: int
+    cases: int
+    places: tuple[int, ...]
+    recipes: tuple[tuple[str, bool], ...]
+    digest: str
+    options: str
+
+
 PARTS = ("train", "test")
 """The parts of the records that are measured apart."""
 
@@ -223,13 +244,15 @@ class Report(NamedTuple):
     """The answer to one command.
 
     ``not_selected`` names the cases of a check's recipes that were not checked, each with its file. ``changes`` is what
-    differs from an earlier report, None where no earlier report was given.
+    differs from an earlier report, None where no earlier report was given. ``shard`` says which of the cases of a check
+    these are, None where they are all.
     """
 
     command: str
     cases: tuple[Case, ...]
     not_selected: tuple[tuple[str, str], ...] = ()
     changes: tuple[Change, ...] | None = None
+    shard: Shard | None = None
 
     @property
     def failed(self) -> int:
@@ -291,6 +314,8 @@ class Report(NamedTuple):
             fields["not_selected"] = [{"file": file, "name": name} for file, name in self.not_selected]
         if self.changes is not None:
             fields["changes"] = [change._asdict() for change in self.changes]
+        if self.shard is not None:
+            fields["shard"] = self.shard._asdict()
         return fields
 
     def _verdict_counts(self) -> dict[str, int]:

@@ -145,6 +145,22 @@ def test_the_workflow_runs_commands_there_are() -> None:
     the_command_parses(line)
 
 
+def test_the_shards_are_merged_by_commands_there_are() -> None:
+    """Of the workflow, the number of shards is that of the matrix; of the script, that of the array."""
+    text = (DOCS / "examples" / "github-shards.yml").read_text(encoding="utf-8")
+    jobs = yaml.safe_load(text)["jobs"]
+    numbers = jobs["shard"]["strategy"]["matrix"]["shard"]
+    assert numbers == [*range(1, len(numbers) + 1)]
+    assert f"}}}}/{len(numbers)} " in text
+    assert jobs["verdict"]["needs"] == "shard"
+    lines = [step["run"] for job in jobs.values() for step in job["steps"] if step.get("run", "").startswith("dpcalc ")]
+    script = (DOCS / "examples" / "shards.slurm").read_text(encoding="utf-8").replace("\\\n", " ")
+    lines += re.findall(r"^dpcalc .*|dpcalc merge [^']*", script, re.MULTILINE)
+    assert len(lines) == 4
+    for line in lines:
+        the_command_parses(re.sub(r"\$\{\{.*?\}\}|\$SLURM\w+", "1", line).replace("|| true", ""))
+
+
 def the_command_parses(line: str) -> None:
     """Parse a command line without running it."""
     _, name, *arguments = shlex.split(line)

@@ -6,16 +6,17 @@ import contextlib
 import gc
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpcalc.cli import plot
-from dpcalc.cli.kinds import CARD
-from dpcalc.cli.lost import tell, worst
+from dpcalc.cli.conclusion import Printing, conclude, load_baseline
+from dpcalc.cli.kinds import CHECKED
+from dpcalc.cli.lost import tell
 from dpcalc.cli.options import Command
 from dpcalc.cli.plot import PLOT
-from dpcalc.cli.printing import color_of, format_of, report_options, reports_option
+from dpcalc.cli.printing import report_options, reports_option
 from dpcalc.cli.reports import Destination, destinations, place_of, refuse_all_unwritable
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
@@ -23,36 +24,15 @@ from dpcalc.files.output import refuse_unwritable, say, write
 from dpcalc.inert import printable
 from dpcalc.model.numbers import parse_number
 from dpcalc.render import Kind
-from dpcalc.render.check import KINDS, MARKDOWN, render
-from dpcalc.render.check.verdicts import place
 from dpcalc.render.notes import report
-from dpcalc.report import Case, Report
+from dpcalc.report import Case
 
 if TYPE_CHECKING:
     from dpcalc.recipes.evaluate import Limits
-    from dpcalc.render.check.baseline import Snapshot
 
 _TIMEOUT = 60.0  # seconds, where neither the command nor the recipe says how many
 _FROZEN = 256  # cases at a time
 _FEW = 20  # cases without a progress bar
-
-
-class _Printing(NamedTuple):
-    """How and where the verdicts are printed."""
-
-    format: str
-    file: str | None
-    precision: int
-    color: str
-
-    @classmethod
-    def of(cls, *, format: str | None, as_json: bool, output: str | None, precision: int, color: str) -> _Printing:
-        """Take the output options.
-
-        Raises:
-            SpecError: two formats are asked for.
-        """
-        return cls(format_of(format, as_json, output), output, precision, color)
 
 
 @click.command("check", cls=Command)
@@ -81,7 +61,12 @@ class _Printing(NamedTuple):
     is_flag=True,
     help="Fail where a case is skipped, not selected, without a gate, not certified although it could be, or accepts.",
 )
-@reports_option({**KINDS, **CARD}, ", or plot=FILE.svg (a sweep, or the verdicts)")
+@click.option(
+    "--shard",
+    metavar="I/N",
+    help="Only shard I of N, for one of N machines; dpcalc merge makes one verdict of their --report json=FILE.",
+)
+@reports_option(CHECKED, ", or plot=FILE.svg (a sweep, or the verdicts)")
 @click.option(
     "--baseline",
     metavar="FILE",
@@ -98,6 +83,7 @@ def command(
     memory_limit: str,
     certify: bool,
     strict: bool,
+    shard: str | None,
     reports: tuple[str, ...],
     baseline: str | None,
     **output: Any,
@@ -130,54 +116,43 @@ def command(
     a 1, every gate was judged. A case that takes too long or too much memory is an error of that case alone, with 3. A
     report that fails costs no other. After an interrupt, no report is written.
     """
-    from dpcalc.cli.publish import publish, shown
+    from dpcalc.cli.publish import publish
     from dpcalc.recipes.recipe import Malformed
-    from dpcalc.recipes.run import checked, exit_code, malformed, read_all, select, summed_up, with_curves
+    from dpcalc.recipes.run import checked, malformed, read_all, refuse_all_skipped, select, summed_up, with_curves
+    from dpcalc.recipes.shards import described, parse_share, taken
 
     limits = _limits(timeout, memory_limit)
-    printing = _Printing.of(**output)
+    printing = Printing.of(**output)
     wanted = _destinations(reports, printing.file, files)
-    earlier = _baseline(baseline)
+    share = None if shard is None else parse_share(shard)
+    if share is not None and baseline is not None:
+        raise SpecError("a shard is compared with no baseline", "give --baseline to dpcalc merge")
+    earlier = load_baseline(baseline)
     try:
         recipes = read_all(files)
-        selected = select(recipes, pattern)
+        every = select(recipes, pattern)
     except Malformed as error:
         tell(publish(report("check", malformed(error)), wanted, printing.precision, earlier))
         for other in error.errors[:-1]:
             say(_error_text(other))
         raise error.errors[-1] from None
+    places, selected, elsewhere = taken(every, share)
     if listing:
         lines = [printable(f"{one.entry.name}  {one.entry.command}  {one.entry.place}") for one in selected]
         write("".join(f"{line}\n" for line in lines), printing.file)
         return
-    to_answer = sum(one.entry.skip is None for one in selected)
-    if any(each.kind != PLOT and KINDS[each.kind].curves for each in wanted):
+    refuse_all_skipped(every)
+    if any(each.kind != PLOT and CHECKED[each.kind].curves for each in wanted):
         selected = with_curves(selected)
-    running = checked(selected, jobs=jobs, fail_fast=fail_fast, certify=certify, limits=limits, strict=strict)
+    options = {"certify": certify, "strict": strict}
+    running = checked(selected, jobs=jobs, fail_fast=fail_fast, limits=limits, **options)
     with contextlib.closing(running), _progress(running, len(selected)) as cases:
         judged = list(_kept(cases))
-    result = summed_up(recipes, judged, strict=strict)
-    if earlier is not None:
-        from dpcalc.recipes.strict import fail_weaker
-        from dpcalc.render.check.baseline import compared
-
-        result = fail_weaker(compared(result, earlier, printing.precision), recipes, strict)
-    for case in result.cases:
-        for warning in case.warnings:
-            say(printable(f"warning: {case.check.name if case.check else ''}: {warning}"))
-    lost = publish(result, wanted, printing.precision, earlier)
-    lost += shown(
-        result, "the text", lambda cases: _text(cases, printing, earlier), lambda text: write(text, printing.file)
-    )
-    if len(judged) < len(selected):
-        say(f"warning: stopped early: {len(selected) - len(judged)} cases were not checked")
-    if to_answer and not any(case.assertions for case in result.cases):
-        say("warning: no case has a gate: this check fails only where there is no answer")
-    if exit_code(result.cases):
-        say(_first_trouble(result))
-    tell(lost)
-    if code := worst([exit_code(result.cases), *(one.exit_code for one in lost)]):
-        raise click.exceptions.Exit(code)
+    result = summed_up(recipes, judged, strict=strict, elsewhere=elsewhere)
+    if share is not None:
+        result = result._replace(shard=described(recipes, every, places[: len(judged)], share, **options))
+    strictly = [recipe.file for recipe in recipes if strict or recipe.strict]
+    conclude(result, printing, wanted, earlier, strictly, unchecked=len(selected) - len(judged))
 
 
 def _limits(timeout: str | None, memory: str) -> Limits:
@@ -207,7 +182,7 @@ def _destinations(reports: Sequence[str], file: str | None, recipes: Sequence[st
         SpecError: a kind is unknown, or two things would be written to one place, or one over a recipe, or one where
             nothing can be written.
     """
-    kinds = {**KINDS, **CARD, PLOT: Kind(lambda report, asked: "")}  # a picture is drawn, and no text
+    kinds = {**CHECKED, PLOT: Kind(lambda report, asked: "")}  # a picture is drawn, and no text
     found = destinations(reports, kinds, others=(file,), example="junit=gates.xml")
     for each in found:
         if each.kind == PLOT:
@@ -221,19 +196,6 @@ def _destinations(reports: Sequence[str], file: str | None, recipes: Sequence[st
     refuse_unwritable(file, "-o")
     refuse_all_unwritable(found)
     return found
-
-
-def _baseline(path: str | None) -> Snapshot | None:
-    """Return the report to compare with.
-
-    Raises:
-        SpecError: it cannot be read, or is no such report.
-    """
-    if path is None:
-        return None
-    from dpcalc.render.check.baseline import load
-
-    return load(path)
 
 
 @contextlib.contextmanager
@@ -257,27 +219,6 @@ def _kept(cases: Iterator[Case]) -> Iterator[Case]:
         gc.unfreeze()
 
 
-def _text(result: Report, printing: _Printing, baseline: Snapshot | None) -> str:
-    """Return what is printed."""
-    from dpcalc import render as rendering
-
-    if printing.format == MARKDOWN:
-        return render(result, MARKDOWN, precision=printing.precision, baseline=baseline)
-    color = color_of(printing.color)
-    if color is None:
-        color = printing.file is None and sys.stdout is not None and sys.stdout.isatty()
-    return rendering.render(result, printing.format, printing.precision, color=color)
-
-
 def _error_text(error: SpecError) -> str:
     hint = f"\n  hint: {printable(error.hint)}" if error.hint else ""
     return f"error: {printable(error.message)}{hint}"
-
-
-def _first_trouble(result: Report) -> str:
-    """Return the first case that did not pass, in a line."""
-    troubled = [case.check for case in result.cases if case.check and case.check.exit_code]
-    first = troubled[0]
-    cure = f"\n  hint: {printable(first.hint)}" if first.hint else ""
-    count = f"{len(troubled)} of {len(result.cases)} cases did not pass; the first: " if len(troubled) > 1 else ""
-    return f"error: {count}{place(first)}: {printable(f'{first.name}: {first.message}')}{cure}"

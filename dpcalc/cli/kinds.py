@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpcalc import render
-from dpcalc.render import Asked, Kind
+from dpcalc.render import Asked, Kind, check
 from dpcalc.report import Report
 
 
@@ -21,4 +21,7 @@ def _card(report: Report, asked: Asked) -> str:
 CARD = {"card": Kind(_card, (".json", ".md"))}
 
 REPORTS = {**render.REPORTS, **CARD}
-"""Of a query; those of a check are `dpcalc.render.check.KINDS` and a card."""
+"""Of a query."""
+
+CHECKED = {**check.KINDS, **CARD}
+"""Of a check."""

@@ -38,6 +38,7 @@ COMMANDS = {
     "train": "Run an algorithm on data, privately accounted: budget in, model out.",
     "init": "Write a recipe from a training configuration.",
     "check": "Run recipe files: cases of any command, and the gates that their numbers must pass.",
+    "merge": "One verdict from the reports of all shards of a check.",
     "verify": "Recompute a privacy card, and compare every field.",
     "statement": "A paragraph for a paper's appendix or a model card about one described run.",
     "explain": "Statement, assumptions, formula and reference of a bound, or of the best for a described run.",
@@ -51,7 +52,7 @@ COMMANDS = {
 
 _SECTIONS = {
     "How private is a run": ("compare", "rdp", "shuffle", "multi-epoch", "dp-sgd", "online", "hockey-stick", "shifted"),
-    "Several runs, gates and training": ("ledger", "check", "init", "utility", "train"),
+    "Several runs, gates and training": ("ledger", "check", "merge", "init", "utility", "train"),
     "Why, and for whom": ("verify", "explain", "statement", "bounds", "cite"),
 }
 """The commands as the help shows them; all others come last."""

@@ -8,12 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dpcalc.cli import plot
-from dpcalc.cli.kinds import CARD
+from dpcalc.cli.kinds import CHECKED
 from dpcalc.cli.lost import Lost, attempt, lost_by
 from dpcalc.cli.reports import Destination, asked
 from dpcalc.files.output import say, write, write_bytes
 from dpcalc.render import Asked
-from dpcalc.render.check import GITHUB, KINDS, MARKDOWN, render
+from dpcalc.render.check import GITHUB, MARKDOWN, render
 from dpcalc.report import Case, Report, Status
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def publish(
         if each.kind == plot.PLOT:
             lost += attempt(what, partial(_draw, report, each.path))
         else:
-            write_it, how = {**KINDS, **CARD}[each.kind].write, asked(each, precision, baseline)
+            write_it, how = CHECKED[each.kind].write, asked(each, precision, baseline)
             lost += shown(report, what, partial(_written, write_it, how), to_file(each))
     if os.environ.get("GITHUB_ACTIONS") == "true":
         lost += shown(report, "the annotations", renderer(GITHUB), lambda text: say(text.rstrip("\n"), commands=True))

@@ -69,6 +69,12 @@ def with_curves(selected: Iterable[Selected]) -> list[Selected]:
     ]
 
 
+def refuse_all_skipped(selected: Sequence[Selected]) -> None:
+    """Raise SpecError where every case is skipped, so that nothing would be checked."""
+    if all(one.entry.skip is not None for one in selected):
+        raise SpecError(f"all {len(selected)} cases are skipped: nothing was checked", "remove a skip")
+
+
 def checked(
     selected: Sequence[Selected],
     *,
@@ -90,15 +96,13 @@ def checked(
         strict: whether to be strict with every case (`dpcalc.recipes.strict`), not only where a recipe says so.
 
     Raises:
-        SpecError: every case is skipped, so that nothing would be checked; a strict check without python-flint.
+        SpecError: a strict check without python-flint.
     """
     if strict:
         selected = [one._replace(entry=one.entry._replace(strict=True)) for one in selected]
     if any(one.entry.strict for one in selected):
         strictly.check_installed()
     to_answer = [one.entry for one in selected if one.entry.skip is None]
-    if not to_answer:
-        raise SpecError(f"all {len(selected)} cases are skipped: nothing was checked", "remove a skip")
     stale: Stale = {}
     with answers(to_answer, jobs, certify, limits) as outcomes:
         for recipe, entry in selected:
@@ -111,9 +115,18 @@ def checked(
                 return
 
 
-def summed_up(recipes: Sequence[Recipe], cases: Sequence[Case], *, strict: bool = False) -> Report:
-    """Return the report on the cases checked, with what was not selected of their recipes."""
-    missing = strictly.not_selected(recipes, cases)
+def summed_up(
+    recipes: Sequence[Recipe], cases: Sequence[Case], *, strict: bool = False, elsewhere: Iterable[Selected] = ()
+) -> Report:
+    """Return the report on the cases checked, with what was not selected of their recipes.
+
+    Args:
+        recipes: as read.
+        cases: that were checked.
+        strict: as in `checked`.
+        elsewhere: the cases that are checked in other shards.
+    """
+    missing = strictly.not_selected(recipes, cases, elsewhere)
     every = report("check", (*cases, *strictly.left_out(recipes, missing, strict)))
     return every._replace(not_selected=missing)
 

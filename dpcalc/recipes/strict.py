@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dpcalc.engine.gate import BOUND, Sign
@@ -63,9 +63,12 @@ def skipped(reason: str) -> str:
     return f"strict: the case is skipped ({reason}), and a strict check skips nothing"
 
 
-def not_selected(recipes: Sequence[Recipe], cases: Sequence[Case]) -> tuple[tuple[str, str], ...]:
-    """Return file and name of every case that was not checked."""
+def not_selected(
+    recipes: Sequence[Recipe], cases: Sequence[Case], elsewhere: Iterable[tuple[Recipe, Entry]] = ()
+) -> tuple[tuple[str, str], ...]:
+    """Return file and name of every case that was not checked, here or ``elsewhere``."""
     seen = {(case.check.file, case.check.name) for case in cases if case.check}
+    seen.update((recipe.file, entry.name) for recipe, entry in elsewhere)
     every = [(recipe.file, name) for recipe in recipes for name in recipe.entries]
     return tuple(one for one in dict.fromkeys(every) if one not in seen)
 
@@ -89,19 +92,23 @@ def _failed(file: str, message: str) -> Case:
     return Case("", {}, (), check=check)
 
 
-def fail_weaker(report: Report, recipes: Sequence[Recipe], strict: bool) -> Report:
-    """Return the report with the cases failed that are strict and ask for less than in the baseline."""
+def fail_weaker(report: Report, strict: Sequence[str]) -> Report:
+    """Return the report with the cases failed that are strict and ask for less than in the baseline.
+
+    Args:
+        report: compared with the baseline.
+        strict: the files of the recipes that are strict.
+    """
     weaker: dict[tuple[str, str], list[str]] = {}
     for change in report.changes or ():
         if change.weaker:
             moved = f"{change.quantity or change.what}: {change.before or 'nothing'} -> {change.after or 'nothing'}"
             weaker.setdefault((change.file, change.name), []).append(f"strict: weaker than in the baseline: {moved}")
     cases = [_weakened(case, weaker) for case in report.cases]
-    strictest = next((recipe.file for recipe in recipes if strict or recipe.strict), None)
     gone = [change for change in report.changes or () if change.what == Difference.REMOVED]
-    if strictest is not None and gone:  # of whatever file: a recipe that moved would take its cases with it
+    if strict and gone:  # of whatever file: a recipe that moved would take its cases with it
         names = [f"{change.file}: {change.name}" for change in gone]
-        cases.append(_failed(strictest, f"strict: cases of the baseline are gone: {in_short(names)}"))
+        cases.append(_failed(strict[0], f"strict: cases of the baseline are gone: {in_short(names)}"))
     return report._replace(cases=tuple(cases))
 
 

@@ -5,7 +5,34 @@ A new command, algorithm or theorem needs a line here; `test_coverage` says whic
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
+
+from dpcalc.version import __version__
+
+_ONLY_SHARD = json.dumps(
+    {
+        "schema": "dpcalc.report/1",
+        "dpcalc": __version__,
+        "command": "check",
+        "cases": [
+            {
+                **{"algorithm": "pnsgd", "inputs": {}},
+                **{name: [] for name in ("results", "not_applicable", "assertions", "warnings", "notes", "note_data")},
+                "check": {
+                    **{"name": "run", "command": "compare", "file": "gate.yaml", "line": 3, "column": 3},
+                    **{"status": "passed", "message": None, "hint": None, "exit_code": 0},
+                    **{"accepted": [], "objections": [], "strict": False},
+                },
+            }
+        ],
+        "shard": {
+            **{"number": 1, "of": 1, "cases": 1, "places": [0], "recipes": [["gate.yaml", False]], "digest": ""},
+            "options": '{"strict": false}',
+        },
+        "summary": {"cases": 1, "failed": 0, "passed": 1, "skipped": 0, "errors": 0, "not_selected": 0},
+    }
+)
 
 FILES = {
     "steps.csv": "step_size,noise_std\n0.5,1.5\n0.25,2\n0.5,1\n0.5,1.5\n",
@@ -22,6 +49,7 @@ FILES = {
         "    {command: compare, algorithm: shuffled, records: 100, lipschitz: 1, smoothness: 1, step_size: 0.1,\n"
         "     noise_std: 2, delta: 1e-6, assert: epsilon <= 6}\n"
     ),
+    "shard.json": _ONLY_SHARD,
 }
 """The files that the questions read."""
 
@@ -421,6 +449,7 @@ QUESTIONS = (
 OTHERS = {
     "train --synthetic logistic -n 100 --dimension 2 -R 1 --algorithm stop --eta 0.005 --sigma 0.5 -d 1e-5": "accuracy",
     "check gate.yaml": "pass",
+    "merge shard.json": "1 of 1 cases passed",
     "statement --algorithm stop -n 100 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6": "We run as pnsgd, stopped",
     "ledger --add epsilon=0.1,times=100 -d 1e-6": "4.77457",
     "convert --mu 1 -d 1e-5": "4.37718",

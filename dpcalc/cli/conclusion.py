@@ -1,0 +1,121 @@
+"""The end of a check: the verdict compared, written, printed, and made an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from dpcalc.cli.lost import tell, worst
+from dpcalc.cli.printing import color_of, format_of
+from dpcalc.cli.reports import Destination
+from dpcalc.files.output import say, write
+from dpcalc.inert import printable
+from dpcalc.render.check import MARKDOWN, render
+from dpcalc.render.check.verdicts import place
+from dpcalc.report import Report, Status
+
+if TYPE_CHECKING:
+    from dpcalc.render.check.baseline import Snapshot
+
+
+class Printing(NamedTuple):
+    """How and where the verdicts are printed."""
+
+    format: str
+    file: str | None
+    precision: int
+    color: str
+
+    @classmethod
+    def of(cls, *, format: str | None, as_json: bool, output: str | None, precision: int, color: str) -> Printing:
+        """Take the output options.
+
+        Raises:
+            SpecError: two formats are asked for.
+        """
+        return cls(format_of(format, as_json, output), output, precision, color)
+
+
+def load_baseline(path: str | None) -> Snapshot | None:
+    """Return the report to compare with.
+
+    Raises:
+        SpecError: it cannot be read, or is no such report.
+    """
+    if path is None:
+        return None
+    from dpcalc.render.check.baseline import load
+
+    return load(path)
+
+
+def conclude(
+    result: Report,
+    printing: Printing,
+    destinations: Sequence[Destination],
+    earlier: Snapshot | None,
+    strict: Sequence[str],
+    *,
+    unchecked: int = 0,
+) -> None:
+    """Write and print a verdict, and exit with its code.
+
+    Args:
+        result: of a check.
+        printing, destinations: how it is printed, and the reports asked for.
+        earlier: what it is compared with.
+        strict: the files of the recipes that are strict.
+        unchecked: how many cases were left when the check stopped.
+
+    Raises:
+        click.exceptions.Exit: with the code, where that is not 0.
+    """
+    from dpcalc.cli.publish import publish, shown
+    from dpcalc.recipes.run import exit_code
+
+    if earlier is not None:
+        from dpcalc.recipes.strict import fail_weaker
+        from dpcalc.render.check.baseline import compared
+
+        result = fail_weaker(compared(result, earlier, printing.precision), strict)
+    for case in result.cases:
+        for warning in case.warnings:
+            say(printable(f"warning: {case.check.name if case.check else ''}: {warning}"))
+    lost = publish(result, destinations, printing.precision, earlier)
+    lost += shown(
+        result, "the text", lambda cases: _text(cases, printing, earlier), lambda text: write(text, printing.file)
+    )
+    if unchecked:
+        say(f"warning: stopped early: {unchecked} cases were not checked")
+    answered = any(case.check and case.check.status != Status.SKIPPED for case in result.cases)
+    if answered and not any(case.assertions for case in result.cases):
+        say("warning: no case has a gate: this check fails only where there is no answer")
+    if exit_code(result.cases):
+        say(_first_trouble(result))
+    tell(lost)
+    if code := worst([exit_code(result.cases), *(one.exit_code for one in lost)]):
+        raise click.exceptions.Exit(code)
+
+
+def _text(result: Report, printing: Printing, baseline: Snapshot | None) -> str:
+    """Return what is printed."""
+    from dpcalc import render as rendering
+
+    if printing.format == MARKDOWN:
+        return render(result, MARKDOWN, precision=printing.precision, baseline=baseline)
+    color = color_of(printing.color)
+    if color is None:
+        color = printing.file is None and sys.stdout is not None and sys.stdout.isatty()
+    return rendering.render(result, printing.format, printing.precision, color=color)
+
+
+def _first_trouble(result: Report) -> str:
+    """Return the first case that did not pass, in a line."""
+    troubled = [case.check for case in result.cases if case.check and case.check.exit_code]
+    first = troubled[0]
+    cure = f"\n  hint: {printable(first.hint)}" if first.hint else ""
+    count = f"{len(troubled)} of {len(result.cases)} cases did not pass; the first: " if len(troubled) > 1 else ""
+    return f"error: {count}{place(first)}: {printable(f'{first.name}: {first.message}')}{cure}"

@@ -1,0 +1,218 @@
+"""Shares of a check that several machines take, and the one report that theirs are merged into.
+
+The cases are shared out by what they are: every shard of the same recipes finds the same shares without a word to the
+others. Long ones are spread first. Every report says which share it is of, of which cases and by which options, so that
+a merge can refuse what is missing, doubled, or of something else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dpcalc.errors import SpecError
+from dpcalc.report import Case, Report, Shard, Status
+
+if TYPE_CHECKING:
+    from dpcalc.recipes.recipe import Recipe
+    from dpcalc.recipes.run import Selected
+
+_MOST = 100_000  # shards
+
+
+class Share(NamedTuple):
+    """Shard ``number`` of ``of``, from 1 on."""
+
+    number: int
+    of: int
+
+
+def parse_share(text: str) -> Share:
+    """Return the share that ``i/n`` asks for.
+
+    Raises:
+        SpecError: it is not of this form, or there is no such share.
+    """
+    number, slash, of = text.partition("/")
+    if not (slash and number.isascii() and number.isdigit() and of.isascii() and of.isdigit() and len(text) < 20):
+        raise SpecError(f"--shard {text}: not NUMBER/OF", "for example --shard 1/4, the first of four")
+    share = Share(int(number), int(of))
+    if not 1 <= share.number <= share.of <= _MOST:
+        raise SpecError(f"--shard {text}: there is no such shard", f"they are 1/{of} to {of}/{of}, at most {_MOST}")
+    return share
+
+
+# --- sharing out ------------------------------------------------------------------------------------------------------
+
+_SAMPLED = ("noisy-sgd", "dp-sgd", "repeated")
+_SHUFFLED = ("shuffled", "shuffled-epochs", "shuffle-once", "shuffled-stop", "skip", "stop")
+
+
+def _cost(one: Selected) -> int:
+    """Return about how long a case takes, in units of a closed form: a wrong guess only makes shards less equal."""
+    entry = one.entry
+    if entry.skip is not None or entry.unread is not None:
+        return 1
+    algorithm = str(entry.parameters.get("algorithm") or "")
+    cost = {"train": 100, "utility": 20, "ledger": 20, "compare": 10, "dp-sgd": 20}.get(entry.command, 1)
+    cost *= 10 if algorithm.startswith(_SAMPLED) else 4 if algorithm in _SHUFFLED else 1
+    return cost * (10 if entry.question.solve is not None else 1)
+
+
+class Taken(NamedTuple):
+    """The cases of a share: where they stand among all, what they are, and those of the other shares."""
+
+    places: list[int]
+    here: list[Selected]
+    elsewhere: list[Selected]
+
+
+def taken(selected: Sequence[Selected], share: Share | None) -> Taken:
+    """Return the cases of a share; all for None."""
+    places = list(range(len(selected))) if share is None else shared_out(selected, share)
+    here = set(places)
+    others = [one for place, one in enumerate(selected) if place not in here]
+    return Taken(places, [selected[place] for place in places], others)
+
+
+def shared_out(selected: Sequence[Selected], share: Share) -> list[int]:
+    """Return where the cases of a share stand among the selected ones, in their order.
+
+    The longest cases are dealt out first, each to the share that has the least to do; the name of a case decides among
+    equals. So equal shares fall to the same cases whatever the order of the recipes' files.
+    """
+    costs = [_cost(one) for one in selected]
+    names = [hashlib.sha256(one.entry.name.encode()).digest() for one in selected]
+    order = sorted(range(len(selected)), key=lambda place: (-costs[place], names[place], place))
+    return sorted(place for place, number in _dealt(order, costs, share.of) if number == share.number)
+
+
+def _dealt(order: Sequence[int], costs: Sequence[int], of: int) -> list[tuple[int, int]]:
+    """Return each place with the number of the share that takes it."""
+    import heapq
+
+    work = [(0, number) for number in range(1, of + 1)]
+    dealt = []
+    for place in order:
+        done, number = work[0]
+        dealt.append((place, number))
+        heapq.heapreplace(work, (done + costs[place], number))
+    return dealt
+
+
+def described(
+    recipes: Sequence[Recipe], selected: Sequence[Selected], places: Sequence[int], share: Share, **options: Any
+) -> Shard:
+    """Return what the report of a share says of it.
+
+    Args:
+        recipes, selected: as read, and the cases of all shares.
+        places: of the cases that were checked.
+        share: which one.
+        options: of the check, as far as verdicts depend on them.
+    """
+    return Shard(
+        number=share.number, of=share.of, cases=len(selected), places=tuple(places),
+        recipes=tuple((recipe.file, recipe.strict) for recipe in recipes), digest=_digest(selected),
+        options=json.dumps(options, sort_keys=True),
+    )  # fmt: skip
+
+
+def _digest(selected: Sequence[Selected]) -> str:
+    """Return a hash of all that the cases ask, their values read from other files included."""
+    whole = hashlib.sha256()
+    for one in selected:
+        whole.update(repr(one.entry).encode("utf-8", "backslashreplace") + b"\n")
+    return whole.hexdigest()
+
+
+# --- merging ----------------------------------------------------------------------------------------------------------
+
+
+def merged(reports: Sequence[tuple[str, Report]]) -> Report:
+    """Return the report on the cases of all shards, as one check of them would have it.
+
+    Args:
+        reports: of every shard, each with the name of its file.
+
+    Raises:
+        SpecError: one is no shard, one is missing or doubled, they are of different cases or options, a case is missing
+            in its shard, or all are skipped.
+    """
+    shards = [(name, _shard_of(name, report)) for name, report in reports]
+    if not shards:
+        raise SpecError("no report of a shard was given", "dpcalc check RECIPE --shard 1/2 --report json=1.json")
+    _refuse_others(shards)
+    _refuse_missing(shards)
+    placed: dict[int, Case] = {}
+    for name, report in reports:
+        for place, case in _placed(name, report):
+            if place in placed:
+                raise SpecError(f"{name} has a case that another shard has as well", "write both again")
+            placed[place] = case
+    every = shards[0][1].cases
+    if sorted(placed) != list(range(every)):
+        raise SpecError(
+            f"{every - len(placed)} of {every} cases were not checked",
+            "a check that stopped early, as with --fail-fast, cannot be merged",
+        )
+    if all(case.check and case.check.status == Status.SKIPPED for case in placed.values()):
+        raise SpecError(f"all {every} cases are skipped: nothing was checked", "remove a skip")
+    first = reports[0][1]
+    on_recipes = (case for case in first.cases if _is_on_recipe(case))
+    return first._replace(cases=(*(placed[place] for place in range(every)), *on_recipes), shard=None)
+
+
+_WHOLE = "check"
+"""The command of what is said of a recipe as a whole."""
+
+
+def _is_on_recipe(case: Case) -> bool:
+    return case.check is not None and case.check.command == _WHOLE
+
+
+def _placed(name: str, report: Report) -> Iterator[tuple[int, Case]]:
+    """Return the cases of a shard, each with its place among all."""
+    places = _shard_of(name, report).places
+    cases = [case for case in report.cases if not _is_on_recipe(case)]
+    if len(cases) != len(places):
+        raise SpecError(f"{name} has {len(cases)} cases and says {len(places)}", "write it again")
+    return zip(places, cases, strict=True)
+
+
+def _shard_of(name: str, report: Report) -> Shard:
+    judged = all(case.check is not None for case in report.cases)
+    if not judged or report.command != _WHOLE or report.shard is None or report.changes is not None:
+        raise SpecError(f"{name} is not the report of a shard", "dpcalc check RECIPE --shard 1/2 --report json=1.json")
+    return report.shard
+
+
+def _refuse_others(shards: Sequence[tuple[str, Shard]]) -> None:
+    """Refuse shards of different checks."""
+    first_name, first = shards[0]
+    for name, shard in shards[1:]:
+        for field, what in _EQUAL.items():
+            if getattr(shard, field) != getattr(first, field):
+                raise SpecError(f"{name} and {first_name} differ in {what}", "merge the shards of one check")
+
+
+_EQUAL = {
+    "of": "the number of shards", "recipes": "their recipes", "cases": "the number of cases",
+    "digest": "what their cases ask", "options": "the options of the check",
+}  # fmt: skip
+
+
+def _refuse_missing(shards: Sequence[tuple[str, Shard]]) -> None:
+    """Refuse a set of shards in which one is missing or stands twice."""
+    names: dict[int, str] = {}
+    for name, shard in shards:
+        if shard.number in names:
+            raise SpecError(f"{name} and {names[shard.number]} are both shard {shard.number}", "leave one out")
+        names[shard.number] = name
+    of = shards[0][1].of
+    if missing := [number for number in range(1, of + 1) if number not in names]:
+        some = ", ".join(f"{number}/{of}" for number in missing[:10])
+        more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
+        raise SpecError(f"shards are missing: {some}{more}", "every shard must be there")
