@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any
 
 from dpcalc.cards.hashes import hash_of_file
-from dpcalc.engine.attack_risk import RiskQuestion
+from dpcalc.engine.attack_risk import RiskQuestion, risk_question
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.ledger_entries import Entry, Ledger
 from dpcalc.engine.question import Query, Question
@@ -81,7 +81,7 @@ def _question(asked: Mapping[str, Any]) -> Question:
     risks = asked["risk"]
     return Question(
         asked["epsilon"], delta, log_delta, tuple(map(float, asked["orders"])), asked["solve"],
-        risks=None if risks is None else RiskQuestion(*(tuple(risks[name]) for name in ("fpr", "prior", "baseline"))),
+        risks=None if risks is None else risk_question(risks["fpr"], risks["prior"], risks["baseline"]),
     )  # fmt: skip
 
 

@@ -48,7 +48,7 @@ def with_curves(case: Case, run: Run, question: Question) -> Case:
 def curves_of(
     proved: Sequence[tuple[str, Part]],
     best: Result,
-    floors: Sequence[LowerBound] = (),
+    floors: Sequence[tuple[str, LowerBound]] = (),
     tightness: Tightness | None = None,
 ) -> Curves:
     """Return the curves of what is proved.
@@ -56,22 +56,22 @@ def curves_of(
     Args:
         proved: (id, guarantee), the best one first; all hold.
         best: the answer.
-        floors: what no guarantee can beat.
+        floors: (id, what no guarantee can beat).
         tightness: how far the answer is from that, where it is known.
     """
     parts = [part for _, part in proved]
     profile = _profile(parts, best)
-    known = [floor for floor in floors if floor.profile is not None]
+    known = [floor for _, floor in floors if floor.profile is not None]
     floor = tuple((e, max(each.log_delta(e).value for each in known)) for e, _ in profile) if known else ()
     log_delta = best.log_delta if best.log_delta is not None else _USUAL_LOG_DELTA
     risk = risk_of(proved, RiskQuestion(), log_delta, floors) if parts else None
     return Curves(profile, floor, _trade_off(parts, profile), risk, tightness)
 
 
-def _lower(case: Case, run: Run, question: Question) -> tuple[list[Result], list[LowerBound]]:
+def _lower(case: Case, run: Run, question: Question) -> tuple[list[Result], list[tuple[str, LowerBound]]]:
     """Return what no guarantee can beat: the rows beside the answer, and the curves; slow ones are left out."""
     rows: list[Result] = []
-    floors: list[LowerBound] = []
+    floors: list[tuple[str, LowerBound]] = []
     assert case.best is not None
     ask = _FLOORS.get(case.best.quantity)
     for bound in for_algorithm(run.algorithm.name, run.algorithm.families):
@@ -83,7 +83,7 @@ def _lower(case: Case, run: Run, question: Question) -> tuple[list[Result], list
                 rows += ask(bound, run, question) if ask else []
         except DpcalcError:
             continue
-        floors += [found] if isinstance(found, LowerBound) else []
+        floors += [(bound.id, found)] if isinstance(found, LowerBound) else []
     return rows, floors
 
 

@@ -14,7 +14,7 @@ from dpcalc.engine.answer import ROWS, answer
 from dpcalc.engine.ask import bounds_of, implied_gate, warned_of_noise
 from dpcalc.engine.commands import COMMANDS, Command
 from dpcalc.engine.description import run_of
-from dpcalc.engine.question import Question, check_question, unknown_of
+from dpcalc.engine.question import Question, check_question, query_of, unknown_of
 from dpcalc.errors import DpcalcError
 from dpcalc.model.run import Description, Run, at_index
 from dpcalc.named_tuple import NamedTuple
@@ -88,6 +88,7 @@ class Sweep:
         case = warned_of_noise(record, given, run, question, case)
         if self._notes:
             case = case._replace(note_data=self._notes)
+        case = case._replace(query=query_of(command, given, question))
         implied = implied_gate(question, case)
         return case._replace(assertions=implied) if implied else case
 
