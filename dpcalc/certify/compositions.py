@@ -147,11 +147,11 @@ def delta_of(log: arb) -> arb:
 
 def _own_step(v: Inputs) -> Curve:
     """Return the curve of the record's own step in the smallest batch."""
-    ratio = _own_ratio(v)
+    ratio = own_ratio(v)
     return lambda z: delta_of(log_step(v.noise, z, ratio))
 
 
-def _own_ratio(v: Inputs) -> arb:
+def own_ratio(v: Inputs) -> arb:
     """Return Delta/(d scale), d the smallest divisor of a batch."""
     return v.quotient(["sensitivity"], [min(divisor for _, _, divisor in sizes(v)), "scale"])
 
@@ -160,7 +160,7 @@ def _least(*curves: Curve) -> Curve:
     return lambda z: least(*(curve(z) for curve in curves))
 
 
-def _few_steps(v: Inputs) -> None:
+def few_steps(v: Inputs) -> None:
     """Raise OutOfReach where a pass has too many steps to add them up at every knot."""
     if sum(alike.steps for alike in classes(v)) > MOST_POSITIONS:
         raise OutOfReach(f"more than {MOST_POSITIONS} steps in a pass")
@@ -168,7 +168,7 @@ def _few_steps(v: Inputs) -> None:
 
 @defines("released.shuffled_epochs", Composition, weight=20000.0, limit=_LIMIT)
 def _shuffled_epochs(v: Inputs) -> list[Part]:
-    return [Part(_least(*_pass_curves(v)), v.epochs)]
+    return [Part(_least(*pass_curves(v)), v.epochs)]
 
 
 @defines("released.shuffled_epochs_point", Searched, slack=1e-3, weight=60.0, limit=f"{MOST_PASSES} passes")
@@ -176,7 +176,7 @@ def _point(v: Inputs) -> arb:
     certificate = certificate_of(v)
     at = rational(float(certificate["point"]), typed=False)
     there = v.changed(epsilon=at)
-    ways = [log_step(v.noise, there.epsilon, _own_ratio(v))]
+    ways = [log_step(v.noise, there.epsilon, own_ratio(v))]
     if v.displacement is not None and v.diameter is not None:
         ways.append(averaged(there, product_left))
     if level(v) and v.noise == Noise.GAUSSIAN:
@@ -206,13 +206,13 @@ def _point_composed(v: Inputs, at: fmpq, log_each: arb) -> arb:
     return optimal(v.epochs, at, log_each, v.epsilon)
 
 
-def _pass_curves(v: Inputs) -> list[Curve]:
+def pass_curves(v: Inputs) -> list[Curve]:
     """Return the curves of one pass in a random order that apply."""
     curves = [_own_step(v)]
     if v.displacement is not None and v.diameter is not None:
         curves.append(lambda z: delta_of(averaged(v.changed(epsilon=z), product_left)))
     if v.noise == Noise.GAUSSIAN and level(v):
-        _few_steps(v)
+        few_steps(v)
         curves.append(lambda z: delta_of(averaged(v.changed(epsilon=z), positions_left)))
         if places := places_curve(v, deep=False):
             curves.append(places)
@@ -226,7 +226,7 @@ def _expanding_fresh(v: Inputs) -> list[Part]:
     if v.displacement is not None and v.diameter is not None:
         curves.append(lambda z: delta_of(averaged(named.changed(epsilon=z), product_left)))
     if c is not None or len(found) > 1:
-        _few_steps(v)
+        few_steps(v)
         ratios = [v.quotient(["sensitivity"], [alike.divisor, "noise_std"]) for alike in found]
         by_place = [
             (arb(fmpq(alike.size, v.records)), ratio / (arb(1) if c is None else room_of(c, k)).sqrt())

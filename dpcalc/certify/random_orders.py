@@ -112,6 +112,16 @@ def places_curve(v: Inputs, *, deep: bool = True) -> Callable[[arb], arb] | None
         v: the run.
         deep: whether delta is to be relatively sharp however small it is, which takes longer.
     """
+    by_place = places_of_pass(v)
+    if by_place is None:
+        return None
+    if not deep:
+        return lambda z: sum((share * hockey_stick(z, mu) for share, mu in by_place), arb(0))
+    return lambda z: sum((share * log_delta(z, mu).exp() for share, mu in by_place), arb(0))
+
+
+def places_of_pass(v: Inputs) -> list[tuple[arb, arb]] | None:
+    """Return the share of the records at every position of one pass, and mu there; None as for `places_curve`."""
     smooth = v.noise == Noise.GAUSSIAN and level(v)
     if not smooth or v.exact("strong_convexity") > v.exact("smoothness"):
         return None
@@ -120,14 +130,11 @@ def places_curve(v: Inputs, *, deep: bool = True) -> Callable[[arb], arb] | None
     places, ratio, costs = _places(v), _ratio(v, "scale"), _same_places(v, 1)
     if sum(alike.steps for alike in places.classes) > MOST_POSITIONS:
         raise OutOfReach(f"more than {MOST_POSITIONS} steps in a pass")
-    by_place = [
+    return [
         (arb(fmpq(alike.size, places.records)), ratio * costs.own(k, size).sqrt())
         for alike, size in zip(places.classes, places.sizes, strict=True)
         for k in range(alike.first, alike.first + alike.steps)
     ]
-    if not deep:
-        return lambda z: sum((share * hockey_stick(z, mu) for share, mu in by_place), arb(0))
-    return lambda z: sum((share * log_delta(z, mu).exp() for share, mu in by_place), arb(0))
 
 
 @defines("shuffled_epochs.worst_position", Gdp, slack=1e-8, weight=15.0)

@@ -250,7 +250,6 @@ def _best_point(profile: Callable[[float], float], epochs: int, epsilon: float, 
     erratum="Sordello, Bu and Dong turn (epsilon, delta) of a pass into RDP epsilon + ln(delta)/(a-1). That is false: "
     "it reads the conversion from RDP backwards, and can even be negative.",
     slow=True,
-    uncertified="an integral over a curve that is the least of several, between points of a table",
 )
 def shuffled_epochs_rdp(run: FreshOrders) -> Rdp:
     """The Renyi divergence that the whole curve of a pass allows, times the number of passes."""
