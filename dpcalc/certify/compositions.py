@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import bisect
+import functools
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from flint import arb, fmpq
 
 from dpcalc.certify.balls import Inputs, OutOfReach, Undecided, infinite, least, log, power, rational, square
-from dpcalc.certify.certificate import COMPOSED, OF_ANOTHER_RUN, SPLIT, certificate_of
+from dpcalc.certify.certificate import COMPOSED, HIDDEN, OF_ANOTHER_RUN, SPLIT, certificate_of
 from dpcalc.certify.composition import Curve, Part
 from dpcalc.certify.divergence import batch, product_last, run_without_shift
 from dpcalc.certify.expanding import factor, harmonic, reach, room_of
@@ -18,7 +21,7 @@ from dpcalc.certify.hidden import hockey_stick
 from dpcalc.certify.losses import factor as lipschitz_factor
 from dpcalc.certify.losses import level
 from dpcalc.certify.positions import laplace_left, positions_left, product_left
-from dpcalc.certify.random_orders import places_curve, shuffled
+from dpcalc.certify.random_orders import places_curve, shuffled, shuffled_at
 from dpcalc.certify.released import MOST_PASSES, optimal
 from dpcalc.certify.sampled import gradient
 from dpcalc.certify.shuffle import averaged, hybrid
@@ -195,6 +198,35 @@ def _secret_point(v: Inputs) -> arb:
     certificate = certificate_of(v)
     at = rational(float(certificate["point"]), typed=False)
     return _point_composed(v, at, shuffled(v.changed(epsilon=at, certificate=certificate["inner"])))
+
+
+@defines("released.shuffled_epochs_secret_curve", Composition, weight=60000.0, limit=_LIMIT)
+def _secret_curve(v: Inputs) -> list[Part]:
+    """Return the curve of a pass: chords in e^z between the points of the certificate, and the record's own noise."""
+    certificate = certificate_of(v)
+    points = (certificate.get("values") or {}).get("points", ())
+    if certificate["theorem"] != HIDDEN or any(len(found) != len(points) for found in certificate["matchings"]):
+        raise OutOfReach(OF_ANOTHER_RUN)
+    if len(points) < 2 or points[0] != 0.0 or any(not a < b for a, b in pairwise(points)):
+        raise OutOfReach(OF_ANOTHER_RUN)
+    at, nodes = shuffled_at(v), [arb(float(point)) for point in points]
+    matchings = list(zip(*certificate["matchings"], strict=True))
+
+    @functools.cache
+    def told(i: int) -> arb:
+        here = at(nodes[i], matchings[i]).min(arb(1))
+        return here if i == 0 else here.min(told(i - 1))  # delta falls
+
+    def chord(z: arb) -> arb:
+        i = bisect.bisect_right(points, float(z.mid())) - 1
+        if i and not z >= nodes[i]:  # the double was rounded up
+            i -= 1
+        if i + 1 == len(points):
+            return told(i)
+        share = (z - nodes[i]).expm1() / (nodes[i + 1] - nodes[i]).expm1()
+        return told(i) + share.min(arb(1)) * (told(i + 1) - told(i))
+
+    return [Part(_least(_own_step(v), chord), v.epochs)]
 
 
 def _point_composed(v: Inputs, at: fmpq, log_each: arb) -> arb:

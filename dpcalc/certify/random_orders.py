@@ -7,6 +7,7 @@ the certificate (`hidden`). Of several ways the certificate says which one gives
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from flint import arb, fmpq
 
@@ -185,6 +186,43 @@ def shuffled(v: Inputs) -> arb:
     """Return ln delta of one pass in a secret order."""
     ratio = _ratio(v, "scale")
     return _hidden(v, ratio, _same_places(v, 1), lambda: _pass_mean(v, ratio))
+
+
+def shuffled_at(v: Inputs) -> Callable[[arb, Sequence[Any]], arb]:
+    """Return (epsilon, matchings) -> delta of one pass in a secret order by the matching of every swap.
+
+    None stands for a position that counts as known.
+    """
+    places, ratio, costs = _places(v), _ratio(v, "scale"), _Remembered(_same_places(v, 1))
+    swaps, mu_of = _swaps(v), _root(ratio)
+
+    def at(epsilon: arb, matchings: Sequence[Any]) -> arb:
+        worst = arb(0)
+        for swap, matching in zip(swaps, matchings, strict=True):
+            if matching is not None:
+                worst = worst.max(matched(places, matching, swap, mu_of, costs, epsilon))
+            else:
+                rows = rows_of(places, blocks_of(places, *FINE), mu_of, costs)
+                known = _pass_mean(v.changed(epsilon=epsilon), ratio).exp() * places.records
+                worst = worst.max(known_mean(rows, epsilon).min(known))
+        return worst / places.records
+
+    return at
+
+
+class _Remembered:
+    """Costs of positions, of which those of one use are remembered."""
+
+    def __init__(self, costs: SamePlaces) -> None:
+        self.pair, self.unused, self._own = costs.pair, costs.unused, costs.own
+        self._known: dict[tuple[int, float], arb] = {}
+
+    def own(self, k: int, size: arb) -> arb:
+        """Return the cost of uses of this size at k."""
+        at = (k, float(size.mid()))
+        if at not in self._known:
+            self._known[at] = self._own(k, size)
+        return self._known[at]
 
 
 @defines("released.shuffle_once_secret", Searched, slack=1e-3, weight=300.0)

@@ -218,6 +218,17 @@ class Curve:
     def __init__(self, places: Places, distances: Distances) -> None:
         self._places, self._distances = places, distances
         self._best: dict[tuple[float, float], dict[float, int]] = {swap: {} for swap in places.swaps}
+        self._known: dict[tuple[float, float], set[float]] = {swap: set() for swap in places.swaps}
+
+    def matchings(self, epsilon: float) -> tuple[Matching | None, ...]:
+        """Return what proves the value at an epsilon where one was found, for each way to put the null record."""
+        rows = _rows(self._places, self._distances, _FEWER_ON_CURVES)
+        return tuple(
+            None
+            if epsilon in self._known[swap] or epsilon not in best
+            else _matching(self._places, rows, epsilon, best[epsilon])
+            for swap, best in self._best.items()
+        )
 
     def at(self, epsilon: float) -> float:
         """Return the least certificate found at ``epsilon``, the larger of the two orders' where they differ."""
@@ -232,6 +243,8 @@ class Curve:
                 cuts.descend(best[min(best, key=lambda known: abs(known - epsilon))])
             else:
                 cuts.scan()
+            if cuts.least >= value:
+                self._known[swap].add(epsilon)
             value = min(value, cuts.least)
             best[epsilon] = cuts.best
         return value
