@@ -66,13 +66,13 @@ def has_definition(bound: str) -> bool:
 def may_stay_open(bound: str) -> bool:
     """Return whether a definition may leave open what is right: that of a composition is an upper bound itself."""
     from dpcalc.certify.costs import price_of
-    from dpcalc.certify.guarantee import Composition
+    from dpcalc.certify.guarantee import Composition, EnclosedRdp
     from dpcalc.certify.table import definition_of
 
     definition, price = definition_of(bound), price_of(bound)
     if price is not None:
         return price.parts is not None
-    return definition is not None and issubclass(definition.gives, Composition)
+    return definition is not None and issubclass(definition.gives, (Composition, EnclosedRdp))
 
 
 def _certified(

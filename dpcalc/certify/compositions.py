@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import bisect
+import functools
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from flint import arb, fmpq
 
 from dpcalc.certify.balls import Inputs, OutOfReach, Undecided, infinite, least, log, power, rational, square
-from dpcalc.certify.certificate import COMPOSED, OF_ANOTHER_RUN, SPLIT, certificate_of
+from dpcalc.certify.certificate import COMPOSED, HIDDEN, OF_ANOTHER_RUN, SPLIT, certificate_of
 from dpcalc.certify.composition import Curve, Part
 from dpcalc.certify.divergence import batch, product_last, run_without_shift
 from dpcalc.certify.expanding import factor, harmonic, reach, room_of
@@ -18,7 +21,7 @@ from dpcalc.certify.hidden import hockey_stick
 from dpcalc.certify.losses import factor as lipschitz_factor
 from dpcalc.certify.losses import level
 from dpcalc.certify.positions import laplace_left, positions_left, product_left
-from dpcalc.certify.random_orders import places_curve, shuffled
+from dpcalc.certify.random_orders import places_curve, shuffled, shuffled_at
 from dpcalc.certify.released import MOST_PASSES, optimal
 from dpcalc.certify.sampled import gradient
 from dpcalc.certify.shuffle import averaged, hybrid
@@ -147,11 +150,11 @@ def delta_of(log: arb) -> arb:
 
 def _own_step(v: Inputs) -> Curve:
     """Return the curve of the record's own step in the smallest batch."""
-    ratio = _own_ratio(v)
+    ratio = own_ratio(v)
     return lambda z: delta_of(log_step(v.noise, z, ratio))
 
 
-def _own_ratio(v: Inputs) -> arb:
+def own_ratio(v: Inputs) -> arb:
     """Return Delta/(d scale), d the smallest divisor of a batch."""
     return v.quotient(["sensitivity"], [min(divisor for _, _, divisor in sizes(v)), "scale"])
 
@@ -160,7 +163,7 @@ def _least(*curves: Curve) -> Curve:
     return lambda z: least(*(curve(z) for curve in curves))
 
 
-def _few_steps(v: Inputs) -> None:
+def few_steps(v: Inputs) -> None:
     """Raise OutOfReach where a pass has too many steps to add them up at every knot."""
     if sum(alike.steps for alike in classes(v)) > MOST_POSITIONS:
         raise OutOfReach(f"more than {MOST_POSITIONS} steps in a pass")
@@ -168,7 +171,7 @@ def _few_steps(v: Inputs) -> None:
 
 @defines("released.shuffled_epochs", Composition, weight=20000.0, limit=_LIMIT)
 def _shuffled_epochs(v: Inputs) -> list[Part]:
-    return [Part(_least(*_pass_curves(v)), v.epochs)]
+    return [Part(_least(*pass_curves(v)), v.epochs)]
 
 
 @defines("released.shuffled_epochs_point", Searched, slack=1e-3, weight=60.0, limit=f"{MOST_PASSES} passes")
@@ -176,7 +179,7 @@ def _point(v: Inputs) -> arb:
     certificate = certificate_of(v)
     at = rational(float(certificate["point"]), typed=False)
     there = v.changed(epsilon=at)
-    ways = [log_step(v.noise, there.epsilon, _own_ratio(v))]
+    ways = [log_step(v.noise, there.epsilon, own_ratio(v))]
     if v.displacement is not None and v.diameter is not None:
         ways.append(averaged(there, product_left))
     if level(v) and v.noise == Noise.GAUSSIAN:
@@ -197,6 +200,35 @@ def _secret_point(v: Inputs) -> arb:
     return _point_composed(v, at, shuffled(v.changed(epsilon=at, certificate=certificate["inner"])))
 
 
+@defines("released.shuffled_epochs_secret_curve", Composition, weight=60000.0, limit=_LIMIT)
+def _secret_curve(v: Inputs) -> list[Part]:
+    """Return the curve of a pass: chords in e^z between the points of the certificate, and the record's own noise."""
+    certificate = certificate_of(v)
+    points = (certificate.get("values") or {}).get("points", ())
+    if certificate["theorem"] != HIDDEN or any(len(found) != len(points) for found in certificate["matchings"]):
+        raise OutOfReach(OF_ANOTHER_RUN)
+    if len(points) < 2 or points[0] != 0.0 or any(not a < b for a, b in pairwise(points)):
+        raise OutOfReach(OF_ANOTHER_RUN)
+    at, nodes = shuffled_at(v), [arb(float(point)) for point in points]
+    matchings = list(zip(*certificate["matchings"], strict=True))
+
+    @functools.cache
+    def told(i: int) -> arb:
+        here = at(nodes[i], matchings[i]).min(arb(1))
+        return here if i == 0 else here.min(told(i - 1))  # delta falls
+
+    def chord(z: arb) -> arb:
+        i = bisect.bisect_right(points, float(z.mid())) - 1
+        if i and not z >= nodes[i]:  # the double was rounded up
+            i -= 1
+        if i + 1 == len(points):
+            return told(i)
+        share = (z - nodes[i]).expm1() / (nodes[i + 1] - nodes[i]).expm1()
+        return told(i) + share.min(arb(1)) * (told(i + 1) - told(i))
+
+    return [Part(_least(_own_step(v), chord), v.epochs)]
+
+
 def _point_composed(v: Inputs, at: fmpq, log_each: arb) -> arb:
     """Return ln delta of all passes, of which one is (``at``, exp(``log_each``))-private."""
     if log_each >= 0:
@@ -206,13 +238,13 @@ def _point_composed(v: Inputs, at: fmpq, log_each: arb) -> arb:
     return optimal(v.epochs, at, log_each, v.epsilon)
 
 
-def _pass_curves(v: Inputs) -> list[Curve]:
+def pass_curves(v: Inputs) -> list[Curve]:
     """Return the curves of one pass in a random order that apply."""
     curves = [_own_step(v)]
     if v.displacement is not None and v.diameter is not None:
         curves.append(lambda z: delta_of(averaged(v.changed(epsilon=z), product_left)))
     if v.noise == Noise.GAUSSIAN and level(v):
-        _few_steps(v)
+        few_steps(v)
         curves.append(lambda z: delta_of(averaged(v.changed(epsilon=z), positions_left)))
         if places := places_curve(v, deep=False):
             curves.append(places)
@@ -226,7 +258,7 @@ def _expanding_fresh(v: Inputs) -> list[Part]:
     if v.displacement is not None and v.diameter is not None:
         curves.append(lambda z: delta_of(averaged(named.changed(epsilon=z), product_left)))
     if c is not None or len(found) > 1:
-        _few_steps(v)
+        few_steps(v)
         ratios = [v.quotient(["sensitivity"], [alike.divisor, "noise_std"]) for alike in found]
         by_place = [
             (arb(fmpq(alike.size, v.records)), ratio / (arb(1) if c is None else room_of(c, k)).sqrt())

@@ -7,6 +7,7 @@ the certificate (`hidden`). Of several ways the certificate says which one gives
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from flint import arb, fmpq
 
@@ -112,6 +113,16 @@ def places_curve(v: Inputs, *, deep: bool = True) -> Callable[[arb], arb] | None
         v: the run.
         deep: whether delta is to be relatively sharp however small it is, which takes longer.
     """
+    by_place = places_of_pass(v)
+    if by_place is None:
+        return None
+    if not deep:
+        return lambda z: sum((share * hockey_stick(z, mu) for share, mu in by_place), arb(0))
+    return lambda z: sum((share * log_delta(z, mu).exp() for share, mu in by_place), arb(0))
+
+
+def places_of_pass(v: Inputs) -> list[tuple[arb, arb]] | None:
+    """Return the share of the records at every position of one pass, and mu there; None as for `places_curve`."""
     smooth = v.noise == Noise.GAUSSIAN and level(v)
     if not smooth or v.exact("strong_convexity") > v.exact("smoothness"):
         return None
@@ -120,14 +131,11 @@ def places_curve(v: Inputs, *, deep: bool = True) -> Callable[[arb], arb] | None
     places, ratio, costs = _places(v), _ratio(v, "scale"), _same_places(v, 1)
     if sum(alike.steps for alike in places.classes) > MOST_POSITIONS:
         raise OutOfReach(f"more than {MOST_POSITIONS} steps in a pass")
-    by_place = [
+    return [
         (arb(fmpq(alike.size, places.records)), ratio * costs.own(k, size).sqrt())
         for alike, size in zip(places.classes, places.sizes, strict=True)
         for k in range(alike.first, alike.first + alike.steps)
     ]
-    if not deep:
-        return lambda z: sum((share * hockey_stick(z, mu) for share, mu in by_place), arb(0))
-    return lambda z: sum((share * log_delta(z, mu).exp() for share, mu in by_place), arb(0))
 
 
 @defines("shuffled_epochs.worst_position", Gdp, slack=1e-8, weight=15.0)
@@ -178,6 +186,43 @@ def shuffled(v: Inputs) -> arb:
     """Return ln delta of one pass in a secret order."""
     ratio = _ratio(v, "scale")
     return _hidden(v, ratio, _same_places(v, 1), lambda: _pass_mean(v, ratio))
+
+
+def shuffled_at(v: Inputs) -> Callable[[arb, Sequence[Any]], arb]:
+    """Return (epsilon, matchings) -> delta of one pass in a secret order by the matching of every swap.
+
+    None stands for a position that counts as known.
+    """
+    places, ratio, costs = _places(v), _ratio(v, "scale"), _Remembered(_same_places(v, 1))
+    swaps, mu_of = _swaps(v), _root(ratio)
+
+    def at(epsilon: arb, matchings: Sequence[Any]) -> arb:
+        worst = arb(0)
+        for swap, matching in zip(swaps, matchings, strict=True):
+            if matching is not None:
+                worst = worst.max(matched(places, matching, swap, mu_of, costs, epsilon))
+            else:
+                rows = rows_of(places, blocks_of(places, *FINE), mu_of, costs)
+                known = _pass_mean(v.changed(epsilon=epsilon), ratio).exp() * places.records
+                worst = worst.max(known_mean(rows, epsilon).min(known))
+        return worst / places.records
+
+    return at
+
+
+class _Remembered:
+    """Costs of positions, of which those of one use are remembered."""
+
+    def __init__(self, costs: SamePlaces) -> None:
+        self.pair, self.unused, self._own = costs.pair, costs.unused, costs.own
+        self._known: dict[tuple[int, float], arb] = {}
+
+    def own(self, k: int, size: arb) -> arb:
+        """Return the cost of uses of this size at k."""
+        at = (k, float(size.mid()))
+        if at not in self._known:
+            self._known[at] = self._own(k, size)
+        return self._known[at]
 
 
 @defines("released.shuffle_once_secret", Searched, slack=1e-3, weight=300.0)

@@ -258,8 +258,7 @@ cases:
 
 CERTIFIED = """\
 cases:
-  open: {command: multi-epoch, algorithm: shuffled-epochs, release: epoch, records: 20, batch_size: 5, epochs: 2,
-         permutation: secret, noise_std: 2}
+  open: {command: multi-epoch, algorithm: cyclic, laplace_scale: 2, epochs: 1, index: 1}
   proved: {noise_std: 2, assert: epsilon <= 5}
 """
 
@@ -271,7 +270,7 @@ def test_certify_says_what_could_not_be(run: Any, jobs: str) -> None:
     assert "certified" not in run(line)[1].replace("certified.yaml", "")
     code, out, err = run(line + " --certify")
     assert code == 0
-    assert "warning: open: released.shuffled_epochs_secret_curve is not certified: the curve of a pass" in err
+    assert "warning: open: multi_epoch.laplace is not certified: a mixture over more than 2000 steps" in err
     opened, proved = json.loads(out)["cases"]
     assert "not_certified" in opened["results"][0]
     assert proved["results"][0]["certified"]["quantity"] == "epsilon"

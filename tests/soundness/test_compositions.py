@@ -140,6 +140,35 @@ def test_laplace_passes_are_proved_and_a_lower_value_is_not(
     assert told == ["certified", "not_certified"]
 
 
+SECRET: dict[str, Any] = {"lipschitz": 1.0, "noise_std": 1.5, "step_size": 1.0, "smoothness": 1.0,
+                          "permutation": "secret", "records": 31, "batch_size": 4}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{"epochs": 1}, {"epochs": 1, "adjacency": "null-record", "last_batch": "drop"},
+     pytest.param({"epochs": 3, "strong_convexity": 0.3}, marks=pytest.mark.campaign),
+     pytest.param({"epochs": 20, "diameter": 1.0, "noise_std": 4.0}, marks=pytest.mark.campaign)],
+)  # fmt: skip
+def test_secret_orders_are_proved_point_by_point_and_a_lower_value_is_not(
+    told: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guarantee, "FINENESS", (2,))
+    question = Question(delta=1e-5, log_delta=math.log(1e-5))
+    bound = "released.shuffled_epochs_secret_curve"
+    found = proofs("shuffled-epochs-released", bound, {**SECRET, **told}, question, 1.0, 0.98)
+    assert found == ["certified", "not_certified"]
+
+
+def test_a_curve_of_another_run_proves_nothing() -> None:
+    """The points of less noise are those of larger numbers, and fewer receive."""
+    question, bound = Question(delta=1e-5, log_delta=math.log(1e-5)), "released.shuffled_epochs_secret_curve"
+    told = [{**SECRET, "epochs": 1, "noise_std": noise_std} for noise_std in (3.0, 1.5)]
+    quiet, loud = (describe("shuffled-epochs-released", given) for given in told)
+    case = answer(quiet, question, [all_bounds()[bound]])
+    assert "not_certified" in (certify(case, loud, question, without_definition()).results[0].details or {})
+
+
 def test_what_steps_hide_with_laplace_noise_is_below_a_step_and_above_a_gaussian() -> None:
     """Two steps hide no more than independent Laplace noise of both: the curve is above that of their sum."""
     for steps, ratio in ((2, 1.0), (5, 3.0), (40, 2.0)):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dpcalc.model.choices import Adjacency, Permutation
 from dpcalc.model.run import Run
@@ -155,11 +155,21 @@ def _moved(epsilon: float, ulps: int) -> float:
     return from_ordinal(max(0, ordinal(epsilon) + ulps))
 
 
-def curve(run: SecretPass) -> Callable[[float], float]:
-    """Return epsilon -> ln delta of one pass, for many values one after another: with fewer rows and cuts."""
-    public = mixture(run.part(SmoothShuffle)).profile
-    hidden = Curve(places_of(run.layout, swaps_of(run.adjacency)), same_places(run.passes))
-    return lambda epsilon: min(public(epsilon), hidden.at(epsilon))
+class PassCurve:
+    """ln delta of one pass at many values of epsilon one after another: with fewer rows and cuts."""
+
+    def __init__(self, run: SecretPass) -> None:
+        self._public = mixture(run.part(SmoothShuffle)).profile
+        self._hidden = Curve(places_of(run.layout, swaps_of(run.adjacency)), same_places(run.passes))
+
+    def at(self, epsilon: float) -> float:
+        """Return the least of what a published and a secret order give."""
+        return min(self._public(epsilon), self._hidden.at(epsilon))
+
+    def certificate(self, epsilons: Sequence[float]) -> Certificate:
+        """Return what proves the values at these epsilons, in each of which one was asked for."""
+        found = [self._hidden.matchings(epsilon) for epsilon in epsilons]
+        return Certificate(HIDDEN, matchings=tuple(zip(*found, strict=True)), values={"points": list(epsilons)})
 
 
 @theorem(

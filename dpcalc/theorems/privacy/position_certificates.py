@@ -256,6 +256,18 @@ class Curve:
 
     def __init__(self, places: Places, distances: Distances) -> None:
         self._places, self._distances = places, distances
+        self._best: dict[tuple[float, float], dict[float, int]] = {swap: {} for swap in places.swaps}
+
+    def matchings(self, epsilon: float) -> tuple[Matching | None, ...]:
+        """Return what proves the value at an epsilon where one was found, for each way to put the null record.
+
+        None stands for a position that counts as known, which gives no more.
+        """
+        rows = _rows(self._places, self._distances, _FEWER_ON_CURVES)
+        return tuple(
+            None if epsilon not in best else _matching(self._places, rows, epsilon, best[epsilon])
+            for best in self._best.values()
+        )
 
     def at(self, epsilon: float) -> float:
         """Return the least certificate found at ``epsilon``, the larger of the two orders' where they differ."""
@@ -267,6 +279,8 @@ class Curve:
         if _may_gain(rows, epsilon):
             cuts = _Cuts(rows, self._distances, swap, epsilon)
             cuts.settle(_natural_cut(rows, epsilon), _ENOUGH)
+            if cuts.least < value:
+                self._best[swap][epsilon] = cuts.best
             value = min(value, cuts.least)
         return value
 

@@ -250,7 +250,6 @@ def _best_point(profile: Callable[[float], float], epochs: int, epsilon: float, 
     erratum="Sordello, Bu and Dong turn (epsilon, delta) of a pass into RDP epsilon + ln(delta)/(a-1). That is false: "
     "it reads the conversion from RDP backwards, and can even be negative.",
     slow=True,
-    uncertified="an integral over a curve that is the least of several, between points of a table",
 )
 def shuffled_epochs_rdp(run: FreshOrders) -> Rdp:
     """The Renyi divergence that the whole curve of a pass allows, times the number of passes."""
@@ -321,23 +320,24 @@ def shuffled_epochs_secret(run: SecretOrders) -> Profile:
     slack="chords of the curve between some hundred points, and the lattice of losses: some 1 % in epsilon",
     slow=True,
     not_monotone_in=("records",),
-    uncertified="the curve of a pass is a hundred searches, too many to record",
 )
 def shuffled_epochs_secret_curve(run: SecretOrders) -> Composition:
     """A fresh secret order for every pass makes the passes independent: the whole curve of one is composed."""
-    return Composition([(_secret_pair(run.part(SecretPass)), run.epochs)])
+    pair, certificate = _secret_pair(run.part(SecretPass))
+    return Composition([(pair, run.epochs)], certificate=lambda _: certificate())
 
 
 @functools.lru_cache(maxsize=4)
-def _secret_pair(one_pass: SecretPass) -> Pair:
-    """Return the pair of laws of one pass in a secret order."""
+def _secret_pair(one_pass: SecretPass) -> tuple[Pair, Callable[[], Certificate]]:
+    """Return the pair of laws of one pass in a secret order, and what proves its curve."""
     from dpcalc.notions import pld, profiles
     from dpcalc.theorems.privacy import shuffle_curves
 
     own = one_pass.passes.ratio * one_pass.layout.weights[0] * (1.0 + 1e-15)
-    alone = shuffle_curves.own_step(Noise.GAUSSIAN, own)
-    nodes, values = profiles.sparse(hidden_position.curve(one_pass), alone)
-    return pld.from_curve(shuffle_curves.least(profiles.chords(nodes, values), alone))
+    alone, curve = shuffle_curves.own_step(Noise.GAUSSIAN, own), hidden_position.PassCurve(one_pass)
+    nodes, values = profiles.sparse(curve.at, alone)
+    pair = pld.from_curve(shuffle_curves.least(profiles.chords(nodes, values), alone))
+    return pair, functools.cache(lambda: curve.certificate(nodes.tolist()))
 
 
 @functools.lru_cache(maxsize=4)
