@@ -25,6 +25,10 @@ _DOUBLE_HASH = r"#(?=#)"
 _XML_START = r"(?m)^(\s*):(?=:)"
 
 
+_PLAIN = b"\n\t" + bytes(range(0x20, 0x7F))
+"""The characters of lines that say nothing to a terminal."""
+
+
 def printable(text: str) -> str:
     """Return the text on one line, with characters that control a terminal or break a document as escape codes."""
     if text.isascii() and text.isprintable() and "##" not in text:
@@ -35,7 +39,7 @@ def printable(text: str) -> str:
 def inert(text: str, *, coloured: bool = False) -> str:
     """Return lines of text without commands and control characters; ``coloured`` keeps the codes of colours."""
     # A search over a long text is quick for a word, and slow for a pattern.
-    if not (text.isascii() and text.replace("\n", "").replace("\t", "").isprintable()):
+    if not (text.isascii() and not text.encode("ascii").translate(None, _PLAIN)):
         text = re.sub(_IN_COLOURED_LINES if coloured else _IN_LINES, _escaped, text)
     if "##" not in text and "::" not in text:
         return text
@@ -48,14 +52,26 @@ def _escaped(match: re.Match[str]) -> str:
     return text if harmless else ascii(text)[1:-1]
 
 
-def json_text(value: Any, indent: int | None = None) -> str:
-    """Return strict JSON in which every command inside a string is escaped; the value stays the same."""
+class Written(str):
+    """JSON that is written already, indented for its place in a tree."""
+
+    __slots__ = ()
+
+
+def json_text(value: Any, indent: int | None = None, depth: int = 0) -> str:
+    """Return strict JSON in which every command inside a string is escaped; the value stays the same.
+
+    Args:
+        value: the tree, in which `Written` text stays as it is if there is an indentation.
+        indent: by how many blanks what is inside is further in; None for one line.
+        depth: how deep in a larger tree the value stands.
+    """
     import json  # text needs none
 
     if indent is None:
         text = json.dumps(value, allow_nan=False)
     else:
-        text = _indented(value, "\n", " " * indent, json.encoder.encode_basestring_ascii)
+        text = _indented(value, "\n" + " " * (indent * depth), " " * indent, json.encoder.encode_basestring_ascii)
     if "##" in text:
         text = re.sub(_DOUBLE_HASH, r"\\u0023", text)
     return text.replace("\x7f", r"\u007f")
@@ -73,28 +89,42 @@ def _indented(value: Any, line: str, step: str, quoted: Callable[[str], str]) ->
     Raises:
         ValueError: a number is not finite.
     """
+    kind = type(value)
+    if kind in _WRITES:
+        return _WRITES[kind](value)
     if isinstance(value, str):
         return quoted(value)
-    if isinstance(value, dict) and value:
+    if isinstance(value, dict):
         inner = line + step
-        parts = [
-            f"{quoted(name if isinstance(name, str) else json_text(name))}: "
-            f"{quoted(part) if type(part) is str else _indented(part, inner, step, quoted)}"
-            for name, part in value.items()
-        ]
-        return f"{{{inner}{f',{inner}'.join(parts)}{line}}}"
-    if isinstance(value, (list, tuple)) and value:
+        parts = []
+        for name, part in value.items():
+            kind = type(part)
+            if kind is str:
+                text = quoted(part)
+            elif kind in _WRITES:
+                text = _WRITES[kind](part)
+            else:
+                text = _indented(part, inner, step, quoted)
+            parts.append(f"{quoted(name if isinstance(name, str) else json_text(name))}: {text}")
+        return f"{{{inner}{f',{inner}'.join(parts)}{line}}}" if parts else "{}"
+    if isinstance(value, (list, tuple)):
         inner = line + step
-        return f"[{inner}{f',{inner}'.join([_indented(part, inner, step, quoted) for part in value])}{line}]"
-    kind = type(value)
-    if kind is int or (kind is float and math.isfinite(value)):
-        return repr(value)
-    if value is None or kind is bool:
-        return _WORDS[value]
+        parts = [quoted(part) if type(part) is str else _indented(part, inner, step, quoted) for part in value]
+        return f"[{inner}{f',{inner}'.join(parts)}{line}]" if parts else "[]"
     return json_text(value)
 
 
-_WORDS = {None: "null", True: "true", False: "false"}
+def _finite(value: float) -> str:
+    return repr(value) if math.isfinite(value) else json_text(value)  # which refuses it
+
+
+_WRITES: dict[type, Callable[[Any], str]] = {
+    int: repr,
+    float: _finite,
+    bool: lambda value: "true" if value else "false",
+    type(None): lambda _: "null",
+    Written: str,
+}
 
 
 def xml_text(document: str) -> str:

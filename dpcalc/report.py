@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from dpcalc.inert import Written
 from dpcalc.model.quantities import RAN, RISKS, Kind
 from dpcalc.model.source import Source
 from dpcalc.named_tuple import NamedTuple
@@ -289,16 +290,21 @@ class Report(NamedTuple):
 
         What is not finite is null, and ``reason`` beside it says what was.
         """
-        envelope = {
-            "schema": SCHEMA,
-            "dpcalc": __version__,
-            "command": self.command,
-            "cases": [_case(case) for case in self.cases],
-            **self._beside_the_cases(),
-            "summary": {"cases": len(self.cases), "failed": self.failed, **self._verdict_counts()},
-        }
-        strict: dict[str, Any] = strict_json(envelope)
-        return strict
+        return {**self.envelope(), "cases": [strict_json(case_fields(case)) for case in self.cases]}
+
+    def envelope(self) -> dict[str, Any]:
+        """Return what `to_dict` does, with an empty list of cases."""
+        envelope: dict[str, Any] = strict_json(
+            {
+                "schema": SCHEMA,
+                "dpcalc": __version__,
+                "command": self.command,
+                "cases": [],
+                **self._beside_the_cases(),
+                "summary": {"cases": len(self.cases), "failed": self.failed, **self._verdict_counts()},
+            }
+        )
+        return envelope
 
     def card(self) -> dict[str, Any]:
         """Return the privacy card of the report, as `dpcalc.card` does."""
@@ -337,13 +343,13 @@ def strict_json(tree: Any) -> Any:
         ]
         return {**strict, "reason": "; ".join(reasons)} if reasons else strict
     if isinstance(tree, (list, tuple)):
-        return [strict_json(value) for value in tree]
+        return [value if type(value) in _AS_THEY_ARE else strict_json(value) for value in tree]
     if isinstance(tree, str):
         return str(tree)  # a member of an enum is a plain string to every encoder
     return None if _infinite(tree) else tree
 
 
-_AS_THEY_ARE = frozenset((str, int, bool, type(None)))
+_AS_THEY_ARE = frozenset((str, int, bool, type(None), Written))
 
 
 def _infinite(value: Any) -> bool:
@@ -374,12 +380,13 @@ def _measured(case: Case) -> dict[str, Any]:
     return cells
 
 
-def _case(case: Case) -> dict[str, Any]:
+def case_fields(case: Case) -> dict[str, Any]:
+    """Return a case as `Report.to_dict` has it, with numbers that may not be finite."""
     return {
         "algorithm": case.algorithm,
-        "inputs": {name: {"value": value, "source": source} for name, (value, source) in case.inputs.items()},
+        "inputs": {name: input_fields(value, source) for name, (value, source) in case.inputs.items()},
         "results": [_result(result) for result in case.results],
-        "not_applicable": [{"bound": o.bound, "because": o.because, "hint": o.hint} for o in case.obstacles],
+        "not_applicable": [obstacle_fields(obstacle) for obstacle in case.obstacles],
         "assertions": [a._asdict() for a in case.assertions],
         "warnings": list(case.warnings),
         "notes": list(case.notes),
@@ -390,6 +397,16 @@ def _case(case: Case) -> dict[str, Any]:
         **({"ledger": dict(case.ledger)} if case.ledger else {}),
         **({"risk": dict(case.risk)} if case.risk else {}),
     }
+
+
+def input_fields(value: Any, source: Source) -> dict[str, Any]:
+    """Return an input of a case, with the source of its value."""
+    return {"value": value, "source": source}
+
+
+def obstacle_fields(obstacle: Obstacle) -> dict[str, Any]:
+    """Return why a bound does not apply, and what would make it."""
+    return {"bound": obstacle.bound, "because": obstacle.because, "hint": obstacle.hint}
 
 
 def _check(check: Check) -> dict[str, Any]:

@@ -11,11 +11,13 @@ stream before delta_n has fallen to it.
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
 
 from dpcalc.errors import NotApplicable
 from dpcalc.model.choices import LossClass, Noise
+from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.guarantee import Gdp, Profile
 from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.logspace import log_expm1
@@ -251,29 +253,70 @@ def hybrid(run: AnyStream) -> Profile:
 
 def _walk(run: AnyStream, epsilon: float) -> float:
     """Return ln e at the end: in blocks, each with the factor of its start in e and of its end in the noise."""
-    stream, gap = run.stream, log_expm1(epsilon)
-    log_e = stream.log_first(epsilon, run.sensitivity, run.index)
-    variance = down(stream.scale(run.index) ** 2, 4.0) if run.shifts else 0.0
-    t, length, before, ease = run.index, 1, 0.0, 1.0
     exact = run.records - run.index <= _EXACT_STEPS
-    while t < run.records and log_e > -1e290:
-        length = 1 if exact else max(1, min(length, int(_STRIDE * t / stream.sharpness)))
-        length = min(length, run.records - t)
-        t += length
+    return _walk_of(run.changed(records=run.index), epsilon, exact).log_e(run.records)
+
+
+class _State(NamedTuple):
+    """Where a walk stands after record t: ln e, the variance of the shift bound, and what decides the next block."""
+
+    t: int
+    log_e: float
+    variance: float
+    length: int = 1
+    before: float = 0.0
+    ease: float = 1.0
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is left to follow."""
+        return self.log_e <= -1e290
+
+
+class _Walk:
+    """The walk along a stream, as far as it was asked about: shorter streams end in a part of one of its blocks.
+
+    A search over the number of records asks about many lengths of one stream, which share the way.
+    """
+
+    def __init__(self, run: AnyStream, epsilon: float, exact: bool) -> None:
+        self._run, self._epsilon, self._exact, self._gap = run, epsilon, exact, log_expm1(epsilon)
+        variance = down(run.stream.scale(run.index) ** 2, 4.0) if run.shifts else 0.0
+        first = _State(run.index, run.stream.log_first(epsilon, run.sensitivity, run.index), variance)
+        self._states, self._ends = [first], [first.t]
+
+    def log_e(self, records: int) -> float:
+        """Return ln e of a stream of so many records, at least the index."""
+        while self._ends[-1] < records and not self._states[-1].ended:
+            self._states.append(self._after(self._states[-1]))
+            self._ends.append(self._states[-1].t)
+        state = self._states[bisect.bisect_right(self._ends, records) - 1]
+        return state.log_e if state.t == records or state.ended else self._after(state, records - state.t).log_e
+
+    def _after(self, state: _State, most: int | None = None) -> _State:
+        """Return where a further block leads, of at most so many records."""
+        run, stream = self._run, self._run.stream
+        length = 1 if self._exact else max(1, min(state.length, int(_STRIDE * state.t / stream.sharpness)))
+        length = length if most is None else min(length, most)
+        t, variance = state.t + length, state.variance
         reach = stream.reach(float(t))[1]
-        factor = recursion.log_one_step(run.noise, recursion.shrunk_epsilon(gap, log_e), reach)
+        factor = recursion.log_one_step(run.noise, recursion.shrunk_epsilon(self._gap, state.log_e), reach)
         if factor == -math.inf:
-            return factor
-        after = log_e + length * factor
+            return _State(t, factor, variance)
+        after = state.log_e + length * factor
         if run.shifts:
             # Scales decrease, so that a block holds at least its length times the last one's square.
             variance = down(variance + length * stream.scale(float(t)) ** 2, 4.0)
-            after = min(after, _log_shifted(run.sensitivity, variance, epsilon))
-        strain = recursion.drift(before, factor) / 1e-3 if before else 4.0
-        length = recursion.next_length(length, max(strain, (log_e - after) / (0.02 * ease)))
-        ease, before = max(1.0, 0.2 * abs(after)), factor
-        log_e = min(0.0, after + 2.0 * UNIT * abs(after))
-    return log_e
+            after = min(after, _log_shifted(run.sensitivity, variance, self._epsilon))
+        strain = recursion.drift(state.before, factor) / 1e-3 if state.before else 4.0
+        length = recursion.next_length(length, max(strain, (state.log_e - after) / (0.02 * state.ease)))
+        ease = max(1.0, 0.2 * abs(after))
+        return _State(t, min(0.0, after + 2.0 * UNIT * abs(after)), variance, length, factor, ease)
+
+
+@functools.lru_cache(maxsize=8)
+def _walk_of(run: AnyStream, epsilon: float, exact: bool) -> _Walk:
+    return _Walk(run, epsilon, exact)
 
 
 def _log_shifted(distance: float, variance: float, epsilon: float) -> float:

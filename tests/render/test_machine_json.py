@@ -1,0 +1,71 @@
+"""The JSON of a report is what `json` writes of `Report.to_dict`, byte by byte, although cases share their parts."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+import dpcalc
+from dpcalc.inert import Written, json_text
+from dpcalc.model.source import Source
+from dpcalc.render.machine import render_json
+from dpcalc.report import Case, Obstacle, Report
+
+RUN: dict[str, Any] = {
+    "records": 100, "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "noise_std": 2, "delta": 1e-6,
+}  # fmt: skip
+
+
+def plain(report: Report) -> str:
+    return json.dumps(report.to_dict(), indent=2, allow_nan=False) + "\n"
+
+
+def report(*values: Any) -> Report:
+    """Return cases that differ in one input and in one number of the result."""
+    result = dpcalc.rdp(index=3, **RUN).cases[0].results[0]
+    why = (Obstacle("a.bound", 'needs "x"', "give --x"), Obstacle("other", "needs y", ""))
+    return Report(
+        "rdp",
+        tuple(
+            Case("pnsgd", {"index": (value, Source.ARGUMENT), "records": (1, Source.DEFAULT)}, (result, number), why)
+            for value, number in ((value, result._replace(value=value, assumes=())) for value in values)
+        ),
+    )
+
+
+def test_several_answers_share_their_parts() -> None:
+    answers = tuple(dpcalc.rdp(index=index, **RUN).cases[0] for index in (1, 2, 3, 3))
+    whole = Report("rdp", answers)
+    assert render_json(whole) == plain(whole)
+
+
+@pytest.mark.parametrize("values", [(0, 0.0, -0.0, False), (1, True, 1.0), (math.inf, -math.inf, math.nan, 2.5, None)])
+def test_values_that_are_equal_or_not_finite_are_told_apart(values: tuple[Any, ...]) -> None:
+    assert render_json(report(*values)) == plain(report(*values))
+
+
+def test_no_case_and_empty_parts() -> None:
+    assert render_json(Report("check", ())) == plain(Report("check", ()))
+    assert json_text({"a": [], "b": {}, "c": ()}, 2) == json.dumps({"a": [], "b": {}, "c": ()}, indent=2)
+
+
+def test_written_text_stays_as_it_is() -> None:
+    part = Written(json_text({"x": [1]}, 2, 2))
+    assert json_text([{"a": part}], 2) == json.dumps([{"a": {"x": [1]}}], indent=2)
+
+
+def test_a_number_that_is_not_finite_is_refused() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        json_text({"a": math.inf}, 2)
+
+
+def test_commands_in_shared_parts_are_escaped() -> None:
+    why = (Obstacle("a.bound", "##vso[x] \x7f", "::error"),)
+    both = Report("rdp", tuple(Case("pnsgd", {}, (), why) for _ in range(2)))
+    text = render_json(both)
+    assert "##" not in text
+    assert "\x7f" not in text
+    assert json.loads(text) == both.to_dict()
