@@ -242,7 +242,10 @@ _RANK = {"bad": 0, "plain": 1, "skip": 2, "ok": 3}
 
 def _cases_left_out(count: int) -> Iterable[str]:
     if count > MAX_DRAWN:
-        yield f"Pictures are drawn of the {MAX_DRAWN} cases that did not pass or have the least room."
+        yield (
+            f"Pictures, and all the bounds that answered, are shown of the {MAX_DRAWN} cases that did not pass or have "
+            "the least room."
+        )
     if count > MAX_CASES:
         yield f"{count - MAX_CASES} more cases are not shown here."
 
@@ -426,7 +429,7 @@ def _shown(report: Report, case: Case, number_of: int, asked: Asked, *, drawn: b
         metrics=tuple(training.metric_rows(case, precision)) if case.training else (),
         inputs=tuple(_inputs(case)),
         proofs=tuple(certified_lines(case)),
-        bounds=_bounds(case, precision),
+        bounds=_bounds(case, precision) if drawn else (),
         notes=tuple(_notes(report, case)),
         command=_command(case),
     )
