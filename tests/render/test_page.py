@@ -152,7 +152,7 @@ def test_the_verdict_comes_first() -> None:
         ((ERROR,), ("Not passed", "no guarantee applies")),
         ((case(EPSILON),), ("No gate", "No gate was set: this is an answer, and no verdict.")),
         ((SKIPPED,), ("No gate", "No gate was set: this is an answer, and no verdict.")),
-        ((PASSED, SKIPPED), ("Passed", "The gate held.")),
+        ((PASSED, SKIPPED), ("Passed in part", "The gate held.")),
     ]
     for cases, (word, said) in verdicts:
         text = Tree(page(Report("check", cases))).text
@@ -163,7 +163,9 @@ def test_a_page_is_green_only_where_every_gate_held_and_there_is_one() -> None:
     for cases in itertools.product((PASSED, FAILED, ERROR, SKIPPED, case(EPSILON)), repeat=2):
         [header] = Tree(page(Report("check", cases))).all("header")
         fails = FAILED in cases or ERROR in cases
-        assert header["class"] == ("bad" if fails else "ok" if PASSED in cases else "plain")
+        assert header["class"] == (
+            "bad" if fails else "plain" if PASSED not in cases else "part" if SKIPPED in cases else "ok"
+        )
 
 
 def test_what_a_verdict_does_not_cover_is_said() -> None:
@@ -274,8 +276,9 @@ def test_the_formula_of_contrast() -> None:
 THEMES = [dict(re.findall(r"--([\w-]+): (#\w+);", block)) for block in re.findall(r":root \{(.*?)\}", CSS, re.DOTALL)]
 TEXTS = [
     *itertools.product(("text", "quiet", "accent", "ok", "bad", "plain"), ("page", "card")),
-    *itertools.product(("text", "quiet"), ("ok-back", "bad-back", "plain-back")),
-    ("ok", "ok-back"), ("bad", "bad-back"), ("plain", "plain-back"), ("accent", "bad-back"), ("text", "band"),
+    *itertools.product(("text", "quiet"), ("ok-back", "bad-back", "part-back", "plain-back")),
+    ("ok", "ok-back"), ("bad", "bad-back"), ("part", "part-back"), ("plain", "plain-back"), ("accent", "bad-back"),
+    ("text", "band"),
 ]  # fmt: skip
 SHAPES = [("accent", "card"), ("accent", "band"), ("quiet", "card"), ("limit", "card"), ("ok", "grid"), ("bad", "grid")]
 
