@@ -151,7 +151,7 @@ def command(
         write("".join(f"{line}\n" for line in lines), printing.file)
         return
     to_answer = sum(one.entry.skip is None for one in selected)
-    if any(each.kind != PLOT and KINDS[each.kind].curves for each in wanted):
+    if any(each.kind in KINDS and KINDS[each.kind].curves for each in wanted):
         selected = with_curves(selected)
     running = checked(selected, jobs=jobs, fail_fast=fail_fast, certify=certify, limits=limits, strict=strict)
     with contextlib.closing(running), _progress(running, len(selected)) as cases:

@@ -74,8 +74,10 @@ def publish(
         what = f"{each.option}{each.path}"
         if each.kind == plot.PLOT:
             lost += attempt(what, partial(_draw, report, each.path))
+        elif each.kind in CARD:  # whole or not at all: no case of it stands for an error
+            lost += attempt(what, partial(_write_card, report, each, asked(each, precision)))
         else:
-            write_it, how = {**KINDS, **CARD}[each.kind].write, asked(each, precision, baseline)
+            write_it, how = KINDS[each.kind].write, asked(each, precision, baseline)
             lost += shown(report, what, partial(_written, write_it, how), to_file(each))
     if os.environ.get("GITHUB_ACTIONS") == "true":
         lost += shown(report, "the annotations", renderer(GITHUB), lambda text: say(text.rstrip("\n"), commands=True))
@@ -86,6 +88,10 @@ def publish(
 
 def _written(write_it: Callable[[Report, Asked], str], how: Asked, report: Report) -> str:
     return write_it(report, how)
+
+
+def _write_card(report: Report, to: Destination, how: Asked) -> None:
+    write(CARD[to.kind].write(report, how), to.path, to.option)
 
 
 def _draw(report: Report, path: str) -> None:

@@ -253,6 +253,15 @@ def test_a_mismatch_says_what_differs() -> None:
     assert float(number.recomputed) == card("epsilon")["cases"][0]["guarantee"]["numbers"][0]["value"]
 
 
+def test_what_differs_by_rounding_alone_fails_and_is_told() -> None:
+    value = card("epsilon")["cases"][0]["guarantee"]["numbers"][0]["value"]
+    for other, told in ((math.nextafter(value, 2.0), True), (value * 1.001, False)):
+        document = altered(card("epsilon"), ("cases", 0, "guarantee", "numbers", 0, "value"), other)
+        found = verify({**document, "sha256": seal_of(document)}, certify=False)
+        assert not found.passed
+        assert any("by rounding alone" in remark for remark in found.remarks) == told
+
+
 def test_a_text_that_reads_the_same_as_json_verifies() -> None:
     document = card("epsilon")
     for text in (json.dumps(document, indent=7), json.dumps(document, sort_keys=True)):
