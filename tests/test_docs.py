@@ -145,6 +145,22 @@ def test_the_workflow_runs_commands_there_are() -> None:
     the_command_parses(line)
 
 
+def test_the_comment_is_of_what_the_workflow_writes() -> None:
+    """The workflow with the right to write runs nothing of the pull request: it has no checkout and no dpcalc."""
+    checks = loaded(DOCS / "examples" / "github-actions.yml")
+    comment = loaded(DOCS / "examples" / "github-comment.yml")
+    assert comment[True] == {"workflow_run": {"workflows": [checks["name"]], "types": ["completed"]}}
+    [download, post] = comment["jobs"]["comment"]["steps"]
+    [upload] = [step for step in checks["jobs"]["budget"]["steps"] if "upload-artifact" in step.get("uses", "")]
+    assert re.fullmatch(r"actions/download-artifact@v\d+", download["uses"])
+    assert download["with"]["name"] == upload["with"]["name"]
+    assert upload["with"]["path"] == "gates.*"
+    [line] = [step["run"] for step in checks["jobs"]["budget"]["steps"] if step.get("run", "").startswith("dpcalc ")]
+    assert "--report markdown=gates.md" in line
+    assert "--body-file gates.md" in post["run"]
+    assert "${{" not in post["run"]  # what others wrote reaches the shell as variables alone
+
+
 def the_command_parses(line: str) -> None:
     """Parse a command line without running it."""
     _, name, *arguments = shlex.split(line)

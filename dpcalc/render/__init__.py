@@ -172,7 +172,16 @@ def _html(report: Report, asked: Asked) -> str:
     return render_html(report, asked)
 
 
-SHARED: dict[str, Kind] = {"html": Kind(_html, package="jinja2", curves=True)}
+def _badge(report: Report, asked: Asked) -> str:
+    from dpcalc.render.badge import render_badge
+
+    return render_badge(report, asked)
+
+
+SHARED: dict[str, Kind] = {
+    "html": Kind(_html, package="jinja2", curves=True),
+    "badge": Kind(_badge, suffixes=(".json", ".svg")),
+}
 """What every command writes that has a report."""
 
 REPORTS: dict[str, Kind] = {

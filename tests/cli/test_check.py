@@ -92,7 +92,7 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
         ("pass.yaml --timeout 1/1000000", 3, "a: took longer than 1e-06 s"),
         ("pass.yaml --format statement", 2, "'statement' is not one of"),
         ("pass.yaml --report junit", 2, "--report junit: not KIND=FILE"),
-        ("pass.yaml --report html=a", 2, "not KIND=FILE"),
+        ("pass.yaml --report pdf=a", 2, "not KIND=FILE"),
         ("pass.yaml --report junit=-", 2, "two outputs go to the same place"),
         ("pass.yaml --report junit=a --report sarif=./a", 2, "two outputs go to the same place"),
         ("pass.yaml --report junit=no/where.xml", 2, "choose another file for --report junit="),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import html
+import importlib.util
 import json
 import shlex
 from collections.abc import Callable
@@ -13,6 +15,7 @@ import pytest
 
 from dpcalc.cli.main import main
 from dpcalc.render import REPORTS
+from tests.cli.test_imports import imported
 
 RUN = "rdp -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6"
 QUERIES = {
@@ -112,3 +115,51 @@ def test_refused_where_there_is_no_answer(run: Run, line: str, tmp_path: Path) -
     assert done.exit_code == 2
     assert "--report is of" in done.stderr
     assert not file.exists()
+
+
+@pytest.mark.parametrize("command", QUERIES)
+def test_every_query_has_a_page(run: Run, command: str, tmp_path: Path) -> None:
+    file = tmp_path / "answer.html"
+    assert run(f"{QUERIES[command]} --report html={file}").exit_code == 0
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>")
+    assert f"dpcalc {QUERIES[command].partition(' ')[0].replace('statement', 'compare')}" in text
+    assert "Promised by the author" in text
+
+
+def test_a_page_says_what_was_typed(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "a b.html"
+    run(f"{RUN} --assert 'epsilon<=5' --report 'html={file}'")
+    text = html.unescape(file.read_text(encoding="utf-8"))
+    assert f"dpcalc {RUN} --assert 'epsilon<=5' --report 'html={file}'" in text
+
+
+def test_a_check_has_a_page_with_its_curves(run: Run, tmp_path: Path) -> None:
+    recipe, file, baseline = tmp_path / "a.yaml", tmp_path / "a.html", tmp_path / "a.json"
+    settings = "records: 100, lipschitz: 1, smoothness: 1, step_size: 0.1, delta: 1e-6"
+    for noise in (2, 3):
+        recipe.write_text(
+            f"dpcalc: recipe/1\ncases:\n  one: {{command: rdp, {settings}, noise_std: {noise}, assert: epsilon <= 5}}\n"
+        )
+        if noise == 2:
+            assert run(f"check {recipe} --report json={baseline}").exit_code == 0
+    assert run(f"check {recipe} --baseline {baseline} --report html={file}").exit_code == 0
+    text = file.read_text(encoding="utf-8")
+    assert "The gate held." in text
+    assert "Since the baseline" in text
+    assert text.count("<svg") == 3
+
+
+def test_a_page_needs_jinja2(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    file = tmp_path / "a.html"
+    for line in (RUN, "check a.yaml"):
+        done = run(f"{line} --report html={file}")
+        assert done.exit_code == 2
+        assert "--report html= needs jinja2, which is not installed" in done.stderr
+        assert "pip install 'dpcalc[report]'" in done.stderr
+
+
+def test_what_makes_a_page_is_imported_where_it_is_asked_for() -> None:
+    found = imported("-m", "dpcalc", *shlex.split(f"{RUN} --json --report csv=/dev/null"))
+    assert not found & {"jinja2", "markupsafe"}

@@ -8,7 +8,7 @@ import hashlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from dpcalc.inert import printable
+from dpcalc.inert import inert, printable
 from dpcalc.render import Asked
 from dpcalc.render.page.view import clipped, page_of
 from dpcalc.report import Report
@@ -41,7 +41,8 @@ def render_html(report: Report, asked: Asked) -> str:
     from markupsafe import Markup
 
     page = page_of(report, asked)
-    return _environment().get_template("page.jinja").render(page=page, policy=policy, style=Markup(style))
+    text = _environment().get_template("page.jinja").render(page=page, policy=policy, style=Markup(style))
+    return inert(text.encode("ascii", "xmlcharrefreplace").decode("ascii"))
 
 
 @functools.cache
@@ -69,6 +70,7 @@ def _environment() -> Environment:
         finalize=shown,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     environment.filters["clipped"] = clipped
     environment.filters["drawn"] = Markup  # a picture of `dpcalc.render.page.svg`, which escapes what it is given

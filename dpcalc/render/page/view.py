@@ -136,7 +136,7 @@ class Shown(NamedTuple):
 
 
 class Page(NamedTuple):
-    """All of a page. ``style`` is ok, bad or plain: the colour of the verdict, beside its words."""
+    """All of a page. ``style`` is ok, part, bad or plain: the colour of the verdict, beside its words."""
 
     title: str
     kicker: str
@@ -164,7 +164,7 @@ def page_of(report: Report, asked: Asked) -> Page:
     table = sorted(_verdicts(report, asked.precision), key=lambda row: _RANK[row.style])
     style = style_of(report)
     gated = any(case.assertions for case in report.cases) or report.command == "check"
-    word = _WORDS[style] if gated or style == "bad" else "Answer" if len(report.cases) == 1 else "Answers"
+    word = WORDS[style] if gated or style == "bad" else "Answer" if len(report.cases) == 1 else "Answers"
     found = _changes(report, asked)
     drawn = _drawn(report)
     shown = [
@@ -218,10 +218,17 @@ def _drawn(report: Report) -> set[int]:
 
 
 def style_of(report: Report) -> str:
-    """Return ok where every gate held and there is one, bad where something failed, else plain."""
-    if any(_style(case) == "bad" for case in report.cases):
+    """Return how a report ended.
+
+    It is ok where there is a gate and every one held, part where cases were skipped or not selected as well, bad where
+    something failed, else plain.
+    """
+    styles = [_style(case) for case in report.cases]
+    if "bad" in styles:
         return "bad"
-    return "ok" if report.cases and any(case.assertions for case in report.cases) else "plain"
+    if "ok" not in styles:
+        return "plain"
+    return "part" if "skip" in styles or report.not_selected else "ok"
 
 
 def _style(case: Case) -> str:
@@ -236,13 +243,18 @@ def _style(case: Case) -> str:
     return "ok" if case.assertions else "plain"
 
 
-_WORDS = {"ok": "Passed", "bad": "Not passed", "plain": "No gate", "skip": "Skipped"}
+WORDS = {"ok": "Passed", "bad": "Not passed", "part": "Passed in part", "plain": "No gate", "skip": "Skipped"}
+"""The verdict of a page or a case in words, by its style."""
+
 _RANK = {"bad": 0, "plain": 1, "skip": 2, "ok": 3}
 
 
 def _cases_left_out(count: int) -> Iterable[str]:
     if count > MAX_DRAWN:
-        yield f"Pictures are drawn of the {MAX_DRAWN} cases that did not pass or have the least room."
+        yield (
+            f"Pictures, and all the bounds that answered, are shown of the {MAX_DRAWN} cases that did not pass or have "
+            "the least room."
+        )
     if count > MAX_CASES:
         yield f"{count - MAX_CASES} more cases are not shown here."
 
@@ -260,7 +272,7 @@ def _verdict(report: Report, style: str, precision: int) -> str:
         return f"{held} of {len(gates)} gates held." if gates else _why_not(report.cases[0])
     if style == "bad":
         return f"{bad} of {count} cases did not pass; {held} of {len(gates)} gates held."
-    if style == "ok":
+    if style in ("ok", "part"):
         return "The gate held." if len(gates) == 1 else f"All {len(gates)} gates held{_in_cases(count)}."
     return f"No gate was set: {'this is an answer' if count == 1 else f'these are {count} answers'}, and no verdict."
 
@@ -282,7 +294,7 @@ def _said(report: Report, precision: int) -> tuple[str, ...]:
     if len(report.cases) != 1:
         return ()
     case = report.cases[0]
-    return tuple(filter(None, (*_headlines(case, precision), meaning(_told(case)))))
+    return tuple(filter(None, (*headlines(case, precision), meaning(_told(case)))))
 
 
 def _facts(report: Report) -> list[tuple[str, str]]:
@@ -405,10 +417,10 @@ def _shown(report: Report, case: Case, number_of: int, asked: Asked, *, drawn: b
         name=_name(report, case, number_of),
         place=place(case.check) if case.check else "",
         style=style,
-        word=_WORDS[style],
+        word=WORDS[style],
         open=len(report.cases) <= FEW or style == "bad",
         warning=training.warning(case),
-        headlines=_headlines(case, precision),
+        headlines=headlines(case, precision),
         meaning=meaning(told) if len(report.cases) > 1 else "",
         promise=promise(case),
         released=released(case) if best else "",
@@ -426,7 +438,7 @@ def _shown(report: Report, case: Case, number_of: int, asked: Asked, *, drawn: b
         metrics=tuple(training.metric_rows(case, precision)) if case.training else (),
         inputs=tuple(_inputs(case)),
         proofs=tuple(certified_lines(case)),
-        bounds=_bounds(case, precision),
+        bounds=_bounds(case, precision) if drawn else (),
         notes=tuple(_notes(report, case)),
         command=_command(case),
     )
@@ -437,7 +449,8 @@ def _told(case: Case) -> Case:
     return case if case.risk or not (case.curves and case.curves.risk) else case._replace(risk=case.curves.risk)
 
 
-def _headlines(case: Case, precision: int) -> tuple[str, ...]:
+def headlines(case: Case, precision: int) -> tuple[str, ...]:
+    """Return the answers of a case, a line each."""
     if is_cost(case):
         lines = [f"{'; '.join(cost_sentences(r, precision))} ({r.bound})" for r in case.results if r.best]
     else:

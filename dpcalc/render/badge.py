@@ -1,0 +1,80 @@
+"""A badge: the verdict and the gate with the least room, as an SVG or as JSON for shields.io (its endpoint schema)."""
+
+from __future__ import annotations
+
+import json
+
+from dpcalc.inert import inert, printable
+from dpcalc.render import Asked
+from dpcalc.render.check.verdicts import gate_name, gate_value, share_used
+from dpcalc.render.page.svg import element, label, picture
+from dpcalc.render.page.view import WORDS, headlines, style_of
+from dpcalc.report import Assertion, Case, Report
+
+_LABEL = "privacy"
+_MAX = 60
+_COLORS = {"ok": "#136533", "bad": "#a11b16", "part": "#7a4b00", "plain": "#4a5563"}
+_NAMED = {"ok": "brightgreen", "bad": "red", "part": "yellow", "plain": "lightgrey"}
+_PER_CHARACTER, _HEIGHT, _MARGIN = 6.4, 20.0, 7.0  # of 11 px letters
+
+
+def render_badge(report: Report, asked: Asked) -> str:
+    """Return the badge, as an SVG where the name of its file ends so, else as JSON.
+
+    It is green only where every gate held, there is one, and no case was left out.
+    """
+    style, message = style_of(report), _message(report)
+    if asked.file.lower().endswith(".svg"):
+        return inert(_drawn(message, style))
+    found = {"schemaVersion": 1, "label": _LABEL, "message": message, "color": _NAMED[style]}
+    if style == "bad":
+        found["isError"] = True
+    return inert(json.dumps(found) + "\n")
+
+
+def _message(report: Report) -> str:
+    """Return the verdict, and the value and limit that are nearest to each other; the answer where there is no gate."""
+    style = style_of(report)
+    gates = [(share, gate, case) for case in report.cases for gate in case.assertions if (share := _share(gate))]
+    failed = any(not gate.passed for _, gate, _ in gates)
+    if style == "bad" and not failed:
+        return _cut(f"{WORDS[style].lower()}: see the report")
+    if gates:
+        _, gate, case = max(gates, key=lambda each: each[0])
+        return _cut(f"{WORDS[style].lower()}: {_compared(gate, case)}")
+    answers = [line for case in report.cases[:1] for line in headlines(case, 3)]
+    answer = f": {answers[0]}" if len(report.cases) == 1 and answers and style != "bad" else ""
+    return _cut(f"{WORDS[style].lower()}{answer}".replace("\u2264", "<=").replace("\u2265", ">="))
+
+
+def _share(gate: Assertion) -> float | None:
+    share = share_used(gate)
+    return (share if gate.passed else 1.0 + share) if share is not None else None
+
+
+def _compared(gate: Assertion, case: Case) -> str:
+    name = gate_name(gate.text)
+    limit = gate.text.partition(name)[2].strip()
+    return f"{name} {gate_value(gate, case, 3)} ({limit})"
+
+
+def _cut(text: str) -> str:
+    text = printable(text)
+    return text if len(text) <= _MAX else text[: _MAX - 3] + "..."
+
+
+def _drawn(message: str, style: str) -> str:
+    left, right = (_PER_CHARACTER * len(words) + 2.0 * _MARGIN for words in (_LABEL, message))
+    font = {"font_family": "Verdana,DejaVu Sans,sans-serif", "font_size": "11", "fill": "#fff"}
+    drawn = picture(
+        "badge",
+        (left + right, _HEIGHT),
+        f"{_LABEL}: {message}",
+        "The verdict of dpcalc on the gate with the least room.",
+        element("rect", width=left, height=_HEIGHT, fill="#3b4350"),
+        element("rect", x=left, width=right, height=_HEIGHT, fill=_COLORS[style]),
+        element("g", label((_MARGIN, 14.0), _LABEL), label((left + _MARGIN, 14.0), message), **font),
+    )
+    size = f'xmlns="http://www.w3.org/2000/svg" width="{left + right:.0f}" height="{_HEIGHT:.0f}"'
+    text = drawn.replace("<svg ", f"<svg {size} ", 1)
+    return text.encode("ascii", "xmlcharrefreplace").decode("ascii") + "\n"
