@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from dpcalc.cli.main import main
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.limits import DOCUMENT_BYTES
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "cards.md"
 MU = "convert --mu 1 -d 1e-5"
 TRAIN: dict[str, Any] = {"loss": "logistic", "radius": 1, "epsilon": 1, "delta": 1e-3}
 
@@ -126,6 +128,15 @@ def test_a_cost_has_no_card(run: Run) -> None:
     assert done.exit_code == 2
     assert "no guarantee that a card could state" in done.stderr
     assert not Path("a.json").exists()
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not part of this distribution")
+def test_the_page_has_every_field_and_a_program_that_runs() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    [program] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(compile(program, "cards.md", "exec"), {})
+    fields = {*stated(), *stated()["cases"][0]} - {"schema", "dpcalc", "cases", "name"}
+    assert [name for name in fields if f"`{name}`" not in text] == []
 
 
 def test_the_schema_is_printed(run: Run) -> None:

@@ -350,6 +350,12 @@ def test_the_cases_of_a_recipe_are_on_one_card(tmp_path: Path) -> None:
     assert str(tmp_path) not in card_text(stated)
 
 
+def test_markdown_counts_cases_without_a_name() -> None:
+    assert [line for line in card_markdown(card("sweep")).splitlines() if line.startswith("#")] == [
+        "# Privacy card", "## Case 1", "## Case 2",
+    ]  # fmt: skip
+
+
 def test_markdown_shows_names_as_they_are() -> None:
     stated = altered(card("epsilon"), ("cases", 0, "name"), "<script>|*x*\n# [a](b)")
     assert "## &lt;script>\\|\\*x\\*\\\\n# \\[a\\](b)\n" in card_markdown(stated)
