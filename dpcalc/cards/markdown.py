@@ -32,8 +32,8 @@ def card_markdown(card: Mapping[str, Any], source: str | None = None) -> str:
     """
     lines = ["# Privacy card", ""]
     several = len(card["cases"]) > 1
-    for number, case in enumerate(card["cases"], start=1):
-        heading = case["name"] or (f"Case {number}" if several else "")
+    for place, case in enumerate(card["cases"], start=1):
+        heading = case["name"] or (f"Case {place}" if several else "")
         lines += [*([f"## {_escape(heading)}", ""] if heading else []), *_case(case), ""]
     return "\n".join([*lines, *_foot(card, source)]) + "\n"
 

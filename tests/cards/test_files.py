@@ -201,6 +201,11 @@ def test_a_forged_file_is_refused_before_anything_is_computed(
     assert not done.stdout
 
 
+def test_a_recipe_is_no_card(run: Run) -> None:
+    Path("budget.yaml").write_text("dpcalc: recipe/1\n")
+    assert "`dpcalc check`" in run("verify budget.yaml").stderr
+
+
 def test_commands_and_codes_on_a_card_are_inert(run: Run) -> None:
     card = stated()
     card["cases"][0]["guarantee"]["statement"] = "::error::x\x1b[31m ##[group]"
