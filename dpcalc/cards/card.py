@@ -36,6 +36,8 @@ def card_of(
 ) -> dict[str, Any]:
     """Return the card of a report, one entry of ``cases`` for each of its cases with a guarantee.
 
+    A model that is not private has none.
+
     Args:
         report: of a query, of trained models, or of checked recipes.
         model: what `model_of` says of the file that the card is beside.
@@ -44,9 +46,10 @@ def card_of(
     Raises:
         SpecError: no case has a guarantee of privacy, there are too many, or a model is not private.
     """
-    if any(case.training is not None and not case.training["private"] for case in report.cases):
+    found = [case for case in report.cases if case.best is not None]
+    cases = [case for case in found if case.training is None or case.training["private"]]
+    if found and not cases:
         raise SpecError("what was trained is not private", "train once, without --seed and --replicas")
-    cases = [case for case in report.cases if case.best is not None]
     if any(case.query is None for case in cases):
         raise SpecError(f"dpcalc {report.command} gives no guarantee that a card could state", _HINT)
     if not cases:

@@ -122,6 +122,15 @@ def test_the_card_of_a_check(run: Run) -> None:
     assert run("verify a.json --no-certify").exit_code == 0
 
 
+def test_a_seeded_model_of_a_recipe_is_left_out(run: Run) -> None:
+    train = "{command: train, synthetic: logistic, records: 20, dimension: 1, radius: 1, noise_std: 5, delta: 1e-3"
+    Path("a.yaml").write_text(f"dpcalc: recipe/1\ncases:\n  one: {train}, seed: 1}}\n  two: {train}}}\n")
+    assert run("check a.yaml --report card=a.json").exit_code == 0
+    assert [case["name"] for case in json.loads(Path("a.json").read_text())["cases"]] == ["two"]
+    Path("b.yaml").write_text(f"dpcalc: recipe/1\ncases:\n  one: {train}, seed: 1}}\n")
+    assert run("check b.yaml --report card=b.json").exit_code == 2
+
+
 def test_a_cost_has_no_card(run: Run) -> None:
     line = "utility --loss logistic --feature-bound 1 -n 1000 --dimension 2 -R 1 --algorithm stop -e 1 -d 1e-6"
     done = run(f"{line} --report card=a.json")
