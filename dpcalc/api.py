@@ -20,12 +20,21 @@ from dpcalc.model.parameter import PARAMETERS, Parameter, conversion, meant_by, 
 from dpcalc.model.parameter import check as check_value
 from dpcalc.model.source import Source
 from dpcalc.render.notes import report
-from dpcalc.report import Case, Report
+from dpcalc.report import SHOWN_IN_NOTEBOOKS, Case, Report
 from dpcalc.theorems.record import all_bounds, lookup
 
 if TYPE_CHECKING:
     from dpcalc.cards.verify import Verification
     from dpcalc.engine.attack_risk import RiskQuestion
+
+
+def _in_notebooks(found: Report) -> str:
+    from dpcalc.render.notebook import render_notebook
+
+    return render_notebook(found)
+
+
+SHOWN_IN_NOTEBOOKS[:] = [_in_notebooks]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpcalc.model.quantities import RAN, RISKS, Kind
@@ -219,6 +219,10 @@ PARTS = ("train", "test")
 """The parts of the records that are measured apart."""
 
 
+SHOWN_IN_NOTEBOOKS: list[Callable[[Any], str]] = []
+"""What makes HTML of a report: `dpcalc.api` puts it here, as a report knows of nothing that renders it."""
+
+
 class Report(NamedTuple):
     """The answer to one command.
 
@@ -230,6 +234,10 @@ class Report(NamedTuple):
     cases: tuple[Case, ...]
     not_selected: tuple[tuple[str, str], ...] = ()
     changes: tuple[Change, ...] | None = None
+
+    def _repr_html_(self) -> str | None:
+        """Return what a notebook shows of the report; None, and so its plain text, where nothing renders it."""
+        return SHOWN_IN_NOTEBOOKS[0](self) if SHOWN_IN_NOTEBOOKS else None
 
     @property
     def failed(self) -> int:

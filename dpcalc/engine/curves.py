@@ -22,7 +22,8 @@ from dpcalc.report import Case, Curves, Result, Tightness
 from dpcalc.theorems.record import Theorem, for_algorithm
 
 _STEPS = 40
-_FPRS = tuple(10.0**power for power in (-5, -4, -3, -2.5, *(place / 8.0 for place in range(-16, 0))))
+_FPRS = tuple(10.0 ** (place / 8.0) for place in (-40, -36, -32, -28, *range(-24, -16, 2), *range(-16, 0)))
+"""A power of ten each, and what lies between; closer to each other where the curve bends."""
 _NEGLIGIBLE = math.log(1e-12)
 _USUAL_LOG_DELTA = math.log(1e-6)
 _BEYOND = 1.5

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from dpcalc.errors import SpecError
-from dpcalc.model.quantities import Kind, Quantity
+from dpcalc.model.quantities import ATTACKS, Kind, Quantity
 from dpcalc.model.source import Source
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.notes import Referenced
@@ -395,7 +395,7 @@ def _name(report: Report, case: Case, place: int, several: bool = False) -> str:
         named = [case.algorithm] if case.algorithm else []
         varied = [name for name in varying(report) if name in case.inputs] if len(report.cases) > 1 else []
         values = [f"{name} = {number(case.inputs[name][0], side=Side.AS_GIVEN)}" for name in varied]
-        name = ", ".join((*named, *values)) or f"case {place}"
+        name = ", ".join((*named, *values)) if values or len(report.cases) == 1 else f"{case.algorithm} {place}"
     return clipped(name)
 
 
@@ -445,8 +445,16 @@ def _shown(report: Report, case: Case, number_of: int, asked: Asked, *, drawn: b
 
 
 def _told(case: Case) -> Case:
-    """Return the case with what an attacker can do, where that is known and nobody asked."""
-    return case if case.risk or not (case.curves and case.curves.risk) else case._replace(risk=case.curves.risk)
+    """Return the case with what an attacker can do: at the usual rates, and at those that were asked about."""
+    usual = case.curves.risk if case.curves else None
+    if not usual or not case.risk:
+        return case._replace(risk=case.risk or usual)
+    merged = {**case.risk, **usual}
+    for name, at in ATTACKS.items():
+        if at:
+            rows = {row[at]: row for row in (*usual[name], *case.risk[name])}
+            merged[name] = [rows[key] for key in sorted(rows)]
+    return case._replace(risk=merged)
 
 
 def headlines(case: Case, precision: int) -> tuple[str, ...]:
