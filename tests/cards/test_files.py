@@ -123,7 +123,7 @@ def test_the_card_of_a_check(run: Run) -> None:
 
 
 def test_a_seeded_model_of_a_recipe_is_left_out(run: Run) -> None:
-    train = "{command: train, synthetic: logistic, records: 20, dimension: 1, radius: 1, noise_std: 5, delta: 1e-3"
+    train = "{command: train, synthetic: logistic, records: 50, dimension: 2, radius: 1, epsilon: 1, delta: 1e-3"
     Path("a.yaml").write_text(f"dpcalc: recipe/1\ncases:\n  one: {train}, seed: 1}}\n  two: {train}}}\n")
     assert run("check a.yaml --report card=a.json").exit_code == 0
     assert [case["name"] for case in json.loads(Path("a.json").read_text())["cases"]] == ["two"]
