@@ -677,7 +677,7 @@ def verify(
 
     Returns:
         A record: ``passed``, ``mismatches`` (each with ``place``, ``given`` and ``recomputed``), what was ``checked``,
-        and ``remarks``.
+        and ``remarks``. The computation has no limit of time or memory here; that of the command has.
 
     Raises:
         SpecError: it is no card, or it needs a file that is not given.

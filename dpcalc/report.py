@@ -149,8 +149,8 @@ class Case(NamedTuple):
     ``note_data`` is what is worth knowing beside the answer, ``notes`` is the same in words: `dpcalc.render.notes`
     writes them when the cases become a report. ``training`` is what was measured where the run was carried out as well,
     ``check`` what became of a recipe's case, ``ledger`` the entries that a total is of, ``risk`` what an attacker can
-    do, ``curves`` what is drawn of the answer. ``query`` is what it answers, a `dpcalc.engine.question.Query`: a card
-    needs it, and no report shows it.
+    do, ``curves`` what is drawn of the answer. ``query`` is what it answers, as a `dpcalc.engine.question.Query`: for
+    a card, which asks again.
     """
 
     algorithm: str

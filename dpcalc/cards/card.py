@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dpcalc.cards.answer import answer, with_risks
@@ -24,26 +24,42 @@ MOST_CASES = 100
 _CLOSE = 1e-6
 
 
-def card_of(report: Report, *, model: Mapping[str, Any] | None = None) -> dict[str, Any]:
+Fields = dict[str, Any]
+"""What a card says of a case."""
+
+
+def card_of(
+    report: Report,
+    *,
+    model: Mapping[str, Any] | None = None,
+    fields_of: Callable[[Iterable[Case]], list[Fields]] | None = None,
+) -> dict[str, Any]:
     """Return the card of a report, one entry of ``cases`` for each of its cases with a guarantee.
+
+    A model that is not private has none.
 
     Args:
         report: of a query, of trained models, or of checked recipes.
         model: what `model_of` says of the file that the card is beside.
+        fields_of: from the cases to what the card says of them; None: `case_fields` of each.
 
     Raises:
         SpecError: no case has a guarantee of privacy, there are too many, or a model is not private.
     """
-    if any(case.training is not None and not case.training["private"] for case in report.cases):
+    found = [case for case in report.cases if case.best is not None]
+    cases = [case for case in found if case.training is None or case.training["private"]]
+    if found and not cases:
         raise SpecError("what was trained is not private", "train once, without --seed and --replicas")
-    cases = [case for case in report.cases if case.best is not None]
     if any(case.query is None for case in cases):
         raise SpecError(f"dpcalc {report.command} gives no guarantee that a card could state", _HINT)
     if not cases:
         raise SpecError("no case has a guarantee: there is nothing to put on a card", "`-v` says why")
     if len(cases) > MOST_CASES:
         raise SpecError(f"a card of {len(cases)} cases; at most {MOST_CASES} go on one", "ask about fewer")
-    card = assembled([_case(case, trained=model is not None) for case in cases], model)
+    if fields_of is None:
+        card = assembled([case_fields(case, trained=model is not None) for case in cases], model)
+    else:
+        card = assembled(fields_of(cases), model)
     if len(card_text(card).encode()) > DOCUMENT_BYTES:
         raise SpecError(f"the card would have more than {DOCUMENT_BYTES} bytes", "ask about fewer cases")
     return card
@@ -106,7 +122,7 @@ def card_text(card: Mapping[str, Any]) -> str:
     return json_text(card, 2) + "\n"
 
 
-def _case(case: Case, *, trained: bool) -> dict[str, Any]:
+def case_fields(case: Case, *, trained: bool = False) -> dict[str, Any]:
     """Return what a card says of a case.
 
     Raises:

@@ -31,15 +31,15 @@ def card_markdown(card: Mapping[str, Any], source: str | None = None) -> str:
         source: the name of the JSON file of the card, if there is one to verify.
     """
     lines = ["# Privacy card", ""]
-    for case in card["cases"]:
-        lines += [*_case(case), ""]
+    several = len(card["cases"]) > 1
+    for place, case in enumerate(card["cases"], start=1):
+        heading = case["name"] or (f"Case {place}" if several else "")
+        lines += [*([f"## {_escape(heading)}", ""] if heading else []), *_case(case), ""]
     return "\n".join([*lines, *_foot(card, source)]) + "\n"
 
 
 def _case(case: Mapping[str, Any]) -> Iterator[str]:
     guarantee = case["guarantee"]
-    if case["name"]:
-        yield from (f"## {_escape(case['name'])}", "")
     for line in guarantee["headline"]:
         yield f"**{_escape(line)}**  "
     yield from ("", _escape(" ".join(filter(None, (guarantee["statement"], guarantee["meaning"])))), "")

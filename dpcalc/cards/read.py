@@ -47,7 +47,7 @@ def card_of_text(shown: str, raw: bytes) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise SpecError(f"{shown} is not UTF-8", _HINT) from None
     except json.JSONDecodeError as error:
-        raise SpecError(f"{shown}:{error.lineno}:{error.colno}: not JSON", _HINT) from None
+        raise SpecError(f"{shown}:{error.lineno}:{error.colno}: not JSON", _hint(shown)) from None
     except RecursionError:
         raise SpecError(f"{shown} is nested more than {DOCUMENT_DEPTH} deep", _HINT) from None
     except _Refused as error:
@@ -85,6 +85,10 @@ def _checked(document: Any, shown: str) -> dict[str, Any]:
 def _schema() -> dict[str, Any]:
     schema: dict[str, Any] = json.loads(read("card-1.schema.json"))
     return schema
+
+
+def _hint(shown: str) -> str:
+    return "a recipe is run with `dpcalc check`" if shown.endswith((".yaml", ".yml")) else _HINT
 
 
 class _Refused(ValueError):

@@ -17,7 +17,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 }
 KEYWORDS = frozenset(
     (
-        "$schema", "$defs", "$ref", "title", "description", "type", "const", "enum", "pattern", "maxLength",
+        "$schema", "$id", "$defs", "$ref", "title", "description", "type", "const", "enum", "pattern", "maxLength",
         "properties", "required", "additionalProperties", "items", "minItems", "maxItems", "anyOf",
     )
 )  # fmt: skip

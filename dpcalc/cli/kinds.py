@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from dpcalc import render
 from dpcalc.render import Asked, Kind, check
 from dpcalc.report import Report
 
+_SECONDS, _GIB = 60.0, 4.0
+"""What a case of a recipe may take on a card: it is asked again, and others wrote it."""
+
 
 def _card(report: Report, asked: Asked) -> str:
-    from dpcalc.cards.card import card_of, card_text, trained_model
+    from dpcalc.cards.card import card_of, trained_model
 
-    card = card_of(report, model=trained_model(report))
+    return _text(card_of(report, model=trained_model(report)), asked)
+
+
+def _card_of_check(report: Report, asked: Asked) -> str:
+    from dpcalc.cards.limited import card_within
+    from dpcalc.recipes.evaluate import Limits
+
+    return _text(card_within(report, Limits(_SECONDS, _GIB)), asked)
+
+
+def _text(card: Mapping[str, Any], asked: Asked) -> str:
     if not asked.file.lower().endswith(".md"):
+        from dpcalc.cards.card import card_text
+
         return card_text(card)
     from dpcalc.cards.markdown import card_markdown
 
     return card_markdown(card)
 
 
-CARD = {"card": Kind(_card, (".json", ".md"))}
+_SUFFIXES = (".json", ".md")
 
-REPORTS = {**render.REPORTS, **CARD}
+REPORTS = {**render.REPORTS, "card": Kind(_card, _SUFFIXES)}
 """Of a query."""
+
+CARD = {"card": Kind(_card_of_check, _SUFFIXES)}
+"""Of a check: written whole or not at all."""
 
 CHECKED = {**check.KINDS, **CARD}
 """Of a check."""

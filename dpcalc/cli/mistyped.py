@@ -50,7 +50,8 @@ _COMMANDS_MEANT = {
     "help": ("epsilon", "delta", "noise", "start", "privacy", "man"),
     "cite": ("bibtex", "citation"),
     "explain": ("theorem", "proof", "why"),
-    "check": ("gate", "lint", "verify"),
+    "check": ("gate", "lint"),
+    "verify": ("validate", "reproduce", "card"),
 }  # fmt: skip
 """Commands -> words that people type for them."""
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dpcalc.cli import plot
-from dpcalc.cli.kinds import CHECKED
+from dpcalc.cli.kinds import CARD, CHECKED
 from dpcalc.cli.lost import Lost, attempt, lost_by
 from dpcalc.cli.reports import Destination, asked
 from dpcalc.files.output import say, write, write_bytes
@@ -74,6 +74,8 @@ def publish(
         what = f"{each.option}{each.path}"
         if each.kind == plot.PLOT:
             lost += attempt(what, partial(_draw, report, each.path))
+        elif each.kind in CARD:  # whole or not at all: no case of it stands for an error
+            lost += attempt(what, partial(_write_card, report, each, asked(each, precision)))
         else:
             write_it, how = CHECKED[each.kind].write, asked(each, precision, baseline)
             lost += shown(report, what, partial(_written, write_it, how), to_file(each))
@@ -86,6 +88,10 @@ def publish(
 
 def _written(write_it: Callable[[Report, Asked], str], how: Asked, report: Report) -> str:
     return write_it(report, how)
+
+
+def _write_card(report: Report, to: Destination, how: Asked) -> None:
+    write(CARD[to.kind].write(report, how), to.path, to.option)
 
 
 def _draw(report: Report, path: str) -> None:

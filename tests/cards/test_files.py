@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from dpcalc.cli.main import main
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.limits import DOCUMENT_BYTES
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "cards.md"
 MU = "convert --mu 1 -d 1e-5"
 TRAIN: dict[str, Any] = {"loss": "logistic", "radius": 1, "epsilon": 1, "delta": 1e-3}
 
@@ -120,12 +122,30 @@ def test_the_card_of_a_check(run: Run) -> None:
     assert run("verify a.json --no-certify").exit_code == 0
 
 
+def test_a_seeded_model_of_a_recipe_is_left_out(run: Run) -> None:
+    train = "{command: train, synthetic: logistic, records: 50, dimension: 2, radius: 1, epsilon: 1, delta: 1e-3"
+    Path("a.yaml").write_text(f"dpcalc: recipe/1\ncases:\n  one: {train}, seed: 1}}\n  two: {train}}}\n")
+    assert run("check a.yaml --report card=a.json").exit_code == 0
+    assert [case["name"] for case in json.loads(Path("a.json").read_text())["cases"]] == ["two"]
+    Path("b.yaml").write_text(f"dpcalc: recipe/1\ncases:\n  one: {train}, seed: 1}}\n")
+    assert run("check b.yaml --report card=b.json").exit_code == 2
+
+
 def test_a_cost_has_no_card(run: Run) -> None:
     line = "utility --loss logistic --feature-bound 1 -n 1000 --dimension 2 -R 1 --algorithm stop -e 1 -d 1e-6"
     done = run(f"{line} --report card=a.json")
     assert done.exit_code == 2
     assert "no guarantee that a card could state" in done.stderr
     assert not Path("a.json").exists()
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="the documentation is not part of this distribution")
+def test_the_page_has_every_field_and_a_program_that_runs() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    [program] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(compile(program, "cards.md", "exec"), {})
+    fields = {*stated(), *stated()["cases"][0]} - {"schema", "dpcalc", "cases", "name"}
+    assert [name for name in fields if f"`{name}`" not in text] == []
 
 
 def test_the_schema_is_printed(run: Run) -> None:
@@ -188,6 +208,11 @@ def test_a_forged_file_is_refused_before_anything_is_computed(
     assert done.exit_code == 2
     assert said in done.stderr
     assert not done.stdout
+
+
+def test_a_recipe_is_no_card(run: Run) -> None:
+    Path("budget.yaml").write_text("dpcalc: recipe/1\n")
+    assert "`dpcalc check`" in run("verify budget.yaml").stderr
 
 
 def test_commands_and_codes_on_a_card_are_inert(run: Run) -> None:

@@ -253,6 +253,15 @@ def test_a_mismatch_says_what_differs() -> None:
     assert float(number.recomputed) == card("epsilon")["cases"][0]["guarantee"]["numbers"][0]["value"]
 
 
+def test_what_differs_by_rounding_alone_fails_and_is_told() -> None:
+    value = card("epsilon")["cases"][0]["guarantee"]["numbers"][0]["value"]
+    for other, told in ((math.nextafter(value, 2.0), True), (value * 1.001, False)):
+        document = altered(card("epsilon"), ("cases", 0, "guarantee", "numbers", 0, "value"), other)
+        found = verify({**document, "sha256": seal_of(document)}, certify=False)
+        assert not found.passed
+        assert any("by rounding alone" in remark for remark in found.remarks) == told
+
+
 def test_a_text_that_reads_the_same_as_json_verifies() -> None:
     document = card("epsilon")
     for text in (json.dumps(document, indent=7), json.dumps(document, sort_keys=True)):
@@ -339,6 +348,12 @@ def test_the_cases_of_a_recipe_are_on_one_card(tmp_path: Path) -> None:
     assert names[-2:] == ["two", "all"]
     assert verify(stated, certify=False).passed
     assert str(tmp_path) not in card_text(stated)
+
+
+def test_markdown_counts_cases_without_a_name() -> None:
+    assert [line for line in card_markdown(card("sweep")).splitlines() if line.startswith("#")] == [
+        "# Privacy card", "## Case 1", "## Case 2",
+    ]  # fmt: skip
 
 
 def test_markdown_shows_names_as_they_are() -> None:

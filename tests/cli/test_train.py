@@ -18,7 +18,7 @@ from dpcalc.cli.main import main
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.theorems.risk import utility
 from dpcalc.training import ensemble, single
-from dpcalc.training.model import load
+from dpcalc.training.model import card_path, load
 from tests.cli.conftest import best
 from tests.formulas import evaluated
 
@@ -450,7 +450,8 @@ def test_what_the_documentation_shows_runs(
     text = ask(line.replace("--replicas 1000", "--replicas 20").replace("200:1000:200", "200:400:200"))
     assert "differentially private" in text or "epsilon" in text
     written = re.findall(r"(?:-o|--plot) (\S+)", line)
-    assert sorted(os.listdir(tmp_path)) == sorted(written)
+    cards = [card_path(model) for model in re.findall(r"-o (\S+)", line)]
+    assert sorted(os.listdir(tmp_path)) == sorted([*written, *cards])
 
 
 def test_a_model_with_pure_privacy_is_written_as_strict_json(ask: Any, tmp_path: Path) -> None:

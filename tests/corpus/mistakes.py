@@ -104,6 +104,7 @@ BARE: tuple[str, ...] = (
     "", "--version", "--help", "-h", "--nothing", "nothing", "RDP", "rdpp", "compare compare", "explain",
     "explain nothing",
     "explain iteration.pnsgdd", "cite nothing", "cite", "schema", "schema nothing", "schema report", "schema recipe",
+    "schema card", "verify", "verify missing.json",
     "completions", "completions tcsh", "completions bash", "completions zsh", "completions fish", "completions man",
     "completions bash -o out/x.bash", "completions bash -o x.bash", "check", "check missing.yaml", "check .",
     "train", "train --data missing.csv --loss logistic -e 1 -d 1e-5", "bounds", "bounds --json", "bounds --format csv",

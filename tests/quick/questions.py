@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
+import dpcalc
+from dpcalc.cards.card import card_text
 from dpcalc.version import __version__
 
 _ONLY_SHARD = json.dumps(
@@ -35,6 +37,7 @@ _ONLY_SHARD = json.dumps(
 )
 
 FILES = {
+    "release.json": card_text(dpcalc.convert(mu=1, delta=1e-5).card()),
     "steps.csv": "step_size,noise_std\n0.5,1.5\n0.25,2\n0.5,1\n0.5,1.5\n",
     "stops.csv": "step_size,noise_std,probability\n0.5,1.5,0.125\n0.25,2,0.25\n0.5,1,0.125\n0.5,1.5,0.5\n",
     "spent.csv": (
@@ -459,6 +462,7 @@ OTHERS = {
     "cite iteration.pnsgd": "@",
     "init train.yaml": "max_grad_norm",
     "help sampling": "balls-in-bins",
+    "verify release.json --no-certify": "verified: release.json",
     "schema recipe": "recipe/1",
     "completions bash": "complete",
 }
