@@ -114,4 +114,10 @@ def _mu_lines(mu: Mapping[str, Any] | None, precision: int) -> list[str]:
         lost = f"; it overstates a right guess by up to {number(mu['regret'], 2, Side.UP)}" if mu["regret"] > 0 else ""
         return [f"Gaussian privacy with mu = {value} ({mu['bound']}){lost}"]
     delta = number(mu["delta"], 3, Side.UP)
+    if "everywhere" in mu:
+        whole = number(mu["everywhere"]["value"], precision, Side.UP)
+        return [
+            f"Gaussian privacy with mu = {whole} at every epsilon ({mu['everywhere']['bound']}); with mu = {value} "
+            f"where delta is above {delta} ({mu['bound']})"
+        ]
     return [f"no mu is known for the whole curve; mu = {value} holds where delta is above {delta} ({mu['bound']})"]

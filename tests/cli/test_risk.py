@@ -166,10 +166,22 @@ def test_in_python() -> None:
 
 
 def test_a_mu_that_says_nothing_is_not_told() -> None:
-    """With next to no noise delta is 1 wherever it is looked at: no mu is known, and none is said to hold above 1."""
-    line = f"shuffle {PASS} --sigma 1e-6 -d 1e-6 --risk"
+    """One (epsilon, delta) with a large delta: no mu is known, and none is said to hold above 0.9."""
+    line = "risk -e 1 -d 0.9"
     assert told(line)["mu"] is None
     assert "no finite mu" in typed(line).output
+
+
+def test_a_mixture_has_the_mu_of_its_least_private_part() -> None:
+    """Next to no noise: the least mu that holds is that of the last record, whose own step alone hides it, 2/sigma."""
+    mu = told(f"shuffle {PASS} --sigma 1e-6 -d 1e-6 --risk")["mu"]
+    assert mu["delta"] == 0.0
+    assert 0.0 <= mu["value"] / 2e6 - 1.0 < 1e-12
+    mu = told("dp-sgd -n 1000 --batch-size 100 --steps 9 --noise-multiplier 2 --sampling poisson -d 1e-6 --risk")["mu"]
+    assert 0.0 < mu["value"] < mu["everywhere"]["value"]
+    assert 0.0 <= mu["everywhere"]["value"] / 3.0 - 1.0 < 1e-12  # replaced: 2 sqrt(9)/2
+    line = f"shuffle {PASS} --sigma 2 -d 1e-6 --risk"
+    assert "mu = 1 at every epsilon (shuffle.mixture); with mu = 0.67" in typed(line).output
 
 
 def test_in_words() -> None:
