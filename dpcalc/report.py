@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpcalc.inert import Written
-from dpcalc.model.quantities import RAN, RISKS, Kind
+from dpcalc.model.quantities import ATTACKS, RAN, RISKS, Kind
 from dpcalc.model.source import Source
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.notes import Note
@@ -275,8 +275,19 @@ class Report(NamedTuple):
         costs = any(result.quantity in RISKS for case in self.cases for result in case.results)
         inputs = (f"input_{name}" for name in names)
         measured = sorted({name for case in self.cases for name in _measured(case)})
+        attacks = dict.fromkeys(name for case in self.cases for name in attack_numbers(case.risk))
         verdict = ("check", "status", "accepted") if any(case.check for case in self.cases) else ()
-        return (*_NUMBERS, *(RAN if costs else ()), "adjacency", "best", "reference", *verdict, *inputs, *measured)
+        return (
+            *_NUMBERS,
+            *(RAN if costs else ()),
+            "adjacency",
+            "best",
+            "reference",
+            *verdict,
+            *inputs,
+            *measured,
+            *attacks,
+        )
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat dict a result, all with the same keys: what a data frame or a CSV file takes.
@@ -289,7 +300,8 @@ class Report(NamedTuple):
             for result in case.results:
                 details = result.details or {}
                 run = {"case": number, "algorithm": case.algorithm, **{n: details.get(n) for n in RAN}}
-                cells = {**run, **result._asdict(), **_verdict(case.check), **inputs, **_measured(case)}
+                beside = {**_measured(case), **attack_numbers(case.risk)}
+                cells = {**run, **result._asdict(), **_verdict(case.check), **inputs, **beside}
                 rows.append({name: cells.get(name) for name in columns})
         return rows
 
@@ -386,6 +398,16 @@ def _measured(case: Case) -> dict[str, Any]:
         for part in PARTS:
             cells.update({f"{prefix}{part}_{name}": value for name, value in parts.get(part, {}).items()})
     return cells
+
+
+def attack_numbers(risk: Mapping[str, Any] | None) -> dict[str, float]:
+    """Return what an attacker can do, as columns ``advantage``, ``tpr@0.01``, ..."""
+    if not risk:
+        return {}
+    found = {"advantage": float(risk["advantage"]["value"])}
+    for name, at in ATTACKS.items():
+        found.update({f"{name}@{row[at]!r}": float(row["value"]) for row in risk[name]} if at else {})
+    return found
 
 
 def case_fields(case: Case) -> dict[str, Any]:

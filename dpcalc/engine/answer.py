@@ -76,7 +76,7 @@ def _rows_of_bound(
     if unknown in ROWS:
         return ROWS[unknown](bound, run, question)
     if question.targets:
-        from dpcalc.engine.solve import solve_for_risk
+        from dpcalc.engine.solve_risk import solve_for_risk
 
         return [solve_for_risk(bound, run, question, unknown)]
     from dpcalc.engine.solve import solve

@@ -20,7 +20,7 @@ from dpcalc.model.source import Source
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.account import Box, Part
 from dpcalc.notions.guarantee import Gdp, LowerBound, Point
-from dpcalc.notions.least_mu import LeastMu, least_mu
+from dpcalc.notions.least_mu import least_mu, whole_mu, with_regret
 from dpcalc.notions.trade_off import trade_off
 from dpcalc.numerics.floats import UNIT, is_short, up
 from dpcalc.numerics.logspace import exp_up
@@ -230,10 +230,17 @@ def _mu(proved: Sequence[tuple[str, Part]], log_delta: float) -> dict[str, Any] 
         mu, name = min(gaussian)
         return {"value": mu, "delta": 0.0, "regret": 0.0, "bound": name}
     name, part = proved[0]
-    found: LeastMu = least_mu(part, log_delta)
+    whole, by = min((whole_mu(each), id) for id, each in proved)
+    found = least_mu(part, log_delta)
+    if whole <= found.mu or (math.isfinite(whole) and found.log_delta > _VACUOUS):
+        part = dict(proved)[by]
+        assert not isinstance(part, Box)  # of which no mu is known at every epsilon
+        name, found = by, with_regret(part, whole, log_delta)
     if not math.isfinite(found.mu) or found.log_delta > _VACUOUS:
         return None
-    return {"value": found.mu, "delta": exp_up(found.log_delta), "regret": found.regret, "bound": name}
+    told = {"value": found.mu, "delta": exp_up(found.log_delta), "regret": found.regret, "bound": name}
+    everywhere = {"everywhere": {"value": whole, "bound": by}} if math.isfinite(whole) and told["delta"] else {}
+    return {**told, **everywhere}
 
 
 def risk_value(case: Case, name: str, at: float | None) -> float | None:

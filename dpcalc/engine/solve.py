@@ -19,7 +19,6 @@ from dpcalc.engine.evaluate import (
     safe_budget,
 )
 from dpcalc.engine.question import Question
-from dpcalc.engine.risk_target import achieved, excess_over, like_budget
 from dpcalc.engine.search import DIRECTIONS, Direction, extreme, extreme_integer, roughly, unbounded
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import Order
@@ -41,7 +40,7 @@ Excess = Callable[[float], float]
 
 _COARSEST, _NEAR = 64, 0.2  # points per standard deviation, and the excess of ln delta where a guess is good enough
 _STEEP = 100.0  # the search does not distinguish larger excesses of ln delta
-_NUDGES = 24
+NUDGES = 24
 _THROUGH = {
     "lipschitz": "sensitivity",
     "noise_std": "scale",
@@ -56,7 +55,7 @@ _OF_THE_RECORDS = {"index": 0, "window": 1}
 _LIMITED_BY_CURVATURE = frozenset({"step_size", "strong_convexity"})
 
 
-class _Problem(NamedTuple):
+class Problem(NamedTuple):
     """A bound, and the parameter of the run that is to be such that the bound meets the budget."""
 
     bound: Theorem
@@ -97,13 +96,13 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
         Infeasible: no value meets the budget.
     """
     if unknown == "noise_multiplier" and not run.algorithm.clipped:
-        return _as_multiplier(solve(bound, run, question, "noise_std"), run)
-    problem = _Problem(bound, run, question, unknown)
-    if not _takes(problem):
+        return as_multiplier(solve(bound, run, question, "noise_std"), run)
+    problem = Problem(bound, run, question, unknown)
+    if not takes(problem):
         result = _independent(problem)
         if result is not None:
             return result
-    _refuse(problem)
+    refuse_unsolvable(problem)
     epsilon, log_delta = safe_budget(bound, question)
 
     @functools.cache
@@ -114,14 +113,18 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
         return excess_of(guarantee, epsilon, log_delta)
 
     try:
-        value = _search(problem, excess)
+        value = search(problem, excess)
     except Infeasible as error:
         raise _unreachable(problem, error) from None
     if is_lower(bound) and not problem.exact:
         value = _outside(problem, value, excess)
     value, achieved, reached = _nudged(problem, value, epsilon, log_delta)
     fields = conversion_fields(achieved, reached, epsilon)
-    details = {**(fields.pop("details", None) or {}), "achieved": {"epsilon": reached.value}, **_range(problem, value)}
+    details = {
+        **(fields.pop("details", None) or {}),
+        "achieved": {"epsilon": reached.value},
+        **range_of(problem, value),
+    }
     if unbounded(value, problem.direction):
         details["any"] = True
     elif unknown == "noise_std" and (multiplier := multiplier_of(run, value)) is not None:
@@ -129,90 +132,12 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
     return result_of(bound, run, unknown, value, **{**question.budget, **fields}, details=details)
 
 
-def solve_for_risk(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
-    """Return the value of the unknown with which the bound keeps what an attacker can do within the targets.
-
-    Raises:
-        NotApplicable: the bound is no guarantee of this run, has no curve, or is not monotone in the parameter.
-        Infeasible: no value keeps the targets.
-    """
-    if unknown == "noise_multiplier" and not run.algorithm.clipped:
-        return _as_multiplier(solve_for_risk(bound, run, question, "noise_std"), run)
-    if not bound.guarantee or bound.unpromised(run):
-        raise NotApplicable("is no guarantee of this run", "promise what it demands, or ask for epsilon to see it")
-    like_epsilon, like_log_delta = like_budget(question.targets)
-    problem = _Problem(bound, run, question._replace(epsilon=like_epsilon, log_delta=like_log_delta), unknown)
-    _refuse(problem)
-
-    @functools.cache
-    def excess(value: float) -> float:
-        return excess_over(problem.guarantee_at(value), question.targets, rough=True)
-
-    direction = problem.direction
-    details: dict[str, Any] = {"targets": [target._asdict() for target in question.targets]}
-    if not _takes(problem):
-        if direction.integer:
-            raise NotApplicable(f"does not depend on {unknown}", f"solve for another parameter than {unknown}")
-        value = direction.low if direction.more_is_private else direction.high
-        if excess(value) > 0.0 and excess(_start(problem)) >= excess(value):
-            raise Infeasible(
-                f"no {unknown} gives {question.targets[0].text}: it is "
-                f"{_shown(problem.guarantee_at(value), question)} for any",
-                "more noise, or a larger limit",
-            )
-        if excess(value) <= 0.0:
-            details["any"] = True
-    if "any" not in details:
-        try:
-            value = _search(problem, excess)
-        except Infeasible as error:
-            least_found = "" if error.reached is None else _shown(problem.guarantee_at(error.reached), question)
-            at = f": at {unknown} = {error.reached:g} it is {least_found}" if least_found else ""
-            raise Infeasible(
-                f"no {unknown} gives {question.targets[0].text}{at}", "more noise, or a larger limit"
-            ) from None
-        value = _nudged_within(problem, value)
-        details.update(_range(problem, value))
-        if unbounded(value, direction):
-            details["any"] = True
-    value = int(value) if problem.exact else value
-    reached = problem.guarantee_at(value)
-    details["achieved"] = achieved(reached, question.targets)
-    if unknown == "noise_std" and (multiplier := multiplier_of(run, value)) is not None and "any" not in details:
-        details["noise_multiplier"] = multiplier
-    return result_of(bound, run, unknown, value, mu=reached.mu if isinstance(reached, Gdp) else None, details=details)
-
-
-def _takes(problem: _Problem) -> bool:
+def takes(problem: Problem) -> bool:
     """Return whether the bound takes the unknown, or something that follows from it."""
     return problem.unknown in problem.bound.parameters or _THROUGH.get(problem.unknown) in problem.bound.parameters
 
 
-def _shown(guarantee: Guarantee, question: Question) -> str:
-    return ", ".join(f"{value:.6g}" for value in achieved(guarantee, question.targets[:1]).values())
-
-
-def _nudged_within(problem: _Problem, value: float) -> float:
-    """Return a value at or next to this one that keeps the targets when asked again.
-
-    Raises:
-        Infeasible: there is none next to it.
-    """
-
-    def kept() -> bool:
-        return excess_over(problem.guarantee_at(value), problem.question.targets) <= 0.0
-
-    if kept():
-        return value
-    step = UNIT * (FINE if problem.bound.slow else 4.0) * (1.0 if problem.direction.more_is_private else -1.0)
-    for power in range(_NUDGES):
-        value = value + math.copysign(1, step) if problem.exact else value * (1.0 + 4.0**power * step)
-        if kept():
-            return value
-    raise Infeasible("no value was found that keeps the target")
-
-
-def _as_multiplier(found: Result, run: Run) -> Result:
+def as_multiplier(found: Result, run: Run) -> Result:
     """Return the noise multiplier that is a solution where this noise_std is one.
 
     Raises:
@@ -230,7 +155,12 @@ def _as_multiplier(found: Result, run: Run) -> Result:
     return found._replace(quantity="noise_multiplier", value=value, details=details)
 
 
-def _refuse(problem: _Problem) -> None:
+def refuse_unsolvable(problem: Problem) -> None:
+    """Refuse a bound that is not solved for the parameter.
+
+    Raises:
+        NotApplicable: it is not.
+    """
     bound = problem.bound
     unmet = bound.unpromised(problem.run)
     if problem.exact and bound.slow and unmet:
@@ -243,7 +173,7 @@ def _refuse(problem: _Problem) -> None:
         )
 
 
-def _nudged(problem: _Problem, value: float, epsilon: float, log_delta: float) -> tuple[float, Guarantee, Answer]:
+def _nudged(problem: Problem, value: float, epsilon: float, log_delta: float) -> tuple[float, Guarantee, Answer]:
     """Return a value that meets the budget when asked again, what is proved for it, and the epsilon that it has.
 
     A sum of many terms is monotone only to its rounding, so that the value found may miss the budget by a hair.
@@ -251,7 +181,7 @@ def _nudged(problem: _Problem, value: float, epsilon: float, log_delta: float) -
     step = UNIT * (FINE if problem.bound.slow else 4.0) * (1.0 if problem.direction.more_is_private else -1.0)
     achieved = problem.guarantee_at(value)
     reached = achieved.epsilon(log_delta)
-    for power in range(0 if problem.exact or is_lower(problem.bound) else _NUDGES):
+    for power in range(0 if problem.exact or is_lower(problem.bound) else NUDGES):
         if reached.value <= epsilon:
             break
         value *= 1.0 + 4.0**power * step
@@ -260,7 +190,7 @@ def _nudged(problem: _Problem, value: float, epsilon: float, log_delta: float) -
     return value, achieved, reached
 
 
-def _independent(problem: _Problem) -> Result | None:
+def _independent(problem: Problem) -> Result | None:
     """Return the result of a bound that does not take the unknown: any value will do if the least private one does.
 
     None where the unknown matters all the same, through something that follows from it.
@@ -277,7 +207,7 @@ def _independent(problem: _Problem) -> Result | None:
     achieved = problem.guarantee_at(value)
     reached = achieved.epsilon(log_delta)
     if reached.value > question.safe_epsilon:
-        if problem.guarantee_at(_start(problem)).epsilon(log_delta).value < reached.value:
+        if problem.guarantee_at(start_of(problem)).epsilon(log_delta).value < reached.value:
             return None
         asked, least = shown_apart(question.epsilon or 0.0, reached.value)
         raise Infeasible(
@@ -286,12 +216,12 @@ def _independent(problem: _Problem) -> Result | None:
             epsilon=reached.value,
         )
     fields = conversion_fields(achieved, reached, question.safe_epsilon)
-    limits = {} if _holds_at(problem, direction.high) else _range(problem, value)
+    limits = {} if holds_at(problem, direction.high) else range_of(problem, value)
     details = {**(fields.pop("details", None) or {}), "achieved": {"epsilon": reached.value}, **limits, "any": True}
     return result_of(bound, run, unknown, value, **{**question.budget, **fields}, details=details)
 
 
-def _range(problem: _Problem, value: float) -> dict[str, Any]:
+def range_of(problem: Problem, value: float) -> dict[str, Any]:
     """Return the detail ``holds``: between which values the budget is met, where that is not the whole side of one.
 
     Steps longer than 2/(smoothness + strong_convexity) contract less again. A batch size is found among the divisors of
@@ -308,7 +238,7 @@ def _range(problem: _Problem, value: float) -> dict[str, Any]:
     return {"holds": {"from": value, "to": max(value, two_over(smoothness, convexity or 0.0)), "end": name}}
 
 
-def _holds_at(problem: _Problem, value: float) -> bool:
+def holds_at(problem: Problem, value: float) -> bool:
     """Return whether a bound that does not take the unknown speaks of runs with this value of it."""
     try:
         problem.guarantee_at(value)
@@ -317,7 +247,7 @@ def _holds_at(problem: _Problem, value: float) -> bool:
     return True
 
 
-def _unreachable(problem: _Problem, error: Infeasible) -> Infeasible:
+def _unreachable(problem: Problem, error: Infeasible) -> Infeasible:
     """Return the refusal with the best epsilon that the parameter can reach."""
     if error.reached is None:
         return error
@@ -334,7 +264,12 @@ def _unreachable(problem: _Problem, error: Infeasible) -> Infeasible:
     )
 
 
-def _search(problem: _Problem, excess: Excess) -> float:
+def search(problem: Problem, excess: Excess) -> float:
+    """Return the cheapest value of the unknown that meets the budget, or one next to it.
+
+    Raises:
+        Infeasible: there is none.
+    """
     direction, unknown = problem.direction, problem.unknown
     guess = _guess(problem)
     if direction.integer:
@@ -342,13 +277,13 @@ def _search(problem: _Problem, excess: Excess) -> float:
     if guess is not None:
         guess = min(max(guess, direction.low), direction.high)
         return extreme(excess, direction, guess, COARSE, stride=1.5)
-    start = _start(problem)
+    start = start_of(problem)
     if unknown in _LIMITED_BY_CURVATURE:
         return extreme(excess, direction._replace(high=_longest(problem)), start)
     return extreme(excess, direction, start, problem.width)
 
 
-def _search_whole(problem: _Problem, excess: Excess) -> int:
+def _search_whole(problem: Problem, excess: Excess) -> int:
     run, direction = problem.run, problem.direction
     low, high = int(direction.low), int(direction.high)
     if problem.unknown == "batch_size":
@@ -364,7 +299,7 @@ def _search_whole(problem: _Problem, excess: Excess) -> int:
     return extreme_integer(excess, direction, low, high, guess)
 
 
-def _whole_guess(problem: _Problem, excess: Excess, low: int, high: int) -> int | None:
+def _whole_guess(problem: Problem, excess: Excess, low: int, high: int) -> int | None:
     """Return about the solution where a bound is costly, by few or cheap evaluations; None where there is no guess."""
     if problem.bound.gives is not Composition:
         return roughly(excess, max(low, 1), high, 0.0) if problem.bound.slow else None
@@ -378,7 +313,7 @@ def _whole_guess(problem: _Problem, excess: Excess, low: int, high: int) -> int 
     return roughly(rough, max(low, 1), high, _NEAR)
 
 
-def _is_out_of_reach(problem: _Problem, excess: Excess, high: int) -> bool:
+def _is_out_of_reach(problem: Problem, excess: Excess, high: int) -> bool:
     """Return whether even the highest value misses the budget: a costly bound is not asked about all the others then.
 
     Where the bound says nothing of that value the search goes on, and may end before it.
@@ -391,14 +326,14 @@ def _is_out_of_reach(problem: _Problem, excess: Excess, high: int) -> bool:
         return False
 
 
-def _records_of(problem: _Problem) -> int:
+def _records_of(problem: Problem) -> int:
     records = problem.run.records
     if records is None:
         raise SpecError(f"solving for {problem.unknown} needs the number of records", "give --records")
     return records
 
 
-def _search_batch(problem: _Problem, excess: Excess) -> int:
+def _search_batch(problem: Problem, excess: Excess) -> int:
     """Return the least batch size that meets the budget among those that leave no short last batch."""
     records = _records_of(problem)
     low = [b for b in range(1, min(math.isqrt(records), 10**6) + 1) if records % b == 0]
@@ -407,7 +342,7 @@ def _search_batch(problem: _Problem, excess: Excess) -> int:
     return sizes[place]
 
 
-def _guess(problem: _Problem) -> float | None:
+def _guess(problem: Problem) -> float | None:
     """Return about what sampled steps need, whose composition is costly; None where there is no guess."""
     run, question = problem.run, problem.question
     if run.algorithm.clipped and problem.bound.gives is Composition:
@@ -425,7 +360,7 @@ def _guess(problem: _Problem) -> float | None:
     return guess if 1e-100 < guess < 1e100 else None
 
 
-def _outside(problem: _Problem, value: float, excess: Excess) -> float:
+def _outside(problem: Problem, value: float, excess: Excess) -> float:
     """Return a value as near to a solution as the search ends, on the side where the budget is missed.
 
     That is what a lower bound says: nothing short of it is enough. The solution itself is where the budget is met.
@@ -444,14 +379,14 @@ def _outside(problem: _Problem, value: float, excess: Excess) -> float:
     raise NotApplicable("rules out no value of the parameter here", "leave it")
 
 
-def _start(problem: _Problem) -> float:
+def start_of(problem: Problem) -> float:
     """Return a value to start bracketing from."""
     if problem.unknown in _LIMITED_BY_CURVATURE:
         return min(1.0, _longest(problem))
     return float(problem.run.sensitivity or 1.0)
 
 
-def _longest(problem: _Problem) -> float:
+def _longest(problem: Problem) -> float:
     """Return the largest value worth trying: the smoothness, or the step size past which steps contract less."""
     beta = problem.run.smoothness or 0.0
     if problem.unknown == "strong_convexity":

@@ -99,13 +99,15 @@ class Profile(NamedTuple):
     """A privacy profile: epsilon >= 0 -> an upper bound on ln delta, non-increasing; searches end ``ulps`` apart.
 
     Where the profile is found by a search, ``certificate`` is what it found at an epsilon, and ``budget`` gives the
-    epsilon for ln delta and ulps in fewer evaluations than bisection does, None where it fails.
+    epsilon for ln delta and ulps in fewer evaluations than bisection does, None where it fails. What has the profile is
+    ``whole_mu``-GDP as well, where that is finite.
     """
 
     profile: Callable[[float], float]
     ulps: int = 2
     certificate: Callable[[float], Certificate] | None = None
     budget: Callable[[float, int], float | None] | None = None
+    whole_mu: float = math.inf
 
     def epsilon(self, log_delta: float) -> Answer:
         """Return the least epsilon at ln delta, rounded up (inf if none below 1e300)."""

@@ -20,7 +20,7 @@ from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import gaussian
 from dpcalc.notions.account import Box, Part, box_curve
 from dpcalc.notions.curves import Curve, profile_of
-from dpcalc.notions.guarantee import Gdp, LowerBound, Point, Worst
+from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, LowerBound, Point, Profile, Worst
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import exp_down, exp_up, log_exp1p, log_one_minus_exp
 from dpcalc.numerics.normal import quantile
@@ -76,6 +76,38 @@ def least_mu(part: Part, log_delta: float) -> LeastMu:
     top = _window(curve, max(-_FARTHEST, log_delta))
     mu = _least_mu_up_to(curve, top)
     return LeastMu(mu, curve(top), regret(curve, mu, top))
+
+
+_PAIRS_ABOUT = -14.0  # ln of the delta for which pairs are made; they hold for every other one
+
+
+def whole_mu(part: Part) -> float:
+    """Return a mu of which the guarantee's mechanism is mu-GDP at every epsilon, in closed form; inf for none.
+
+    Of a mixture of Gaussian mechanisms it is the largest mu among them: delta is a mean of their deltas, for the same
+    draw of which it is, and grows with mu. No smaller mu covers a mixture with positive weights. Mixtures compose as
+    the mechanisms that dominate them: mu^2 adds.
+
+    >>> whole_mu(Worst([Gdp(1.0), Gdp(2.0)]))
+    2.0
+    """
+    if isinstance(part, Worst):
+        return max(whole_mu(member) for member in part.members)
+    if isinstance(part, Gdp):
+        return part.mu
+    if isinstance(part, Profile):
+        return part.whole_mu
+    if isinstance(part, Composition) and part.log_failure == -math.inf:
+        orders = [parts(_PAIRS_ABOUT) if callable(parts) else parts for parts in part.orders]
+        if all(math.isfinite(pair.whole_mu) for made in orders for pair, _ in made):
+            return max(gaussian.together((pair.whole_mu, count) for pair, count in made) for made in orders)
+    return math.inf
+
+
+def with_regret(part: Guarantee, mu: float, log_delta: float) -> LeastMu:
+    """Return a mu that holds at every epsilon, with what it overstates."""
+    curve = profile_of(part)
+    return LeastMu(mu, -math.inf, regret(curve, mu, _window(curve, max(-_FARTHEST, log_delta))))
 
 
 def _of_box(box: Box) -> LeastMu:

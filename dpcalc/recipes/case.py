@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpcalc.engine.attack_risk import risk_question
 from dpcalc.engine.gate import risks_of
 from dpcalc.engine.question import Question, aimed
 from dpcalc.errors import SpecError
@@ -32,6 +31,9 @@ from dpcalc.recipes.settings import (
     suggestion,
 )
 from dpcalc.recipes.values import MAX_TEXT, without_flags
+
+if TYPE_CHECKING:
+    from dpcalc.engine.attack_risk import RiskQuestion
 
 MAX_TIMEOUT = 86_400
 
@@ -215,7 +217,7 @@ class _CaseReader:
         question = Question(
             parameters.pop("epsilon", None), delta.value if delta else None, delta.log if delta else None,
             parameters.pop("order", ()), parameters.pop("solve", None),
-            risks=risks_of((gate.gate for gate in self.gates), risk_question(**listed) if listed else None),
+            risks=risks_of((gate.gate for gate in self.gates), _risks(listed)),
         )  # fmt: skip
         try:
             question = aimed(question, parameters, listed)
@@ -227,6 +229,15 @@ class _CaseReader:
             _case_name(self.name, chosen.items()), place, self.command, parameters, question, self.gates,
             self.expected, self.skip, self.notes, self.timeout, None, self.accept, self.strict,
         )  # fmt: skip
+
+
+def _risks(listed: Mapping[str, Sequence[float]]) -> RiskQuestion | None:
+    """Return what is asked about attacks; None where no rate or probability is given."""
+    if not listed:
+        return None
+    from dpcalc.engine.attack_risk import risk_question
+
+    return risk_question(**listed)
 
 
 def _case_name(name: str, chosen: Iterable[tuple[str, Any]]) -> str:

@@ -121,6 +121,11 @@ def _answer(entry: Entry, certify: bool) -> Case:
 
         case = convert(entry.command, entry.parameters, entry.question)
         return _warned(without_definition(case, "conversions have no definition")) if certify else case
+    if entry.command == "risk":
+        from dpcalc.engine.attack_risk import risk_of_known
+
+        case = risk_of_known(entry.command, entry.parameters, entry.question)
+        return _warned(without_definition(case, "risks have no definition")) if certify else case
     if not COMMANDS[entry.command].trains:
         case = ask(entry.command, entry.parameters, entry.question, notes=False, best_only=True, certified=certify)
         return _warned(case) if certify else case

@@ -99,9 +99,10 @@ def _read_gate(node: Node) -> RecipeGate:
 
 def check_bound(id: str) -> None:
     """Raise SpecError where there is no bound of this id."""
+    from dpcalc.engine.attack_risk import BOUNDS as ATTACKED
     from dpcalc.theorems.record import lookup
 
-    if id not in (*CONVERTED, *COMPOSED):  # those are no theorems of their own
+    if id not in (*CONVERTED, *COMPOSED, *ATTACKED):  # those are no theorems of their own
         lookup(id)
 
 

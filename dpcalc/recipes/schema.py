@@ -16,6 +16,7 @@ from dpcalc.references import read
 _BESIDE = (
     "ledger: several runs, releases and queries about the same records, composed",
     "convert: a guarantee in the words of another notion of privacy",
+    "risk: what an attacker can do against a guarantee",
 )
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.convert import STARTS
 from dpcalc.engine.convert import TAKEN as CONVERTED
 from dpcalc.files.nodes import Field, Node, Scalar, Table, text
 from dpcalc.files.place import Place, clipped, near
-from dpcalc.model.parameter import conversion, meant_by, name_of, not_covered
+from dpcalc.model.parameter import RATES, conversion, meant_by, name_of, not_covered
 from dpcalc.recipes.reference import Files, Unreadable
 from dpcalc.recipes.values import ATTACKED, QUESTION, referred, several, single
 from dpcalc.training.setup import Setup
@@ -30,6 +31,7 @@ SETUP = tuple(name for name in Setup._fields if name not in ("output", "card"))
 BESIDE = {
     "ledger": ("adjacency", "group_size", "epsilon", "delta", "solve"),
     "convert": (*CONVERTED, "epsilon", "delta", "order"),
+    "risk": (*STARTS, "epsilon", "delta", *RATES),
 }
 """The commands of a recipe that describe no run, and what a case of them may set."""
 

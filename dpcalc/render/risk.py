@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpcalc.model.numbers import parse_number
 from dpcalc.model.quantities import ATTACKS
 from dpcalc.render.numbers import Side, number
 from dpcalc.render.positions import record_meant
-from dpcalc.report import Case
+from dpcalc.report import Case, Report, attack_numbers
 
 COLUMNS = ("at most", "by")
 
@@ -29,6 +29,25 @@ def risk_rows(case: Case, precision: int) -> list[tuple[str, ...]]:
         for r in told["reconstruction"]
     ]
     return [(_head(case), *COLUMNS), *rows]
+
+
+def risk_names(report: Report) -> list[str]:
+    """Return the columns of a table of several cases that have risks: what an assertion calls them."""
+    told = [case.risk for case in report.cases if case.risk]
+    answered = {result.quantity for case in report.cases for result in case.results}
+    names = dict.fromkeys(name for risk in told for name in _by_name(risk))
+    return [name for name in names if name not in answered]
+
+
+def risk_cells(case: Case, names: Sequence[str], precision: int) -> list[str]:
+    """Return a case's risks of these names, empty where it has none."""
+    known = _by_name(case.risk) if case.risk else {}
+    return [number(known[name], min(precision, 4), Side.UP) if name in known else "" for name in names]
+
+
+def _by_name(risk: Mapping[str, Any]) -> dict[str, float]:
+    named = ((name.partition("@"), value) for name, value in attack_numbers(risk).items())
+    return {f"{name}@{_percent(float(at))}" if at else name: value for (name, _, at), value in named}
 
 
 def _head(case: Case) -> str:
@@ -95,4 +114,10 @@ def _mu_lines(mu: Mapping[str, Any] | None, precision: int) -> list[str]:
         lost = f"; it overstates a right guess by up to {number(mu['regret'], 2, Side.UP)}" if mu["regret"] > 0 else ""
         return [f"Gaussian privacy with mu = {value} ({mu['bound']}){lost}"]
     delta = number(mu["delta"], 3, Side.UP)
+    if "everywhere" in mu:
+        whole = number(mu["everywhere"]["value"], precision, Side.UP)
+        return [
+            f"Gaussian privacy with mu = {whole} at every epsilon ({mu['everywhere']['bound']}); with mu = {value} "
+            f"where delta is above {delta} ({mu['bound']})"
+        ]
     return [f"no mu is known for the whole curve; mu = {value} holds where delta is above {delta} ({mu['bound']})"]

@@ -11,6 +11,7 @@ from dpcalc.render import training
 from dpcalc.render.comparison import cost_kind, cost_run
 from dpcalc.render.notes import best_improvement, improvement_sentences
 from dpcalc.render.numbers import MAXIMISED, Side, number, symbol_of, value_text
+from dpcalc.render.risk import risk_cells, risk_names
 from dpcalc.render.sentences import factor_text, grounds, inputs_lines
 from dpcalc.report import Case, Report, Result
 
@@ -24,13 +25,14 @@ def summary(report: Report, precision: int) -> list[tuple[str, ...]]:
     quantities = dict.fromkeys(r.quantity for case in report.cases for r in case.results if r.best)
     tight = any(case.tightness and case.tightness.ratio for case in report.cases)
     measured = training.summary_names(report)
+    risks = risk_names(report)
     better = any(map(best_improvement, report.cases))
     symbols = (symbol_of(name) for name in quantities)
     ends = ("bound", *(["could be"] if better else []), "")
     winner = ranked(report)
     mark = [""] if winner else []
     cases = sorted(report.cases, key=_rank) if winner else report.cases
-    head = (*mark, *names, *symbols, *measured, *(["within"] if tight else []), *ends)
+    head = (*mark, *names, *symbols, *risks, *measured, *(["within"] if tight else []), *ends)
     table = [head]
     for case in cases:
         marks = ["*" if case is winner else ""] if winner else []
@@ -41,7 +43,10 @@ def summary(report: Report, precision: int) -> list[tuple[str, ...]]:
             metrics = training.summary_cells(case, measured, precision)
             within = [_within(case)] if tight else []
             could = [best_improvement(case)] if better else []
-            table.append((*inputs, *values, *metrics, *within, best.bound, *could, _last_cell(best, precision)))
+            attacks = risk_cells(case, risks, precision)
+            table.append(
+                (*inputs, *values, *attacks, *metrics, *within, best.bound, *could, _last_cell(best, precision))
+            )
         if not answers:
             because = case.obstacles[0].because if case.obstacles else "no guarantee"
             blank = [""] * (len(head) - len(inputs) - 2)

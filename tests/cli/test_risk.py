@@ -166,10 +166,22 @@ def test_in_python() -> None:
 
 
 def test_a_mu_that_says_nothing_is_not_told() -> None:
-    """With next to no noise delta is 1 wherever it is looked at: no mu is known, and none is said to hold above 1."""
-    line = f"shuffle {PASS} --sigma 1e-6 -d 1e-6 --risk"
+    """One (epsilon, delta) with a large delta: no mu is known, and none is said to hold above 0.9."""
+    line = "risk -e 1 -d 0.9"
     assert told(line)["mu"] is None
     assert "no finite mu" in typed(line).output
+
+
+def test_a_mixture_has_the_mu_of_its_least_private_part() -> None:
+    """Next to no noise: the least mu that holds is that of the last record, whose own step alone hides it, 2/sigma."""
+    mu = told(f"shuffle {PASS} --sigma 1e-6 -d 1e-6 --risk")["mu"]
+    assert mu["delta"] == 0.0
+    assert 0.0 <= mu["value"] / 2e6 - 1.0 < 1e-12
+    mu = told("dp-sgd -n 1000 --batch-size 100 --steps 9 --noise-multiplier 2 --sampling poisson -d 1e-6 --risk")["mu"]
+    assert 0.0 < mu["value"] < mu["everywhere"]["value"]
+    assert 0.0 <= mu["everywhere"]["value"] / 3.0 - 1.0 < 1e-12  # replaced: 2 sqrt(9)/2
+    line = f"shuffle {PASS} --sigma 2 -d 1e-6 --risk"
+    assert "mu = 1 at every epsilon (shuffle.mixture); with mu = 0.67" in typed(line).output
 
 
 def test_in_words() -> None:
@@ -354,3 +366,33 @@ def test_a_risk_is_solved_for_in_recipes_and_in_python(tmp_path: Path) -> None:
     assert [row["fpr"] for row in cases[-1]["risk"]["tpr"]] == [0.01, 0.1, 0.001]
     recipe.write_text(recipe.read_text().replace("fpr: 0.01, ", ""))
     assert "case a: tpr needs fpr" in typed(f"check {recipe}").output
+
+
+def test_the_table_of_a_sweep_has_a_column_for_each_risk() -> None:
+    table = typed(f"rdp {PASS} --sigma 1,2 -d 1e-6 --risk --fpr 0.001,0.01").output
+    head, *rows = [line.split() for line in table.split("\n")[4:7]]
+    assert head == ["noise_std", "epsilon", "advantage", "tpr@0.1%", "tpr@1%", "success@50%", "bound"]
+    assert float(rows[1][4]) == pytest.approx(gaussian_tpr(1.0, "0.01"), rel=1e-3)
+    assert float(rows[1][4]) >= gaussian_tpr(1.0, "0.01")
+    known = typed("risk -e 0.5:1:0.5 -d 1e-6 --fpr 0.01").output
+    assert known.split("\n")[2].split() == ["epsilon", "advantage", "tpr@1%", "success@50%", "bound"]
+    rows_of = dpcalc.risk(mu=[1, 2], fpr=0.01).rows()
+    assert rows_of[0]["tpr@0.01"] == dpcalc.risk(mu=1, fpr=0.01).cases[0].risk["tpr"][0]["value"]  # type: ignore[index]
+
+
+def test_a_guarantee_alone_is_a_case_of_a_recipe(tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(
+        "dpcalc: recipe/1\ndefaults: {command: risk}\ncases:\n  a: {mu: 1, assert: advantage<=0.383}\n"
+        "  b: {matrix: {epsilon: [1, 2]}, delta: 1e-5, fpr: [0.01, 0.1], assert: ['tpr@1%<=0.03', bound==risk.point]}\n"
+        "  c: {rdp: order=8 epsilon=1, baseline: 0.001, expect: {advantage: 0.48, tolerance: 0.01}}\n"
+    )
+    result = typed(f"check {recipe} --json")
+    assert result.exit_code == 1, result.output
+    report = json.loads(result.stdout)
+    conforms(report)
+    verdicts = {case["check"]["name"]: case["check"]["status"] for case in report["cases"]}
+    assert verdicts == {"a": "passed", "b[epsilon=1]": "passed", "b[epsilon=2]": "failed", "c": "passed"}
+    assert [row["baseline"] for row in report["cases"][-1]["risk"]["reconstruction"]] == [0.001]
+    recipe.write_text("dpcalc: recipe/1\ncases:\n  a: {command: risk, mu: 1, noise_std: 2}\n")
+    assert "risk takes no noise_std" in typed(f"check {recipe}").output

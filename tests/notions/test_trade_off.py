@@ -11,9 +11,10 @@ import pytest
 from mpmath import mp
 
 from dpcalc.errors import NotApplicable
+from dpcalc.notions import gaussian, pld
 from dpcalc.notions.account import Box
-from dpcalc.notions.guarantee import Gdp, LowerBound, Point, Profile, Rdp, Worst, gaussian_lower_bound
-from dpcalc.notions.least_mu import least_mu, matching
+from dpcalc.notions.guarantee import Composition, Gdp, LowerBound, Point, Profile, Rdp, Worst, gaussian_lower_bound
+from dpcalc.notions.least_mu import least_mu, matching, whole_mu
 from dpcalc.notions.trade_off import advantage_down, odds_tail, tpr_down, tprs, trade_off
 from dpcalc.numerics.normal import quantile
 
@@ -246,3 +247,63 @@ def test_a_lower_curve_of_mu_is_exact() -> None:
     for fpr in FPRS:
         assert trade_off(Gdp(1.5)).tpr(fpr) * (1.0 - 1e-12) <= lower(fpr) <= trade_off(Gdp(1.5)).tpr(fpr)
     assert tpr_down(LowerBound(curve=lambda order: 0.5 * order)) is None
+
+
+def mixture_delta(mu: float, rate: float, steps: int, epsilon: float) -> float:
+    """Return delta of 1 or 2 steps of a Poisson sample, a record removed, by sums over a fine grid."""
+    x = np.linspace(-8.0, 10.0 + 2.0 * mu, 1601)
+    without = np.exp(-0.5 * x * x) * (x[1] - x[0]) / math.sqrt(2.0 * math.pi)
+    present = (1.0 - rate) * without + rate * without * np.exp(mu * x - 0.5 * mu * mu)
+    p, q = (present, without) if steps == 1 else (np.outer(present, present), np.outer(without, without))
+    return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_mixture_is_gaussian_with_the_mu_of_its_farthest_part(steps: int) -> None:
+    """delta is nowhere above that mu's, and far out it is above that of a mu that is a little smaller."""
+    pair = pld.removed(mu=1.0, rate=0.2)
+    known = whole_mu(Composition([(pair, steps)], [(pld.exchanged(pair), steps)]))
+    assert 0.0 <= known / math.sqrt(steps) - 1.0 < 1e-14
+    for epsilon in (0.0, 0.5, 1.0, 2.0, 4.0, 8.0):
+        delta = mixture_delta(1.0, 0.2, steps, epsilon)
+        assert delta <= math.exp(gaussian.log_delta(mu=known, epsilon=epsilon)) * (1.0 + 1e-6)
+    for mu, epsilon in ((0.6, 3.0), (0.9, 16.0)):  # of one step mu(3) = 0.643877, mu(20) = 0.924
+        if steps == 1:
+            delta = math.exp(float(pair.forward(np.array([epsilon]))[0]))
+            assert delta > math.exp(gaussian.log_delta(mu=mu, epsilon=epsilon))
+
+
+@pytest.mark.parametrize(
+    ("pair", "mu"),
+    [
+        (pld.gaussian(mu=0.7), 0.7),
+        (pld.removed(mu=1.3, rate=0.3), 1.3),
+        (pld.replaced_poisson(mu=0.9, rate=0.2), 1.8),
+        (pld.nulled_fixed(mu=0.9, rate=0.2), 0.9),
+        (pld.subsampled_gaussian(mu=1.5, rate=0.1), 1.5),
+        (pld.removed_group(mu=0.4, rate=0.3, size=3), 1.2),
+        (pld.replaced_group(mu=0.4, rate=0.3, size=3), 2.4),
+        (pld.random_place(mu=1.0, bins=5), 1.0),
+        (pld.replaced_place(mu=0.6, bins=4), 1.2),
+        (pld.laplace(ratio=1.0), math.inf),
+        (pld.randomised_response(epsilon=1.0), math.inf),
+    ],
+)
+def test_no_pair_is_above_the_mu_that_is_said_to_dominate_it(pair: pld.Pair, mu: float) -> None:
+    assert pair.whole_mu == pytest.approx(mu, rel=1e-12)
+    assert pld.exchanged(pair).whole_mu == pair.whole_mu
+    if math.isinf(mu):
+        assert whole_mu(Composition([(pair, 2)])) == math.inf
+        return
+    epsilons = np.array([0.0, 0.1, 0.5, 1.0, 2.0, 4.0, 9.0])
+    for curve in (pair.forward, pair.backward):
+        for epsilon, log_delta in zip(epsilons, curve(epsilons), strict=True):
+            assert log_delta <= gaussian.log_delta(mu=pair.whole_mu * (1.0 + 1e-9), epsilon=epsilon)
+
+
+def test_a_composition_that_may_fail_has_no_mu() -> None:
+    parts = [(pld.gaussian(mu=1.0), 4)]
+    assert whole_mu(Composition(parts)) == pytest.approx(2.0)
+    assert whole_mu(Composition(parts, log_failure=-20.0)) == math.inf
+    assert whole_mu(Worst([Gdp(1.0), Composition(parts)])) == pytest.approx(2.0)
+    assert whole_mu(Profile(lambda e: -e)) == whole_mu(Box(1.0)) == math.inf

@@ -108,6 +108,7 @@ def random_place(*, mu: float, bins: int, log_tail: float = -60.0) -> Pair:
     return Pair(
         lambda e: np.minimum(forward(e), known(e)),
         lambda e: np.minimum(backward(e), known(e)),
+        whole_mu=mu,
     )
 
 
@@ -148,7 +149,7 @@ def replaced_place(*, mu: float, bins: int, log_tail: float = -60.0) -> Pair:
     top = 80.0 * mu + 2.0 * mu * mu
     log_start = _log_start(chained, top * np.exp(np.linspace(-16.0, 0.0, 400)))
     table = profiles.tabulate(convex_at_zero, top)
-    return from_curve(lambda e: np.minimum(table(e), known.forward(e)))
+    return from_curve(lambda e: np.minimum(table(e), known.forward(e)))._replace(whole_mu=2.0 * mu)
 
 
 def _log_start(curve: LogProfile, e: Array) -> float:

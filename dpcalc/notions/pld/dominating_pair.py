@@ -38,6 +38,9 @@ class Pair(NamedTuple):
     """Whether -atom, 0 and atom are the only finite losses."""
     mu: float | None = None
     """The parameter of a Gaussian pair, which composes in closed form."""
+    whole_mu: float = math.inf
+    """A mu with which a Gaussian pair dominates this one, where that is known: of a mixture, that of its farthest laws.
+    """
 
 
 def from_curve(log_delta: LogProfile, backward: LogProfile | None = None) -> Pair:
@@ -85,7 +88,7 @@ def gaussian_sum(parts: Sequence[tuple[float, int]]) -> Pair:
     def curve(e: Array) -> Array:
         return log_hockey_stick_up(e, total)
 
-    return Pair(curve, curve, mu=total)
+    return Pair(curve, curve, mu=total, whole_mu=total)
 
 
 def laplace(*, ratio: float) -> Pair:
@@ -152,7 +155,7 @@ def subsampled_gaussian(*, mu: float, rate: float) -> Pair:
         threshold = _log_threshold(e, rate) * (1.0 - 16.0 * UNIT)
         return _padded(math.log(rate) + log_hockey_stick_up(threshold, mu))
 
-    return Pair(curve, curve)
+    return Pair(curve, curve, whole_mu=mu)
 
 
 def _log_threshold(e: Array, rate: float) -> Array:

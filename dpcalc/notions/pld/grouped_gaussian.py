@@ -28,7 +28,7 @@ import numpy as np
 
 from dpcalc.errors import SpecError
 from dpcalc.notions.pld.dominating_pair import Pair, gaussian
-from dpcalc.numerics.floats import UNIT
+from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def removed_group(*, mu: float, rate: float, size: int) -> Pair:
     if rate == 1.0:
         return gaussian(mu=size * mu)
     forward = functools.partial(_in_blocks, _removed, mu, rate, size)
-    return Pair(forward, functools.partial(_in_blocks, _added, mu, rate, size))
+    backward = functools.partial(_in_blocks, _added, mu, rate, size)
+    return Pair(forward, backward, whole_mu=up(size * mu))
 
 
 def replaced_group(*, mu: float, rate: float, size: int) -> Pair:
@@ -67,7 +68,7 @@ def replaced_group(*, mu: float, rate: float, size: int) -> Pair:
     if rate == 1.0:
         return gaussian(mu=2.0 * size * mu)
     curve = functools.partial(_in_blocks, _replaced, mu, rate, size)
-    return Pair(curve, curve)
+    return Pair(curve, curve, whole_mu=up(2.0 * size * mu))
 
 
 def _check(mu: float, rate: float, size: int) -> None:

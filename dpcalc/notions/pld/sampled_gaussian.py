@@ -54,7 +54,8 @@ def removed(*, mu: float, rate: float) -> Pair:
     _check(mu, rate)
     if rate == 1.0:
         return gaussian(mu=mu)
-    return Pair(subsampled_gaussian(mu=mu, rate=rate).forward, functools.partial(_log_added, mu=mu, rate=rate))
+    forward = subsampled_gaussian(mu=mu, rate=rate).forward
+    return Pair(forward, functools.partial(_log_added, mu=mu, rate=rate), whole_mu=mu)
 
 
 def replaced_poisson(*, mu: float, rate: float) -> Pair:
@@ -71,7 +72,7 @@ def replaced_poisson(*, mu: float, rate: float) -> Pair:
     if rate == 1.0:
         return gaussian(mu=2.0 * mu)
     curve = functools.partial(_log_replaced, mu=mu, rate=rate)
-    return Pair(curve, curve)
+    return Pair(curve, curve, whole_mu=2.0 * mu)
 
 
 def nulled_fixed(*, mu: float, rate: float) -> Pair:
@@ -89,7 +90,8 @@ def nulled_fixed(*, mu: float, rate: float) -> Pair:
     _check(2.0 * mu, rate)
     if rate == 1.0:
         return gaussian(mu=mu)
-    return Pair(functools.partial(_log_nulled, mu=mu, rate=rate), subsampled_gaussian(mu=mu, rate=rate).forward)
+    backward = subsampled_gaussian(mu=mu, rate=rate).forward
+    return Pair(functools.partial(_log_nulled, mu=mu, rate=rate), backward, whole_mu=mu)
 
 
 def exchanged(pair: Pair) -> Pair:

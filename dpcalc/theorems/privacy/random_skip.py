@@ -38,7 +38,9 @@ def skip(run: SinglePass) -> Profile:
     -5.401634433
     """
     mu, log_used = ratio_up(run.sensitivity, run.noise_std, run.steps_to_end), _log_used(run.records, run.index)
-    return Profile(lambda epsilon: min(0.0, up(gaussian.log_delta(mu=mu, epsilon=epsilon) + log_used, 2.0)))
+    return Profile(
+        lambda epsilon: min(0.0, up(gaussian.log_delta(mu=mu, epsilon=epsilon) + log_used, 2.0)), whole_mu=mu
+    )
 
 
 @theorem(

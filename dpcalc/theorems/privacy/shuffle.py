@@ -493,7 +493,8 @@ def mixture(run: SmoothShuffle) -> Profile:
     >>> round(mixture(run).profile(0.5), 10)
     -4.831092856
     """
-    return Profile(lambda epsilon: _mean(run, epsilon, _shifted))
+    farthest = max(run.own(alike.divisor) for alike in run.layout.positions)
+    return Profile(lambda epsilon: _mean(run, epsilon, _shifted), whole_mu=farthest)
 
 
 def shifted_pass(plan: Layout, own: float, epsilon: float) -> float:

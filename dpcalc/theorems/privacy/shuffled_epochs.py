@@ -158,7 +158,7 @@ def once(run: PublicOrders) -> Profile:
     >>> round(once(run).profile(1.0), 2)
     -8.51
     """
-    return Profile(lambda epsilon: _public(run, epsilon, once_log_delta))
+    return Profile(lambda epsilon: _public(run, epsilon, once_log_delta), whole_mu=run.worst)
 
 
 @theorem(
