@@ -333,6 +333,75 @@ def train(
     return report
 
 
+def predict(
+    model: str | os.PathLike[str], data: Any, *, output: str | os.PathLike[str] | None = None
+) -> dict[str, Any]:
+    """Return what a model says of rows: arrays by name, in the order of the rows.
+
+    Args:
+        model: path of a file that `train` wrote.
+        data: a path (CSV, NPY, NPZ, Parquet) with the model's columns among others, ``"example:breast-cancer"``, or an
+            array of rows in the order of the model's columns.
+        output: path of a CSV that is written as well.
+
+    Returns:
+        ``prediction``, the names of classes or targets in their own units; and ``probability`` of the class that counts
+        as +1 (logistic) or ``score`` (hinge).
+
+    Raises:
+        SpecError: a file cannot be read, or a column is missing.
+    """
+    import numpy as np
+
+    from dpcalc.files.output import in_pieces
+    from dpcalc.training.model import load
+    from dpcalc.training.prediction import predictor, scored, write_csv
+
+    predicting = predictor(load(os.fspath(model)))
+    source = os.fspath(data) if isinstance(data, os.PathLike) else data
+    if output is not None:
+        with in_pieces(os.fspath(output), "output") as write:
+            write_csv(predicting, source, write)
+    scores = [scores for scores, _ in scored(predicting.model, source)]
+    return {**predicting.read(np.concatenate(scores) if scores else np.empty(0))}
+
+
+def evaluate(
+    model: str | os.PathLike[str],
+    data: Any,
+    *,
+    private: bool = False,
+    epsilon: float | None = None,
+    error_bound: float | None = None,
+    ledger: str | os.PathLike[str] | None = None,
+) -> dict[str, Any]:
+    """Return how good a model is on test rows, as the JSON of `dpcalc evaluate`.
+
+    Args:
+        model: path of a file that `train` wrote.
+        data: as in `predict`, with the target; or a pair of arrays (rows, target).
+        private: whether the metrics are a release with noise, and have a guarantee for the test rows (delta is 0).
+        epsilon: of that release.
+        error_bound: errors of a regression are cut to it; by default the width of the target's range.
+        ledger: path of the ledger that the release is charged to.
+
+    Returns:
+        ``metrics`` by name, and ``private``: without noise they are private only if the test rows are public.
+
+    Raises:
+        SpecError: a file cannot be read, a column is missing, or epsilon is given without ``private`` or not with it.
+    """
+    from dpcalc.recipes.evaluation import evaluate
+
+    if private != (epsilon is not None) or (not private and (error_bound is not None or ledger is not None)):
+        raise SpecError("a private evaluation has an epsilon of its own", "give private=True and epsilon, or neither")
+    source = os.fspath(data) if isinstance(data, os.PathLike) else data
+    return evaluate(
+        os.fspath(model), source, epsilon=epsilon, error_bound=error_bound,
+        ledger=None if ledger is None else os.fspath(ledger),
+    )  # fmt: skip
+
+
 def ledger(
     entries: Mapping[str, Any] | Sequence[Any] = (),
     *,

@@ -87,7 +87,9 @@ def _taken(param: click.Parameter) -> Taken:
         from dpcalc.render.check import KINDS
 
         return Taken(tuple(f"{kind}=" for kind in KINDS))
-    return Taken(file="FILE" in metavar, recipe=isinstance(param, click.Argument) and "FILE" in metavar)
+    return Taken(
+        file="FILE" in metavar or metavar == "MODEL", recipe=isinstance(param, click.Argument) and "FILE" in metavar
+    )
 
 
 def by_option(entries: Sequence[Entry]) -> dict[Described, list[str]]:

@@ -42,9 +42,11 @@ class Labels(NamedTuple):
     Attributes:
         positive: the label that counts as +1, as a text or as a number; every other cell counts as -1. None: finite
             numbers above 0 count as +1, everything else as -1.
+        negative: the name of what counts as -1, if it has one; the rule is the same without.
     """
 
     positive: str | None = None
+    negative: str | None = None
 
     @property
     def said(self) -> str:
@@ -88,7 +90,7 @@ def declared(labels: Sequence[str] | str | None, positive: str | None) -> Labels
     if len(names) == 2:
         first, second = names
         if first != second and number(first) != number(second):
-            return Labels(second)
+            return Labels(second, first)
     raise SpecError(
         f"labels are {', '.join(names)[:60]!r}; they must be two that differ", "for example --labels no,yes: yes is +1"
     )

@@ -41,7 +41,7 @@ _TINY = 1e-290
 _LARGE = 1e150  # of the bounds
 _ROOM = 1e-12  # by which clipped rows stay below their bound: more than rounding adds
 
-EXAMPLES = {"breast-cancer": ("diagnosis", Labels("malignant"), "logistic")}
+EXAMPLES = {"breast-cancer": ("diagnosis", Labels("malignant", "benign"), "logistic")}
 """The shipped tables: target, the label that counts as +1, and the loss that suits."""
 
 

@@ -54,11 +54,13 @@ class Trained(NamedTuple):
 
     Attributes:
         weights: shape (d,).
+        released: shape (k, d), all that is released; the last row is ``weights``.
         randomness: where its noise came from.
         metrics: how good it is.
     """
 
     weights: Array
+    released: Array
     randomness: Randomness
     metrics: Metrics
 
@@ -66,7 +68,10 @@ class Trained(NamedTuple):
         """Return what is reported, JSON types only."""
         source, seed, because = self.randomness
         seeded = {} if seed is None else {"seed": seed, "why_not_private": because}
-        return {"private": self.randomness.private, "noise_source": source, **seeded, "metrics": self.metrics}
+        return {
+            "private": self.randomness.private, "noise_source": source, **seeded,
+            "iterates_released": len(self.released), "metrics": self.metrics,
+        }  # fmt: skip
 
 
 class Replicas(NamedTuple):
@@ -145,8 +150,8 @@ def _train_one(plan: Plan, parts: Parts, setup: Setup, progress: Progress | None
         because = f"seeded: the noise can be drawn again from the seed {setup.seed}"
     else:
         source = noise.secure() if setup.noise_source == NoiseSource.SECURE else noise.from_os()
-    weights = single.train(plan, parts["train"], source, progress=progress).weights
-    return Trained(weights, Randomness(source.label, setup.seed, because), _measured(weights, parts))
+    weights, released, _ = single.train(plan, parts["train"], source, progress=progress)
+    return Trained(weights, released, Randomness(source.label, setup.seed, because), _measured(weights, parts))
 
 
 def _train_replicas(plan: Plan, parts: Parts, setup: Setup, progress: Progress | None) -> Replicas:

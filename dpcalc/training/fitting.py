@@ -121,6 +121,7 @@ def _privacy_gate(setup: Setup) -> tuple[Assertion, ...]:
 
 def _executed(case: Case, draft: Draft, records: Records, setup: Setup, progress: Progress | None) -> Fit:
     from dpcalc.training.execution import execute
+    from dpcalc.training.model import refuse_too_large
     from dpcalc.training.outcome import Outcome
     from dpcalc.training.plan import plan
 
@@ -129,6 +130,8 @@ def _executed(case: Case, draft: Draft, records: Records, setup: Setup, progress
     rows, columns = records.shape
     run = accounted_run(draft, best)
     planned = plan(run, rows, columns)
+    if setup.output is not None:
+        refuse_too_large(setup.output, (planned.iterates_released + 1) * (columns + 1))
     trained, non_private = execute(planned, records, draft.loss, draft.radius, setup, progress)
     risk = least_risk(draft, run, best, columns)
     outcome = Outcome(draft, setup, records, planned, trained, non_private, risk)

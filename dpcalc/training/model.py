@@ -20,6 +20,7 @@ from dpcalc.files.place import FileError
 from dpcalc.files.reading import opened
 from dpcalc.inert import json_text
 from dpcalc.report import strict_json
+from dpcalc.training.cells import Labels
 from dpcalc.training.data import lengths, settle
 from dpcalc.version import __version__
 
@@ -27,7 +28,8 @@ Array = NDArray[np.float64]
 
 SCHEMA = "dpcalc.model/1"
 ENDINGS = (".json", ".npz")
-_ARRAYS = ("weights", "low", "high")
+_DIGITS, _REST = 40, 1 << 20  # bytes of a number in JSON, with its indentation, and of all else in a file
+_ARRAYS = ("weights", "low", "high", "released")
 
 
 class Model(NamedTuple):
@@ -44,6 +46,9 @@ class Model(NamedTuple):
         bound, norm: rows are shortened to this length in the 1- or 2-norm.
         loss: name and parameters of the loss.
         privacy: what is guaranteed and by which theorem, or why nothing is.
+        negative: the name of what -1 stands for, if it has one.
+        released: shape (k, d + 1): weights and intercept of every iterate that was released, the last of them the
+            model's; None where it was released alone.
     """
 
     weights: Array
@@ -58,6 +63,13 @@ class Model(NamedTuple):
     norm: int
     loss: Mapping[str, Any]
     privacy: Mapping[str, Any]
+    negative: str | None = None
+    released: Array | None = None
+
+    @property
+    def rule(self) -> Labels:
+        """How cells of the target are read."""
+        return Labels(self.positive, self.negative)
 
     def scores(self, rows: Array) -> Array:
         """Return <w, x> + intercept for raw rows, shape (m, d), which are mapped and shortened as in training.
@@ -66,8 +78,13 @@ class Model(NamedTuple):
 
         The sign is the class for hinge and logistic; for other losses the score is the prediction, on the scale of the
         labels as trained.
+
+        Raises:
+            SpecError: rows have another number of columns.
         """
         x = np.array(rows, dtype=np.float64, ndmin=2)
+        if x.shape[1:] != self.weights.shape:
+            raise SpecError(f"rows have shape {x.shape}", f"the model takes {len(self.weights)} columns")
         settle(x, None if self.low is None or self.high is None else (self.low, self.high), 1.0)
         size = lengths(x, self.norm)
         x *= np.minimum(1.0, self.bound / np.where(size > 0.0, size, 1.0))[:, np.newaxis]
@@ -87,6 +104,18 @@ def check_path(path: str) -> None:
         raise SpecError(f"-o {path!r} is not a path", "give the path of a file")
     if not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise SpecError(f"-o {path}: there is no such folder", "create it first")
+
+
+def refuse_too_large(path: str, numbers: int) -> None:
+    """Refuse a model of so many numbers whose file could not be read back, before it is trained.
+
+    Raises:
+        SpecError: the file would be larger than is read.
+    """
+    compact = path.lower().endswith(".npz")
+    if numbers * (8 if compact else _DIGITS) + _REST > MODEL_BYTES:
+        cure = "release fewer iterates" if compact else "write an .npz file, or release fewer iterates"
+        raise SpecError(f"-o {path}: {numbers} numbers are released, more than a model file holds", cure)
 
 
 def save(model: Model, path: str, *, statement: str | None = None) -> None:
@@ -117,7 +146,7 @@ def save(model: Model, path: str, *, statement: str | None = None) -> None:
 def _described(model: Model) -> dict[str, Any]:
     fields = model._asdict()
     for name in _ARRAYS:
-        fields[name] = None if fields[name] is None else [float(value) for value in fields[name]]
+        fields[name] = None if fields[name] is None else fields[name].tolist()
     fields["privacy"] = strict_json(model.privacy)  # delta may be exactly 0, and its logarithm no number
     return {"schema": SCHEMA, "dpcalc": __version__, **fields}
 
@@ -183,7 +212,7 @@ def _model(fields: dict[str, Any]) -> Model:
 def _consistent(model: Model) -> bool:
     """Return whether every field is what `Model` says."""
     mapped = () if model.low is None and model.high is None else (model.low, model.high)
-    words = (*model.columns, model.target, "" if model.positive is None else model.positive)
+    words = (*model.columns, model.target, *(label for label in (model.positive, model.negative) if label is not None))
     return (
         all(_is_vector(each, len(model.columns)) for each in (model.weights, *mapped))
         and bool(np.isfinite(model.target_range or 0.0).all())
@@ -194,6 +223,18 @@ def _consistent(model: Model) -> bool:
         and model.norm in (1, 2)
         and isinstance(model.loss, Mapping)
         and isinstance(model.privacy, Mapping)
+        and (model.released is None or _ends_in(model.released, (*model.weights, model.intercept)))
+    )
+
+
+def _ends_in(released: Array, last: tuple[float, ...]) -> bool:
+    """Return whether these are iterates of which the last is this one."""
+    return (
+        released.ndim == 2
+        and released.shape[1] == len(last)
+        and bool(np.isfinite(released).all())
+        and len(released) > 0
+        and bool((released[-1] == last).all())
     )
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpcalc.notes import LabelReading, ModelFile, NotCovered, Note, NoTestRecords, NotPrivate, UnreadableCells
 from dpcalc.report import Case
 from dpcalc.training.accounting import RiskBound
@@ -15,6 +18,8 @@ from dpcalc.training.model import Model
 from dpcalc.training.plan import Plan
 from dpcalc.training.records import Records
 from dpcalc.training.setup import Setup
+
+Array = NDArray[np.float64]
 
 UNCOVERED = "computed from the records without noise: not covered by the guarantee"
 FROM_RECORDS = (
@@ -87,17 +92,25 @@ class Outcome(NamedTuple):
         """Return the model as a file holds it, but for the statement of its privacy; None of many replicas."""
         if isinstance(self.trained, Replicas):
             return None
-        weights, records, ranges = self.trained.weights, self.records, self.records.ranges
+        records, ranges = self.records, self.records.ranges
         bound, norm, intercept = float(self.draft["feature_bound"]), self.draft.norm, self.setup.intercept
         constant = intercept_of(bound, norm)
+        iterates = _with_intercepts(self.trained.released, constant if intercept else None)
         return Model(
-            weights=weights[:-1] if intercept else weights,
-            intercept=float(weights[-1] * constant) if intercept else 0.0,
+            weights=iterates[-1, :-1].copy(), intercept=float(iterates[-1, -1]),
             columns=records.names[:-1], target=records.names[-1], positive=records.labels.positive,
             low=ranges.low if ranges else None, high=ranges.high if ranges else None,
             target_range=ranges.target if ranges else None, bound=constant if intercept else bound, norm=norm,
-            loss=self.draft.described_loss, privacy=_privacy(self.trained, case),
+            loss=self.draft.described_loss, privacy=_privacy(self.trained, case), negative=records.labels.negative,
+            released=iterates if len(iterates) > 1 else None,
         )  # fmt: skip
+
+
+def _with_intercepts(released: Array, constant: float | None) -> Array:
+    """Return iterates with the intercept in their last column: what the constant column adds to a score, or 0."""
+    if constant is None:
+        return np.column_stack([released, np.zeros(len(released))])
+    return np.column_stack([released[:, :-1], released[:, -1] * constant])
 
 
 def _risk_to_json(risk: RiskBound | None) -> dict[str, Any]:

@@ -88,6 +88,11 @@ class Plan(NamedTuple):
         return self.passes * self.steps_per_pass
 
     @property
+    def iterates_released(self) -> int:
+        """How many iterates are released."""
+        return {Release.STEP: self.steps, Release.PASS: self.passes}.get(self.release, 1)
+
+    @property
     def norm(self) -> int:
         """The norm in which features are bounded: 1 for Laplace noise in several dimensions, else 2."""
         return 1 if self.noise == Noise.LAPLACE and self.columns > 1 else 2

@@ -91,7 +91,7 @@ def starting_point(plan: Plan, problem: Problem, start: Array | None) -> Array:
         raise SpecError(f"the plan is for data of shape {plan.records, plan.columns}, not {problem.shape}", "plan anew")
     verify(problem, norm=plan.norm)
     check_loss(plan, problem.loss)
-    count = {Release.STEP: plan.steps, Release.PASS: plan.passes}.get(plan.release, 1)
+    count = plan.iterates_released
     if count * plan.columns > _MAX_RELEASED:
         raise SpecError(f"{count} iterates of {plan.columns} numbers are released: too many to hold", "fewer steps")
     w = _checked_start(plan, start)

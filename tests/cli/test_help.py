@@ -150,7 +150,15 @@ SLOW = (
     "--noise laplace -e",
 )
 """What the examples have in common that take several seconds."""
-LACKING = ("init train.yaml", "table.csv", "steps.csv", "old.json", "dpcalc schema recipe >", "dpcalc completions")
+LACKING = (
+    "init train.yaml",
+    "table.csv",
+    "model.json",
+    "steps.csv",
+    "old.json",
+    "dpcalc schema recipe >",
+    "dpcalc completions",
+)
 """What takes a file that no page shows, or writes one."""
 
 

@@ -306,6 +306,9 @@ def test_classes_are_those_that_the_user_named(tmp_path: Path, ask: Any) -> None
     ask(f"{LINE} --seed 1 -o {path}")
     model = load(str(path))
     assert (model.positive, model.target, len(model.columns)) == ("malignant", "diagnosis", 30)
+    assert model.negative == "benign"  # named by whoever shipped the table
+    ask(f"{LINE} --seed 1 --positive malignant -o {path}")
+    assert load(str(path)).negative is None
     assert "benign" not in path.read_text()
 
 
