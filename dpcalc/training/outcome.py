@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from dpcalc.notes import LabelReading, ModelFile, NotCovered, Note, NoTestRecords, NotPrivate, UnreadableCells
 from dpcalc.report import Case
 from dpcalc.training.accounting import RiskBound
-from dpcalc.training.data import intercept_of
 from dpcalc.training.draft import Draft
 from dpcalc.training.execution import NonPrivate, Replicas, Trained, finite
 from dpcalc.training.model import Model
 from dpcalc.training.plan import Plan
 from dpcalc.training.records import Records
+from dpcalc.training.rule import Rule
 from dpcalc.training.setup import Setup
 
 UNCOVERED = "computed from the records without noise: not covered by the guarantee"
@@ -31,6 +31,7 @@ class Outcome(NamedTuple):
         trained: what it came to.
         non_private: what that is compared with.
         risk: a bound on its excess risk, if one covers exactly this run.
+        rule: what the default rule chose, if it did.
     """
 
     draft: Draft
@@ -40,6 +41,7 @@ class Outcome(NamedTuple):
     trained: Trained | Replicas
     non_private: NonPrivate
     risk: RiskBound | None
+    rule: Rule | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what is reported, JSON types only."""
@@ -51,6 +53,8 @@ class Outcome(NamedTuple):
             "intercept": self.setup.intercept,
             "norm": self.plan.norm,
             "steps": self.plan.steps,
+            "average": self.setup.average,
+            "rule": None if self.rule is None else self.rule.to_json(),
             **self.records.train.counts,
             "released": self.setup.output,
             **self.trained.to_json(),
@@ -65,12 +69,15 @@ class Outcome(NamedTuple):
         labels, total = self.records.train.labels, self.records.shape[0] + self.records.test_count
         if labels.min() == labels.max():
             yield f"the target is {labels[0]:g} for every training record: there is nothing to learn"
-        unmapped = self.setup.synthetic is None and self.records.ranges is None
+        ranges = self.records.ranges
+        unmapped = self.setup.synthetic is None and (ranges is None or ranges.features is None)
         if unmapped and self.records.train.counts["rows_clipped"] == total:
             yield "every row was shortened, so that only directions are left: --ranges maps columns to [-1, 1] first"
 
     def notes(self) -> Iterator[Note]:
         """Yield what holds of every run described like this one, whatever the records are."""
+        if self.rule is not None:
+            yield self.rule.note()
         if self.setup.synthetic is None:
             if self.draft.loss.signed or self.records.labels.positive is not None:
                 yield LabelReading(reading=self.records.labels.said)
@@ -88,14 +95,13 @@ class Outcome(NamedTuple):
         if isinstance(self.trained, Replicas):
             return None
         weights, records, ranges = self.trained.weights, self.records, self.records.ranges
-        bound, norm, intercept = float(self.draft["feature_bound"]), self.draft.norm, self.setup.intercept
-        constant = intercept_of(bound, norm)
+        intercept, constant = self.setup.intercept, records.constant
         return Model(
             weights=weights[:-1] if intercept else weights,
             intercept=float(weights[-1] * constant) if intercept else 0.0,
             columns=records.names[:-1], target=records.names[-1], positive=records.labels.positive,
             low=ranges.low if ranges else None, high=ranges.high if ranges else None,
-            target_range=ranges.target if ranges else None, bound=constant if intercept else bound, norm=norm,
+            target_range=ranges.target if ranges else None, bound=records.bound, norm=self.draft.norm,
             loss=self.draft.described_loss, privacy=_privacy(self.trained, case),
         )  # fmt: skip
 
