@@ -262,7 +262,7 @@ def train(
     positive: str | None = None,
     ignore: Sequence[str] = (),
     ranges: str | None = None,
-    intercept: bool = False,
+    intercept: bool | None = None,
     test_fraction: float = 0.0,
     seed: int | None = None,
     noise_source: str = "os",
@@ -270,11 +270,13 @@ def train(
     workers: int | None = None,
     output: str | None = None,
     labels: Sequence[str] | str | None = None,
+    target_range: tuple[float, float] | str | None = None,
+    average: str | None = None,
     **given: Unpack[keywords.Train],
 ) -> Report:
     """Train a linear model by an algorithm whose privacy is accounted first; nothing is trained where a gate fails.
 
-    Steps and step size that are not given follow from the others.
+    A run of which nothing is said but data, task and budget follows the default rule (docs/training.md).
 
     Args:
         data: a path (CSV, NPY, NPZ, Parquet), ``"example:breast-cancer"``, or arrays (features, target).
@@ -284,7 +286,9 @@ def train(
             default finite numbers above 0 count as +1.
         positive: the label that counts as +1, alone.
         ranges: path of a CSV ``column,low,high``: each range is mapped to [-1, 1]. Never take it from the records.
-        intercept: whether to add a constant feature; it counts in the feature bound.
+        intercept: whether to add a constant feature; it counts in the feature bound. By default as the rule has it.
+        target_range: the interval of the target, ``(low, high)``: a number is predicted.
+        average: ``tail`` releases the mean of the second half of the iterates, ``none`` the last one.
         test_fraction: share of the records set aside for testing.
         seed: of noise, order and split; the result is then not private.
         noise_source: ``os`` (default) or ``secure``.
@@ -308,7 +312,7 @@ def train(
 
     setup = Setup(
         data, synthetic, target, positive, tuple(ignore), ranges, intercept, test_fraction, seed, noise_source,
-        replicas, workers, output, labels,
+        replicas, workers, output, labels, target_range, average,
     )  # fmt: skip
     asked = _read("train", **given)
     check_setup(setup, len(asked.runs))

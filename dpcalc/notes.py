@@ -292,6 +292,14 @@ class NotTrained(Note):
     kind: str = "not_trained"
 
 
+class DefaultRule(Note):
+    """What the default rule chose, in words, for a signal to noise of kappa = n mu/(2 sqrt d)."""
+
+    kind: str = "default_rule"
+    signal_to_noise: float
+    picked: str
+
+
 class LabelReading(Note):
     """How the labels were read, in words."""
 

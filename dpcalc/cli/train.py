@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _OWN = (
     "data", "synthetic", "target", "labels", "positive", "ignore", "ranges", "intercept", "test_fraction", "seed",
-    "noise_source", "replicas", "workers",
+    "noise_source", "replicas", "workers", "target_range", "average",
 )  # fmt: skip
 
 
@@ -33,7 +33,13 @@ _OWN = (
 @click.option("--positive", metavar="LABEL", help="The label that counts as +1, alone; all else counts as -1.")
 @click.option("--ignore", metavar="COLUMN", multiple=True, help="Leave a column out (repeatable).")
 @click.option("--ranges", metavar="FILE", help="CSV column,low,high: each range goes to [-1, 1]. Not from the records!")
-@click.option("--intercept", is_flag=True, help="Add a constant feature; it counts in the feature bound.")
+@click.option(
+    "--target-range", metavar="LOW,HIGH", help="Predict a number: this interval of the target goes to [-1, 1]."
+)
+@click.option("--intercept/--no-intercept", default=None, help="A constant feature; it counts in the feature bound.")
+@click.option(
+    "--average", type=click.Choice(["tail", "none"]), help="Release the mean of the last half of the iterates."
+)
 @click.option(
     "--test-fraction", type=float, default=0.0, help="Share of the records set aside for testing (default 0)."
 )

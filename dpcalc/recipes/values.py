@@ -29,7 +29,7 @@ BOOLEANS = {"true": True, "false": False}
 QUESTION = ("epsilon", "delta", "order", "solve")
 """What a case asks; everything else describes what is run."""
 
-MANY = ("order", "ignore", "labels", "rdp")
+MANY = ("order", "ignore", "labels", "rdp", "target_range")
 """Parameters that a case may give several values of."""
 
 MAX_TEXT = 1000

@@ -13,6 +13,7 @@ from dpcalc.notes import (
     AccountantPrints,
     Alternative,
     BetterThanPublished,
+    DefaultRule,
     HidingPays,
     Improvement,
     LabelReading,
@@ -357,6 +358,11 @@ def _labels(note: LabelReading) -> str:
     return f"labels: {note.reading}"
 
 
+def _default_rule(note: DefaultRule) -> str:
+    kappa = number(note.signal_to_noise, 3, Side.NEAREST)
+    return f"the default rule chose {note.picked}, for kappa = n mu/(2 sqrt d) = {kappa} (see `dpcalc help train`)"
+
+
 def _not_private(note: NotPrivate) -> str:
     return f"NOT PRIVATE: {note.because}"
 
@@ -398,6 +404,7 @@ _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
     Referenced: _referenced,
     OnePass: _one_pass,
     NotTrained: _always("a gate failed: nothing was trained"),
+    DefaultRule: _default_rule,
     LabelReading: _labels,
     UnreadableCells: _always(
         "a cell that is no finite number counts as 0, and a line with too few or too many as such cells"

@@ -75,12 +75,18 @@ class Prepared(NamedTuple):
 class Ranges(NamedTuple):
     """An affine map given by the user: column j's interval [low_j, high_j] goes to [-1, 1]; arrays of shape (d,).
 
-    ``target`` is the interval of the target that goes to [-Y, Y], if it is mapped.
+    Without the arrays features stay as they are. ``target`` is the interval of the target that goes to [-Y, Y], if it
+    is mapped.
     """
 
-    low: Array
-    high: Array
+    low: Array | None
+    high: Array | None
     target: tuple[float, float] | None
+
+    @property
+    def features(self) -> tuple[Array, Array] | None:
+        """The intervals of the features, where they are mapped."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
 
 # --- where to find it -------------------------------------------------------------------------------------------------
@@ -463,14 +469,15 @@ def prepared(
     signed: bool,
     ranges: Ranges | None = None,
     intercept: bool = False,
+    share: float | None = None,
     norm: int = 2,
 ) -> Prepared:
     """Return the records within their bounds; the table's array is overwritten.
 
     1. With ranges, every feature is mapped affinely, and the target too if it has a range.
     2. What is no finite number is 0 (so that a mapped value is the middle of its range).
-    3. Rows longer than B are shortened to it: x min(1, B/|x|). With an intercept, B/sqrt(2) takes the place of B and a
-       constant column of B/sqrt(2) is appended (in the 1-norm, B/2), so that whole rows are within B.
+    3. Rows longer than B are shortened to it: x min(1, B/|x|). With an intercept, a constant column of b B is appended,
+       and rows are shortened to sqrt(1 - b^2) B (in the 1-norm, (1 - b) B), so that whole rows are within B.
     4. Labels of a classification are +1 where the target is above 0, else -1; others are cut to
        [-label_bound, label_bound].
 
@@ -481,6 +488,7 @@ def prepared(
         signed: whether labels are to be +1 and -1.
         ranges: the affine map.
         intercept: whether to append the constant column.
+        share: b, 0 < b < 1; by default as much as the features may have: see `intercept_of`.
         norm: 1 or 2, of rows.
 
     Raises:
@@ -493,13 +501,13 @@ def prepared(
             raise SpecError(f"{name} is {most:g}: squares above {_LARGE:g} are no doubles", "use other units")
     cells, (n, width) = table.cells, table.cells.shape
     labels = cells[:, -1].copy()
-    constant = intercept_of(feature_bound, norm) if intercept else 0.0
-    bound = constant if intercept else feature_bound
+    constant = feature_bound * (share or intercept_of(1.0, norm)) if intercept else 0.0
+    bound = rest_of(feature_bound, constant, norm)
     held = 1.0 - max(_ROOM, (width + 8) * 2.0**-52)
     clipped = unreadable = 0
     for rows in _blocks(n, width):
         x = cells[rows, :-1]
-        unreadable += settle(x, None if ranges is None else (ranges.low, ranges.high), 1.0)
+        unreadable += settle(x, None if ranges is None else ranges.features, 1.0)
         size = lengths(x, norm)
         outside = size > bound * held
         clipped += int(np.count_nonzero(size > bound))
@@ -538,6 +546,12 @@ def settle(values: Array, interval: tuple[Any, Any] | None, bound: float) -> int
 def intercept_of(feature_bound: float, norm: int = 2) -> float:
     """Return the constant that an intercept's column holds."""
     return feature_bound / (2.0 if norm == 1 else 2.0**0.5)
+
+
+def rest_of(feature_bound: float, constant: float, norm: int = 2) -> float:
+    """Return the length that a row may have beside a constant column, so that the whole is within the bound."""
+    b = constant / feature_bound
+    return feature_bound * (1.0 - b if norm == 1 else math.sqrt((1.0 - b) * (1.0 + b)))
 
 
 def lengths(x: Array, norm: int) -> Array:

@@ -54,7 +54,7 @@ class Trained(NamedTuple):
 
     Attributes:
         weights: shape (d,).
-        released: shape (k, d), all that is released; the last row is ``weights``.
+        released: shape (k, d), the iterates that may be public.
         randomness: where its noise came from.
         metrics: how good it is.
     """
@@ -68,10 +68,7 @@ class Trained(NamedTuple):
         """Return what is reported, JSON types only."""
         source, seed, because = self.randomness
         seeded = {} if seed is None else {"seed": seed, "why_not_private": because}
-        return {
-            "private": self.randomness.private, "noise_source": source, **seeded,
-            "iterates_released": len(self.released), "metrics": self.metrics,
-        }  # fmt: skip
+        return {"private": self.randomness.private, "noise_source": source, **seeded, "metrics": self.metrics}
 
 
 class Replicas(NamedTuple):

@@ -47,8 +47,8 @@ class Model(NamedTuple):
         loss: name and parameters of the loss.
         privacy: what is guaranteed and by which theorem, or why nothing is.
         negative: the name of what -1 stands for, if it has one.
-        released: shape (k, d + 1): weights and intercept of every iterate that was released, the last of them the
-            model's; None where it was released alone.
+        released: shape (k, d + 1): weights and intercept of every iterate that was released, of which the model is the
+            last or a mean; None where the model was released alone.
     """
 
     weights: Array
@@ -223,19 +223,12 @@ def _consistent(model: Model) -> bool:
         and model.norm in (1, 2)
         and isinstance(model.loss, Mapping)
         and isinstance(model.privacy, Mapping)
-        and (model.released is None or _ends_in(model.released, (*model.weights, model.intercept)))
+        and (model.released is None or _is_matrix(model.released, len(model.columns) + 1))
     )
 
 
-def _ends_in(released: Array, last: tuple[float, ...]) -> bool:
-    """Return whether these are iterates of which the last is this one."""
-    return (
-        released.ndim == 2
-        and released.shape[1] == len(last)
-        and bool(np.isfinite(released).all())
-        and len(released) > 0
-        and bool((released[-1] == last).all())
-    )
+def _is_matrix(value: Array, columns: int) -> bool:
+    return value.ndim == 2 and value.shape[1] == columns and len(value) > 0 and bool(np.isfinite(value).all())
 
 
 def _is_vector(value: Array | None, length: int) -> bool:

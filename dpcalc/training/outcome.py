@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from dpcalc.notes import LabelReading, ModelFile, NotCovered, Note, NoTestRecords, NotPrivate, UnreadableCells
 from dpcalc.report import Case
 from dpcalc.training.accounting import RiskBound
-from dpcalc.training.data import intercept_of
 from dpcalc.training.draft import Draft
 from dpcalc.training.execution import NonPrivate, Replicas, Trained, finite
 from dpcalc.training.model import Model
 from dpcalc.training.plan import Plan
 from dpcalc.training.records import Records
+from dpcalc.training.rule import Rule
 from dpcalc.training.setup import Setup
 
 Array = NDArray[np.float64]
@@ -36,6 +36,7 @@ class Outcome(NamedTuple):
         trained: what it came to.
         non_private: what that is compared with.
         risk: a bound on its excess risk, if one covers exactly this run.
+        rule: what the default rule chose, if it did.
     """
 
     draft: Draft
@@ -45,6 +46,7 @@ class Outcome(NamedTuple):
     trained: Trained | Replicas
     non_private: NonPrivate
     risk: RiskBound | None
+    rule: Rule | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what is reported, JSON types only."""
@@ -56,8 +58,11 @@ class Outcome(NamedTuple):
             "intercept": self.setup.intercept,
             "norm": self.plan.norm,
             "steps": self.plan.steps,
+            "average": self.setup.average,
+            "rule": None if self.rule is None else self.rule.to_json(),
             **self.records.train.counts,
             "released": self.setup.output,
+            "iterates_released": self._iterates_released,
             **self.trained.to_json(),
             "non_private": self.non_private.to_json(),
             "metrics_are": UNCOVERED,
@@ -70,12 +75,15 @@ class Outcome(NamedTuple):
         labels, total = self.records.train.labels, self.records.shape[0] + self.records.test_count
         if labels.min() == labels.max():
             yield f"the target is {labels[0]:g} for every training record: there is nothing to learn"
-        unmapped = self.setup.synthetic is None and self.records.ranges is None
+        ranges = self.records.ranges
+        unmapped = self.setup.synthetic is None and (ranges is None or ranges.features is None)
         if unmapped and self.records.train.counts["rows_clipped"] == total:
             yield "every row was shortened, so that only directions are left: --ranges maps columns to [-1, 1] first"
 
     def notes(self) -> Iterator[Note]:
         """Yield what holds of every run described like this one, whatever the records are."""
+        if self.rule is not None:
+            yield self.rule.note()
         if self.setup.synthetic is None:
             if self.draft.loss.signed or self.records.labels.positive is not None:
                 yield LabelReading(reading=self.records.labels.said)
@@ -88,27 +96,32 @@ class Outcome(NamedTuple):
         if self.setup.replicas == 1:
             yield ModelFile(path=str(self.setup.output) if self.setup.output else None)
 
+    @property
+    def _iterates_released(self) -> int:
+        """How many iterates a model file holds: all that may be public where that was asked for, else the model's."""
+        asked = isinstance(self.trained, Trained) and self.draft.given("release")
+        return len(self.trained.released) if asked else 1  # type: ignore[union-attr]
+
     def model(self, case: Case) -> Model | None:
         """Return the model as a file holds it, but for the statement of its privacy; None of many replicas."""
         if isinstance(self.trained, Replicas):
             return None
-        records, ranges = self.records, self.records.ranges
-        bound, norm, intercept = float(self.draft["feature_bound"]), self.draft.norm, self.setup.intercept
-        constant = intercept_of(bound, norm)
-        iterates = _with_intercepts(self.trained.released, constant if intercept else None)
+        weights, records, ranges = self.trained.weights, self.records, self.records.ranges
+        intercept, constant = self.setup.intercept, records.constant
         return Model(
-            weights=iterates[-1, :-1].copy(), intercept=float(iterates[-1, -1]),
+            weights=weights[:-1] if intercept else weights,
+            intercept=float(weights[-1] * constant) if intercept else 0.0,
             columns=records.names[:-1], target=records.names[-1], positive=records.labels.positive,
             low=ranges.low if ranges else None, high=ranges.high if ranges else None,
-            target_range=ranges.target if ranges else None, bound=constant if intercept else bound, norm=norm,
+            target_range=ranges.target if ranges else None, bound=records.bound, norm=self.draft.norm,
             loss=self.draft.described_loss, privacy=_privacy(self.trained, case), negative=records.labels.negative,
-            released=iterates if len(iterates) > 1 else None,
+            released=_with_intercepts(self.trained.released, constant) if self._iterates_released > 1 else None,
         )  # fmt: skip
 
 
-def _with_intercepts(released: Array, constant: float | None) -> Array:
-    """Return iterates with the intercept in their last column: what the constant column adds to a score, or 0."""
-    if constant is None:
+def _with_intercepts(released: Array, constant: float) -> Array:
+    """Return iterates with the intercept in their last column: what a constant column adds to a score, or 0."""
+    if not constant:
         return np.column_stack([released, np.zeros(len(released))])
     return np.column_stack([released[:, :-1], released[:, -1] * constant])
 

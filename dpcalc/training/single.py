@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from itertools import cycle
-from typing import NamedTuple
+from itertools import cycle, repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from dpcalc.training import orders
 from dpcalc.training.domain import Ball, Box
 from dpcalc.training.noise import Source, fill
 from dpcalc.training.plan import Plan
-from dpcalc.training.problem import Problem, verify
+from dpcalc.training.problem import Problem, slope_caps, verify
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -53,7 +53,8 @@ class Trained(NamedTuple):
 
     Attributes:
         weights: what the algorithm is run for, shape (d,).
-        released: all that it publishes, shape (k, d); the last row is ``weights``.
+        released: all that it may publish, shape (k, d); the last row is ``weights``, unless these are the mean of the
+            second half of them (`Plan.tail`).
         tally: what was executed. After a random skip or stop it tells what must stay hidden: never publish it.
     """
 
@@ -143,7 +144,7 @@ def _constants(loss: Loss, plan: Plan) -> dict[str, float | None]:
     accounted, data = plan.accounted, loss.changed(regularisation=0.0)
     constants: dict[str, float | None] = {}
     if "lipschitz" in accounted:
-        constants["lipschitz"] = _lipschitz(data, plan.domain.radius)
+        constants["lipschitz"] = gradient_bound(data, plan)
     if "smoothness" in accounted:
         constants["smoothness"] = loss.smoothness
     if "holder_constant" in accounted:
@@ -152,6 +153,21 @@ def _constants(loss: Loss, plan: Plan) -> dict[str, float | None]:
         if name in accounted:
             constants[name] = getattr(data, name)
     return constants
+
+
+def gradient_bound(loss: Loss, plan: Plan) -> float:
+    """Return the least bound on the gradients of single records, on the domain of the plan and clipped as it says.
+
+    Raises:
+        MissingParameter: no bound is finite.
+    """
+    try:
+        bound = _lipschitz(loss, plan.domain.radius)
+    except MissingParameter:
+        if plan.clip is None:
+            raise
+        return plan.clip
+    return bound if plan.clip is None else min(bound, plan.clip)
 
 
 def _lipschitz(loss: Loss, radius: float) -> float:
@@ -185,6 +201,7 @@ class _Run:
         self.steps = self.moved = self.drawn = 0
         self.sum = np.zeros_like(w)
         self.released: list[Array] = []
+        self.caps = slope_caps(problem.features, plan.clip, plan.norm)
         self.descent, self.overwrite = problem.loss.scalar_descent(), problem.loss.array_descent()
         self.block = max(1, min(_STEPS, _ENTRIES // plan.columns))  # steps taken at once
         stacked = np.empty((self.block + 1, 3, plan.columns))
@@ -249,13 +266,15 @@ class _Run:
         kept = (1.0 - eta * (self.problem.loss.regularisation / stretch.divisor)).tolist()
         factors = (eta / stretch.divisor).tolist()
         both, weights, labels = np.empty(2), np.ones(3), self.problem.labels[rows].tolist()
-        for whole, tail, after, y, factor, c in zip(stacked, tails, nexts, labels, factors, kept, strict=False):
+        caps = repeat(math.inf) if self.caps is None else self.caps[rows].tolist()
+        rest = zip(labels, caps, factors, kept, strict=False)
+        for whole, tail, after, (y, cap, factor, c) in zip(stacked, tails, nexts, rest, strict=False):
             dot(tail, tail[1], both)
             z, norm = both.tolist()
             if norm > most:
                 shrunk = held / math.sqrt(norm)
                 z, c, moved = z * shrunk, c * shrunk, moved + 1
-            weights[1], weights[2] = factor * descent(z, y), c
+            weights[1], weights[2] = factor * max(-cap, min(cap, descent(z, y))), c
             dot(weights, whole, after)
             if at_once:
                 self._project(whole[2], after)
@@ -293,6 +312,7 @@ class _Run:
                 weights *= shrunk
                 c, moved = c * shrunk, moved + 1
             overwrite(slopes, y)
+            self._cap(slopes, rows)
             slopes *= factor
             weights[size] = c
             dot(weights, whole, after)
@@ -314,10 +334,17 @@ class _Run:
                 x = features[chosen]
                 z = x @ w
                 self.overwrite(z, labels[chosen])
+                self._cap(z, chosen)
                 descent += z @ x
             w *= 1.0 - eta[k] * loss.regularisation * stretch.size / stretch.divisor
             w += (eta[k] / stretch.divisor) * descent + noise[k]
             self._project(before, w)
+
+    def _cap(self, slopes: Array, rows: Any) -> None:
+        """Clip the slopes of these records, in place."""
+        if self.caps is not None:
+            caps = self.caps[rows]
+            np.clip(slopes, -caps, caps, out=slopes)
 
     def _ball(self) -> tuple[float, bool, float]:
         """Return how iterates are projected.
@@ -338,6 +365,8 @@ class _Run:
             noise = np.empty(plan.columns)
             fill(self.generator, plan.noise, noise)
             weights = weights + plan.output_scale * noise
+        if plan.tail:
+            weights = np.mean(self.released[len(self.released) // 2 :], axis=0)
         released = np.array(self.released) if self.released else weights[np.newaxis].copy()
         gradients = sum(size * count for (size, _), count in self.batches.items())
         return Trained(

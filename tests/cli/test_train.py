@@ -321,7 +321,7 @@ def test_classes_are_those_that_the_user_named(tmp_path: Path, ask: Any) -> None
         ("train --loss logistic", 2, "what to train on is not known"),
         (f"{SYNTHETIC} --data x.csv -e 1 -d 1e-5", 2, "what to train on is not known"),
         (f"{CANCER} -n 100 -R 5 -e 1 -d 1e-5", 2, "records follow from the data"),
-        (f"{CANCER} -e 1 -d 1e-5", 2, "how many steps suit"),
+        (f"{CANCER} -e 1", 2, "how much noise and how long a run suit"),
         (f"{CANCER} -R 5 -d 1e-5", 2, "how many steps suit"),
         (f"{CANCER} -R 5 -e 1 -d 1e-5 --labels yes", 2, "they must be two that differ"),
         (f"{CANCER} -R 5 -e 1 -d 1e-5 --labels no,yes --positive yes", 2, "both say what counts as +1"),
