@@ -102,8 +102,22 @@ class Outcome(NamedTuple):
             columns=records.names[:-1], target=records.names[-1], positive=records.labels.positive,
             low=ranges.low if ranges else None, high=ranges.high if ranges else None,
             target_range=ranges.target if ranges else None, bound=records.bound, norm=self.draft.norm,
-            loss=self.draft.described_loss, privacy=_privacy(self.trained, case),
+            loss=self.draft.described_loss, privacy=_privacy(self.trained, case), **_declared(records),
         )  # fmt: skip
+
+
+def _declared(records: Records) -> dict[str, Any]:
+    """Return the levels of columns of words, and what stands for missing cells."""
+    ranges, columns = records.ranges, records.names[:-1]
+    if ranges is None:
+        return {}
+    words = {columns[place]: rule for place, rule in ranges.words.items()}
+    missing: dict[str, Any] = {name: rule.missing for name, rule in words.items() if rule.missing is not None}
+    numbers = zip(columns, ranges.missing, strict=False)
+    return {
+        "levels": {name: rule.levels for name, rule in words.items()},
+        "missing": {**missing, **{name: float(value) for name, value in numbers if value is not None}},
+    }
 
 
 def _risk_to_json(risk: RiskBound | None) -> dict[str, Any]:
