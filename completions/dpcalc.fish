@@ -143,7 +143,7 @@ complete -c dpcalc -n '__fish_seen_subcommand_from train' -l target -x -d 'Name 
 complete -c dpcalc -n '__fish_seen_subcommand_from train' -l labels -x -d 'The second label counts as +1, all else as -1 (default: above 0).'
 complete -c dpcalc -n '__fish_seen_subcommand_from train' -l positive -x -d 'The label that counts as +1, alone; all else counts as -1.'
 complete -c dpcalc -n '__fish_seen_subcommand_from train' -l ignore -x -d 'Leave a column out (repeatable).'
-complete -c dpcalc -n '__fish_seen_subcommand_from train' -l ranges -r -F -d 'CSV column,low,high: each range goes to [-1, 1]. Not from the records!'
+complete -c dpcalc -n '__fish_seen_subcommand_from train' -l ranges -r -F -d 'CSV column,low,high, or a schema (YAML, JSON) with levels too. Not from the records!'
 complete -c dpcalc -n '__fish_seen_subcommand_from train' -l target-range -x -d 'Predict a number: this interval of the target goes to [-1, 1].'
 complete -c dpcalc -n '__fish_seen_subcommand_from train' -l intercept -l no-intercept -d 'A constant feature; it counts in the feature bound.'
 complete -c dpcalc -n '__fish_seen_subcommand_from train' -l average -x -a 'tail none' -d 'Release the mean of the last half of the iterates.'

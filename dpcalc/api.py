@@ -285,7 +285,8 @@ def train(
         labels: two labels of the target, such as ``("no", "yes")``: the second counts as +1, everything else as -1. By
             default finite numbers above 0 count as +1.
         positive: the label that counts as +1, alone.
-        ranges: path of a CSV ``column,low,high``: each range is mapped to [-1, 1]. Never take it from the records.
+        ranges: path of a CSV ``column,low,high``: each range is mapped to [-1, 1]; or of a schema in YAML or JSON, which
+            declares levels and missing cells too (docs/training.md). Never take it from the records.
         intercept: whether to add a constant feature; it counts in the feature bound. By default as the rule has it.
         target_range: the interval of the target, ``(low, high)``: a number is predicted.
         average: ``tail`` releases the mean of the second half of the iterates, ``none`` the last one.

@@ -32,7 +32,11 @@ _OWN = (
 @click.option("--labels", metavar="NO,YES", help="The second label counts as +1, all else as -1 (default: above 0).")
 @click.option("--positive", metavar="LABEL", help="The label that counts as +1, alone; all else counts as -1.")
 @click.option("--ignore", metavar="COLUMN", multiple=True, help="Leave a column out (repeatable).")
-@click.option("--ranges", metavar="FILE", help="CSV column,low,high: each range goes to [-1, 1]. Not from the records!")
+@click.option(
+    "--ranges",
+    metavar="FILE",
+    help="CSV column,low,high, or a schema (YAML, JSON) with levels too. Not from the records!",
+)
 @click.option(
     "--target-range", metavar="LOW,HIGH", help="Predict a number: this interval of the target goes to [-1, 1]."
 )

@@ -116,6 +116,7 @@ class Outcome(NamedTuple):
             target_range=ranges.target if ranges else None, bound=records.bound, norm=self.draft.norm,
             loss=self.draft.described_loss, privacy=_privacy(self.trained, case), negative=records.labels.negative,
             released=_with_intercepts(self.trained.released, constant) if self._iterates_released > 1 else None,
+            **_declared(records),
         )  # fmt: skip
 
 
@@ -124,6 +125,20 @@ def _with_intercepts(released: Array, constant: float) -> Array:
     if not constant:
         return np.column_stack([released, np.zeros(len(released))])
     return np.column_stack([released[:, :-1], released[:, -1] * constant])
+
+
+def _declared(records: Records) -> dict[str, Any]:
+    """Return the levels of columns of words, and what stands for missing cells."""
+    ranges, columns = records.ranges, records.names[:-1]
+    if ranges is None:
+        return {}
+    words = {columns[place]: rule for place, rule in ranges.words.items()}
+    missing: dict[str, Any] = {name: rule.missing for name, rule in words.items() if rule.missing is not None}
+    numbers = zip(columns, ranges.missing, strict=False)
+    return {
+        "levels": {name: rule.levels for name, rule in words.items()},
+        "missing": {**missing, **{name: float(value) for name, value in numbers if value is not None}},
+    }
 
 
 def _risk_to_json(risk: RiskBound | None) -> dict[str, Any]:

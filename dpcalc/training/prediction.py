@@ -19,7 +19,7 @@ from dpcalc.errors import SpecError
 from dpcalc.inert import spreadsheet_text
 from dpcalc.model.loss import LOSSES, SIGNED
 from dpcalc.training import data, rows
-from dpcalc.training.cells import NUMBERS, Labels
+from dpcalc.training.cells import NUMBERS
 from dpcalc.training.model import Model
 
 Array = NDArray[np.float64]
@@ -112,18 +112,19 @@ def scored(model: Model, source: Any, *, target: bool = False) -> Iterator[tuple
     Raises:
         SpecError: the rows cannot be read, or a column is missing.
     """
-    names = (*model.columns, model.target) if target else model.columns
-    labels = model.rule if target else NUMBERS
     d = len(model.columns)
-    for cells in _blocks(source, names, labels, target):
+    for cells in _blocks(model, source, target):
         yield model.scores(cells[:, :d]), cells[:, d:].reshape(-1)
 
 
-def _blocks(source: Any, names: tuple[str, ...], labels: Labels, target: bool) -> Iterator[Array]:
+def _blocks(model: Model, source: Any, target: bool) -> Iterator[Array]:
+    rules: list[rows.Rule] = [model.words.get(name, NUMBERS) for name in model.columns]
+    wanted = rows.Wanted("the data", model.columns, tuple(rules))
+    if target:
+        wanted = wanted._replace(names=(*model.columns, model.target), rules=(*rules, model.labels))
     if isinstance(source, str):
         example = data.example_of(source)
-        return rows.blocks(source if example is None else data.example_file(example), names, labels)
-    wanted = rows.Wanted("the data", names, labels)
+        return rows.blocks(source if example is None else data.example_file(example), wanted.names, wanted.rules)
     if not target:
         return rows.of_arrays(source, wanted)
     if not isinstance(source, (tuple, list)) or len(source) != 2:

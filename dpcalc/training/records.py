@@ -13,6 +13,7 @@ from dpcalc.training import cells, data, synthetic
 from dpcalc.training.cells import Labels
 from dpcalc.training.data import Prepared, Ranges, Table
 from dpcalc.training.draft import Draft
+from dpcalc.training.schema import is_schema, read_schema
 from dpcalc.training.setup import Setup
 
 
@@ -101,13 +102,18 @@ def _synthetic(kind: str, draft: Draft, seed: int | None) -> Table:
 
 def _table(setup: Setup, labels: Labels) -> tuple[Table, Ranges | None]:
     """Return the table of a file, of a shipped example or of arrays, and its map if it has one."""
-    if not isinstance(setup.data, str):
-        return data.of_arrays(*setup.data, labels=labels), None
     path, target, ranges = setup.data, setup.target, setup.ranges
     if setup.example:
         path, target = data.example_file(setup.example), target or data.EXAMPLES[setup.example][0]
         ranges = ranges or data.example_file(setup.example, ".ranges.csv")
-    table = data.read(path, target=target, labels=labels, ignore=setup.ignore)
+    declared = read_schema(ranges) if ranges is not None and is_schema(ranges) else None
+    words = {} if declared is None else declared.words
+    if isinstance(path, str):
+        table = data.read(path, target=target, labels=labels, ignore=setup.ignore, words=words)
+    else:
+        table = data.of_arrays(*path, labels=labels, words=words)
+    if declared is not None:
+        return table, declared.ranges(table.names)
     return table, data.read_ranges(ranges, table) if ranges else None
 
 

@@ -22,9 +22,10 @@ from dpcalc.files.csv_lines import record_lines
 from dpcalc.files.paths import ending
 from dpcalc.files.place import clipped, near
 from dpcalc.files.reading import opened
-from dpcalc.training.cells import NUMBERS, Labels, Lines, numbers
+from dpcalc.training.cells import Labels, Levels, Lines
 
 Array = NDArray[np.float64]
+Rule = Labels | Levels
 
 _CELLS = 1 << 18
 """Cells held at once, about."""
@@ -36,12 +37,12 @@ class Wanted(NamedTuple):
     Attributes:
         path: of the file, for messages.
         names: of the columns, in the order in which they are wanted.
-        labels: how the last of them is read; the others are numbers.
+        rules: how the cells of each are read.
     """
 
     path: str
     names: tuple[str, ...]
-    labels: Labels = NUMBERS
+    rules: tuple[Rule, ...]
 
     def order(self, names: Sequence[str]) -> list[int]:
         """Return the places of the wanted columns among the names of a file.
@@ -60,20 +61,15 @@ class Wanted(NamedTuple):
                 raise SpecError(f"{self.path} has no column {clipped(name)}, which the model needs", near(name, names))
         return [places[name][0] for name in self.names]
 
-    def rule(self, place: int) -> Labels:
-        """Return how the column at a place is read."""
-        return self.labels if place == len(self.names) - 1 else NUMBERS
-
     def coded(self, columns: Sequence[NDArray[Any]]) -> Array:
         """Return columns, each of shape (m,), as an array of shape (m, wanted columns).
 
         Raises:
-            SpecError: a column is of a type that holds no numbers, and no target with a named label.
+            SpecError: a column is of a type that holds no numbers, and its words are not declared.
         """
         cells = np.empty((len(columns[0]), len(columns)))
-        for place, (name, column) in enumerate(zip(self.names, columns, strict=True)):
-            rule = self.rule(place)
-            if column.ndim != 1 or column.dtype.kind not in ("fiub" if rule.positive is None else "fiubUSO"):
+        for place, (name, rule, column) in enumerate(zip(self.names, self.rules, columns, strict=True)):
+            if column.ndim != 1 or column.dtype.kind not in ("fiubUSO" if rule.takes_words else "fiub"):
                 raise SpecError(f"{self.path}: column {clipped(name)} holds no numbers", "encode it as in training")
             cells[:, place] = rule.codes(column)
         return cells
@@ -88,7 +84,7 @@ class Wanted(NamedTuple):
         return damaged_as(SpecError(f"{self.path} is not a readable {kind} file of plain numbers", "save it again"))
 
 
-def blocks(path: str, names: Sequence[str], labels: Labels = NUMBERS) -> Iterator[Array]:
+def blocks(path: str, names: Sequence[str], rules: Sequence[Rule]) -> Iterator[Array]:
     """Yield the rows of a file in order, as arrays of shape (m, wanted columns) with at least one row.
 
     How many rows a block has depends on the shape of the file alone.
@@ -97,7 +93,7 @@ def blocks(path: str, names: Sequence[str], labels: Labels = NUMBERS) -> Iterato
         path: .csv with a header; .npy, a matrix (columns are called 1, 2, ...) or named fields; .npz with arrays X and
             perhaps y; .parquet.
         names: of the columns.
-        labels: how the last of them is read.
+        rules: how the cells of each are read.
 
     Raises:
         SpecError: it cannot be read; a column is not there, or is of a type that holds no numbers.
@@ -109,7 +105,7 @@ def blocks(path: str, names: Sequence[str], labels: Labels = NUMBERS) -> Iterato
     if reader is None:
         raise SpecError(f"{path}: unknown kind of data file", "use a name that ends in " + ", ".join(readers))
     with opened(path) as stream:
-        yield from reader(stream, Wanted(path, tuple(names), labels))
+        yield from reader(stream, Wanted(path, tuple(names), tuple(rules)))
 
 
 def of_matrix(matrix: NDArray[Any], wanted: Wanted, names: Sequence[str]) -> Iterator[Array]:
@@ -133,7 +129,9 @@ def numbered(count: int) -> list[str]:
 
 def _of_csv(stream: IO[bytes], wanted: Wanted) -> Iterator[Array]:
     names = read_csv_header(wanted.path, stream)
-    reader = Lines(len(names), wanted.order(names), wanted.labels)
+    order = wanted.order(names)
+    words = {place: rule for place, rule in zip(order, wanted.rules[:-1], strict=False) if isinstance(rule, Levels)}
+    reader = Lines(len(names), order, wanted.rules[-1], words)
     lines = record_lines(stream, len(names))
     step = max(1, _CELLS // 8 // len(names))  # texts take more room
     while block := list(islice(lines, step)):
@@ -218,13 +216,23 @@ def of_arrays(features: Any, wanted: Wanted, target: Any = None) -> Iterator[Arr
     Raises:
         SpecError: shapes are others.
     """
-    x = np.asarray(features, dtype=None if hasattr(features, "__array__") else object)
-    y = None if target is None else np.asarray(target, dtype=None if hasattr(target, "__array__") else object)
+    x, y = _array(features), None if target is None else _array(target)
     columns = len(wanted.names) - (y is not None)
     if x.ndim != 2 or x.shape[1] != columns or (y is not None and y.shape != x.shape[:1]):
         raise SpecError(f"the rows have shape {x.shape}", f"the model takes rows of {columns} columns")
     for first in range(0, len(x), wanted.step()):
         some = slice(first, first + wanted.step())
-        cells = [NUMBERS.codes(x[some, place]) for place in range(columns)]
-        cells += [] if y is None else [wanted.labels.codes(y[some])]
-        yield np.column_stack(cells) if cells else numbers(x[some])
+        parts = [*x[some].T, *([] if y is None else [y[some]])]
+        yield np.column_stack([rule.codes(part) for rule, part in zip(wanted.rules, parts, strict=True)])
+
+
+def _array(values: Any) -> NDArray[Any]:
+    """Return an array, of a list one of objects: else a single word in it would change the type of all.
+
+    Raises:
+        SpecError: rows are of different lengths.
+    """
+    try:
+        return np.asarray(values, dtype=None if hasattr(values, "__array__") else object)
+    except ValueError:
+        raise SpecError("rows of the data have different lengths", "give every row one value per column") from None

@@ -12,6 +12,7 @@ import pytest
 
 from dpcalc.errors import SpecError
 from dpcalc.training import rows
+from dpcalc.training.cells import NUMBERS
 from dpcalc.training.model import Model
 from dpcalc.training.prediction import predictor, scored, write_csv
 from tests.training.test_model import MODEL
@@ -91,7 +92,7 @@ def test_blocks_are_the_rows_in_order(tmp_path: Path, monkeypatch: pytest.Monkey
     np.save(tmp_path / "long.npy", cells)
     np.savez(tmp_path / "long.npz", X=cells)
     for name, names in (("long.csv", ("a", "b")), ("long.npy", ("1", "2")), ("long.npz", ("1", "2"))):
-        found = list(rows.blocks(str(tmp_path / name), names))
+        found = list(rows.blocks(str(tmp_path / name), names, (NUMBERS, NUMBERS)))
         assert len(found) >= 4
         assert np.concatenate(found).tolist() == cells.tolist()
 
@@ -167,3 +168,22 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     for bound in ("2", -1.0, [1]):
         with pytest.raises(SpecError, match="label bound"):
             predictor(REGRESSION._replace(loss={"loss": "squares", "label_bound": bound}))
+
+
+def test_columns_of_words_are_read_by_the_levels_of_the_model(tmp_path: Path) -> None:
+    """A column of words is a column for each level; an empty cell counts as the level that stands for it."""
+    model = MODEL._replace(
+        columns=("colour", "a"), low=np.array([-1.0, 0.0]), high=np.array([1.0, 2.0]), bound=10.0,
+        weights=np.array([2.0, -3.0, 5.0]), levels={"colour": ["red", "7"]}, missing={"colour": "red", "a": 1.5},
+    )  # fmt: skip
+    path = tmp_path / "words.csv"
+    path.write_text('a,colour\n0.5,red\n,7.0\n1,blue\nx,\n1,"7"\n', encoding="utf-8")
+    read = np.concatenate([scores for scores, _ in scored(model, str(path))])
+    wanted = [2.0 + 5.0 * -0.5, -3.0 + 5.0 * 0.5, 0.0, 2.0 + 5.0 * 0.5, -3.0]
+    assert read == pytest.approx(np.array(wanted) + model.intercept, rel=1e-12)
+    last = model._replace(columns=("a", "colour"), weights=np.array([5.0, 2.0, -3.0]), low=np.array([0.0, -1.0]),
+                          high=np.array([2.0, 1.0]))  # fmt: skip
+    assert np.concatenate([scores for scores, _ in scored(last, str(path))]).tolist() == read.tolist()
+    rows_as_objects = [["red", 0.5], [7, None], ["blue", 1], ["", "x"], ["7", 1.0]]
+    [(found, _)] = scored(model, rows_as_objects)
+    assert found.tolist() == read.tolist()
