@@ -21,8 +21,7 @@ def command(model: str, data: str, output: str | None) -> None:
 
     \b
     Train a model, and predict with it:
-      dpcalc train --data example:breast-cancer --radius 5 -e 1 -d 1e-5 \\
-        -o model.json
+      dpcalc train --data example:breast-cancer -e 1 -d 1e-5 -o model.json
       dpcalc predict model.json --data example:breast-cancer -o predicted.csv
     """
     from dpcalc.training import one_blas_thread

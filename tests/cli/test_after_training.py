@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,18 @@ def test_train_predict_evaluate(folder: Path, ask: Any) -> None:
     metrics = report.cases[0].training["metrics"]["train"]  # type: ignore[index]
     assert found["metrics"]["accuracy"] == metrics["accuracy"]
     assert found["metrics"]["log_loss"] == pytest.approx(metrics["loss"], rel=1e-9)
+
+
+@pytest.mark.parametrize("page", ["tour.md", "after-training.md"])
+def test_the_commands_of_a_page_run_one_after_the_other(folder: Path, page: str, ask: Any) -> None:
+    path = Path(__file__).resolve().parents[2] / "docs" / page
+    if not path.exists():
+        pytest.skip("the documentation is not part of this distribution")
+    lines = re.findall(r"^    dpcalc (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [line.split()[0] for line in lines] == ["train", "predict", "evaluate", "evaluate"]
+    for line in lines:
+        ask(line)
+    assert {"model.json", "predicted.csv", "spent.yaml"} <= set(os.listdir())
 
 
 def test_predictions_go_to_a_file_or_to_standard_output(folder: Path, ask: Any) -> None:
