@@ -360,15 +360,15 @@ def predict(
 
     from dpcalc.files.output import in_pieces
     from dpcalc.training.model import load
-    from dpcalc.training.prediction import predictor, scored, write_csv
+    from dpcalc.training.prediction import predicted, predictor, write_csv
 
     predicting = predictor(load(os.fspath(model)))
     source = os.fspath(data) if isinstance(data, os.PathLike) else data
     if output is not None:
         with in_pieces(os.fspath(output), "output") as write:
             write_csv(predicting, source, write)
-    scores = [scores for scores, _ in scored(predicting.model, source)]
-    return {**predicting.read(np.concatenate(scores) if scores else np.empty(0))}
+    found = list(predicted(predicting, source)) or [predicting.read(np.empty(0))]
+    return {name: np.concatenate([each[name] for each in found]) for name in predicting.names}
 
 
 def evaluate(

@@ -132,6 +132,18 @@ def _blocks(model: Model, source: Any, target: bool) -> Iterator[Array]:
     return rows.of_arrays(source[0], wanted, source[1])
 
 
+def predicted(predicting: Predictor, source: Any) -> Iterator[dict[str, NDArray[Any]]]:
+    """Yield what is predicted of some rows at a time; see `Predictor.read` and `scored`."""
+    pieces = scored(predicting.model, source)
+    while True:
+        with np.errstate(all="ignore"):  # numbers may be far from those of training
+            scores, _ = next(pieces, (None, None))
+            read = None if scores is None else predicting.read(scores)
+        if read is None:
+            return
+        yield read
+
+
 def write_csv(predicting: Predictor, source: Any, write: Callable[[str], None]) -> int:
     """Write a CSV with one line per row, in the order of the rows, and return how many rows there were.
 
@@ -143,12 +155,12 @@ def write_csv(predicting: Predictor, source: Any, write: Callable[[str], None]) 
     if predicting.classes is not None:
         predicting = predicting._replace(classes=(_cell(predicting.classes[0]), _cell(predicting.classes[1])))
     head, count = ",".join(predicting.names) + "\n", 0
-    for scores, _ in scored(predicting.model, source):
+    for read in predicted(predicting, source):
         buffer = io.StringIO()
-        columns = [column.tolist() for column in predicting.read(scores).values()]
+        columns = [column.tolist() for column in read.values()]
         csv.writer(buffer, lineterminator="\n").writerows(zip(*columns, strict=True))
         write(("" if count else head) + buffer.getvalue())
-        count += len(scores)
+        count += len(columns[0])
     if not count:
         write(head)
     return count

@@ -227,3 +227,13 @@ def test_more_iterates_than_a_file_holds_are_refused_before_training(
     assert "62 numbers are released" in message
     assert "write an .npz file" in message
     assert not os.path.exists("r.json")
+
+
+def test_numbers_that_no_double_holds_are_undefined(folder: Path, ask: Any) -> None:
+    """Nor does numpy warn of them: a warning is an error in the tests."""
+    huge = REGRESSION._replace(target_range=(-1e308, 1e308), weights=np.array([1e308, 1e308]))
+    save(huge, "huge.json")
+    found = json.loads(ask("evaluate huge.json --data numbers.csv --json"))
+    assert found["metrics"]["rmse"] is None
+    ask("evaluate huge.json --data numbers.csv")
+    ask("predict huge.json --data numbers.csv")
