@@ -46,8 +46,8 @@ class Model(NamedTuple):
         loss: name and parameters of the loss.
         privacy: what is guaranteed and by which theorem, or why nothing is.
         levels: column of words -> its levels.
-        missing: column -> what stands for a missing cell: a number, or a level; the middle of the interval, or no level,
-            where it is not named.
+        missing: column -> what stands for a missing cell: a number, or a level; where it is not named, the middle of
+            the interval, or no level.
     """
 
     weights: Array
