@@ -148,6 +148,7 @@ complete -c dpcalc -n '__fish_seen_subcommand_from train' -l target-range -x -d 
 complete -c dpcalc -n '__fish_seen_subcommand_from train' -l intercept -l no-intercept -d 'A constant feature; it counts in the feature bound.'
 complete -c dpcalc -n '__fish_seen_subcommand_from train' -l average -x -a 'tail none' -d 'Release the mean of the last half of the iterates.'
 complete -c dpcalc -n '__fish_seen_subcommand_from train' -l test-fraction -x -d 'Share of the records set aside for testing (default 0).'
+complete -c dpcalc -n '__fish_seen_subcommand_from train' -l reference -d 'Compare with the non-private fit, which takes longer than training.'
 complete -c dpcalc -n '__fish_seen_subcommand_from train' -l seed -x -d 'Draw noise and order from a seed: for experiments. The result is NOT PRIVATE.'
 complete -c dpcalc -n '__fish_seen_subcommand_from train' -l noise-source -x -a 'os secure' -d 'secure: AES in counter mode.'
 complete -c dpcalc -n '__fish_seen_subcommand_from train' -l replicas -x -d 'So many independent runs: quantiles of the metrics, no model.'

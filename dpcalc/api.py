@@ -272,6 +272,7 @@ def train(
     labels: Sequence[str] | str | None = None,
     target_range: tuple[float, float] | str | None = None,
     average: str | None = None,
+    reference: bool = False,
     **given: Unpack[keywords.Train],
 ) -> Report:
     """Train a linear model by an algorithm whose privacy is accounted first; nothing is trained where a gate fails.
@@ -285,8 +286,8 @@ def train(
         labels: two labels of the target, such as ``("no", "yes")``: the second counts as +1, everything else as -1. By
             default finite numbers above 0 count as +1.
         positive: the label that counts as +1, alone.
-        ranges: path of a CSV ``column,low,high``: each range is mapped to [-1, 1]; or of a schema in YAML or JSON, which
-            declares levels and missing cells too (docs/training.md). Never take it from the records.
+        ranges: path of a CSV ``column,low,high``: each range is mapped to [-1, 1]; or of a schema in YAML or JSON,
+            which declares levels and missing cells too (docs/training.md). Never take it from the records.
         intercept: whether to add a constant feature; it counts in the feature bound. By default as the rule has it.
         target_range: the interval of the target, ``(low, high)``: a number is predicted.
         average: ``tail`` releases the mean of the second half of the iterates, ``none`` the last one.
@@ -296,9 +297,11 @@ def train(
         replicas, workers: so many independent runs on so many threads: quantiles of the metrics, and no model.
         output: path of the model, .json or .npz; `dpcalc.training.model.load` reads it.
 
+        reference: whether to compare with the non-private minimiser, which takes most of the time of a run.
+
     Returns:
-        A report; ``training`` of a case has ``metrics``, those of the ``non_private`` fit, and whether the result is
-        ``private``. Metrics are computed without noise: the guarantee does not cover them.
+        A report; ``training`` of a case has ``metrics``, those of the ``non_private`` fit if that is asked for, and
+        whether the result is ``private``. Metrics are computed without noise: the guarantee does not cover them.
 
     Raises:
         SpecError: malformed parameters or data.
@@ -308,12 +311,12 @@ def train(
     >>> found.training["steps"], round(found.best.value, 6), found.training["private"]
     (18, 0.055261, True)
     """
-    from dpcalc.training import fitting
+    from dpcalc.training import fitting, with_one_blas_thread
     from dpcalc.training.setup import Setup, check_setup
 
     setup = Setup(
         data, synthetic, target, positive, tuple(ignore), ranges, intercept, test_fraction, seed, noise_source,
-        replicas, workers, output, labels, target_range, average,
+        replicas, workers, output, labels, target_range, average, reference,
     )  # fmt: skip
     asked = _read("train", **given)
     check_setup(setup, len(asked.runs))
@@ -330,7 +333,8 @@ def train(
 
         return answer
 
-    report = _answered("train", asked, asker(fitting.fit), asker(fitting.fit_among_others))
+    with with_one_blas_thread():
+        report = _answered("train", asked, asker(fitting.fit), asker(fitting.fit_among_others))
     if output is not None and models[0] is not None:
         from dpcalc.training.model import save
 

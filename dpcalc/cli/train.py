@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _OWN = (
     "data", "synthetic", "target", "labels", "positive", "ignore", "ranges", "intercept", "test_fraction", "seed",
     "noise_source", "replicas", "workers", "target_range", "average",
+    "reference",
 )  # fmt: skip
 
 
@@ -47,6 +48,7 @@ _OWN = (
 @click.option(
     "--test-fraction", type=float, default=0.0, help="Share of the records set aside for testing (default 0)."
 )
+@click.option("--reference", is_flag=True, help="Compare with the non-private fit, which takes longer than training.")
 @click.option("--seed", type=int, help="Draw noise and order from a seed: for experiments. The result is NOT PRIVATE.")
 @click.option("--noise-source", type=click.Choice(["os", "secure"]), default="os", help="secure: AES in counter mode.")
 @click.option("--replicas", type=int, default=1, help="So many independent runs: quantiles of the metrics, no model.")
@@ -79,6 +81,8 @@ def command(**flags: Any) -> None:
 
     output = flags["output"]
     setup = Setup(**{name: flags.pop(name) for name in _OWN}, output=output)
+    if flags.get("plot"):
+        setup = setup._replace(reference=True)  # what is drawn is the excess risk
     check_setup(setup, _combinations(parts for name, parts in flags.items() if name != "gates"))
     models: list[Any] = []
 

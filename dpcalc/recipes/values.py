@@ -21,7 +21,7 @@ COUNTS = ("seed", "replicas", "workers")
 """Whole numbers of training that no bound asks for."""
 
 FRACTIONS = ("test_fraction",)
-SWITCHES = ("intercept",)
+SWITCHES = ("intercept", "reference")
 
 BOOLEANS = {"true": True, "false": False}
 """How a recipe writes yes and no."""

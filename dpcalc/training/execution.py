@@ -111,8 +111,8 @@ class NonPrivate(NamedTuple):
 
 def execute(
     plan: Plan, records: Records, loss: Loss, radius: float | None, setup: Setup, progress: Progress | None
-) -> tuple[Trained | Replicas, NonPrivate]:
-    """Return what was trained, and what it is compared with.
+) -> tuple[Trained | Replicas, NonPrivate | None]:
+    """Return what was trained, and what it is compared with if that is asked for.
 
     Raises:
         SpecError: on some records, numbers might leave the range of doubles.
@@ -123,6 +123,8 @@ def execute(
         warnings.simplefilter("ignore")  # a warning would tell of the records
         train = _train_replicas if setup.replicas > 1 else _train_one
         trained = train(plan, parts, setup, progress)
+        if not setup.reference:
+            return trained, None
         optimum = metrics.minimise(parts["train"], radius)
         non_private = NonPrivate(optimum, _measured(optimum.weights, parts))
     _add_excess_risk(trained, optimum)

@@ -50,8 +50,8 @@ class Model(NamedTuple):
         released: shape (k, features + 1): weights and intercept of every iterate that was released, of which the model
             is the last or a mean; None where the model was released alone.
         levels: column of words -> its levels.
-        missing: column -> what stands for a missing cell: a number, or a level; the middle of the interval, or no level,
-            where it is not named.
+        missing: column -> what stands for a missing cell: a number, or a level; where it is not named, the middle of
+            the interval, or no level.
     """
 
     weights: Array

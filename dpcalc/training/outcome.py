@@ -34,7 +34,7 @@ class Outcome(NamedTuple):
     Attributes:
         draft, setup, records, plan: what was executed, and on what.
         trained: what it came to.
-        non_private: what that is compared with.
+        non_private: what that is compared with, if it is.
         risk: a bound on its excess risk, if one covers exactly this run.
         rule: what the default rule chose, if it did.
     """
@@ -44,7 +44,7 @@ class Outcome(NamedTuple):
     records: Records
     plan: Plan
     trained: Trained | Replicas
-    non_private: NonPrivate
+    non_private: NonPrivate | None
     risk: RiskBound | None
     rule: Rule | None = None
 
@@ -64,7 +64,7 @@ class Outcome(NamedTuple):
             "released": self.setup.output,
             "iterates_released": self._iterates_released,
             **self.trained.to_json(),
-            "non_private": self.non_private.to_json(),
+            "non_private": None if self.non_private is None else self.non_private.to_json(),
             "metrics_are": UNCOVERED,
             **_risk_to_json(self.risk),
         }

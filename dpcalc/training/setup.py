@@ -42,6 +42,7 @@ class Setup(NamedTuple):
         output: where the model is written, or None.
         target_range: the interval of the target of a regression, (low, high) or a text "low,high": it goes to [-Y, Y].
         average: an `Average`; None: as the default rule has it.
+        reference: whether the non-private minimiser is sought, to compare with.
     """
 
     data: Any = None
@@ -60,6 +61,7 @@ class Setup(NamedTuple):
     labels: Any = None
     target_range: Any = None
     average: str | None = None
+    reference: bool = False
 
     @property
     def example(self) -> str | None:

@@ -17,7 +17,7 @@ import dpcalc
 from dpcalc.cli.main import main
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.theorems.risk import utility
-from dpcalc.training import ensemble, single
+from dpcalc.training import ensemble, metrics, single
 from dpcalc.training.model import load
 from tests.cli.conftest import best
 from tests.formulas import evaluated
@@ -44,7 +44,7 @@ def never(*arguments: Any, **more: Any) -> None:
 
 
 def test_one_line_trains_a_good_model_and_says_how_good(ask_json: Any) -> None:
-    [case] = ask_json(f"{LINE} --seed 1")
+    [case] = ask_json(f"{LINE} --seed 1 --reference")
     training = case["training"]
     assert training["non_private"]["train"]["accuracy"] == pytest.approx(0.9561, abs=1e-4)
     assert training["metrics"]["train"]["accuracy"] > 0.9
@@ -63,12 +63,22 @@ def test_the_statement_can_be_pasted(ask: Any) -> None:
 
 
 def test_the_table_shows_both_models(ask: Any) -> None:
-    text = ask(f"{LINE} --test-fraction 0.2 --format plain")
+    text = ask(f"{LINE} --test-fraction 0.2 --reference --format plain")
     assert "train (455 records)" in text
     assert "test (114 records)" in text
     assert "accuracy     private" in text
     assert "accuracy     non-private" in text
     assert "not covered by the guarantee" in text
+    assert "non-private" not in ask(f"{LINE} --test-fraction 0.2 --format plain")
+
+
+def test_what_costs_time_is_done_where_it_is_asked_for(ask_json: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "minimise", never)
+    [case] = ask_json(LINE)
+    assert case["training"]["non_private"] is None
+    assert "excess_risk" not in case["training"]["metrics"]["train"]
+    with pytest.raises(AssertionError, match="something was trained"):
+        ask_json(f"{LINE} --reference")
 
 
 def test_noise_from_the_system_is_never_the_same(tmp_path: Path, ask: Any) -> None:
@@ -136,7 +146,7 @@ def test_every_algorithm_trains(algorithm: str, ask_json: Any) -> None:
     more = "--steps 20 --sigma 2 -d 1e-5" if algorithm in ("noisy-sgd", "dp-sgd-gradient") else "-e 1 -d 1e-5"
     if algorithm == "online":
         more = "-d 1e-5 --eta 0.1 --c1 100 --c2 100 --decay-exponent 1.5"
-    [case] = ask_json(f"{SYNTHETIC} --algorithm {algorithm} {more}")
+    [case] = ask_json(f"{SYNTHETIC} --algorithm {algorithm} {more} --reference")
     training = case["training"]
     assert training["private"] is True
     # 1e-9: the optimum is known to its gap.
@@ -241,7 +251,7 @@ def test_replicas_are_an_experiment(ask: Any, ask_json: Any, capsys: pytest.Capt
 
 def test_several_models_are_not_written(capsys: pytest.CaptureFixture[str], ask: Any) -> None:
     assert "2 models would be trained" in failed(f"{CANCER} -R 5 -e 1,2 -d 1e-5 -o m.json", 2, capsys)
-    text = ask(f"{CANCER} -R 5 -e 1,2 -d 1e-5 --format plain")
+    text = ask(f"{CANCER} -R 5 -e 1,2 -d 1e-5 --reference --format plain")
     assert "a guarantee is of one alone" in text
     assert "train excess_risk" in text
 
@@ -386,9 +396,12 @@ def test_bands_hold_their_medians() -> None:
 
     found = [
         dpcalc.train(synthetic="logistic", records=n, dimension=2, radius=1, step_size=0.005, noise_std=0.5, delta=1e-5,
-                     algorithm=["shuffled", "stop"], replicas=30).cases
+                     algorithm=["shuffled", "stop"], replicas=30, reference=True).cases
         for n in (100, 300)
     ]  # fmt: skip
+    without = [case._replace(training={**case.training, "metrics": {"train": {}}}) for case in found[0]]
+    with pytest.raises(dpcalc.SpecError, match="the excess risk was not measured"):
+        chart(dpcalc.Report("train", (*without, *found[1])))
     drawn = chart(dpcalc.Report("train", (*found[0], *found[1])))
     [panel] = drawn.panels
     assert [series.label for series in panel.series] == ["shuffled", "stop"]
@@ -426,7 +439,7 @@ def test_arrays_are_taken_and_left_alone() -> None:
 def test_reports_are_strict_json_of_what_was_given(ask: Any) -> None:
     lines = ask(f"{CANCER} -R 5 -e 1,2 -d 1e-5 --format jsonl").splitlines()
     assert [json.loads(line)["inputs"]["epsilon"]["value"] for line in lines] == [1.0, 2.0]
-    head, row = ask(f"{LINE} --format csv").splitlines()[:2]
+    head, row = ask(f"{LINE} --reference --format csv").splitlines()[:2]
     assert "train_accuracy" in head
     assert "non_private_train_accuracy" in head
     assert len(row.split(",")) >= len(head.split(","))
