@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
+from collections.abc import Iterator
 
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write_bytes
-from dpcalc.files.reading import read_document
+from dpcalc.files.reading import read_document, reported
 from dpcalc.inert import json_text
 from dpcalc.recipes.ledger import VERSION, parse_ledger
 
@@ -31,7 +33,7 @@ def line_of(name: str, epsilon: float) -> str:
 def charge(path: str, name: str, epsilon: float) -> str:
     """Add a pure release to the ledger in a file, which is made where there is none, and return the entry's name.
 
-    Two processes that charge the same file at the same time may lose one of the entries.
+    Processes that charge at the same time wait for each other, where the system has locks.
 
     Args:
         path: YAML or JSON.
@@ -41,6 +43,28 @@ def charge(path: str, name: str, epsilon: float) -> str:
     Raises:
         SpecError: the file is no ledger, or an entry cannot be added to it; it is as it was.
     """
+    with _alone(path):
+        return _charge(path, name, epsilon)
+
+
+@contextlib.contextmanager
+def _alone(path: str) -> Iterator[None]:
+    """Wait until no other process charges a ledger of the same folder."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has none of these
+        yield
+        return
+    with reported(path):
+        folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _charge(path: str, name: str, epsilon: float) -> str:
     if not os.path.exists(path):
         if path.endswith(".json"):
             new = json_text({"dpcalc": VERSION, "adjacency": "replace-one", "entries": {name: entry_of(epsilon)}}, 2)

@@ -149,7 +149,7 @@ class DPClassifier(ClassifierMixin, _Linear):
         """
         rows, labels = self._targets(X, y)
         self.classes_ = _classes_of(labels) if self.classes is None else _declared(self.classes)
-        signs = np.where(labels == self.classes_[1], 1.0, -1.0)
+        signs = np.where(_are(labels, self.classes_[1]), 1.0, -1.0)
         self._train(rows, signs, {"loss": "logistic"}, FROM_TARGET if self.classes is None else None)
         self.model_ = self.model_._replace(negative=str(self.classes_[0]), positive=str(self.classes_[1]))
         self.coef_, self.intercept_ = self.model_.weights[np.newaxis].copy(), np.array([self.model_.intercept])
@@ -174,6 +174,20 @@ class DPClassifier(ClassifierMixin, _Linear):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _are(labels: NDArray[Any], label: Any) -> NDArray[np.bool_]:
+    """Return which labels are this one; what cannot be compared is another."""
+    if labels.dtype.kind != "O":
+        return np.broadcast_to(np.asarray(labels == label), labels.shape)
+    return np.array([_is(each, label) for each in labels], dtype=bool)
+
+
+def _is(value: Any, label: Any) -> bool:
+    try:
+        return bool(value == label)
+    except Exception:  # an array, or an object of whatever kind
+        return False
 
 
 def _declared(classes: Any) -> NDArray[Any]:
@@ -229,8 +243,7 @@ class DPRegressor(RegressorMixin, _Linear):
             dpcalc.DpcalcError: a parameter is out of range, or the budget cannot be met.
         """
         rows, targets = self._targets(X, y)
-        numbers = np.asarray(targets, dtype=np.float64)
-        self._train(rows, numbers, {"loss": "squares"}, None, target_range=tuple(self.target_range))
+        self._train(rows, targets, {"loss": "squares"}, None, target_range=tuple(self.target_range))
         reading = predictor(self.model_)
         self.coef_ = reading.half * self.model_.weights
         self.intercept_ = float(reading.targets(np.array(self.model_.intercept)))

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,15 @@ def test_an_entry_is_added_to_any_ledger_or_the_file_stays(folder: Path, name: s
     assert after.entries[:-1] == before.entries
     assert after.entries[-1].given == {"epsilon": 0.5}
     assert after.entries[-1].adjacency == "replace-one"
+
+
+def test_no_entry_is_lost_where_several_charge_at_once(folder: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        names = set(pool.map(lambda _: charge("spent.yaml", "evaluation", 0.5), range(8)))
+    assert len(names) == 8
+    assert {entry.name for entry in read_ledger("spent.yaml")[0].entries} == names
+    with pytest.raises(dpcalc.SpecError, match=r"cannot read none/spent\.yaml"):
+        charge("none/spent.yaml", "evaluation", 0.5)
 
 
 def test_a_new_ledger_may_be_json(folder: Path) -> None:

@@ -131,10 +131,16 @@ def test_no_label_and_no_cell_is_refused() -> None:
     plain[[2, 3]] = "benign"
     assert odd.tolist() == found.fit(odd_rows, plain).coef_.tolist()
     assert found.fit(rows, ["benign"] * len(rows)).predict(rows).shape == (len(rows),)
+    odd_labels[4], plain[4] = np.arange(3), "benign"
+    assert found.fit(odd_rows, odd_labels).coef_.tolist() == found.fit(odd_rows, plain).coef_.tolist()
+    nothing = found.fit(rows, ["benign"] * len(rows)).coef_.tolist()
+    assert found.fit(rows, np.arange(len(rows))).coef_.tolist() == nothing
     numbers = estimator("DPRegressor", target_range=(0.0, 10.0), ranges=ranges, random_state=3)
     y = np.linspace(0.0, 10.0, len(rows))
     y[[4, 5]] = np.nan, math.inf
     middle = np.where(np.isfinite(y), y, 5.0)
+    words = [*y[:4], "word", None, *y[6:]]
+    assert numbers.fit(odd_rows, words).coef_.tolist() == numbers.fit(odd_rows, middle).coef_.tolist()
     assert numbers.fit(odd_rows, y).coef_.tolist() == numbers.fit(odd_rows, middle).coef_.tolist()
 
 
