@@ -23,6 +23,7 @@ from dpcalc.training.draft import Draft
 from dpcalc.training.setup import Setup
 
 if TYPE_CHECKING:
+    from dpcalc.training.guarantee import Guaranteed
     from dpcalc.training.model import Model
     from dpcalc.training.records import Records
 
@@ -61,6 +62,7 @@ def fit(
         SpecError: description or data are malformed.
         NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`; or the guarantee says nothing.
     """
+    from dpcalc.training.guarantee import guarantee
     from dpcalc.training.records import read_records
 
     draft = Draft(Description(given, sources or {}))
@@ -71,7 +73,8 @@ def fit(
     draft.take_shape(rows, columns, with_dimension=draft.laplace and takes_dimension(draft.algorithm))
     fill_split(draft)
     fill_steps(draft, question, columns)
-    case = account(draft, question, gates)
+    made = None if setup.replicas > 1 else guarantee(draft, question, gates, (rows, columns))
+    case = account(draft, question, gates) if made is None else made.case
     case = case._replace(inputs=draft.with_sources(case.inputs))
     if case.best is not None and case.best.delta == 1.0:
         raise NotApplicable("nothing is guaranteed: delta is 1", "use more noise, or a larger --epsilon")
@@ -79,7 +82,7 @@ def fit(
         case = case._replace(assertions=(*case.assertions, *_privacy_gate(setup)))
     if case.failed:
         return Fit(case._replace(note_data=(*case.note_data, NotTrained())), None)
-    return _executed(case, draft, records, setup, progress)
+    return _executed(case, made, draft, records, setup, progress)
 
 
 def fit_among_others(given: Mapping[str, Any], question: Question, setup: Setup, **more: Any) -> Fit:
@@ -119,7 +122,10 @@ def _privacy_gate(setup: Setup) -> tuple[Assertion, ...]:
     return ()
 
 
-def _executed(case: Case, draft: Draft, records: Records, setup: Setup, progress: Progress | None) -> Fit:
+def _executed(
+    case: Case, made: Guaranteed | None, draft: Draft, records: Records, setup: Setup, progress: Progress | None
+) -> Fit:
+    """Carry out what is guaranteed; for replicas, which are an experiment, what was accounted on real numbers."""
     from dpcalc.training.execution import execute
     from dpcalc.training.outcome import Outcome
     from dpcalc.training.plan import plan
@@ -127,9 +133,12 @@ def _executed(case: Case, draft: Draft, records: Records, setup: Setup, progress
     best = case.best
     assert best is not None
     rows, columns = records.shape
-    run = accounted_run(draft, best)
-    planned = plan(run, rows, columns)
-    trained, non_private = execute(planned, records, draft.loss, draft.radius, setup, progress)
+    if made is None:
+        run, rounding = accounted_run(draft, best), None
+        planned = plan(run, rows, columns)
+    else:
+        _, run, planned, rounding = made
+    trained, non_private = execute(planned, records, draft.loss, draft.radius, setup, progress, rounding)
     risk = least_risk(draft, run, best, columns)
     outcome = Outcome(draft, setup, records, planned, trained, non_private, risk)
     case = case._replace(training=outcome.to_json(), note_data=(*case.note_data, *outcome.notes()))
