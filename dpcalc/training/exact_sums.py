@@ -145,7 +145,8 @@ class ExactSums:
         slopes = x @ w
         self.overwrite(slopes, y)
         np.copyto(slopes, 0.0, where=~np.isfinite(slopes))
-        np.clip(slopes, -steepest, steepest, out=slopes)
+        np.minimum(slopes, steepest, out=slopes)
+        np.maximum(slopes, -steepest, out=slopes)
         total: Array = cut(slopes, self.slope_unit) @ x
         return total
 

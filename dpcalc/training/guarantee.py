@@ -19,6 +19,7 @@ from dpcalc.errors import GateRefused, MissingParameter, NotApplicable
 from dpcalc.model.loss import Loss
 from dpcalc.model.quantities import Kind, Quantity
 from dpcalc.model.run import Run
+from dpcalc.notes import Rounded
 from dpcalc.numerics.floats import down, up
 from dpcalc.report import Case, Obstacle, Result
 from dpcalc.training.accounting import account, accounted_run
@@ -148,7 +149,11 @@ def _with_spare(
     )
     best = case.best
     assert best is not None
-    case = case._replace(assertions=(*implied_gate(question, case), *judged(gates, case)))
+    told = (best.details or {})["rounding"]
+    case = case._replace(
+        assertions=(*implied_gate(question, case), *judged(gates, case)),
+        note_data=(*case.note_data, Rounded(**{name: told.get(name) for name in ("of", "grid", "epsilon", "delta")})),
+    )
     return Guaranteed(case, *chosen[best.bound])
 
 

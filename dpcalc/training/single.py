@@ -206,6 +206,7 @@ class _Run:
         self.batches: Counter[tuple[int, int]] = Counter()
         self.scales = (math.inf, 0.0)
         self.steps = self.moved = self.drawn = 0
+        self.project = plan.domain.projector(plan.columns)
         self.sum = np.zeros_like(w)
         self.released: list[Array] = []
         self.descent, self.overwrite = problem.loss.scalar_descent(), problem.loss.array_descent()
@@ -309,7 +310,7 @@ class _Run:
         """Project the iterate after a step, and keep what is averaged or released."""
         if self.grid is not None:
             self.unprojected = after.copy()
-        self.moved += self.plan.domain.project(after)
+        self.moved += self.project(after)
         if self.plan.release is Release.AVERAGE:
             self.sum += before
         elif self.plan.release is Release.STEP:
