@@ -40,7 +40,7 @@ def accuracy(result: Result) -> float:
     1 - (1 - delta) e^-eps/2. Gaussian privacy, where it is what was proved, gives Phi(mu/2), which is less; where
     rounding changes what is released with some probability, that is added. The result is rounded up.
     """
-    rounding = (result.details or {}).get("rounding", {})
+    rounding = (result.details or {}).get("floating_point", {})
     mu = rounding.get("mu", result.mu)
     if mu is not None:
         right = 0.5 * math.erfc(-mu / math.sqrt(8.0)) + float(rounding.get("probability", 0.0))

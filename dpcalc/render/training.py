@@ -88,7 +88,7 @@ def training_lines(case: Case, precision: int) -> list[str]:
     bound = training["excess_risk_bound"]
     if bound:
         value = number(bound["value"], precision, Side.UP)
-        empty = ", before rounding" if case.best and "rounding" in (case.best.details or {}) else ""
+        empty = ", before rounding" if case.best and "floating_point" in (case.best.details or {}) else ""
         empty += ", vacuous" if bound["vacuous"] else ""
         lines.append(f"{_RISKS[bound['quantity']]} <= {value} ({bound['bound']}{empty})")
     elif training["non_private"]:

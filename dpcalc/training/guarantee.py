@@ -149,7 +149,7 @@ def _with_spare(
     )
     best = case.best
     assert best is not None
-    told = (best.details or {})["rounding"]
+    told = (best.details or {})["floating_point"]
     case = case._replace(
         assertions=(*implied_gate(question, case), *judged(gates, case)),
         note_data=(*case.note_data, Rounded(**{name: told.get(name) for name in ("of", "grid", "epsilon", "delta")})),
@@ -248,5 +248,5 @@ def _of_release(row: Result, question: Question, rounding: Rounding, cost: Cost,
         changed.update(value=total, delta=total, log_delta=min(0.0, up(math.log(total), 4.0)))
     return row._replace(
         kind=Kind.UPPER, mu=None, assumes=(*row.assumes, _ROUNDED, assumption(planned.noise)),
-        details={**(row.details or {}), "rounding": told}, **changed,
+        details={**(row.details or {}), "floating_point": told}, **changed,
     )  # fmt: skip

@@ -68,7 +68,7 @@ def _largest_error(plan: Plan, loss: Loss, law: Law) -> float:
     rounded = clipped + 6.0 * plan.columns + max(batch.size for batch in plan.batches) + 64.0
     drawn = (law.relative * reach + law.absolute) * root
     steps = 2.0 * UNIT * (rounded * (furthest + pull + push + labels) + drawn * noisy)
-    error = plan.steps * float(np.mean(steps)) * (1.0 + plan.steps * 4.0 * UNIT)
+    error = plan.steps * float(np.mean(steps)) * (1.0 + plan.steps * 4.0 * (plan.columns + 8) * UNIT)
     if plan.release is Release.AVERAGE:
         error += 2.0 * UNIT * (plan.steps + 4.0) * furthest
     if plan.output_scale:

@@ -109,7 +109,7 @@ def test_the_run_that_is_executed_is_the_one_accounted(ask_json: Any, monkeypatc
         return 0.5 * math.erfc(x / math.sqrt(2.0))
 
     delta = tail(1.0 / mu - 0.5 * mu) - math.e * tail(1.0 / mu + 0.5 * mu)
-    rounding = best(case)["rounding"]
+    rounding = best(case)["floating_point"]
     # Td entries of noisy sums, each rounded to another point with a probability below 3.9e-14.
     assert rounding["delta"] == pytest.approx((1.0 + math.e) * plan.steps * 30 * 3.83e-14, rel=0.01)
     assert 0.999e-5 <= delta + rounding["delta"] <= best(case)["delta"] == 1e-5
@@ -393,10 +393,10 @@ def test_the_guarantee_of_the_run_and_of_its_rounding_keep_the_budget(algorithm:
     noise = found["value"] if found["quantity"] == "noise_std" else 2.0
     given = {name: case["inputs"][name]["value"] for name in ("lipschitz", "smoothness", "records")}
     flags = " ".join(f"--{name} {value!r}" for name, value in given.items()) + " --radius 1"
-    epsilon = found["epsilon"] - found["rounding"]["epsilon"]
+    epsilon = found["epsilon"] - found["floating_point"]["epsilon"]
     [other] = ask_json(f"compare --eta 0.1 --algorithm {algorithm} {flags} --sigma {noise!r} -e {epsilon!r}")
     [row] = [each for each in other["results"] if each["bound"] == found["bound"]]
-    total = row["delta"] + found["rounding"]["delta"]
+    total = row["delta"] + found["floating_point"]["delta"]
     assert 0.99 * found["delta"] <= total <= found["delta"] * (1.0 + 1e-6)
 
 
