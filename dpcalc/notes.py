@@ -320,6 +320,22 @@ class NotPrivate(Note):
     because: str
 
 
+class Rounded(Note):
+    """How the numbers that train releases are rounded, and what that costs.
+
+    Attributes:
+        of: ``every noisy sum``, or ``what is released``.
+        grid: of what is released; a noisy sum has a grid of its own.
+        epsilon, delta: what it adds, which is part of the guarantee.
+    """
+
+    kind: str = "rounded"
+    of: str
+    grid: float | None = None
+    epsilon: float
+    delta: float
+
+
 class NotCovered(Note):
     """What is said of the records, and that the guarantee does not cover it."""
 

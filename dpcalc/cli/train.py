@@ -57,17 +57,22 @@ _OWN = (
 def command(**flags: Any) -> None:
     """Train a linear model by an algorithm whose privacy is accounted: budget in, model out.
 
-    Steps and step size that are not given follow from the constants of the loss, never from the records. Metrics
-    printed beside the guarantee are computed from the records and are not covered by it.
+    Data, a task and a budget are enough: a default rule picks the rest, from public numbers alone, and says what it
+    picked (docs/training.md). Metrics printed beside the guarantee are computed from the records and are not covered
+    by it.
 
     \b
-    Logistic regression on the shipped data, against the non-private fit:
-      dpcalc train --data example:breast-cancer --loss logistic --radius 5 -e 1 \\
-        -d 1e-5
+    Logistic regression on the shipped data:
+      dpcalc train --data example:breast-cancer -e 1 -d 1e-5
     A model from a table of your own, and a paragraph for its card:
       dpcalc train --data table.csv --target outcome --labels no,yes \\
-        --ranges ranges.csv --loss logistic -R 5 -e 1 -d 1e-6 -o model.json \\
-        --format statement
+        --ranges columns.yaml -e 1 -d 1e-6 -o model.json --format statement
+    Predict a number:
+      dpcalc train --data table.csv --target price --target-range 0,1000 \\
+        --ranges columns.yaml -e 1 -d 1e-6 -o model.json
+    A run that is described: projected on a ball, against the non-private fit:
+      dpcalc train --data example:breast-cancer --radius 5 -e 1 -d 1e-5 \\
+        --reference
     Algorithms side by side on synthetic records, 100 runs each:
       dpcalc train --synthetic logistic -n 1000 --dimension 2 -R 1 \\
         --algorithm shuffled,stop --eta 0.005 --sigma 0.5 -d 1e-5 \\

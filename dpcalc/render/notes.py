@@ -36,6 +36,7 @@ from dpcalc.notes import (
     OwnChoice,
     PromiseNotMade,
     Referenced,
+    Rounded,
     SeveralModels,
     ShortLastBatch,
     TunedNoise,
@@ -367,6 +368,12 @@ def _not_private(note: NotPrivate) -> str:
     return f"NOT PRIVATE: {note.because}"
 
 
+def _rounded(note: Rounded) -> str:
+    grid = "a grid of 1/16 to 1/8 of its noise" if note.grid is None else f"multiples of {note.grid:g}"
+    epsilon = f"{number(note.epsilon, 3, Side.UP)} of epsilon and " if note.epsilon else ""
+    return f"{note.of} is rounded to {grid}; {epsilon}{number(note.delta, 3, Side.UP)} of delta stand for that"
+
+
 def _not_covered(note: NotCovered) -> str:
     return f"metrics and remarks on the records are {note.because}"
 
@@ -411,6 +418,7 @@ _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
     ),
     NotPrivate: _not_private,
     NotCovered: _not_covered,
+    Rounded: _rounded,
     NoTestRecords: _always("no records were set aside: --test-fraction 0.2 tells how the model does on others"),
     ModelFile: _model_file,
     SeveralModels: _always("several models from the same records: a guarantee is of one alone"),

@@ -88,7 +88,8 @@ def training_lines(case: Case, precision: int) -> list[str]:
     bound = training["excess_risk_bound"]
     if bound:
         value = number(bound["value"], precision, Side.UP)
-        empty = ", vacuous" if bound["vacuous"] else ""
+        empty = ", before rounding" if case.best and "floating_point" in (case.best.details or {}) else ""
+        empty += ", vacuous" if bound["vacuous"] else ""
         lines.append(f"{_RISKS[bound['quantity']]} <= {value} ({bound['bound']}{empty})")
     elif training["non_private"]:
         lines.append(f"excess risk: {training['excess_risk_bound_because']}")

@@ -25,6 +25,7 @@ from dpcalc.training.rule import Rule
 from dpcalc.training.setup import Average, Setup
 
 if TYPE_CHECKING:
+    from dpcalc.training.guarantee import Guaranteed
     from dpcalc.training.model import Model
     from dpcalc.training.records import Records
 
@@ -63,6 +64,7 @@ def fit(
         SpecError: description or data are malformed.
         NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`; or the guarantee says nothing.
     """
+    from dpcalc.training.guarantee import guarantee
     from dpcalc.training.records import read_records
 
     draft = Draft(Description(given, sources or {}))
@@ -76,7 +78,8 @@ def fit(
     fill_split(draft)
     chosen = rule.fill(draft, question, asked, columns) if ruled else None
     fill_steps(draft, question, columns)
-    case = account(draft, question, gates)
+    made = None if setup.replicas > 1 else guarantee(draft, question, gates, (rows, columns))
+    case = account(draft, question, gates) if made is None else made.case
     warnings = (*case.warnings, *(chosen.warnings() if chosen else ()))
     case = case._replace(inputs=draft.with_sources(case.inputs), warnings=warnings)
     if case.best is not None and case.best.delta == 1.0:
@@ -85,7 +88,7 @@ def fit(
         case = case._replace(assertions=(*case.assertions, *_privacy_gate(setup)))
     if case.failed:
         return Fit(case._replace(note_data=(*case.note_data, NotTrained())), None)
-    return _executed(case, draft, records, setup, progress, chosen)
+    return _executed(case, made, draft, records, setup, progress, chosen)
 
 
 def fit_among_others(given: Mapping[str, Any], question: Question, setup: Setup, **more: Any) -> Fit:
@@ -126,8 +129,10 @@ def _privacy_gate(setup: Setup) -> tuple[Assertion, ...]:
 
 
 def _executed(
-    case: Case, draft: Draft, records: Records, setup: Setup, progress: Progress | None, chosen: Rule | None
-) -> Fit:
+    case: Case, made: Guaranteed | None, draft: Draft, records: Records, setup: Setup, progress: Progress | None,
+    chosen: Rule | None,
+) -> Fit:  # fmt: skip
+    """Carry out what is guaranteed; for replicas, which are an experiment, what was accounted on real numbers."""
     from dpcalc.training.execution import execute
     from dpcalc.training.model import refuse_too_large
     from dpcalc.training.outcome import Outcome
@@ -136,12 +141,17 @@ def _executed(
     best = case.best
     assert best is not None
     rows, columns = records.shape
-    run = accounted_run(draft, best)
-    planned = plan(run, rows, columns, tail=setup.average == Average.TAIL)
+    if made is None:
+        run, rounding = accounted_run(draft, best), None
+        planned = plan(run, rows, columns)
+    else:
+        _, run, planned, rounding = made
+    if setup.average == Average.TAIL:
+        planned = planned.averaged()
     if setup.output is not None:
         numbers = (planned.iterates_released if draft.given("release") else 1) * (columns + 1)
         refuse_too_large(setup.output, numbers + columns)
-    trained, non_private = execute(planned, records, draft.loss, draft.radius, setup, progress)
+    trained, non_private = execute(planned, records, draft.loss, draft.radius, setup, progress, rounding)
     risk = None if planned.tail else least_risk(draft, run, best, columns)
     outcome = Outcome(draft, setup, records, planned, trained, non_private, risk, chosen)
     case = case._replace(training=outcome.to_json(), note_data=(*case.note_data, *outcome.notes()))

@@ -157,4 +157,5 @@ def _privacy(trained: Trained, case: Case) -> dict[str, Any]:
         "private": trained.randomness.private, **seeded, "noise_source": source,
         **{name: getattr(best, name) for name in ("epsilon", "delta", "log_delta", "mu", "bound", "reference")},
         "adjacency": best.adjacency, "assumes": list(best.assumes),
+        **{name: value for name, value in (best.details or {}).items() if name == "floating_point"},
     }  # fmt: skip

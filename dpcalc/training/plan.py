@@ -101,6 +101,16 @@ class Plan(NamedTuple):
         """The norm to which the gradient of every record is clipped; None where none is."""
         return self.accounted.get("clip")
 
+    def averaged(self) -> Plan:
+        """Return the plan of which the mean of the second half of the released iterates is wanted.
+
+        Raises:
+            SpecError: iterates stay hidden.
+        """
+        if self.release not in (Release.PASS, Release.STEP):
+            raise SpecError("a mean of iterates is covered only where each of them is", "give --release epoch")
+        return self._replace(tail=True)
+
     def averages(self, steps: int) -> bool:
         """Return whether the iterate after so many steps is one of those whose mean is wanted."""
         each = 1 if self.release is Release.STEP else self.steps_per_pass
@@ -128,21 +138,20 @@ def plan(run: Run, rows: int, columns: int, domain: Domain | None = None, *, tai
     algorithm = run.algorithm
     _refuse_unexecutable(algorithm)
     _refuse_other_shape(run, rows, columns)
-    if tail and algorithm.release not in (Release.PASS, Release.STEP):
-        raise SpecError("a mean of iterates is covered only where each of them is", "give --release epoch")
     batches = _batches(run, rows)
     passes = int(_need(run, "epochs")) if algorithm.length is Length.PASSES else 1
     step_size, scale = _step_sizes_and_scales(run, passes * sum(batch.steps for batch in batches))
     _refuse_extremes(step_size, scale, run.lipschitz or 0.0)
     stop_law = _stop_law(run)
     on_output = algorithm.noisy_output
-    return Plan(
+    planned = Plan(
         algorithm=algorithm.name, records=rows, columns=columns, order=algorithm.order, passes=passes, batches=batches,
         step_size=step_size, scale=0.0 if on_output else scale, noise=run.noise or Noise.GAUSSIAN,
         output_scale=float(np.max(scale)) if on_output else 0.0, domain=_domain(run, domain),
         longest_skip=rows // 2 if algorithm.skips else 0, stops=algorithm.stops, stop_law=stop_law,
-        from_zero=on_output, release=algorithm.release, accounted=_accounted_constants(run), tail=tail,
+        from_zero=on_output, release=algorithm.release, accounted=_accounted_constants(run),
     )  # fmt: skip
+    return planned.averaged() if tail else planned
 
 
 def _need(run: Run, name: str) -> Any:

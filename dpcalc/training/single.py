@@ -16,9 +16,11 @@ from dpcalc.model.algorithm import Release
 from dpcalc.model.loss import Loss
 from dpcalc.training import orders
 from dpcalc.training.domain import Ball, Box
+from dpcalc.training.exact_sums import ExactSums, rounded, rounded_sum
 from dpcalc.training.noise import Source, fill
 from dpcalc.training.plan import Plan
 from dpcalc.training.problem import Problem, slope_caps, verify
+from dpcalc.training.rounding import Rounding
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -64,8 +66,9 @@ class Trained(NamedTuple):
 
 
 def train(
-    plan: Plan, problem: Problem, source: Source, *, start: Array | None = None, progress: Progress | None = None
-) -> Trained:
+    plan: Plan, problem: Problem, source: Source, *, start: Array | None = None, progress: Progress | None = None,
+    rounding: Rounding | None = None,
+) -> Trained:  # fmt: skip
     """Execute a plan.
 
     Args:
@@ -74,12 +77,13 @@ def train(
         source: of the order of records and of the noise.
         start: shape (d,), in the domain and chosen without looking at the data; by default 0.
         progress: called with (steps done or skipped, steps in all) after every block, and at the end.
+        rounding: of what is released; None for plain doubles, whose low-order bits no guarantee covers.
 
     Raises:
         SpecError: data, loss or start are not what was accounted, or the iterates to be released are too many.
     """
     w = starting_point(plan, problem, start)
-    return _Run(plan, problem, source, w, progress).execute()
+    return _Run(plan, problem, source, w, progress, rounding).execute()
 
 
 def starting_point(plan: Plan, problem: Problem, start: Array | None) -> Array:
@@ -155,6 +159,11 @@ def _constants(loss: Loss, plan: Plan) -> dict[str, float | None]:
     return constants
 
 
+def lipschitz_of(plan: Plan, loss: Loss) -> float:
+    """Return the bound on the gradients of the data part that was accounted, else that of the loss on the domain."""
+    return plan.accounted.get("lipschitz") or gradient_bound(loss.changed(regularisation=0.0), plan)
+
+
 def gradient_bound(loss: Loss, plan: Plan) -> float:
     """Return the least bound on the gradients of single records, on the domain of the plan and clipped as it says.
 
@@ -191,14 +200,29 @@ def _lipschitz(loss: Loss, radius: float) -> float:
     return min(bounds)
 
 
+def _exact_sums(plan: Plan, problem: Problem) -> ExactSums:
+    """Return the exact sums of a plan whose every step has noise.
+
+    Raises:
+        SpecError: the noise is too small, or the bounds on the data are.
+    """
+    sums = ExactSums(problem, lipschitz_of(plan, problem.loss), max(batch.size for batch in plan.batches), plan.norm)
+    sums.check_scale(float(np.min(plan.scale)) * min(batch.divisor for batch in plan.batches))
+    return sums
+
+
 class _Run:
     """The state of one run."""
 
-    def __init__(self, plan: Plan, problem: Problem, source: Source, w: Array, progress: Progress | None) -> None:
+    def __init__(
+        self, plan: Plan, problem: Problem, source: Source, w: Array, progress: Progress | None,
+        rounding: Rounding | None,
+    ) -> None:  # fmt: skip
         self.plan, self.problem, self.generator, self.w, self.progress = plan, problem, source.generator, w, progress
         self.batches: Counter[tuple[int, int]] = Counter()
         self.scales = (math.inf, 0.0)
         self.steps = self.moved = self.drawn = 0
+        self.project = plan.domain.projector(plan.columns)
         self.sum = np.zeros_like(w)
         self.released: list[Array] = []
         self.caps = slope_caps(problem.features, plan.clip, plan.norm)
@@ -206,6 +230,9 @@ class _Run:
         self.block = max(1, min(_STEPS, _ENTRIES // plan.columns))  # steps taken at once
         stacked = np.empty((self.block + 1, 3, plan.columns))
         self.stacked = stacked, list(stacked[:, 1:]), list(stacked[1:, 2])  # views are made once
+        self.sums = None if rounding is None or rounding.grid is not None else _exact_sums(plan, problem)
+        self.grid = None if rounding is None else rounding.grid
+        self.unprojected = w  # after the latest step, where that is to be rounded
 
     def execute(self) -> Trained:
         plan = self.plan
@@ -219,7 +246,7 @@ class _Run:
                     if self.progress is not None:
                         self.progress(stretch.first + done + count, plan.steps)
                 if plan.release is Release.PASS and stretch.ends_pass:
-                    self.released.append(self.w.copy())
+                    self.released.append(self._last())
         if self.progress is not None and within.end < plan.steps:
             self.progress(plan.steps, plan.steps)
         return self._finished()
@@ -236,8 +263,11 @@ class _Run:
         if not plan.output_scale:
             fill(self.generator, plan.noise, noise)
             self.drawn += noise.size
-            np.multiply(noise, (-eta * scale)[:, np.newaxis], out=noise)
-        if stretch.rows is not None and stretch.size == 1:
+            factors = -eta * scale if self.sums is None else np.full(stretch.steps, -1.0)
+            np.multiply(noise, factors[:, np.newaxis], out=noise)
+        if self.sums is not None:
+            self._take_exact_sums(self.sums, stretch, eta, scale * stretch.divisor, noise)
+        elif stretch.rows is not None and stretch.size == 1:
             self._take_single_records(stretch, eta, noise)
         elif stretch.rows is None or stretch.size * plan.columns > _ENTRIES:
             self._take_large_batches(stretch, eta, noise)
@@ -246,6 +276,19 @@ class _Run:
         self.scales = min(self.scales[0], float(scale.min())), max(self.scales[1], float(scale.max()))
         self.steps += stretch.steps
         self.batches[stretch.size, stretch.divisor] += stretch.steps
+
+    def _take_exact_sums(
+        self, sums: ExactSums, stretch: orders.Stretch, eta: Array, scale: Array, noise: Array
+    ) -> None:
+        """Take steps whose noisy sums of gradients are rounded to a grid; all else is computed from these."""
+        w, weight = self.w, self.problem.loss.regularisation
+        for k in range(stretch.steps):
+            before = w.copy()
+            rows = None if stretch.rows is None else stretch.rows[k]
+            total = rounded_sum(sums.descent(w, rows), noise[k], float(scale[k]))
+            w *= 1.0 - eta[k] * weight * stretch.size / stretch.divisor
+            w += (eta[k] / stretch.divisor) * total
+            self._project(before, w)
 
     def _take_single_records(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
         """Take steps on single records.
@@ -256,7 +299,7 @@ class _Run:
         iterate that is released or averaged, does not wait.
         """
         assert stretch.rows is not None
-        plan, descent, dot, steps, moved = self.plan, self.descent, np.dot, stretch.steps, 0
+        descent, dot, steps, moved = self.descent, np.dot, stretch.steps, 0
         rows = stretch.rows[:, 0]
         stacked, tails, nexts = self.stacked
         stacked[:steps, 0] = noise
@@ -279,15 +322,32 @@ class _Run:
             if at_once:
                 self._project(whole[2], after)
         self.w[:] = stacked[steps, 2]
-        self.moved += moved + plan.domain.project(self.w)
+        self.moved += moved
+        self._project_last(at_once)
 
     def _project(self, before: Array, after: Array) -> None:
         """Project the iterate after a step, and keep what is averaged or released."""
-        self.moved += self.plan.domain.project(after)
+        if self.grid is not None:
+            self.unprojected = after.copy()
+        self.moved += self.project(after)
         if self.plan.release is Release.AVERAGE:
             self.sum += before
         elif self.plan.release is Release.STEP:
             self.released.append(after.copy())
+
+    def _project_last(self, done: bool) -> None:
+        """Project the last iterate of a block, unless that is done."""
+        if not done:
+            self.unprojected = self.w.copy() if self.grid is not None else self.w
+            self.moved += self.plan.domain.project(self.w)
+
+    def _last(self) -> Array:
+        """Return the last iterate as it is released: rounded before it is projected, as a projection has atoms."""
+        if self.grid is None:
+            return self.w.copy()
+        w = rounded(self.unprojected, self.grid)
+        self.plan.domain.project(w)
+        return w
 
     def _take_small_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
         """Take steps on small batches, with the iterate stacked below the records as in `_take_single_records`."""
@@ -320,7 +380,8 @@ class _Run:
             if at_once:
                 self._project(w, after)
         self.w[:] = after
-        self.moved += moved + plan.domain.project(self.w)
+        self.moved += moved
+        self._project_last(at_once)
 
     def _take_large_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
         """Take steps on large batches or on all records, in pieces that fit the cache."""
@@ -360,11 +421,14 @@ class _Run:
 
     def _finished(self) -> Trained:
         plan = self.plan
-        weights = self.sum / self.steps if plan.release is Release.AVERAGE else self.w
+        average = plan.release is Release.AVERAGE
+        weights = self.sum / self.steps if average else self._last()
         if plan.output_scale:
             noise = np.empty(plan.columns)
             fill(self.generator, plan.noise, noise)
             weights = weights + plan.output_scale * noise
+        if average and self.grid is not None:
+            weights = rounded(weights, self.grid)
         if plan.tail:
             weights = np.mean(self.released[len(self.released) // 2 :], axis=0)
         released = np.array(self.released) if self.released else weights[np.newaxis].copy()

@@ -14,6 +14,7 @@ from dpcalc.model.loss import Loss, of
 from dpcalc.model.run import Description
 from dpcalc.training import ensemble
 from dpcalc.training import single as engine
+from dpcalc.training.exact_sums import ExactSums
 from dpcalc.training.noise import Source, seeded
 from dpcalc.training.plan import Plan, plan
 from dpcalc.training.problem import Problem, slope_caps
@@ -86,6 +87,18 @@ def test_every_gradient_is_clipped(loss: dict[str, Any], way: dict[str, Any], mo
     noise = -np.concatenate([drawn.reshape(-1, D, 4) for drawn in recorder.noise])
     for k in range(4):
         near(many[k], loop(clipped, *problem[:2], steps, 0.7, 0.8, noise[:, :, k], radius, zero)[-1])
+
+
+@pytest.mark.parametrize("loss", LOSSES[:4], ids=lambda loss: loss["loss"])
+def test_exact_sums_are_of_clipped_gradients(loss: dict[str, Any]) -> None:
+    executed, problem, clipped = planned(loss, WAYS[0])
+    bound = engine.lipschitz_of(executed, problem.loss)
+    assert bound == CLIP
+    w = np.array([0.4, -1.1, 0.7])
+    gradients = [clipped.gradient(w, problem.features[[i]], problem.labels[[i]])[0] for i in range(N)]
+    regulariser = N * problem.loss.regularisation * w
+    found = ExactSums(problem, bound, N).descent(w, None)
+    np.testing.assert_allclose(found, regulariser - np.sum(gradients, axis=0), rtol=0.0, atol=1e-4)
 
 
 def test_the_tail_is_the_mean_of_the_later_half_of_what_is_released(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,8 @@ def test_classes(epsilon: float) -> None:
     assert case.algorithm == "noisy-gd-released"
     assert case.inputs["step_size"] == (pytest.approx(min(30.0 * kappa, 1e4) / 10.0, rel=1e-3), "derived")
     assert (case.best.bound, case.best.quantity) == ("noisy_gd.composition", "noise_std")
-    assert case.best.value == pytest.approx(2.0 * 0.1 * 10.0 / (569 * mu), rel=1e-9)
+    needed = 2.0 * 0.1 * 10.0 / (569 * mu)  # and a little more, as part of delta is set aside for rounding
+    assert needed * (1.0 - 1e-12) <= case.best.value <= needed * 1.003
     assert (case.training["average"], case.training["intercept"]) == ("tail", True)
     assert set(found["picked"]) == {"average", "intercept", "clip", "steps", "step_size"}
     assert all(pick["why"] for pick in found["picked"].values())
@@ -98,8 +99,8 @@ def test_other_bounds_give_the_same_model_in_other_units() -> None:
     assert value(scaled, "step_size") == pytest.approx(value(plain, "step_size") / 4.0, rel=1e-3)
     kept = case_of(data=(2.0 * x, y), target_range=(0, 10), feature_bound=2.0, label_bound=4.0)
     for name, found in plain.training["metrics"]["train"].items():
-        if name == "r2":
-            assert kept.training["metrics"]["train"][name] == pytest.approx(found, rel=2e-3)
+        if name == "r2":  # sums are rounded to grids that do not scale with them
+            assert kept.training["metrics"]["train"][name] == pytest.approx(found, abs=0.01)
 
 
 OTHERS: dict[str, dict[str, Any]] = {
