@@ -307,9 +307,9 @@ def train(
         SpecError: malformed parameters or data.
         NotApplicable, Infeasible: as in `rdp`.
 
-    >>> found = train(data="example:breast-cancer", radius=5, epsilon=1, delta=1e-5).cases[0]
-    >>> found.training["steps"], round(found.best.value, 6), found.training["private"]
-    (18, 0.055261, True)
+    >>> found = train(data="example:breast-cancer", epsilon=1, delta=1e-5).cases[0]
+    >>> found.training["steps"], round(found.best.value, 4), found.training["private"]
+    (100, 0.0131, True)
     """
     from dpcalc.training import fitting, with_one_blas_thread
     from dpcalc.training.setup import Setup, check_setup

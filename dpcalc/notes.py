@@ -293,7 +293,7 @@ class NotTrained(Note):
 
 
 class DefaultRule(Note):
-    """What the default rule chose, in words, for a signal to noise of kappa = n mu/(2 sqrt d)."""
+    """What the default rule chose, in words, and kappa, the signal to noise of the run."""
 
     kind: str = "default_rule"
     signal_to_noise: float

@@ -361,7 +361,7 @@ def _labels(note: LabelReading) -> str:
 
 def _default_rule(note: DefaultRule) -> str:
     kappa = number(note.signal_to_noise, 3, Side.NEAREST)
-    return f"the default rule chose {note.picked}, for kappa = n mu/(2 sqrt d) = {kappa} (see `dpcalc help train`)"
+    return f"the default rule chose {note.picked}, for a signal to noise of kappa = {kappa} (see `dpcalc help train`)"
 
 
 def _not_private(note: NotPrivate) -> str:

@@ -47,6 +47,10 @@ class Draft(Mapping[str, Any]):
         if name not in self:
             self._values[name], self._sources[name] = value, source
 
+    def choose(self, name: str, value: Any) -> None:
+        """Set a parameter that was not given, whatever it was filled in with."""
+        self._values[name], self._sources[name] = value, Source.DERIVED
+
     def given(self, name: str) -> bool:
         """Return whether the parameter was given, and not filled in."""
         return self._sources.get(name, Source.DEFAULT) not in (Source.DEFAULT, Source.DERIVED)

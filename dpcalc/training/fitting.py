@@ -17,7 +17,7 @@ from dpcalc.model.run import Description
 from dpcalc.model.source import Source
 from dpcalc.notes import NotTrained, SeveralModels
 from dpcalc.report import Assertion, Case
-from dpcalc.training import rule
+from dpcalc.training import rule, rule_batches
 from dpcalc.training.accounting import account, accounted_run, least_risk, takes_dimension
 from dpcalc.training.defaults import fill_loss, fill_split, fill_steps
 from dpcalc.training.draft import Draft
@@ -70,13 +70,19 @@ def fit(
     draft = Draft(Description(given, sources or {}))
     _check_names(draft)
     fill_loss(draft, setup)
-    ruled, asked = rule.applies(draft, question), setup
-    setup = rule.settle(setup, draft, ruled=ruled)
+    batched, asked = rule_batches.applies(draft, question), setup
+    ruled = batched or rule.applies(draft, question)
+    setup = rule.settle(setup, draft, ruled=ruled, batched=batched)
     records = read_records(draft, setup, share=rule.CONSTANT if ruled else None)
     rows, columns = records.shape
     draft.take_shape(rows, columns, with_dimension=draft.laplace and takes_dimension(draft.algorithm))
+    chosen = None
+    if batched:
+        chosen, average = rule_batches.fill(draft, question, asked, columns)
+        setup = setup._replace(average=average)
+    elif ruled:
+        chosen = rule.fill(draft, question, asked, columns)
     fill_split(draft)
-    chosen = rule.fill(draft, question, asked, columns) if ruled else None
     fill_steps(draft, question, columns)
     made = None if setup.replicas > 1 else guarantee(draft, question, gates, (rows, columns))
     case = account(draft, question, gates) if made is None else made.case

@@ -80,8 +80,8 @@ class Rule(NamedTuple):
         if self.kappa >= FEW:
             return ()
         return (
-            f"kappa = n mu/(2 sqrt d) is {self.kappa:.2g}, below {FEW:g}: expect a model little better than chance; "
-            "use more records, fewer columns or a larger epsilon",
+            f"kappa, the signal to noise, is {self.kappa:.2g}, below {FEW:g}: expect a model little better than "
+            "chance; use more records, fewer columns or a larger epsilon",
         )
 
 
@@ -96,15 +96,15 @@ def applies(draft: Draft, question: Question) -> bool:
     return not named and draft["loss"] in LOSSES and not question.solve
 
 
-def settle(setup: Setup, draft: Draft, *, ruled: bool) -> Setup:
+def settle(setup: Setup, draft: Draft, *, ruled: bool, batched: bool = False) -> Setup:
     """Return the setup with an intercept and the average chosen, and fill in what is then released.
 
-    Without the rule a run has neither where they are not asked for.
+    Without the rule a run has neither where they are not asked for. Of batches the average is chosen later.
 
     Raises:
         SpecError: a mean is wanted of iterates that are said to stay hidden.
     """
-    average = setup.average or (Average.TAIL if ruled else Average.NONE)
+    average = setup.average or (Average.TAIL if ruled and not batched else Average.NONE)
     if average == Average.TAIL:
         draft.default("release", Releases.EPOCH, Source.DERIVED)
         if draft["release"] != Releases.EPOCH:
@@ -125,6 +125,32 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> Rule:
     Raises:
         MissingParameter: there is no budget.
     """
+    mu = budget_of(question)
+    kappa = signal_of(draft["records"], mu, columns)
+    bound, height = float(draft["feature_bound"]), float(draft.get("label_bound", 1.0))
+    picks = picks_of_setup(asked)
+
+    def pick(name: str, value: Any, source: Source, why: str) -> None:
+        if name not in draft:
+            draft.default(name, value, source)
+            picks[name] = Pick(value, source, why)
+
+    pick("clip", *clip_of(draft, kappa, bound * height))
+    pick("steps", STEPS, Source.DEFAULT, "full batches of public iterates: finer steps change little")
+    unit = float(draft["clip"]) / (bound * height)
+    travel = travel_of(draft, kappa, unit, int(draft["steps"]))
+    step_size = travel / (unit * bound * bound * int(draft["steps"]))
+    why = f"A/(C T) for a travel of A = {travel:.4g}: {_WHY_CLASSES if draft['loss'] in SIGNED else _WHY_NUMBERS}"
+    pick("step_size", float(f"{step_size:.4g}"), Source.DERIVED, why)
+    return Rule(kappa, mu, travel, picks)
+
+
+def budget_of(question: Question) -> float:
+    """Return mu, the Gaussian privacy that the budget allows.
+
+    Raises:
+        MissingParameter: there is no budget.
+    """
     if question.epsilon is None or question.log_delta is None:
         raise MissingParameter(
             "how much noise and how long a run suit is not known",
@@ -132,28 +158,16 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> Rule:
         )
     from dpcalc.notions.gaussian import largest_mu
 
-    mu = largest_mu(epsilon=question.epsilon, log_delta_target=question.log_delta)
-    kappa = max(draft["records"] * mu / (2.0 * math.sqrt(columns)), 1e-9)
-    classified = draft["loss"] in SIGNED
-    bound, height = float(draft["feature_bound"]), float(draft.get("label_bound", 1.0))
-    picks = _picks_of_setup(asked)
-
-    def pick(name: str, value: Any, source: Source, why: str) -> None:
-        if name not in draft:
-            draft.default(name, value, source)
-            picks[name] = Pick(value, source, why)
-
-    pick("clip", *_clip(kappa, bound * height, classified=classified))
-    pick("steps", STEPS, Source.DEFAULT, "full batches of public iterates: finer steps change little")
-    unit = float(draft["clip"]) / (bound * height)
-    travel = _travel(kappa, 1.9 * unit * int(draft["steps"]), classified=classified)
-    step_size = travel / (unit * bound * bound * int(draft["steps"]))
-    why = f"A/(C T) for a travel of A = {travel:.4g}: {_WHY_CLASSES if classified else _WHY_NUMBERS}"
-    pick("step_size", float(f"{step_size:.4g}"), Source.DERIVED, why)
-    return Rule(kappa, mu, travel, picks)
+    return largest_mu(epsilon=question.epsilon, log_delta_target=question.log_delta)
 
 
-def _picks_of_setup(asked: Setup) -> dict[str, Pick]:
+def signal_of(records: int, mu: float, columns: int) -> float:
+    """Return kappa; never 0, so that a step has a length."""
+    return max(records * mu / (2.0 * math.sqrt(columns)), 1e-9)
+
+
+def picks_of_setup(asked: Setup) -> dict[str, Pick]:
+    """Return what is chosen of the setup where it is not said: the average and the intercept."""
     picks: dict[str, Pick] = {}
     if asked.average is None:
         why = "the last iterate alone is noisier where kappa is large; every iterate is accounted as public"
@@ -166,9 +180,9 @@ def _picks_of_setup(asked: Setup) -> dict[str, Pick]:
     return picks
 
 
-def _clip(kappa: float, unit: float, *, classified: bool) -> tuple[float, Source, str]:
+def clip_of(draft: Draft, kappa: float, unit: float) -> tuple[float, Source, str]:
     """Return C, where it comes from and why, for bounds whose product is ``unit``."""
-    if classified:
+    if draft["loss"] in SIGNED:
         return 0.1 * unit, Source.DEFAULT, "slopes that saturate early keep confident records from steering the model"
     why = "kappa/130 within 0.03 and 0.3: a cap that is too low biases the fit, and one too high adds noise"
     if kappa >= SUFFICIENT:
@@ -182,11 +196,11 @@ _WHY_CLASSES = "30 kappa, at most 10000"
 _WHY_NUMBERS = "kappa/4 within 0.3 and 2, times kappa, at most 1.9 C T, so that steps stay below 2/smoothness"
 
 
-def _travel(kappa: float, most: float, *, classified: bool) -> float:
-    """Return A = eta C T."""
-    if classified:
+def travel_of(draft: Draft, kappa: float, clip: float, steps: int) -> float:
+    """Return A = eta C T, for a clip in units of rows of norm 1 and targets in [-1, 1]."""
+    if draft["loss"] in SIGNED:
         return min(30.0 * kappa, 1e4)
-    return min(min(max(kappa / 4.0, 0.3), 2.0) * kappa, most)
+    return min(min(max(kappa / 4.0, 0.3), 2.0) * kappa, 1.9 * clip * steps)
 
 
 def _said(value: Any) -> str:

@@ -157,7 +157,10 @@ SAID = [
     (notes.Referenced(parameter="noise_std", origin="c.yaml#/std"), "noise_std is that of c.yaml#/std"),
     (notes.OnePass(algorithm="cyclic"), "epochs is not given: one pass of cyclic is accounted for"),
     (notes.NotTrained(), "a gate failed: nothing was trained"),
-    (notes.DefaultRule(signal_to_noise=11.0, picked="clip 0.1"), "the default rule chose clip 0.1, for kappa = n mu/"),
+    (
+        notes.DefaultRule(signal_to_noise=11.0, picked="clip 0.1"),
+        "the default rule chose clip 0.1, for a signal to noise of kappa = 11",
+    ),
     (notes.LabelReading(reading="yes is 1"), "labels: yes is 1"),
     (notes.UnreadableCells(), "a cell that is no finite number counts as 0"),
     (notes.NotPrivate(because="why"), "NOT PRIVATE: why"),
