@@ -29,6 +29,8 @@ _PUBLIC = {
     "check": "dpcalc.api",
     "merge": "dpcalc.api",
     "train": "dpcalc.api",
+    "predict": "dpcalc.api",
+    "evaluate": "dpcalc.api",
     "ledger": "dpcalc.api",
     "convert": "dpcalc.api",
     "risk": "dpcalc.api",
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from dpcalc.api import compare as compare
     from dpcalc.api import convert as convert
     from dpcalc.api import dp_sgd as dp_sgd
+    from dpcalc.api import evaluate as evaluate
     from dpcalc.api import explain as explain
     from dpcalc.api import format_report as format_report
     from dpcalc.api import hockey_stick as hockey_stick
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
     from dpcalc.api import merge as merge
     from dpcalc.api import multi_epoch as multi_epoch
     from dpcalc.api import online as online
+    from dpcalc.api import predict as predict
     from dpcalc.api import rdp as rdp
     from dpcalc.api import risk as risk
     from dpcalc.api import schema as schema

@@ -276,7 +276,7 @@ def train(
     positive: str | None = None,
     ignore: Sequence[str] = (),
     ranges: str | None = None,
-    intercept: bool = False,
+    intercept: bool | None = None,
     test_fraction: float = 0.0,
     seed: int | None = None,
     noise_source: str = "os",
@@ -285,11 +285,14 @@ def train(
     output: str | None = None,
     labels: Sequence[str] | str | None = None,
     card: bool = True,
+    target_range: tuple[float, float] | str | None = None,
+    average: str | None = None,
+    reference: bool = False,
     **given: Unpack[keywords.Train],
 ) -> Report:
     """Train a linear model by an algorithm whose privacy is accounted first; nothing is trained where a gate fails.
 
-    Steps and step size that are not given follow from the others.
+    A run of which nothing is said but data, task and budget follows the default rule (docs/training.md).
 
     Args:
         data: a path (CSV, NPY, NPZ, Parquet), ``"example:breast-cancer"``, or arrays (features, target).
@@ -298,8 +301,11 @@ def train(
         labels: two labels of the target, such as ``("no", "yes")``: the second counts as +1, everything else as -1. By
             default finite numbers above 0 count as +1.
         positive: the label that counts as +1, alone.
-        ranges: path of a CSV ``column,low,high``: each range is mapped to [-1, 1]. Never take it from the records.
-        intercept: whether to add a constant feature; it counts in the feature bound.
+        ranges: path of a CSV ``column,low,high``: each range is mapped to [-1, 1]; or of a schema in YAML or JSON,
+            which declares levels and missing cells too (docs/training.md). Never take it from the records.
+        intercept: whether to add a constant feature; it counts in the feature bound. By default as the rule has it.
+        target_range: the interval of the target, ``(low, high)``: a number is predicted.
+        average: ``tail`` releases the mean of the second half of the iterates, ``none`` the last one.
         test_fraction: share of the records set aside for testing.
         seed: of noise, order and split; the result is then not private.
         noise_source: ``os`` (default) or ``secure``.
@@ -308,24 +314,26 @@ def train(
         card: whether a privacy card is written beside the model, as ``model.card.json``; none of one that is not
             private.
 
+        reference: whether to compare with the non-private minimiser, which takes most of the time of a run.
+
     Returns:
-        A report; ``training`` of a case has ``metrics``, those of the ``non_private`` fit, and whether the result is
-        ``private``. Metrics are computed without noise: the guarantee does not cover them.
+        A report; ``training`` of a case has ``metrics``, those of the ``non_private`` fit if that is asked for, and
+        whether the result is ``private``. Metrics are computed without noise: the guarantee does not cover them.
 
     Raises:
         SpecError: malformed parameters or data.
         NotApplicable, Infeasible: as in `rdp`.
 
-    >>> found = train(data="example:breast-cancer", radius=5, epsilon=1, delta=1e-5).cases[0]
-    >>> found.training["steps"], round(found.best.value, 6), found.training["private"]
-    (18, 0.055261, True)
+    >>> found = train(data="example:breast-cancer", epsilon=1, delta=1e-5).cases[0]
+    >>> found.training["steps"], round(found.best.value, 4), found.training["private"]
+    (100, 0.0131, True)
     """
-    from dpcalc.training import fitting
+    from dpcalc.training import fitting, with_one_blas_thread
     from dpcalc.training.setup import Setup, check_setup
 
     setup = Setup(
         data, synthetic, target, positive, tuple(ignore), ranges, intercept, test_fraction, seed, noise_source,
-        replicas, workers, output, labels, card,
+        replicas, workers, output, labels, card, target_range, average, reference,
     )  # fmt: skip
     asked = _read("train", **given)
     check_setup(setup, len(asked.runs))
@@ -342,7 +350,8 @@ def train(
 
         return answer
 
-    report = _answered("train", asked, asker(fitting.fit), asker(fitting.fit_among_others))
+    with with_one_blas_thread():
+        report = _answered("train", asked, asker(fitting.fit), asker(fitting.fit_among_others))
     if output is not None and models[0] is not None:
         from dpcalc.training.model import save
 
@@ -352,6 +361,75 @@ def train(
 
             write_beside(report, output)
     return report
+
+
+def predict(
+    model: str | os.PathLike[str], data: Any, *, output: str | os.PathLike[str] | None = None
+) -> dict[str, Any]:
+    """Return what a model says of rows: arrays by name, in the order of the rows.
+
+    Args:
+        model: path of a file that `train` wrote.
+        data: a path (CSV, NPY, NPZ, Parquet) with the model's columns among others, ``"example:breast-cancer"``, or an
+            array of rows in the order of the model's columns.
+        output: path of a CSV that is written as well.
+
+    Returns:
+        ``prediction``, the names of classes or targets in their own units; and ``probability`` of the class that counts
+        as +1 (logistic) or ``score`` (hinge).
+
+    Raises:
+        SpecError: a file cannot be read, or a column is missing.
+    """
+    import numpy as np
+
+    from dpcalc.files.output import in_pieces
+    from dpcalc.training.model import load
+    from dpcalc.training.prediction import predicted, predictor, write_csv
+
+    predicting = predictor(load(os.fspath(model)))
+    source = os.fspath(data) if isinstance(data, os.PathLike) else data
+    if output is not None:
+        with in_pieces(os.fspath(output), "output") as write:
+            write_csv(predicting, source, write)
+    found = list(predicted(predicting, source)) or [predicting.read(np.empty(0))]
+    return {name: np.concatenate([each[name] for each in found]) for name in predicting.names}
+
+
+def evaluate(
+    model: str | os.PathLike[str],
+    data: Any,
+    *,
+    private: bool = False,
+    epsilon: float | None = None,
+    error_bound: float | None = None,
+    ledger: str | os.PathLike[str] | None = None,
+) -> dict[str, Any]:
+    """Return how good a model is on test rows, as the JSON of `dpcalc evaluate`.
+
+    Args:
+        model: path of a file that `train` wrote.
+        data: as in `predict`, with the target; or a pair of arrays (rows, target).
+        private: whether the metrics are a release with noise, and have a guarantee for the test rows (delta is 0).
+        epsilon: of that release.
+        error_bound: errors of a regression are cut to it; by default the width of the target's range.
+        ledger: path of the ledger that the release is charged to.
+
+    Returns:
+        ``metrics`` by name, and ``private``: without noise they are private only if the test rows are public.
+
+    Raises:
+        SpecError: a file cannot be read, a column is missing, or epsilon is given without ``private`` or not with it.
+    """
+    from dpcalc.recipes.evaluation import evaluate
+
+    if private != (epsilon is not None) or (not private and (error_bound is not None or ledger is not None)):
+        raise SpecError("a private evaluation has an epsilon of its own", "give private=True and epsilon, or neither")
+    source = os.fspath(data) if isinstance(data, os.PathLike) else data
+    return evaluate(
+        os.fspath(model), source, epsilon=epsilon, error_bound=error_bound,
+        ledger=None if ledger is None else os.fspath(ledger),
+    )  # fmt: skip
 
 
 def ledger(

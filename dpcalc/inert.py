@@ -19,6 +19,9 @@ _IN_COLOURED_LINES = rf"{_COLOUR}|[^\n\t -~]"
 _INVISIBLE = "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 """Characters that Python takes for printable and that show nothing."""
 
+_FORMULA = ("=", "+", "-", "@", "\t")
+"""How a cell begins that a spreadsheet would run."""
+
 _ANYWHERE = r"(?<=##)(?=\w*\[)"
 _AT_THE_START = rf"(?m)^((?:[ \t]|{_COLOUR})*)(?=::)"
 _DOUBLE_HASH = r"#(?=#)"
@@ -50,6 +53,12 @@ def _escaped(match: re.Match[str]) -> str:
     text = match[0]
     harmless = (text.isprintable() and not re.match(_INVISIBLE, text)) or len(text) > 1  # longer: the code of a colour
     return text if harmless else ascii(text)[1:-1]
+
+
+def spreadsheet_text(text: str) -> str:
+    """Return a text as a cell of CSV: on one line, and as text where a spreadsheet would run it as a formula."""
+    text = printable(text.replace("\r", " "))
+    return "'" + text if text.startswith(_FORMULA) else text
 
 
 class Written(str):

@@ -250,6 +250,7 @@ class Train(Catalogue, Noise, Budget, total=False):
     last_batch: Word
     permutation: Word
     step_size: Real
+    clip: Real
     c1: Real
     c2: Real
     decay_exponent: Real

@@ -292,6 +292,14 @@ class NotTrained(Note):
     kind: str = "not_trained"
 
 
+class DefaultRule(Note):
+    """What the default rule chose, in words, and kappa, the signal to noise of the run."""
+
+    kind: str = "default_rule"
+    signal_to_noise: float
+    picked: str
+
+
 class LabelReading(Note):
     """How the labels were read, in words."""
 
@@ -310,6 +318,22 @@ class NotPrivate(Note):
 
     kind: str = "not_private"
     because: str
+
+
+class Rounded(Note):
+    """How the numbers that train releases are rounded, and what that costs.
+
+    Attributes:
+        of: ``every noisy sum``, or ``what is released``.
+        grid: of what is released; a noisy sum has a grid of its own.
+        epsilon, delta: what it adds, which is part of the guarantee.
+    """
+
+    kind: str = "rounded"
+    of: str
+    grid: float | None = None
+    epsilon: float
+    delta: float
 
 
 class NotCovered(Note):

@@ -393,7 +393,7 @@ def _measured(case: Case) -> dict[str, Any]:
     if not case.training:
         return {}
     cells: dict[str, Any] = {"private": case.training["private"]}
-    models = {"": case.training["metrics"], "non_private_": case.training["non_private"]}
+    models = {"": case.training["metrics"], "non_private_": case.training["non_private"] or {}}
     for prefix, parts in models.items():
         for part in PARTS:
             cells.update({f"{prefix}{part}_{name}": value for name, value in parts.get(part, {}).items()})

@@ -85,7 +85,9 @@ def _taken(param: click.Parameter) -> Taken:
         return Taken(tuple(name.replace("_", "-") for name in DIRECTIONS))
     if kinds := getattr(param.type, "kinds", ()):
         return Taken(tuple(f"{kind}=" for kind in kinds))
-    return Taken(file="FILE" in metavar, recipe=isinstance(param, click.Argument) and "FILE" in metavar)
+    return Taken(
+        file="FILE" in metavar or metavar == "MODEL", recipe=isinstance(param, click.Argument) and "FILE" in metavar
+    )
 
 
 def by_option(entries: Sequence[Entry]) -> dict[Described, list[str]]:

@@ -36,6 +36,8 @@ COMMANDS = {
     "convert": "Pure, concentrated, Gaussian, Renyi privacy and (epsilon, delta), each in the words of the others.",
     "utility": "What a budget costs: excess risk, noise, step size and steps, by every theorem that applies.",
     "train": "Run an algorithm on data, privately accounted: budget in, model out.",
+    "predict": "Predict the target of rows by a model that train wrote.",
+    "evaluate": "How good a model is on test rows: plainly, or as a private release of its own.",
     "init": "Write a recipe from a training configuration.",
     "check": "Run recipe files: cases of any command, and the gates that their numbers must pass.",
     "merge": "One verdict from the reports of all shards of a check.",
@@ -52,7 +54,16 @@ COMMANDS = {
 
 _SECTIONS = {
     "How private is a run": ("compare", "rdp", "shuffle", "multi-epoch", "dp-sgd", "online", "hockey-stick", "shifted"),
-    "Several runs, gates and training": ("ledger", "check", "merge", "init", "utility", "train"),
+    "Several runs, gates and training": (
+        "ledger",
+        "check",
+        "merge",
+        "init",
+        "utility",
+        "train",
+        "predict",
+        "evaluate",
+    ),
     "Why, and for whom": ("verify", "explain", "statement", "bounds", "cite"),
 }
 """The commands as the help shows them; all others come last."""

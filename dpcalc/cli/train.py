@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 _OWN = (
     "data", "synthetic", "target", "labels", "positive", "ignore", "ranges", "intercept", "test_fraction", "seed",
-    "noise_source", "replicas", "workers",
+    "noise_source", "replicas", "workers", "target_range", "average",
+    "reference",
 )  # fmt: skip
 
 
@@ -32,11 +33,22 @@ _OWN = (
 @click.option("--labels", metavar="NO,YES", help="The second label counts as +1, all else as -1 (default: above 0).")
 @click.option("--positive", metavar="LABEL", help="The label that counts as +1, alone; all else counts as -1.")
 @click.option("--ignore", metavar="COLUMN", multiple=True, help="Leave a column out (repeatable).")
-@click.option("--ranges", metavar="FILE", help="CSV column,low,high: each range goes to [-1, 1]. Not from the records!")
-@click.option("--intercept", is_flag=True, help="Add a constant feature; it counts in the feature bound.")
+@click.option(
+    "--ranges",
+    metavar="FILE",
+    help="CSV column,low,high, or a schema (YAML, JSON) with levels too. Not from the records!",
+)
+@click.option(
+    "--target-range", metavar="LOW,HIGH", help="Predict a number: this interval of the target goes to [-1, 1]."
+)
+@click.option("--intercept/--no-intercept", default=None, help="A constant feature; it counts in the feature bound.")
+@click.option(
+    "--average", type=click.Choice(["tail", "none"]), help="Release the mean of the last half of the iterates."
+)
 @click.option(
     "--test-fraction", type=float, default=0.0, help="Share of the records set aside for testing (default 0)."
 )
+@click.option("--reference", is_flag=True, help="Compare with the non-private fit, which takes longer than training.")
 @click.option("--seed", type=int, help="Draw noise and order from a seed: for experiments. The result is NOT PRIVATE.")
 @click.option("--noise-source", type=click.Choice(["os", "secure"]), default="os", help="secure: AES in counter mode.")
 @click.option("--replicas", type=int, default=1, help="So many independent runs: quantiles of the metrics, no model.")
@@ -46,17 +58,22 @@ _OWN = (
 def command(*, no_card: bool, **flags: Any) -> None:
     """Train a linear model by an algorithm whose privacy is accounted: budget in, model out.
 
-    Steps and step size that are not given follow from the constants of the loss, never from the records. Metrics
-    printed beside the guarantee are computed from the records and are not covered by it.
+    Data, a task and a budget are enough: a default rule picks the rest, from public numbers alone, and says what it
+    picked (docs/training.md). Metrics printed beside the guarantee are computed from the records and are not covered
+    by it.
 
     \b
-    Logistic regression on the shipped data, against the non-private fit:
-      dpcalc train --data example:breast-cancer --loss logistic --radius 5 -e 1 \\
-        -d 1e-5
+    Logistic regression on the shipped data:
+      dpcalc train --data example:breast-cancer -e 1 -d 1e-5
     A model from a table of your own, its card model.card.json, and a paragraph:
       dpcalc train --data table.csv --target outcome --labels no,yes \\
-        --ranges ranges.csv --loss logistic -R 5 -e 1 -d 1e-6 -o model.json \\
-        --format statement
+        --ranges columns.yaml -e 1 -d 1e-6 -o model.json --format statement
+    Predict a number:
+      dpcalc train --data table.csv --target price --target-range 0,1000 \\
+        --ranges columns.yaml -e 1 -d 1e-6 -o model.json
+    A run that is described: projected on a ball, against the non-private fit:
+      dpcalc train --data example:breast-cancer --radius 5 -e 1 -d 1e-5 \\
+        --reference
     Algorithms side by side on synthetic records, 100 runs each:
       dpcalc train --synthetic logistic -n 1000 --dimension 2 -R 1 \\
         --algorithm shuffled,stop --eta 0.005 --sigma 0.5 -d 1e-5 \\
@@ -70,6 +87,8 @@ def command(*, no_card: bool, **flags: Any) -> None:
 
     output = flags["output"]
     setup = Setup(**{name: flags.pop(name) for name in _OWN}, output=output, card=not no_card)
+    if flags.get("plot"):
+        setup = setup._replace(reference=True)  # what is drawn is the excess risk
     check_setup(setup, _combinations(parts for name, parts in flags.items() if name != "gates"))
     models: list[Any] = []
 

@@ -161,7 +161,7 @@ COMMANDS["train"] = Command(
     _EXECUTED,
     (
         "algorithm", "release", *CATALOGUE, "records", "dimension", "epochs", "steps", "batch_size", "last_batch",
-        "permutation", "step_size", "noise_std", "noise_multiplier", "laplace_scale", "noise", "c1", "c2",
+        "permutation", "step_size", "clip", "noise_std", "noise_multiplier", "laplace_scale", "noise", "c1", "c2",
         "decay_exponent", "schedule_factor",  # no index: a model is to protect the record that is worst off
     ),
     trains=True,

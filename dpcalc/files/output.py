@@ -8,8 +8,8 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterator
-from typing import Any, TextIO
+from collections.abc import Callable, Iterator
+from typing import IO, Any, TextIO
 
 from dpcalc.errors import SpecError
 from dpcalc.inert import inert
@@ -46,12 +46,39 @@ def write_bytes(data: bytes, path: str, option: str) -> None:
     Raises:
         SpecError: the file cannot be written; nothing of it was changed.
     """
-    with _refusing(path, option):
-        descriptor = _descriptor(path)
-        if descriptor is not None:
-            _send(os.dup(descriptor), data)
-        else:
-            _replace(_target(path), data)
+    with _refusing(path, option), _file(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def in_pieces(path: str | None, option: str = "-o") -> Iterator[Callable[[str], None]]:
+    """Pass a function that writes whole lines of text, as `write` does; the file changes once all are written.
+
+    Raises:
+        SpecError: the file cannot be written; nothing of it was changed.
+        OSError: not all of it could be written to stdout.
+    """
+    if is_stdout(path):
+        yield write_to_stdout
+        return
+    assert path is not None
+    with contextlib.ExitStack() as stack:
+        with _refusing(path, option):
+            file = stack.enter_context(_file(path))
+
+        def write_to_file(text: str) -> None:
+            with _refusing(path, option):
+                file.write(inert(text).encode("utf-8", "backslashreplace"))
+
+        yield write_to_file
+        with _refusing(path, option):
+            stack.close()
+
+
+def write_to_stdout(text: str) -> None:
+    """Write lines of text to stdout, made inert."""
+    sys.stdout.write(inert(text))
+    sys.stdout.flush()
 
 
 def refuse_unwritable(path: str | None, option: str) -> None:
@@ -148,12 +175,24 @@ def _try_beside(target: str) -> None:
             os.unlink(draft)
 
 
-def _replace(target: str, data: bytes) -> None:
-    """Write beside the target, then rename over it. To a target that is no regular file, write straight away."""
-    if _is_device(target):
+@contextlib.contextmanager
+def _file(path: str) -> Iterator[Any]:
+    """Pass a file to write bytes to: a path's descriptor or device, or what replaces its file at the end."""
+    descriptor = _descriptor(path)
+    if descriptor is not None:
+        with open(os.dup(descriptor), "wb", buffering=0) as raw:
+            yield _Whole(raw)
+    elif _is_device(target := _target(path)):
         with open(target, "wb") as device:  # /dev/null, a pipe
-            device.write(data)
-        return
+            yield device
+    else:
+        with _replacing(target) as file:
+            yield file
+
+
+@contextlib.contextmanager
+def _replacing(target: str) -> Iterator[IO[bytes]]:
+    """Pass a file beside the target, which is renamed over it at the end."""
     mode = os.stat(target).st_mode & 0o777 if os.path.exists(target) else None
     # Named before it is made, so that an interrupt at any moment knows what to remove.
     draft = _beside(target)
@@ -163,7 +202,7 @@ def _replace(target: str, data: bytes) -> None:
 
     try:
         with open(draft, "xb", opener=opened) as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         if mode is not None:
@@ -225,12 +264,6 @@ class _Whole(io.RawIOBase):
             else:
                 left = left[count:]
         return len(data)
-
-
-def _send(descriptor: int, data: bytes) -> None:
-    """Write everything to an open descriptor, and close it."""
-    with open(descriptor, "wb", buffering=0) as raw:
-        _Whole(raw).write(data)
 
 
 @contextlib.contextmanager

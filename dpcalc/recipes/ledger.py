@@ -56,6 +56,18 @@ def read_ledger(path: str | None, added: Sequence[str] = ()) -> tuple[Ledger, Qu
     return _ledger(body, files, {name: _typed(line) for name, line in zip(free, added, strict=False)})
 
 
+def parse_ledger(path: str, raw: bytes) -> tuple[Ledger, int]:
+    """Return the ledger that a text is, for a file of this name, and the column in which its last entry begins.
+
+    Raises:
+        SpecError: it is none; the message says where.
+    """
+    body = _parsed(str(document_place(path)), path, raw)
+    ledger, _ = _ledger(body, Files(path), {})
+    fields = table(body.fields["entries"].node, "entries").fields
+    return ledger, [field.place.column for field in fields.values()][-1]
+
+
 def ledger_of(
     entries: Mapping[str, Any] | Sequence[Any], path: str | None = None, partition: str | None = None
 ) -> tuple[Ledger, Question]:
@@ -224,7 +236,10 @@ def of_ledger(
 
 def _body(path: str, files: Files) -> Table:
     shown = str(document_place(path))
-    raw = read_document(files.recipe, "ledger")
+    return _parsed(shown, path, read_document(files.recipe, "ledger"))
+
+
+def _parsed(shown: str, path: str, raw: bytes) -> Table:
     node = parse_json(shown, raw) if path.endswith(".json") else parse_yaml(shown, raw, _SYNTAX)
     if node is None:
         raise Place(shown).error("is empty", f"a ledger starts with dpcalc: {VERSION}")

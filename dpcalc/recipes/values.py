@@ -21,7 +21,7 @@ COUNTS = ("seed", "replicas", "workers")
 """Whole numbers of training that no bound asks for."""
 
 FRACTIONS = ("test_fraction",)
-SWITCHES = ("intercept",)
+SWITCHES = ("intercept", "reference")
 
 BOOLEANS = {"true": True, "false": False}
 """How a recipe writes yes and no."""
@@ -32,7 +32,7 @@ QUESTION = ("epsilon", "delta", "order", "solve")
 ATTACKED = (*TARGETS, *RATES)
 """What a case asks about attacks, where it is of one run."""
 
-MANY = ("order", "ignore", "labels", "rdp", *RATES)
+MANY = ("order", "ignore", "labels", "rdp", "target_range", *RATES)
 """Parameters that a case may give several values of."""
 
 MAX_TEXT = 1000

@@ -19,6 +19,7 @@ from dpcalc.notes import (
     NoTestRecords,
     OtherAdjacencies,
     OtherIndex,
+    Rounded,
     TunedNoise,
     UnreadableCells,
 )
@@ -280,7 +281,7 @@ def _better(command: str, case: Case) -> Iterator[Part]:
 
 _RANKS: dict[type[Note], int] = {
     OtherIndex: 7, OtherAdjacencies: 7, AccountantPrints: 9, HidingPays: 11, TunedNoise: 11, BetterThanPublished: 12,
-    UnreadableCells: 9, NotCovered: 13, NoTestRecords: 9,
+    UnreadableCells: 9, NotCovered: 13, NoTestRecords: 9, Rounded: 13,
 }  # fmt: skip
 """Notes that may be left out. Those of other kinds are part of the answer, and stay."""
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dpcalc.inert import Written, json_text, printable
+from dpcalc.inert import Written, json_text, printable, spreadsheet_text
 from dpcalc.report import Case, Report, case_fields, input_fields, obstacle_fields, strict_json
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""How a cell begins that a spreadsheet would run."""
 
 
 def render_json(report: Report) -> str:
@@ -82,6 +79,6 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    text = repr(value) if isinstance(value, float) else printable(str(value).replace("\r", " "))
-    # A formula is quoted as text.
-    return "'" + text if isinstance(value, str) and text.startswith(_FORMULA) else text
+    if isinstance(value, str):
+        return spreadsheet_text(value)
+    return repr(value) if isinstance(value, float) else printable(str(value))

@@ -37,11 +37,14 @@ def accuracy(result: Result) -> float:
     """Return an upper bound on the probability that a guess between two equally likely data sets is right.
 
     P(S) <= e^eps Q(S) + delta in both directions gives (e^eps + delta)/(1 + e^eps) at most, in one direction
-    1 - (1 - delta) e^-eps/2. Gaussian privacy, where it is what was proved, gives Phi(mu/2), which is less. The result
-    is rounded up.
+    1 - (1 - delta) e^-eps/2. Gaussian privacy, where it is what was proved, gives Phi(mu/2), which is less; where
+    rounding changes what is released with some probability, that is added. The result is rounded up.
     """
-    if result.mu is not None:
-        return min(1.0, 0.5 * math.erfc(-result.mu / math.sqrt(8.0)) * _ROUNDOFF)
+    rounding = (result.details or {}).get("floating_point", {})
+    mu = rounding.get("mu", result.mu)
+    if mu is not None:
+        right = 0.5 * math.erfc(-mu / math.sqrt(8.0)) + float(rounding.get("probability", 0.0))
+        return min(1.0, right * _ROUNDOFF)
     epsilon = result.epsilon or 0.0
     delta = _delta(result)
     less = math.exp(-epsilon)

@@ -13,6 +13,7 @@ from dpcalc.notes import (
     AccountantPrints,
     Alternative,
     BetterThanPublished,
+    DefaultRule,
     HidingPays,
     Improvement,
     LabelReading,
@@ -35,6 +36,7 @@ from dpcalc.notes import (
     OwnChoice,
     PromiseNotMade,
     Referenced,
+    Rounded,
     SeveralModels,
     ShortLastBatch,
     TunedNoise,
@@ -357,8 +359,19 @@ def _labels(note: LabelReading) -> str:
     return f"labels: {note.reading}"
 
 
+def _default_rule(note: DefaultRule) -> str:
+    kappa = number(note.signal_to_noise, 3, Side.NEAREST)
+    return f"the default rule chose {note.picked}, for a signal to noise of kappa = {kappa} (see `dpcalc help train`)"
+
+
 def _not_private(note: NotPrivate) -> str:
     return f"NOT PRIVATE: {note.because}"
+
+
+def _rounded(note: Rounded) -> str:
+    grid = "a grid of 1/16 to 1/8 of its noise" if note.grid is None else f"multiples of {note.grid:g}"
+    epsilon = f"{number(note.epsilon, 3, Side.UP)} of epsilon and " if note.epsilon else ""
+    return f"{note.of} is rounded to {grid}; {epsilon}{number(note.delta, 3, Side.UP)} of delta stand for that"
 
 
 def _not_covered(note: NotCovered) -> str:
@@ -399,12 +412,14 @@ _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
     Referenced: _referenced,
     OnePass: _one_pass,
     NotTrained: _always("a gate failed: nothing was trained"),
+    DefaultRule: _default_rule,
     LabelReading: _labels,
     UnreadableCells: _always(
         "a cell that is no finite number counts as 0, and a line with too few or too many as such cells"
     ),
     NotPrivate: _not_private,
     NotCovered: _not_covered,
+    Rounded: _rounded,
     NoTestRecords: _always("no records were set aside: --test-fraction 0.2 tells how the model does on others"),
     ModelFile: _model_file,
     SeveralModels: _always("several models from the same records: a guarantee is of one alone"),

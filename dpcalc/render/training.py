@@ -59,7 +59,7 @@ def _cell(case: Case, model: str, part: str, name: str, precision: int) -> str:
         low, *_, high = spread
         middle = spread[len(spread) // 2]
         return f"{number(middle, precision)} [{number(low, precision)}, {number(high, precision)}]"
-    value = training[model].get(part, {}).get(name)
+    value = (training[model] or {}).get(part, {}).get(name)
     return "" if value is None else number(value, precision)
 
 
@@ -88,9 +88,10 @@ def training_lines(case: Case, precision: int) -> list[str]:
     bound = training["excess_risk_bound"]
     if bound:
         value = number(bound["value"], precision, Side.UP)
-        empty = ", vacuous" if bound["vacuous"] else ""
+        empty = ", before rounding" if case.best and "floating_point" in (case.best.details or {}) else ""
+        empty += ", vacuous" if bound["vacuous"] else ""
         lines.append(f"{_RISKS[bound['quantity']]} <= {value} ({bound['bound']}{empty})")
-    else:
+    elif training["non_private"]:
         lines.append(f"excess risk: {training['excess_risk_bound_because']}")
     lines.append(f"{training['metrics_are']}:")
     return [*lines, *(f"  {line}" for line in (_counted(case), *training["remarks"]))]
@@ -105,7 +106,7 @@ def summary_names(report: Report) -> tuple[str, ...]:
         for name in ("accuracy", "rmse"):
             if name in metrics.get(part, {}):
                 names[f"{part} {name}"] = None
-        if metrics:
+        if "excess_risk" in metrics.get("train", {}):
             names["train excess_risk"] = None
     return tuple(names)
 

@@ -112,6 +112,8 @@ def least_risk(draft: Draft, run: Run, best: Result, dimension: int) -> RiskBoun
         best: its best guarantee.
         dimension: of the data.
     """
+    if "clip" in draft:
+        return None  # the theorems on the risk are of the loss itself
     described = Draft.of(
         **draft.described_loss, algorithm=draft["algorithm"], records=draft["records"], dimension=dimension,
         step_size=run.step_size, noise_std=run.noise_std, steps=draft["records"] if run.steps is None else run.steps,

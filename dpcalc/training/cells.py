@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ def number(cell: str) -> float:
     return value if abs(value) < float("inf") else _NAN
 
 
-_declared = lru_cache(maxsize=16)(number)
+_declared = lru_cache(maxsize=1 << 12)(number)
 
 
 class Labels(NamedTuple):
@@ -42,9 +42,16 @@ class Labels(NamedTuple):
     Attributes:
         positive: the label that counts as +1, as a text or as a number; every other cell counts as -1. None: finite
             numbers above 0 count as +1, everything else as -1.
+        negative: the name of what counts as -1, if it has one; the rule is the same without.
     """
 
     positive: str | None = None
+    negative: str | None = None
+
+    @property
+    def takes_words(self) -> bool:
+        """Whether a column of words can be read."""
+        return self.positive is not None
 
     @property
     def said(self) -> str:
@@ -65,6 +72,44 @@ class Labels(NamedTuple):
             cells = numbers(values)
             return cells if self.positive is None else np.where(cells == _declared(self.positive), 1.0, -1.0)
         return np.array([self.code(_text(value)) for value in values.tolist()], dtype=np.float64)
+
+
+class Levels(NamedTuple):
+    """The rule by which the words of a column become the places of its levels.
+
+    Attributes:
+        levels: as texts or as numbers, in order; every other cell has no place.
+        missing: the level that an empty cell counts as, if one is named.
+    """
+
+    levels: tuple[str, ...]
+    missing: str | None = None
+
+    @property
+    def takes_words(self) -> bool:
+        """Whether a column of words can be read."""
+        return True
+
+    def code(self, cell: str) -> float:
+        """Return the place of a cell's level, from 0 on, or nan."""
+        word = cell.strip() or self.missing
+        if word is None:
+            return _NAN
+        if word in self.levels:
+            return float(self.levels.index(word))
+        value = number(word)
+        return next((float(k) for k, level in enumerate(self.levels) if value == _declared(level)), _NAN)
+
+    def codes(self, values: NDArray[Any]) -> Array:
+        """Return `code` of every entry of a one-dimensional array of numbers, texts or objects."""
+        if values.dtype.kind in "fiub":
+            cells = numbers(values)
+            found = np.full(cells.shape, _NAN if self.missing is None else self.code(self.missing))
+            found[np.isfinite(cells)] = _NAN
+            for place, level in reversed(tuple(enumerate(self.levels))):
+                found[cells == _declared(level)] = place
+            return found
+        return np.array([self.code("" if value is None else _text(value)) for value in values.tolist()], np.float64)
 
 
 NUMBERS = Labels()
@@ -88,7 +133,7 @@ def declared(labels: Sequence[str] | str | None, positive: str | None) -> Labels
     if len(names) == 2:
         first, second = names
         if first != second and number(first) != number(second):
-            return Labels(second)
+            return Labels(second, first)
     raise SpecError(
         f"labels are {', '.join(names)[:60]!r}; they must be two that differ", "for example --labels no,yes: yes is +1"
     )
@@ -120,14 +165,19 @@ class Lines:
     Args:
         columns: how many cells a line must have; one with another number has no readable cell.
         order: the places of the wanted columns.
-        labels: how the target is read.
+        labels: how the last of the wanted columns is read, the target if that is wanted.
+        words: place -> how a column of words is read; the others hold numbers.
     """
 
-    def __init__(self, columns: int, order: Sequence[int], labels: Labels) -> None:
+    def __init__(
+        self, columns: int, order: Sequence[int], labels: Labels | Levels, words: Mapping[int, Levels] = {}
+    ) -> None:
         self.columns, self.order, self.labels = columns, list(order), labels
+        self.codes = [words[place].code if place in words else number for place in self.order[:-1]]
         ignored = set(range(columns)) - set(order)
         self.converters: dict[int | str, Callable[[str], Any]] = dict.fromkeys(ignored, _nothing)
-        if labels.positive is not None:
+        self.converters.update({place: rule.code for place, rule in words.items()})
+        if labels.takes_words:
             self.converters[self.order[-1]] = labels.code
 
     def rows(self, block: Sequence[bytes]) -> Array:
@@ -154,7 +204,8 @@ class Lines:
         cells = split_cells(line.decode("utf-8", "replace"))
         if len(cells) != self.columns:
             cells = [""] * self.columns
-        return [*(number(cells[place]) for place in self.order[:-1]), self.labels.code(cells[self.order[-1]])]
+        features = (code(cells[place]) for code, place in zip(self.codes, self.order, strict=False))
+        return [*features, self.labels.code(cells[self.order[-1]])]
 
 
 def _nothing(cell: str) -> float:

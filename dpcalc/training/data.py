@@ -30,7 +30,7 @@ from dpcalc.files.paths import ProjectFile, ending
 from dpcalc.files.place import FileError, Place
 from dpcalc.files.reading import opened
 from dpcalc.model.numbers import parse_number
-from dpcalc.training.cells import NUMBERS, Labels, Lines, numbers
+from dpcalc.training.cells import NUMBERS, Labels, Levels, Lines, numbers
 
 Array = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ _TINY = 1e-290
 _LARGE = 1e150  # of the bounds
 _ROOM = 1e-12  # by which clipped rows stay below their bound: more than rounding adds
 
-EXAMPLES = {"breast-cancer": ("diagnosis", Labels("malignant"), "logistic")}
+EXAMPLES = {"breast-cancer": ("diagnosis", Labels("malignant", "benign"), "logistic")}
 """The shipped tables: target, the label that counts as +1, and the loss that suits."""
 
 
@@ -73,14 +73,35 @@ class Prepared(NamedTuple):
 
 
 class Ranges(NamedTuple):
-    """An affine map given by the user: column j's interval [low_j, high_j] goes to [-1, 1]; arrays of shape (d,).
+    """How raw rows become features, given by the user: column j's interval [low_j, high_j] goes to [-1, 1].
 
-    ``target`` is the interval of the target that goes to [-Y, Y], if it is mapped.
+    Attributes:
+        low, high: shape (d,); without them numbers stay as they are.
+        target: the interval of the target that goes to [-Y, Y], if it is mapped.
+        levels: of every column the rule of its words, None where it holds numbers; empty where all do.
+        missing: of every column the number that stands for a missing one, None for the middle of its interval; empty
+            where it is the middle everywhere.
     """
 
-    low: Array
-    high: Array
+    low: Array | None
+    high: Array | None
     target: tuple[float, float] | None
+    levels: tuple[Levels | None, ...] = ()
+    missing: tuple[float | None, ...] = ()
+
+    @property
+    def words(self) -> dict[int, Levels]:
+        """Place -> rule of the columns of words."""
+        return {place: rule for place, rule in enumerate(self.levels) if rule is not None}
+
+    def width(self, columns: int) -> int:
+        """Return how many features so many raw columns become."""
+        return columns + sum(len(rule.levels) - 1 for rule in self.words.values())
+
+    @property
+    def features(self) -> tuple[Array, Array] | None:
+        """The intervals of the features, where they are mapped."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
 
 # --- where to find it -------------------------------------------------------------------------------------------------
@@ -109,7 +130,10 @@ def example_file(name: str, ending: str = ".csv") -> str:
     return os.path.join(os.path.dirname(references.__file__), "data", name + ending)
 
 
-def read(path: str, *, target: str | None = None, labels: Labels = NUMBERS, ignore: Sequence[str] = ()) -> Table:
+def read(
+    path: str, *, target: str | None = None, labels: Labels = NUMBERS, ignore: Sequence[str] = (),
+    words: Mapping[str, Levels] = {},
+) -> Table:  # fmt: skip
     """Return the table in a file.
 
     Args:
@@ -117,6 +141,7 @@ def read(path: str, *, target: str | None = None, labels: Labels = NUMBERS, igno
         target: name of the target column, or its number from 1 on in a matrix; the last column by default.
         labels: what the target's cells mean.
         ignore: columns to leave out.
+        words: name -> what the cells of a column of words mean: the places of its levels stand in the table.
 
     Raises:
         SpecError: it cannot be read; the columns asked for are not there, or are of a type that holds no numbers;
@@ -128,12 +153,12 @@ def read(path: str, *, target: str | None = None, labels: Labels = NUMBERS, igno
     reader = readers.get(ending(path))
     if reader is None:
         raise SpecError(f"{path}: unknown kind of data file", "use a name that ends in " + ", ".join(readers))
-    with opened(path) as stream, _unquoted(path):
-        return reader(stream, _Wanted(path, target, labels, tuple(ignore)))
+    with opened(path) as stream, unquoted(path):
+        return reader(stream, _Wanted(path, target, labels, tuple(ignore), words))
 
 
 @contextlib.contextmanager
-def _unquoted(path: str) -> Iterator[None]:
+def unquoted(path: str) -> Iterator[None]:
     """Let no error say what stands in a file that a recipe names: whoever sees the error may not see the records."""
     try:
         yield
@@ -146,7 +171,7 @@ def _unquoted(path: str) -> Iterator[None]:
         ) from None
 
 
-def of_arrays(features: Any, target: Any, *, labels: Labels = NUMBERS) -> Table:
+def of_arrays(features: Any, target: Any, *, labels: Labels = NUMBERS, words: Mapping[str, Levels] = {}) -> Table:
     """Return the table of features, shape (n, d), and a target, shape (n,): a copy.
 
     Raises:
@@ -157,7 +182,7 @@ def of_arrays(features: Any, target: Any, *, labels: Labels = NUMBERS) -> Table:
         raise SpecError(f"features have shape {x.shape} and the target {y.shape}", "they must be (n, d) and (n,)")
     cells = _empty("the data", len(x), x.shape[1] + 1)
     for place in range(x.shape[1]):
-        cells[:, place] = NUMBERS.codes(x[:, place])
+        cells[:, place] = words.get(str(place + 1), NUMBERS).codes(x[:, place])
     cells[:, -1] = labels.codes(y)
     return Table(cells, (*(str(place) for place in range(1, x.shape[1] + 1)), "target"))
 
@@ -179,6 +204,11 @@ class _Wanted(NamedTuple):
     target: str | None
     labels: Labels
     ignore: tuple[str, ...]
+    words: Mapping[str, Levels]
+
+    def rules(self, names: Sequence[str]) -> list[Labels | Levels]:
+        """Return what the cells of the columns of these names mean, the target's last."""
+        return [*(self.words.get(name, NUMBERS) for name in names[:-1]), self.labels]
 
     def order(self, names: Sequence[str]) -> list[int]:
         """Return the places of the columns to read, the target's last.
@@ -240,7 +270,8 @@ def _read_csv(stream: IO[bytes], wanted: _Wanted) -> Table:
         raise SpecError(f"{path} has a header but no records", "add some")
     cells = _empty(path, count, len(order))
     stream.seek(start)
-    reader, lines = Lines(len(names), order, wanted.labels), record_lines(stream, len(names))
+    words = {place: wanted.words[names[place]] for place in order[:-1] if names[place] in wanted.words}
+    reader, lines = Lines(len(names), order, wanted.labels, words), record_lines(stream, len(names))
     for rows in _blocks(count, len(names), _BLOCK // 8):  # texts take more room
         block = list(islice(lines, rows.stop - rows.start))
         if len(block) < rows.stop - rows.start:
@@ -269,8 +300,15 @@ def _of_matrix(matrix: NDArray[Any], wanted: _Wanted) -> Table:
     cells = _empty(path, len(matrix), len(order))
     for rows in _blocks(*matrix.shape):
         cells[rows] = numbers(matrix[rows][:, order])
-    cells[:, -1] = wanted.labels.codes(cells[:, -1])
-    return Table(cells, tuple(names[place] for place in order))
+    return _coded(cells, [names[place] for place in order], wanted)
+
+
+def _coded(cells: Array, names: Sequence[str], wanted: _Wanted) -> Table:
+    """Return the table of numbers as read, those that stand for words or labels replaced by what they mean."""
+    for place, rule in enumerate(wanted.rules(names)):
+        if rule is not NUMBERS:
+            cells[:, place] = rule.codes(cells[:, place])
+    return Table(cells, tuple(names))
 
 
 def _of_fields(array: NDArray[Any], names: Sequence[str], wanted: _Wanted) -> Table:
@@ -279,8 +317,8 @@ def _of_fields(array: NDArray[Any], names: Sequence[str], wanted: _Wanted) -> Ta
     if array.ndim != 1:
         raise SpecError(f"{path} has shape {array.shape}", "named fields must be one-dimensional: one row per record")
     cells = _empty(path, len(array), len(order))
-    for place, column in enumerate(order):
-        rule = wanted.labels if place == len(order) - 1 else NUMBERS
+    rules = wanted.rules([names[place] for place in order])
+    for place, (column, rule) in enumerate(zip(order, rules, strict=True)):
         for rows in _blocks(len(array), 1):
             cells[rows, place] = _column(path, array[names[column]][rows], names[column], rule)
     return Table(cells, tuple(names[place] for place in order))
@@ -344,8 +382,11 @@ def _of_parts(features: IO[bytes], room: int, target: NDArray[Any], wanted: _Wan
             raise SpecError(f"{path} ends early", "save it again")
         block = np.frombuffer(raw, dtype).reshape(-1, shape[1])
         cells[rows, :-1] = numbers(block if len(order) == len(names) else block[:, order[:-1]])
-    cells[:, -1] = _column(path, target, "y", wanted.labels)
-    return Table(cells, tuple(names[place] for place in order))
+    labels = _column(path, target, "y", wanted.labels)
+    kept = [names[place] for place in order]
+    coded = _coded(cells, kept, wanted._replace(labels=NUMBERS))
+    cells[:, -1] = labels
+    return coded
 
 
 def _read_parquet(stream: IO[bytes], wanted: _Wanted) -> Table:
@@ -364,8 +405,7 @@ def _read_parquet(stream: IO[bytes], wanted: _Wanted) -> Table:
     for batch in _batches(path, file, chosen):
         if first + len(batch) > len(cells):
             raise Place(path).error("more records than the file says", "save it again")
-        for place, name in enumerate(chosen):
-            rule = wanted.labels if place == len(order) - 1 else NUMBERS
+        for place, (name, rule) in enumerate(zip(chosen, wanted.rules(chosen), strict=True)):
             column = batch.column(batch.schema.names.index(name))
             # By the type in the schema: nulls, too, would change that of the values.
             if pyarrow.types.is_primitive(column.type) and not pyarrow.types.is_temporal(column.type):
@@ -386,17 +426,17 @@ def _batches(path: str, file: Any, columns: list[str]) -> Iterator[Any]:
         yield batch
 
 
-def _column(path: str, values: NDArray[Any], name: str, labels: Labels) -> Array:
+def _column(path: str, values: NDArray[Any], name: str, labels: Labels | Levels) -> Array:
     """Return a column as numbers.
 
     Raises:
         SpecError: it is of a type that holds none, and no target with a named label.
     """
-    kinds = "fiub" if labels.positive is None else "fiubUSO"
+    kinds = "fiubUSO" if labels.takes_words else "fiub"
     if values.ndim != 1 or values.dtype.kind not in kinds:
         raise SpecError(
             f"{path}: column {name!r} holds {_KINDS.get(values.dtype.kind, 'no numbers')}",
-            f"encode it as numbers, or --ignore {name}; for a target of words, say which are its --labels",
+            f"declare its levels in --ranges, or --ignore {name}; for a target of words, say which are its --labels",
         )
     return labels.codes(values)
 
@@ -427,7 +467,7 @@ def read_ranges(path: str, table: Table) -> Ranges:
     Raises:
         SpecError: it cannot be read, a feature is missing, or a name is unknown.
     """
-    with opened(path) as stream, _unquoted(path):
+    with opened(path) as stream, unquoted(path):
         return _ranges(path, stream, table)
 
 
@@ -463,14 +503,17 @@ def prepared(
     signed: bool,
     ranges: Ranges | None = None,
     intercept: bool = False,
+    share: float | None = None,
     norm: int = 2,
 ) -> Prepared:
     """Return the records within their bounds; the table's array is overwritten.
 
-    1. With ranges, every feature is mapped affinely, and the target too if it has a range.
-    2. What is no finite number is 0 (so that a mapped value is the middle of its range).
-    3. Rows longer than B are shortened to it: x min(1, B/|x|). With an intercept, B/sqrt(2) takes the place of B and a
-       constant column of B/sqrt(2) is appended (in the 1-norm, B/2), so that whole rows are within B.
+    1. With ranges, every number is mapped affinely, and the target too if it has a range; a column of words becomes a
+       column for each of its levels (see `encode`).
+    2. What is no finite number is 0 (so that a mapped value is the middle of its range), unless the ranges say what
+       stands for it.
+    3. Rows longer than B are shortened to it: x min(1, B/|x|). With an intercept, a constant column of b B is appended,
+       and rows are shortened to sqrt(1 - b^2) B (in the 1-norm, (1 - b) B), so that whole rows are within B.
     4. Labels of a classification are +1 where the target is above 0, else -1; others are cut to
        [-label_bound, label_bound].
 
@@ -481,6 +524,7 @@ def prepared(
         signed: whether labels are to be +1 and -1.
         ranges: the affine map.
         intercept: whether to append the constant column.
+        share: b, 0 < b < 1; by default as much as the features may have: see `intercept_of`.
         norm: 1 or 2, of rows.
 
     Raises:
@@ -493,18 +537,23 @@ def prepared(
             raise SpecError(f"{name} is {most:g}: squares above {_LARGE:g} are no doubles", "use other units")
     cells, (n, width) = table.cells, table.cells.shape
     labels = cells[:, -1].copy()
-    constant = intercept_of(feature_bound, norm) if intercept else 0.0
-    bound = constant if intercept else feature_bound
-    held = 1.0 - max(_ROOM, (width + 8) * 2.0**-52)
+    constant = feature_bound * (share or intercept_of(1.0, norm)) if intercept else 0.0
+    bound = rest_of(feature_bound, constant, norm)
     clipped = unreadable = 0
+    columns = width - 1 if ranges is None else ranges.width(width - 1)
+    if columns != width - 1:  # else the features stay in the memory of the cells
+        cells, width = _empty("the table with its levels", n, columns + 1), columns + 1
+    held = 1.0 - max(_ROOM, (width + 8) * 2.0**-52)
     for rows in _blocks(n, width):
-        x = cells[rows, :-1]
-        unreadable += settle(x, None if ranges is None else (ranges.low, ranges.high), 1.0)
+        x, unknown = encode(table.cells[rows, :-1], ranges)
+        unreadable += unknown
         size = lengths(x, norm)
         outside = size > bound * held
         clipped += int(np.count_nonzero(size > bound))
         # First to norm 1: the ratio of the two may be no normal double, and then far off.
         x[outside] = x[outside] / size[outside, np.newaxis] * (bound * held)
+        if cells is not table.cells:
+            cells[rows, :-1] = x
     if intercept:
         cells[:, -1] = constant * held
         features = cells
@@ -518,6 +567,39 @@ def prepared(
         cut = int(np.count_nonzero(np.abs(labels) > most))
         np.clip(labels, -most, most, out=labels)
     return Prepared(features, labels, {"rows_clipped": clipped, "labels_clipped": cut, "unreadable": unreadable})
+
+
+def encode(rows: Array, ranges: Ranges | None) -> tuple[Array, int]:
+    """Return the features of raw rows, and how many of their cells were no finite number or no level.
+
+    The same for training and for prediction: what becomes of a row depends on it and on the ranges alone. Rows are not
+    shortened here.
+
+    Args:
+        rows: shape (m, columns), nan for what cannot be read, places of levels for words; overwritten.
+        ranges: the map; None for none.
+
+    Returns:
+        Shape (m, features): the same memory where no column has levels. The levels of a column are next to each other,
+        in order, at its place.
+    """
+    if ranges is None:
+        return rows, settle(rows, None, 1.0)
+    unreadable = int(np.count_nonzero(~np.isfinite(rows)))
+    words = ranges.words
+    codes = {place: rows[:, place].copy() for place in words}
+    for place, value in enumerate(ranges.missing):
+        if value is not None:
+            rows[~np.isfinite(rows[:, place]), place] = value
+    settle(rows, ranges.features, 1.0)
+    if not words:
+        return rows, unreadable
+    parts = [
+        (codes[place][:, np.newaxis] == np.arange(len(words[place].levels))).astype(np.float64)
+        if place in words else rows[:, [place]]
+        for place in range(rows.shape[1])
+    ]  # fmt: skip
+    return np.concatenate(parts, axis=1), unreadable
 
 
 def settle(values: Array, interval: tuple[Any, Any] | None, bound: float) -> int:
@@ -538,6 +620,12 @@ def settle(values: Array, interval: tuple[Any, Any] | None, bound: float) -> int
 def intercept_of(feature_bound: float, norm: int = 2) -> float:
     """Return the constant that an intercept's column holds."""
     return feature_bound / (2.0 if norm == 1 else 2.0**0.5)
+
+
+def rest_of(feature_bound: float, constant: float, norm: int = 2) -> float:
+    """Return the length that a row may have beside a constant column, so that the whole is within the bound."""
+    b = constant / feature_bound
+    return feature_bound * (1.0 - b if norm == 1 else math.sqrt((1.0 - b) * (1.0 + b)))
 
 
 def lengths(x: Array, norm: int) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from dpcalc.engine.question import Question
-from dpcalc.errors import MissingParameter
+from dpcalc.errors import MissingParameter, SpecError
 from dpcalc.model.algorithm import Order
 from dpcalc.model.choices import LastBatch
 from dpcalc.model.loss import SIGNED, Loss
@@ -27,22 +27,36 @@ def fill_loss(draft: Draft, setup: Setup) -> None:
     """Fill in the loss and its bounds.
 
     Raises:
-        MissingParameter: no loss is given, and none is usual for the data.
+        MissingParameter: no loss is given, and nothing says whether to classify or to fit numbers.
+        SpecError: what is given says both.
     """
-    from dpcalc.training.data import EXAMPLES
-
-    if setup.example:
-        draft.default("loss", EXAMPLES[setup.example][2])
-    elif setup.synthetic:
-        draft.default("loss", _SYNTHETIC_LOSSES.get(setup.synthetic, "squares"))
     if "loss" not in draft:
-        raise MissingParameter(
-            "what is minimised is not known: train needs a loss",
-            "give --loss logistic or squares; for example --loss logistic",
-        )
+        draft.default("loss", _usual_loss(setup))
+    if draft["loss"] in SIGNED and setup.target_range is not None:
+        raise SpecError(f"the {draft['loss']} loss has labels, and a target range is given", "leave out --target-range")
     draft.default("feature_bound", 1.0)
     if draft["loss"] not in SIGNED:
         draft.default("label_bound", 1.0)
+
+
+def _usual_loss(setup: Setup) -> str:
+    """Return the loss that suits what is said of the target; the records are not asked."""
+    from dpcalc.training.data import EXAMPLES
+
+    if setup.example:
+        return EXAMPLES[setup.example][2]
+    if setup.synthetic:
+        return _SYNTHETIC_LOSSES.get(setup.synthetic, "squares")
+    labelled, ranged = setup.labels or setup.positive, setup.target_range is not None
+    if labelled and ranged:
+        raise SpecError("a target has labels or a range, and both are given", "leave one of them out")
+    if not labelled and not ranged:
+        raise MissingParameter(
+            "whether to classify or to predict a number is not known, and the records do not decide it",
+            "to classify give --positive YES or --labels NO,YES (or --loss logistic); to predict a number give "
+            "--target-range LOW,HIGH (or --loss squares)",
+        )
+    return "logistic" if labelled else "squares"
 
 
 def fill_split(draft: Draft) -> None:
@@ -85,9 +99,9 @@ def _full_batch_steps(draft: Draft, question: Question, loss: Loss, dimension: i
             "how many steps suit is not known",
             "give --steps; or --radius, --epsilon and --delta; for example --radius 1 --epsilon 1 --delta 1e-6",
         )
-    single = draft.replacing(steps=1, step_size=1.0 / smoothness if smoothness else radius / loss.lipschitz)
+    single = draft.replacing(steps=1, step_size=1.0 / smoothness if smoothness else radius / _steepest(draft, loss))
     noise = math.sqrt(dimension) * noise_scale(single, question)
-    steps = radius * smoothness / noise if smoothness else (loss.lipschitz / noise) ** 2
+    steps = radius * smoothness / noise if smoothness else (_steepest(draft, loss) / noise) ** 2
     return max(1, min(MAX_STEPS, math.ceil(steps)))
 
 
@@ -100,9 +114,9 @@ def _step_size(draft: Draft, question: Question, loss: Loss, dimension: int) -> 
                 "which step size suits is not known", "give --radius, or --step-size; for example --radius 1"
             )
         return longest
-    first = longest or radius / loss.lipschitz
+    first = longest or radius / _steepest(draft, loss)
     noise = math.sqrt(dimension) * noise_scale(draft.replacing(step_size=first), question)
-    variance = 0.0 if full_batch and longest else loss.lipschitz**2 / draft.get("batch_size", 1)
+    variance = 0.0 if full_batch and longest else _steepest(draft, loss) ** 2 / draft.get("batch_size", 1)
     advised = radius / math.sqrt(_steps(draft) * (variance + noise * noise))
     step_size = advised if longest is None else min(longest, advised)
     return float(f"{step_size:.3g}") if step_size < first else step_size
@@ -114,3 +128,8 @@ def _steps(draft: Draft) -> int:
         return int(draft["steps"])
     steps_per_epoch = 1 if draft.algorithm.full_batch else -(-draft["records"] // draft.get("batch_size", 1))
     return int(draft.get("epochs", 1)) * steps_per_epoch
+
+
+def _steepest(draft: Draft, loss: Loss) -> float:
+    """Return the bound on the gradients: the clip, where they are clipped."""
+    return float(draft["clip"]) if "clip" in draft else loss.lipschitz

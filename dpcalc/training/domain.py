@@ -45,10 +45,12 @@ class Ball:
     def inner(self, columns: int) -> tuple[float, float]:
         """Return the norm of a projected vector of so many entries, and the square of the norm past which it is moved.
 
-        Both are computed norms. The second is between the first and the radius, so that nothing is moved twice.
+        Both are computed norms. The second is between the first and the radius, so that nothing is moved twice, and so
+        near to the first that a projection is that onto the ball of the first but for rounding errors.
         """
-        margin = max(_SLACK, (columns + 8) * _UNIT)
-        return self.radius * (1.0 - margin), (self.radius * (1.0 - 0.5 * margin)) ** 2
+        rounding = (columns + 8) * _UNIT
+        held = self.radius * (1.0 - max(_SLACK, 4.0 * rounding))
+        return held, (held * (1.0 + 2.0 * rounding)) ** 2
 
     def project(self, w: Array) -> bool:
         """Move w, shape (d,) or (replicas, d), to the nearest point, in place; return whether anything was moved."""

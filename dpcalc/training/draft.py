@@ -42,10 +42,18 @@ class Draft(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def default(self, name: str, value: Any) -> None:
+    def default(self, name: str, value: Any, source: Source = Source.DEFAULT) -> None:
         """Fill in a parameter that is not given."""
         if name not in self:
-            self._values[name], self._sources[name] = value, Source.DEFAULT
+            self._values[name], self._sources[name] = value, source
+
+    def choose(self, name: str, value: Any) -> None:
+        """Set a parameter that was not given, whatever it was filled in with."""
+        self._values[name], self._sources[name] = value, Source.DERIVED
+
+    def given(self, name: str) -> bool:
+        """Return whether the parameter was given, and not filled in."""
+        return self._sources.get(name, Source.DEFAULT) not in (Source.DEFAULT, Source.DERIVED)
 
     def take_shape(self, rows: int, columns: int, *, with_dimension: bool) -> None:
         """Take the number of records from the data, and the dimension where it is asked for."""
@@ -85,7 +93,7 @@ class Draft(Mapping[str, Any]):
 
     @property
     def loss(self) -> Loss:
-        """What is minimised.
+        """What is minimised; its gradients may be clipped besides.
 
         Raises:
             SpecError: a loss of several scores.

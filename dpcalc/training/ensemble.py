@@ -23,7 +23,7 @@ from dpcalc.training import orders
 from dpcalc.training.domain import Ball, Box
 from dpcalc.training.noise import fill
 from dpcalc.training.plan import Plan
-from dpcalc.training.problem import Problem
+from dpcalc.training.problem import Problem, slope_caps
 from dpcalc.training.single import Progress, starting_point
 
 Array = NDArray[np.float64]
@@ -85,6 +85,7 @@ def train(
     root = np.random.SeedSequence(seed)
     edges = _edges(plan, replicas, common_order)
     report = _Progress(progress, plan.steps * replicas)
+    caps = slope_caps(problem.features, plan.clip, plan.norm)
     result: list[Array] = [w] * (len(edges) - 1)
 
     def run(block: int) -> None:
@@ -93,7 +94,7 @@ def train(
         generator = _generator(root, 0, block)
         shared = _generator(root, 1) if common_order else None
         try:
-            weights = _Block(plan, problem, w, width, generator, shared, report).execute()
+            weights = _Block(plan, problem, w, width, generator, shared, report, caps).execute()
             result[block] = weights if statistic is None else np.asarray(statistic(weights))
         except BaseException as error:
             report.cause = report.cause or error
@@ -154,13 +155,13 @@ class _Block:
 
     def __init__(
         self, plan: Plan, problem: Problem, start: Array, width: int, generator: np.random.Generator,
-        shared: np.random.Generator | None, report: _Progress,
+        shared: np.random.Generator | None, report: _Progress, caps: Array | None,
     ) -> None:  # fmt: skip
         from scipy.linalg.blas import dger  # adds an outer product in one pass, which numpy cannot
 
         self.plan, self.problem, self.start, self.generator, self.report = plan, problem, start, generator, report
         self.width, self.shared = width, shared
-        self.overwrite = problem.loss.array_descent()
+        self.overwrite, self.caps = problem.loss.array_descent(), caps
         shape = (plan.columns, width)
         self.noisy = not plan.output_scale
         self.unit = 1.0
@@ -185,7 +186,7 @@ class _Block:
         common = self.shared or plan.order in (Order.FIXED, Order.FULL)
         steps = _common_steps(plan, drawing) if common else self._independent_steps()
         ends = np.empty((self.width, plan.columns))  # the last iterates
-        total = np.zeros((plan.columns, self.width))
+        total, averaged = np.zeros((plan.columns, self.width)), 0
         beat = max(1, _BEATS // (plan.columns * self.width))
         with np.errstate(over="ignore"):  # of e^(y z), where the gradient is 0
             for step in steps:
@@ -195,6 +196,9 @@ class _Block:
                     total += self.unit * self.state
                 self._take_step(step)
                 done = step.number + 1
+                if plan.averages(done):
+                    total += self.unit * self.state
+                    averaged += 1
                 if step.number < longest:
                     idle = skips > step.number
                     self.state[:, idle] = self.start[:, np.newaxis] / self.unit
@@ -206,6 +210,8 @@ class _Block:
         self.report.add(plan.steps * self.width - last // beat * beat * self.width)
         if isinstance(plan.domain, Box):
             plan.domain.project(ends)  # the unit may have moved what lies on the border
+        if plan.tail:
+            return total.T / averaged
         return self._with_output_noise(total.T / last if plan.release is Release.AVERAGE else ends)
 
     def _with_output_noise(self, weights: Array) -> Array:
@@ -250,7 +256,7 @@ class _Block:
         """Add to an array a multiple of minus the sum of the gradients of a batch, without the regulariser."""
         features, labels, _ = self.problem
         if step.rows is None:
-            self._add_common_batch(features, labels, factor, out)
+            self._add_common_batch(features, labels, self.caps, factor, out)
         elif step.rows.ndim == 2:
             self._add_own_batches(step.rows, factor, out)
         elif step.size == 1:
@@ -258,11 +264,18 @@ class _Block:
             x, z = features[row], self.z
             np.dot(self.unit * x, self.state, out=z)
             self.overwrite(z, float(labels[row]))
+            self._cap(z, row)
             self.add_product(factor, z, x, a=out.T, overwrite_a=True)
         else:
-            self._add_common_batch(features[step.rows], labels[step.rows], factor, out)
+            caps = None if self.caps is None else self.caps[step.rows]
+            self._add_common_batch(features[step.rows], labels[step.rows], caps, factor, out)
 
-    def _add_common_batch(self, x: Array, y: Array, factor: float, out: Array) -> None:
+    def _cap(self, slopes: Array, rows: Any) -> None:
+        """Clip the slopes of these records, in place."""
+        if self.caps is not None:
+            np.clip(slopes, -self.caps[rows], self.caps[rows], out=slopes)
+
+    def _add_common_batch(self, x: Array, y: Array, caps: Array | None, factor: float, out: Array) -> None:
         """As `_add_descent`, for a batch that all runs share."""
         most = max(1, _PRODUCTS // self.width)
         for first in range(0, len(x), most):
@@ -270,6 +283,9 @@ class _Block:
             z = some @ self.state
             z *= self.unit
             self.overwrite(z, y[first : first + most, np.newaxis])
+            if caps is not None:
+                cap = caps[first : first + most, np.newaxis]
+                np.clip(z, -cap, cap, out=z)
             z *= factor
             out += some.T @ z
 
@@ -281,6 +297,7 @@ class _Block:
             z = np.einsum("ij,ij->j", x, self.state, out=self.z)
             np.multiply(z, self.unit, out=z)
             self.overwrite(z, labels[chosen])
+            self._cap(z, chosen)
             np.multiply(z, factor, out=z)
             np.multiply(x, z, out=x)
             out += x

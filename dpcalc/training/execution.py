@@ -17,6 +17,7 @@ from dpcalc.training.plan import Plan
 from dpcalc.training.problem import Problem
 from dpcalc.training.reach import refuse_overflow
 from dpcalc.training.records import Records
+from dpcalc.training.rounding import Rounding
 from dpcalc.training.setup import NoiseSource, Setup
 from dpcalc.training.single import Progress
 
@@ -54,11 +55,13 @@ class Trained(NamedTuple):
 
     Attributes:
         weights: shape (d,).
+        released: shape (k, d), the iterates that may be public.
         randomness: where its noise came from.
         metrics: how good it is.
     """
 
     weights: Array
+    released: Array
     randomness: Randomness
     metrics: Metrics
 
@@ -108,9 +111,10 @@ class NonPrivate(NamedTuple):
 
 
 def execute(
-    plan: Plan, records: Records, loss: Loss, radius: float | None, setup: Setup, progress: Progress | None
-) -> tuple[Trained | Replicas, NonPrivate]:
-    """Return what was trained, and what it is compared with.
+    plan: Plan, records: Records, loss: Loss, radius: float | None, setup: Setup, progress: Progress | None,
+    rounding: Rounding | None,
+) -> tuple[Trained | Replicas, NonPrivate | None]:  # fmt: skip
+    """Return what was trained, and what it is compared with if that is asked for.
 
     Raises:
         SpecError: on some records, numbers might leave the range of doubles.
@@ -119,8 +123,13 @@ def execute(
     refuse_overflow(plan, loss)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning would tell of the records
-        train = _train_replicas if setup.replicas > 1 else _train_one
-        trained = train(plan, parts, setup, progress)
+        trained: Trained | Replicas
+        if setup.replicas > 1:
+            trained = _train_replicas(plan, parts, setup, progress)
+        else:
+            trained = _train_one(plan, parts, setup, progress, rounding)
+        if not setup.reference:
+            return trained, None
         optimum = metrics.minimise(parts["train"], radius)
         non_private = NonPrivate(optimum, _measured(optimum.weights, parts))
     _add_excess_risk(trained, optimum)
@@ -138,15 +147,15 @@ def _measured(weights: Array, parts: Parts) -> Metrics:
     return {name: metrics.measure(weights, part) for name, part in parts.items()}
 
 
-def _train_one(plan: Plan, parts: Parts, setup: Setup, progress: Progress | None) -> Trained:
+def _train_one(plan: Plan, parts: Parts, setup: Setup, progress: Progress | None, rounding: Rounding | None) -> Trained:
     because = None
     if setup.seed is not None:
         source = noise.seeded(setup.seed)
         because = f"seeded: the noise can be drawn again from the seed {setup.seed}"
     else:
         source = noise.secure() if setup.noise_source == NoiseSource.SECURE else noise.from_os()
-    weights = single.train(plan, parts["train"], source, progress=progress).weights
-    return Trained(weights, Randomness(source.label, setup.seed, because), _measured(weights, parts))
+    weights, released, _ = single.train(plan, parts["train"], source, progress=progress, rounding=rounding)
+    return Trained(weights, released, Randomness(source.label, setup.seed, because), _measured(weights, parts))
 
 
 def _train_replicas(plan: Plan, parts: Parts, setup: Setup, progress: Progress | None) -> Replicas:

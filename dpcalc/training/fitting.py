@@ -17,12 +17,15 @@ from dpcalc.model.run import Description
 from dpcalc.model.source import Source
 from dpcalc.notes import NotTrained, SeveralModels
 from dpcalc.report import Assertion, Case
+from dpcalc.training import rule, rule_batches
 from dpcalc.training.accounting import account, accounted_run, least_risk, takes_dimension
 from dpcalc.training.defaults import fill_loss, fill_split, fill_steps
 from dpcalc.training.draft import Draft
-from dpcalc.training.setup import Setup
+from dpcalc.training.rule import Rule
+from dpcalc.training.setup import Average, Setup
 
 if TYPE_CHECKING:
+    from dpcalc.training.guarantee import Guaranteed
     from dpcalc.training.model import Model
     from dpcalc.training.records import Records
 
@@ -61,25 +64,37 @@ def fit(
         SpecError: description or data are malformed.
         NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`; or the guarantee says nothing.
     """
+    from dpcalc.training.guarantee import guarantee
     from dpcalc.training.records import read_records
 
     draft = Draft(Description(given, sources or {}))
     _check_names(draft)
     fill_loss(draft, setup)
-    records = read_records(draft, setup)
+    batched, asked = rule_batches.applies(draft, question), setup
+    ruled = batched or rule.applies(draft, question)
+    setup = rule.settle(setup, draft, ruled=ruled, batched=batched)
+    records = read_records(draft, setup, share=rule.CONSTANT if ruled else None)
     rows, columns = records.shape
     draft.take_shape(rows, columns, with_dimension=draft.laplace and takes_dimension(draft.algorithm))
+    chosen = None
+    if batched:
+        chosen, average = rule_batches.fill(draft, question, asked, columns)
+        setup = setup._replace(average=average)
+    elif ruled:
+        chosen = rule.fill(draft, question, asked, columns)
     fill_split(draft)
     fill_steps(draft, question, columns)
-    case = account(draft, question, gates)
-    case = case._replace(inputs=draft.with_sources(case.inputs))
+    made = None if setup.replicas > 1 else guarantee(draft, question, gates, (rows, columns))
+    case = account(draft, question, gates) if made is None else made.case
+    warnings = (*case.warnings, *(chosen.warnings() if chosen else ()))
+    case = case._replace(inputs=draft.with_sources(case.inputs), warnings=warnings)
     if case.best is not None and case.best.delta == 1.0:
         raise NotApplicable("nothing is guaranteed: delta is 1", "use more noise, or a larger --epsilon")
     if case.assertions and not accepting:
         case = case._replace(assertions=(*case.assertions, *_privacy_gate(setup)))
     if case.failed:
         return Fit(case._replace(note_data=(*case.note_data, NotTrained())), None)
-    return _executed(case, draft, records, setup, progress)
+    return _executed(case, made, draft, records, setup, progress, chosen)
 
 
 def fit_among_others(given: Mapping[str, Any], question: Question, setup: Setup, **more: Any) -> Fit:
@@ -119,18 +134,31 @@ def _privacy_gate(setup: Setup) -> tuple[Assertion, ...]:
     return ()
 
 
-def _executed(case: Case, draft: Draft, records: Records, setup: Setup, progress: Progress | None) -> Fit:
+def _executed(
+    case: Case, made: Guaranteed | None, draft: Draft, records: Records, setup: Setup, progress: Progress | None,
+    chosen: Rule | None,
+) -> Fit:  # fmt: skip
+    """Carry out what is guaranteed; for replicas, which are an experiment, what was accounted on real numbers."""
     from dpcalc.training.execution import execute
+    from dpcalc.training.model import refuse_too_large
     from dpcalc.training.outcome import Outcome
     from dpcalc.training.plan import plan
 
     best = case.best
     assert best is not None
     rows, columns = records.shape
-    run = accounted_run(draft, best)
-    planned = plan(run, rows, columns)
-    trained, non_private = execute(planned, records, draft.loss, draft.radius, setup, progress)
-    risk = least_risk(draft, run, best, columns)
-    outcome = Outcome(draft, setup, records, planned, trained, non_private, risk)
+    if made is None:
+        run, rounding = accounted_run(draft, best), None
+        planned = plan(run, rows, columns)
+    else:
+        _, run, planned, rounding = made
+    if setup.average == Average.TAIL:
+        planned = planned.averaged()
+    if setup.output is not None:
+        numbers = (planned.iterates_released if draft.given("release") else 1) * (columns + 1)
+        refuse_too_large(setup.output, numbers + columns)
+    trained, non_private = execute(planned, records, draft.loss, draft.radius, setup, progress, rounding)
+    risk = None if planned.tail else least_risk(draft, run, best, columns)
+    outcome = Outcome(draft, setup, records, planned, trained, non_private, risk, chosen)
     case = case._replace(training=outcome.to_json(), note_data=(*case.note_data, *outcome.notes()))
     return Fit(case, outcome.model(case))

@@ -6,7 +6,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -20,30 +20,38 @@ from dpcalc.files.place import FileError
 from dpcalc.files.reading import opened
 from dpcalc.inert import json_text
 from dpcalc.report import strict_json
-from dpcalc.training.data import lengths, settle
+from dpcalc.training.cells import Labels, Levels
+from dpcalc.training.data import Ranges, encode, lengths
 from dpcalc.version import __version__
 
 Array = NDArray[np.float64]
 
 SCHEMA = "dpcalc.model/1"
 ENDINGS = (".json", ".npz")
-_ARRAYS = ("weights", "low", "high")
+_DIGITS, _REST = 40, 1 << 20  # bytes of a number in JSON, with its indentation, and of all else in a file
+_ARRAYS = ("weights", "low", "high", "released")
 
 
 class Model(NamedTuple):
     """A linear model on raw columns.
 
     Attributes:
-        weights: shape (d,), of the features alone.
+        weights: one for each feature: a column of numbers is one, and a column of words one for each of its levels.
         intercept: 0 where there is none.
-        columns: names of the d features, in order.
+        columns: names of the d raw columns, in order.
         target: name of the target.
         positive: the label that +1 stands for, if one was named.
-        low, high: shape (d,): the interval of each feature that is mapped to [-1, 1]; None where no column is mapped.
+        low, high: shape (d,): the interval of each column that is mapped to [-1, 1]; None where no column is mapped.
         target_range: the interval of the target that was mapped to [-label_bound, label_bound], if one was.
         bound, norm: rows are shortened to this length in the 1- or 2-norm.
         loss: name and parameters of the loss.
         privacy: what is guaranteed and by which theorem, or why nothing is.
+        negative: the name of what -1 stands for, if it has one.
+        released: shape (k, features + 1): weights and intercept of every iterate that was released, of which the model
+            is the last or a mean; None where the model was released alone.
+        levels: column of words -> its levels.
+        missing: column -> what stands for a missing cell: a number, or a level; where it is not named, the middle of
+            the interval, or no level.
     """
 
     weights: Array
@@ -58,17 +66,47 @@ class Model(NamedTuple):
     norm: int
     loss: Mapping[str, Any]
     privacy: Mapping[str, Any]
+    negative: str | None = None
+    released: Array | None = None
+    levels: Mapping[str, Sequence[str]] = {}
+    missing: Mapping[str, Any] = {}
+
+    @property
+    def labels(self) -> Labels:
+        """How cells of the target are read."""
+        return Labels(self.positive, self.negative)
+
+    @property
+    def ranges(self) -> Ranges:
+        """How raw rows become features: see `dpcalc.training.data.encode`."""
+        words = tuple(
+            Levels(tuple(self.levels[name]), self.missing.get(name)) if name in self.levels else None
+            for name in self.columns
+        )
+        numbers = tuple(None if name in self.levels else self.missing.get(name) for name in self.columns)
+        return Ranges(self.low, self.high, self.target_range, words, numbers)
+
+    @property
+    def words(self) -> dict[str, Levels]:
+        """Column of words -> how its cells are read, as `dpcalc.training.data.read` takes it."""
+        return {self.columns[place]: rule for place, rule in self.ranges.words.items()}
 
     def scores(self, rows: Array) -> Array:
         """Return <w, x> + intercept for raw rows, shape (m, d), which are mapped and shortened as in training.
 
-        As in training, a number that is not finite counts as 0.
+        As in training, a number that is not finite counts as 0, unless `missing` says otherwise; in a column of words
+        stand the places of its levels.
 
         The sign is the class for hinge and logistic; for other losses the score is the prediction, on the scale of the
         labels as trained.
+
+        Raises:
+            SpecError: rows have another number of columns.
         """
         x = np.array(rows, dtype=np.float64, ndmin=2)
-        settle(x, None if self.low is None or self.high is None else (self.low, self.high), 1.0)
+        if x.shape[1:] != (len(self.columns),):
+            raise SpecError(f"rows have shape {x.shape}", f"the model takes {len(self.columns)} columns")
+        x, _ = encode(x, self.ranges)
         size = lengths(x, self.norm)
         x *= np.minimum(1.0, self.bound / np.where(size > 0.0, size, 1.0))[:, np.newaxis]
         scores: Array = x @ self.weights + self.intercept
@@ -96,6 +134,18 @@ def card_path(path: str) -> str:
     'out/model.card.json'
     """
     return os.path.splitext(path)[0] + ".card.json"
+
+
+def refuse_too_large(path: str, numbers: int) -> None:
+    """Refuse a model of so many numbers whose file could not be read back, before it is trained.
+
+    Raises:
+        SpecError: the file would be larger than is read.
+    """
+    compact = path.lower().endswith(".npz")
+    if numbers * (8 if compact else _DIGITS) + _REST > MODEL_BYTES:
+        cure = "release fewer iterates" if compact else "write an .npz file, or release fewer iterates"
+        raise SpecError(f"-o {path}: {numbers} numbers are released, more than a model file holds", cure)
 
 
 def save(model: Model, path: str, *, statement: str | None = None) -> None:
@@ -126,7 +176,7 @@ def save(model: Model, path: str, *, statement: str | None = None) -> None:
 def _described(model: Model) -> dict[str, Any]:
     fields = model._asdict()
     for name in _ARRAYS:
-        fields[name] = None if fields[name] is None else [float(value) for value in fields[name]]
+        fields[name] = None if fields[name] is None else fields[name].tolist()
     fields["privacy"] = strict_json(model.privacy)  # delta may be exactly 0, and its logarithm no number
     return {"schema": SCHEMA, "dpcalc": __version__, **fields}
 
@@ -183,6 +233,8 @@ def _model(fields: dict[str, Any]) -> Model:
         fields["target_range"] = low, high
     for name in ("intercept", "bound"):
         fields[name] = float(fields[name])
+    fields["levels"] = {name: tuple(levels) for name, levels in dict(fields.get("levels", {})).items()}
+    fields["missing"] = dict(fields.get("missing", {}))
     model = Model(**fields)
     if not _consistent(model):
         raise ValueError("fields")
@@ -192,9 +244,11 @@ def _model(fields: dict[str, Any]) -> Model:
 def _consistent(model: Model) -> bool:
     """Return whether every field is what `Model` says."""
     mapped = () if model.low is None and model.high is None else (model.low, model.high)
-    words = (*model.columns, model.target, "" if model.positive is None else model.positive)
+    words = (*model.columns, model.target, *(label for label in (model.positive, model.negative) if label is not None))
     return (
-        all(_is_vector(each, len(model.columns)) for each in (model.weights, *mapped))
+        _declares(model)
+        and _is_vector(model.weights, model.ranges.width(len(model.columns)))
+        and all(_is_vector(each, len(model.columns)) for each in mapped)
         and bool(np.isfinite(model.target_range or 0.0).all())
         and (model.low is None or model.high is None or bool((model.low < model.high).all()))
         and all(isinstance(word, str) for word in words)
@@ -203,6 +257,24 @@ def _consistent(model: Model) -> bool:
         and model.norm in (1, 2)
         and isinstance(model.loss, Mapping)
         and isinstance(model.privacy, Mapping)
+        and (model.released is None or _is_matrix(model.released, len(model.weights) + 1))
+    )
+
+
+def _is_matrix(value: Array, columns: int) -> bool:
+    return value.ndim == 2 and value.shape[1] == columns and len(value) > 0 and bool(np.isfinite(value).all())
+
+
+def _declares(model: Model) -> bool:
+    """Return whether levels and what stands for missing cells are those of columns."""
+    levels, missing = model.levels, model.missing
+    return (
+        {*levels, *missing} <= set(model.columns)
+        and all(words and all(isinstance(word, str) for word in words) for words in levels.values())
+        and all(
+            each in levels[name] if name in levels else isinstance(each, float) and math.isfinite(each)
+            for name, each in missing.items()
+        )
     )
 
 

@@ -47,8 +47,8 @@ def seeded(seed: int) -> Source:
 def secure() -> Source:
     """Return AES-128 in counter mode, its key from the operating system (`randomgen.AESCounter`).
 
-    The package makes no claim of security of its own, and no generator cures what the floating-point numbers of
-    continuous noise give away (Mironov 2012).
+    The package makes no claim of security of its own. What the low-order bits of floating-point noise would give away
+    (Mironov 2012) is another matter: see `dpcalc.training.rounding`.
 
     Raises:
         SpecError: randomgen is not installed.

@@ -115,5 +115,5 @@ def _sampled(plan: Plan, generator: np.random.Generator) -> Iterator[Stretch]:
         else:
             rows = np.empty((steps, size), dtype=np.int64)
             for row in rows:
-                row[:] = generator.choice(records, size, replace=False, shuffle=False)
+                row[:] = generator.choice(records, size, replace=False)  # the order within a batch is uniform as well
         yield Stretch(first, rows, steps, size, divisor, first + steps == total)

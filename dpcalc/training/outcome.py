@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpcalc.notes import LabelReading, ModelFile, NotCovered, Note, NoTestRecords, NotPrivate, UnreadableCells
 from dpcalc.report import Case
 from dpcalc.training.accounting import RiskBound
-from dpcalc.training.data import intercept_of
 from dpcalc.training.draft import Draft
 from dpcalc.training.execution import NonPrivate, Replicas, Trained, finite
 from dpcalc.training.model import Model, card_path
 from dpcalc.training.plan import Plan
 from dpcalc.training.records import Records
+from dpcalc.training.rule import Rule
 from dpcalc.training.setup import Setup
+
+Array = NDArray[np.float64]
 
 UNCOVERED = "computed from the records without noise: not covered by the guarantee"
 FROM_RECORDS = (
@@ -29,8 +34,9 @@ class Outcome(NamedTuple):
     Attributes:
         draft, setup, records, plan: what was executed, and on what.
         trained: what it came to.
-        non_private: what that is compared with.
+        non_private: what that is compared with, if it is.
         risk: a bound on its excess risk, if one covers exactly this run.
+        rule: what the default rule chose, if it did.
     """
 
     draft: Draft
@@ -38,8 +44,9 @@ class Outcome(NamedTuple):
     records: Records
     plan: Plan
     trained: Trained | Replicas
-    non_private: NonPrivate
+    non_private: NonPrivate | None
     risk: RiskBound | None
+    rule: Rule | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what is reported, JSON types only."""
@@ -51,10 +58,13 @@ class Outcome(NamedTuple):
             "intercept": self.setup.intercept,
             "norm": self.plan.norm,
             "steps": self.plan.steps,
+            "average": self.setup.average,
+            "rule": None if self.rule is None else self.rule.to_json(),
             **self.records.train.counts,
             "released": self.setup.output,
+            "iterates_released": self._iterates_released,
             **self.trained.to_json(),
-            "non_private": self.non_private.to_json(),
+            "non_private": None if self.non_private is None else self.non_private.to_json(),
             "metrics_are": UNCOVERED,
             **_risk_to_json(self.risk),
         }
@@ -65,12 +75,15 @@ class Outcome(NamedTuple):
         labels, total = self.records.train.labels, self.records.shape[0] + self.records.test_count
         if labels.min() == labels.max():
             yield f"the target is {labels[0]:g} for every training record: there is nothing to learn"
-        unmapped = self.setup.synthetic is None and self.records.ranges is None
+        ranges = self.records.ranges
+        unmapped = self.setup.synthetic is None and (ranges is None or ranges.features is None)
         if unmapped and self.records.train.counts["rows_clipped"] == total:
             yield "every row was shortened, so that only directions are left: --ranges maps columns to [-1, 1] first"
 
     def notes(self) -> Iterator[Note]:
         """Yield what holds of every run described like this one, whatever the records are."""
+        if self.rule is not None:
+            yield self.rule.note()
         if self.setup.synthetic is None:
             if self.draft.loss.signed or self.records.labels.positive is not None:
                 yield LabelReading(reading=self.records.labels.said)
@@ -88,21 +101,49 @@ class Outcome(NamedTuple):
         carded = path is not None and self.setup.card and self.trained.randomness.private
         return ModelFile(path=path, card=card_path(path) if path is not None and carded else None)
 
+    @property
+    def _iterates_released(self) -> int:
+        """How many iterates a model file holds: all that may be public where that was asked for, else the model's."""
+        asked = isinstance(self.trained, Trained) and self.draft.given("release")
+        return len(self.trained.released) if asked else 1  # type: ignore[union-attr]
+
     def model(self, case: Case) -> Model | None:
         """Return the model as a file holds it, but for the statement of its privacy; None of many replicas."""
         if isinstance(self.trained, Replicas):
             return None
         weights, records, ranges = self.trained.weights, self.records, self.records.ranges
-        bound, norm, intercept = float(self.draft["feature_bound"]), self.draft.norm, self.setup.intercept
-        constant = intercept_of(bound, norm)
+        intercept, constant = self.setup.intercept, records.constant
         return Model(
             weights=weights[:-1] if intercept else weights,
             intercept=float(weights[-1] * constant) if intercept else 0.0,
             columns=records.names[:-1], target=records.names[-1], positive=records.labels.positive,
             low=ranges.low if ranges else None, high=ranges.high if ranges else None,
-            target_range=ranges.target if ranges else None, bound=constant if intercept else bound, norm=norm,
-            loss=self.draft.described_loss, privacy=_privacy(self.trained, case),
+            target_range=ranges.target if ranges else None, bound=records.bound, norm=self.draft.norm,
+            loss=self.draft.described_loss, privacy=_privacy(self.trained, case), negative=records.labels.negative,
+            released=_with_intercepts(self.trained.released, constant) if self._iterates_released > 1 else None,
+            **_declared(records),
         )  # fmt: skip
+
+
+def _with_intercepts(released: Array, constant: float) -> Array:
+    """Return iterates with the intercept in their last column: what a constant column adds to a score, or 0."""
+    if not constant:
+        return np.column_stack([released, np.zeros(len(released))])
+    return np.column_stack([released[:, :-1], released[:, -1] * constant])
+
+
+def _declared(records: Records) -> dict[str, Any]:
+    """Return the levels of columns of words, and what stands for missing cells."""
+    ranges, columns = records.ranges, records.names[:-1]
+    if ranges is None:
+        return {}
+    words = {columns[place]: rule for place, rule in ranges.words.items()}
+    missing: dict[str, Any] = {name: rule.missing for name, rule in words.items() if rule.missing is not None}
+    numbers = zip(columns, ranges.missing, strict=False)
+    return {
+        "levels": {name: rule.levels for name, rule in words.items()},
+        "missing": {**missing, **{name: float(value) for name, value in numbers if value is not None}},
+    }
 
 
 def _risk_to_json(risk: RiskBound | None) -> dict[str, Any]:
@@ -121,4 +162,5 @@ def _privacy(trained: Trained, case: Case) -> dict[str, Any]:
         "private": trained.randomness.private, **seeded, "noise_source": source,
         **{name: getattr(best, name) for name in ("epsilon", "delta", "log_delta", "mu", "bound", "reference")},
         "adjacency": best.adjacency, "assumes": list(best.assumes),
+        **{name: value for name, value in (best.details or {}).items() if name == "floating_point"},
     }  # fmt: skip

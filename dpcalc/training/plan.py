@@ -56,7 +56,10 @@ class Plan(NamedTuple):
         from_zero: whether the theorem needs the run to start at 0.
         release: ``last`` iterate, ``average`` of those that gradients were taken at, iterate after every ``pass`` or
             every ``step``.
-        accounted: the constants of the loss that the accounting used, name -> value.
+        accounted: the constants of the loss that the accounting used, name -> value; ``clip`` is among them where
+            gradients are clipped.
+        tail: whether the mean of the second half of the released iterates is what the run is for. All of them are
+            accounted as public, so that the mean is post-processing.
     """
 
     algorithm: str
@@ -76,6 +79,7 @@ class Plan(NamedTuple):
     from_zero: bool
     release: Release
     accounted: dict[str, float]
+    tail: bool = False
 
     @property
     def steps_per_pass(self) -> int:
@@ -88,18 +92,44 @@ class Plan(NamedTuple):
         return self.passes * self.steps_per_pass
 
     @property
+    def iterates_released(self) -> int:
+        """How many iterates are released."""
+        return {Release.STEP: self.steps, Release.PASS: self.passes}.get(self.release, 1)
+
+    @property
+    def clip(self) -> float | None:
+        """The norm to which the gradient of every record is clipped; None where none is."""
+        return self.accounted.get("clip")
+
+    def averaged(self) -> Plan:
+        """Return the plan of which the mean of the second half of the released iterates is wanted.
+
+        Raises:
+            SpecError: iterates stay hidden.
+        """
+        if self.release not in (Release.PASS, Release.STEP):
+            raise SpecError("a mean of iterates is covered only where each of them is", "give --release epoch")
+        return self._replace(tail=True)
+
+    def averages(self, steps: int) -> bool:
+        """Return whether the iterate after so many steps is one of those whose mean is wanted."""
+        each = 1 if self.release is Release.STEP else self.steps_per_pass
+        return self.tail and steps % each == 0 and steps // each > self.steps // each // 2
+
+    @property
     def norm(self) -> int:
         """The norm in which features are bounded: 1 for Laplace noise in several dimensions, else 2."""
         return 1 if self.noise == Noise.LAPLACE and self.columns > 1 else 2
 
 
-def plan(run: Run, rows: int, columns: int, domain: Domain | None = None) -> Plan:
+def plan(run: Run, rows: int, columns: int, domain: Domain | None = None, *, tail: bool = False) -> Plan:
     """Return what the accounted run does to data of so many rows and columns.
 
     Args:
         run: as described to the accountant.
         rows, columns: of the data.
         domain: a convex set within the accounted radius and diameter; by default the largest ball about 0 that is.
+        tail: whether the mean of the second half of the released iterates is wanted.
 
     Raises:
         SpecError: run and data disagree, or something that the execution needs was not accounted.
@@ -114,13 +144,14 @@ def plan(run: Run, rows: int, columns: int, domain: Domain | None = None) -> Pla
     _refuse_extremes(step_size, scale, run.lipschitz or 0.0)
     stop_law = _stop_law(run)
     on_output = algorithm.noisy_output
-    return Plan(
+    planned = Plan(
         algorithm=algorithm.name, records=rows, columns=columns, order=algorithm.order, passes=passes, batches=batches,
         step_size=step_size, scale=0.0 if on_output else scale, noise=run.noise or Noise.GAUSSIAN,
         output_scale=float(np.max(scale)) if on_output else 0.0, domain=_domain(run, domain),
         longest_skip=rows // 2 if algorithm.skips else 0, stops=algorithm.stops, stop_law=stop_law,
         from_zero=on_output, release=algorithm.release, accounted=_accounted_constants(run),
     )  # fmt: skip
+    return planned.averaged() if tail else planned
 
 
 def _need(run: Run, name: str) -> Any:
@@ -229,7 +260,7 @@ def _domain(run: Run, domain: Domain | None) -> Domain:
 
 _CONSTANTS = (
     "lipschitz", "smoothness", "strong_convexity", "regularisation", "holder_exponent", "holder_constant",
-    "gradient_at_zero", "loss_at_zero", "loss_range",
+    "gradient_at_zero", "loss_at_zero", "loss_range", "clip",
 )  # fmt: skip
 
 

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
 from dpcalc.model.loss import Loss
+from dpcalc.training.data import lengths
 
 Array = NDArray[np.float64]
 
 _PIECE = 1 << 16  # entries looked at together
+_ROOM = 1e-12  # by which clipped gradients stay below their bound
 
 
 class Problem(NamedTuple):
@@ -33,6 +35,28 @@ class Problem(NamedTuple):
         """The numbers of records and of columns."""
         rows, columns = self.features.shape
         return rows, columns
+
+
+def slope_caps(features: Array, clip: float | None, norm: int = 2) -> Array | None:
+    """Return how steep the loss of every record may be in its score, shape (n,): C/|x|, and inf where x is 0.
+
+    The clipped gradient is clip(phi'(z), -C/|x|, C/|x|) x: see `dpcalc.model.clipping`. The caps are lower by more than
+    rounding adds to the norm of a gradient.
+
+    Args:
+        features: shape (n, d).
+        clip: C > 0, or None where gradients are not clipped: then there are no caps.
+        norm: of the features: 2 or 1.
+    """
+    if clip is None:
+        return None
+    caps, columns = np.empty(len(features)), features.shape[1]
+    held = clip * (1.0 - max(_ROOM, (columns + 8) * 2.0**-52))
+    step = max(1, _PIECE // columns)
+    with np.errstate(divide="ignore", over="ignore"):
+        for first in range(0, len(features), step):
+            caps[first : first + step] = held / lengths(features[first : first + step], norm)
+    return caps
 
 
 def verify(problem: Problem, *, norm: int = 2) -> None:

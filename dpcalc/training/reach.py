@@ -24,7 +24,7 @@ def refuse_overflow(plan: Plan, loss: Loss) -> None:
         SpecError: it might.
     """
     eta = float(np.max(plan.step_size))
-    growth, gradient = max(1.0, abs(1.0 - eta * loss.regularisation)), loss.lipschitz
+    growth, gradient = max(1.0, abs(1.0 - eta * loss.regularisation)), _steepest(plan, loss)
     draw = _LARGEST_DRAW * plan.columns
     noise = 0.0 if plan.output_scale else draw * float(np.max(plan.scale))
     bounded = math.isfinite(plan.domain.radius)
@@ -36,3 +36,8 @@ def refuse_overflow(plan: Plan, loss: Loss) -> None:
         and gradient * plan.records < _STEEPEST
     ):
         raise SpecError("the weights might overflow: nothing was trained", "use a smaller step size, or --radius")
+
+
+def _steepest(plan: Plan, loss: Loss) -> float:
+    """Return a bound on the gradients of single records: the clip, where they are clipped."""
+    return loss.lipschitz if plan.clip is None else plan.clip

@@ -13,6 +13,7 @@ from dpcalc.training import cells, data, synthetic
 from dpcalc.training.cells import Labels
 from dpcalc.training.data import Prepared, Ranges, Table
 from dpcalc.training.draft import Draft
+from dpcalc.training.schema import is_schema, read_schema
 from dpcalc.training.setup import Setup
 
 
@@ -25,6 +26,8 @@ class Records(NamedTuple):
         names: of the columns, the target last.
         ranges: the map of the columns, if one is given.
         labels: the rule by which the target's cells become +1 and -1.
+        constant: what the column of the intercept holds, 0 where there is none.
+        bound: the length to which rows without it are shortened.
     """
 
     train: Prepared
@@ -32,6 +35,8 @@ class Records(NamedTuple):
     names: tuple[str, ...]
     ranges: Ranges | None
     labels: Labels
+    constant: float
+    bound: float
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -45,8 +50,13 @@ class Records(NamedTuple):
         return len(self.test.labels) if self.test else 0
 
 
-def read_records(draft: Draft, setup: Setup) -> Records:
+def read_records(draft: Draft, setup: Setup, *, share: float | None = None) -> Records:
     """Return the records within their bounds, split at random.
+
+    Args:
+        draft: the loss, its bounds and the kind of noise.
+        setup: what is read; whether there is an intercept.
+        share: what the column of the intercept holds, over the feature bound; None: as much as the features may.
 
     Raises:
         SpecError: the data cannot be read, or a number that follows from them is given.
@@ -61,12 +71,16 @@ def read_records(draft: Draft, setup: Setup) -> Records:
         if refused:
             raise SpecError(f"{', '.join(refused)} follow from the data", f"leave out --{refused[0]}")
         table, ranges = _table(setup, labels)
+    ranges = _with_target(ranges, setup)
+    bound = float(draft["feature_bound"])
+    share = share or data.intercept_of(1.0, draft.norm)
     ready = data.prepared(
-        table, feature_bound=float(draft["feature_bound"]), label_bound=draft.get("label_bound"),
-        signed=draft["loss"] in SIGNED, ranges=ranges, intercept=setup.intercept, norm=draft.norm,
+        table, feature_bound=bound, label_bound=draft.get("label_bound"), signed=draft["loss"] in SIGNED, ranges=ranges,
+        intercept=bool(setup.intercept), share=share, norm=draft.norm,
     )  # fmt: skip
     train, test = data.split(ready, setup.test_fraction, splitting)
-    return Records(train, test, table.names, ranges, labels)
+    constant = bound * share if setup.intercept else 0.0
+    return Records(train, test, table.names, ranges, labels, constant, data.rest_of(bound, constant, draft.norm))
 
 
 def labels_of(setup: Setup) -> Labels:
@@ -88,11 +102,30 @@ def _synthetic(kind: str, draft: Draft, seed: int | None) -> Table:
 
 def _table(setup: Setup, labels: Labels) -> tuple[Table, Ranges | None]:
     """Return the table of a file, of a shipped example or of arrays, and its map if it has one."""
-    if not isinstance(setup.data, str):
-        return data.of_arrays(*setup.data, labels=labels), None
     path, target, ranges = setup.data, setup.target, setup.ranges
     if setup.example:
         path, target = data.example_file(setup.example), target or data.EXAMPLES[setup.example][0]
         ranges = ranges or data.example_file(setup.example, ".ranges.csv")
-    table = data.read(path, target=target, labels=labels, ignore=setup.ignore)
+    declared = read_schema(ranges) if ranges is not None and is_schema(ranges) else None
+    words = {} if declared is None else declared.words
+    if isinstance(path, str):
+        table = data.read(path, target=target, labels=labels, ignore=setup.ignore, words=words)
+    else:
+        table = data.of_arrays(*path, labels=labels, words=words)
+    if declared is not None:
+        return table, declared.ranges(table.names)
     return table, data.read_ranges(ranges, table) if ranges else None
+
+
+def _with_target(ranges: Ranges | None, setup: Setup) -> Ranges | None:
+    """Return the map with the target's interval that is given beside it.
+
+    Raises:
+        SpecError: it has another one.
+    """
+    interval = setup.target_interval
+    if interval is None:
+        return ranges
+    if ranges is not None and ranges.target not in (None, interval):
+        raise SpecError("the target has one range in --ranges and another in --target-range", "give one of them")
+    return Ranges(None, None, interval) if ranges is None else ranges._replace(target=interval)

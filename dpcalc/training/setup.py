@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.files.output import refuse_unwritable
+from dpcalc.model.numbers import parse_number
 from dpcalc.plain_enum import PlainEnum
 
 
@@ -14,6 +16,13 @@ class NoiseSource(PlainEnum):
 
     OS = "os"
     SECURE = "secure"
+
+
+class Average(PlainEnum):
+    """What is made of the iterates that are released."""
+
+    TAIL = "tail"  # the mean of the second half of them
+    NONE = "none"
 
 
 class Setup(NamedTuple):
@@ -25,7 +34,7 @@ class Setup(NamedTuple):
         target, ignore, ranges: see `dpcalc.training.data`.
         labels: two labels, or a text "no,yes": the second counts as +1, everything else as -1.
         positive: the label that counts as +1, alone.
-        intercept: whether the model has one.
+        intercept: whether the model has one; None: as the default rule has it.
         test_fraction: share of the records set aside at random for testing.
         seed: of noise, order and split; the run is then not private. None: the operating system's.
         noise_source: a `NoiseSource`.
@@ -33,6 +42,9 @@ class Setup(NamedTuple):
         workers: of the replicas; None: as many as there are processors.
         output: where the model is written, or None.
         card: whether a privacy card is written beside the model, if that is private.
+        target_range: the interval of the target of a regression, (low, high) or a text "low,high": it goes to [-Y, Y].
+        average: an `Average`; None: as the default rule has it.
+        reference: whether the non-private minimiser is sought, to compare with.
     """
 
     data: Any = None
@@ -41,7 +53,7 @@ class Setup(NamedTuple):
     positive: str | None = None
     ignore: tuple[str, ...] = ()
     ranges: str | None = None
-    intercept: bool = False
+    intercept: bool | None = None
     test_fraction: float = 0.0
     seed: int | None = None
     noise_source: str = NoiseSource.OS
@@ -50,6 +62,9 @@ class Setup(NamedTuple):
     output: str | None = None
     labels: Any = None
     card: bool = True
+    target_range: Any = None
+    average: str | None = None
+    reference: bool = False
 
     @property
     def example(self) -> str | None:
@@ -57,6 +72,34 @@ class Setup(NamedTuple):
         from dpcalc.training.data import example_of
 
         return example_of(self.data) if isinstance(self.data, str) else None
+
+    @property
+    def target_interval(self) -> tuple[float, float] | None:
+        """The interval of the target, if one is given.
+
+        Raises:
+            SpecError: it is none.
+        """
+        return None if self.target_range is None else interval(self.target_range)
+
+
+def interval(text: Any) -> tuple[float, float]:
+    """Return the interval that a text "low,high" or a pair of numbers means.
+
+    Raises:
+        SpecError: it is none.
+    """
+    parts = text.split(",") if isinstance(text, str) else list(text)
+    try:
+        low, high = (parse_number(part.strip()) if isinstance(part, str) else float(part) for part in parts)
+    except (SpecError, ValueError, TypeError):
+        low = high = math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise SpecError(f"the target range is {str(text)[:60]!r}", "give two numbers, as --target-range 0,100")
+    return low, high
+
+
+_OF_FILES = ("target", "labels", "positive", "ignore", "ranges", "target_range")
 
 
 def check_setup(setup: Setup, cases: int = 1) -> None:
@@ -75,11 +118,13 @@ def check_setup(setup: Setup, cases: int = 1) -> None:
         raise SpecError("what to train on is not known", "give either --data FILE or --synthetic logistic|linear")
     _check_numbers(setup)
     _check_randomness(setup)
-    only_files = [name for name in ("target", "labels", "positive", "ignore", "ranges") if getattr(setup, name)]
+    only_files = [name for name in _OF_FILES if getattr(setup, name)]
     if setup.synthetic is not None and only_files:
         flags = ", ".join("--" + name for name in only_files)
         raise SpecError(f"synthetic data take no {flags}", f"leave out {flags}")
     labels_of(setup)
+    if setup.target_range is not None:
+        interval(setup.target_range)
     if setup.output is not None:
         _check_output(setup, setup.output, cases)
 

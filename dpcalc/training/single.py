@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from itertools import cycle
-from typing import NamedTuple
+from itertools import cycle, repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,11 @@ from dpcalc.model.algorithm import Release
 from dpcalc.model.loss import Loss
 from dpcalc.training import orders
 from dpcalc.training.domain import Ball, Box
+from dpcalc.training.exact_sums import ExactSums, rounded, rounded_sum
 from dpcalc.training.noise import Source, fill
 from dpcalc.training.plan import Plan
-from dpcalc.training.problem import Problem, verify
+from dpcalc.training.problem import Problem, slope_caps, verify
+from dpcalc.training.rounding import Rounding
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -53,7 +55,8 @@ class Trained(NamedTuple):
 
     Attributes:
         weights: what the algorithm is run for, shape (d,).
-        released: all that it publishes, shape (k, d); the last row is ``weights``.
+        released: all that it may publish, shape (k, d); the last row is ``weights``, unless these are the mean of the
+            second half of them (`Plan.tail`).
         tally: what was executed. After a random skip or stop it tells what must stay hidden: never publish it.
     """
 
@@ -63,8 +66,9 @@ class Trained(NamedTuple):
 
 
 def train(
-    plan: Plan, problem: Problem, source: Source, *, start: Array | None = None, progress: Progress | None = None
-) -> Trained:
+    plan: Plan, problem: Problem, source: Source, *, start: Array | None = None, progress: Progress | None = None,
+    rounding: Rounding | None = None,
+) -> Trained:  # fmt: skip
     """Execute a plan.
 
     Args:
@@ -73,12 +77,13 @@ def train(
         source: of the order of records and of the noise.
         start: shape (d,), in the domain and chosen without looking at the data; by default 0.
         progress: called with (steps done or skipped, steps in all) after every block, and at the end.
+        rounding: of what is released; None for plain doubles, whose low-order bits no guarantee covers.
 
     Raises:
         SpecError: data, loss or start are not what was accounted, or the iterates to be released are too many.
     """
     w = starting_point(plan, problem, start)
-    return _Run(plan, problem, source, w, progress).execute()
+    return _Run(plan, problem, source, w, progress, rounding).execute()
 
 
 def starting_point(plan: Plan, problem: Problem, start: Array | None) -> Array:
@@ -91,7 +96,7 @@ def starting_point(plan: Plan, problem: Problem, start: Array | None) -> Array:
         raise SpecError(f"the plan is for data of shape {plan.records, plan.columns}, not {problem.shape}", "plan anew")
     verify(problem, norm=plan.norm)
     check_loss(plan, problem.loss)
-    count = {Release.STEP: plan.steps, Release.PASS: plan.passes}.get(plan.release, 1)
+    count = plan.iterates_released
     if count * plan.columns > _MAX_RELEASED:
         raise SpecError(f"{count} iterates of {plan.columns} numbers are released: too many to hold", "fewer steps")
     w = _checked_start(plan, start)
@@ -143,7 +148,7 @@ def _constants(loss: Loss, plan: Plan) -> dict[str, float | None]:
     accounted, data = plan.accounted, loss.changed(regularisation=0.0)
     constants: dict[str, float | None] = {}
     if "lipschitz" in accounted:
-        constants["lipschitz"] = _lipschitz(data, plan.domain.radius)
+        constants["lipschitz"] = gradient_bound(data, plan)
     if "smoothness" in accounted:
         constants["smoothness"] = loss.smoothness
     if "holder_constant" in accounted:
@@ -152,6 +157,26 @@ def _constants(loss: Loss, plan: Plan) -> dict[str, float | None]:
         if name in accounted:
             constants[name] = getattr(data, name)
     return constants
+
+
+def lipschitz_of(plan: Plan, loss: Loss) -> float:
+    """Return the bound on the gradients of the data part that was accounted, else that of the loss on the domain."""
+    return plan.accounted.get("lipschitz") or gradient_bound(loss.changed(regularisation=0.0), plan)
+
+
+def gradient_bound(loss: Loss, plan: Plan) -> float:
+    """Return the least bound on the gradients of single records, on the domain of the plan and clipped as it says.
+
+    Raises:
+        MissingParameter: no bound is finite.
+    """
+    try:
+        bound = _lipschitz(loss, plan.domain.radius)
+    except MissingParameter:
+        if plan.clip is None:
+            raise
+        return plan.clip
+    return bound if plan.clip is None else min(bound, plan.clip)
 
 
 def _lipschitz(loss: Loss, radius: float) -> float:
@@ -175,20 +200,39 @@ def _lipschitz(loss: Loss, radius: float) -> float:
     return min(bounds)
 
 
+def _exact_sums(plan: Plan, problem: Problem) -> ExactSums:
+    """Return the exact sums of a plan whose every step has noise.
+
+    Raises:
+        SpecError: the noise is too small, or the bounds on the data are.
+    """
+    sums = ExactSums(problem, lipschitz_of(plan, problem.loss), max(batch.size for batch in plan.batches), plan.norm)
+    sums.check_scale(float(np.min(plan.scale)) * min(batch.divisor for batch in plan.batches))
+    return sums
+
+
 class _Run:
     """The state of one run."""
 
-    def __init__(self, plan: Plan, problem: Problem, source: Source, w: Array, progress: Progress | None) -> None:
+    def __init__(
+        self, plan: Plan, problem: Problem, source: Source, w: Array, progress: Progress | None,
+        rounding: Rounding | None,
+    ) -> None:  # fmt: skip
         self.plan, self.problem, self.generator, self.w, self.progress = plan, problem, source.generator, w, progress
         self.batches: Counter[tuple[int, int]] = Counter()
         self.scales = (math.inf, 0.0)
         self.steps = self.moved = self.drawn = 0
+        self.project = plan.domain.projector(plan.columns)
         self.sum = np.zeros_like(w)
         self.released: list[Array] = []
+        self.caps = slope_caps(problem.features, plan.clip, plan.norm)
         self.descent, self.overwrite = problem.loss.scalar_descent(), problem.loss.array_descent()
         self.block = max(1, min(_STEPS, _ENTRIES // plan.columns))  # steps taken at once
         stacked = np.empty((self.block + 1, 3, plan.columns))
         self.stacked = stacked, list(stacked[:, 1:]), list(stacked[1:, 2])  # views are made once
+        self.sums = None if rounding is None or rounding.grid is not None else _exact_sums(plan, problem)
+        self.grid = None if rounding is None else rounding.grid
+        self.unprojected = w  # after the latest step, where that is to be rounded
 
     def execute(self) -> Trained:
         plan = self.plan
@@ -202,7 +246,7 @@ class _Run:
                     if self.progress is not None:
                         self.progress(stretch.first + done + count, plan.steps)
                 if plan.release is Release.PASS and stretch.ends_pass:
-                    self.released.append(self.w.copy())
+                    self.released.append(self._last())
         if self.progress is not None and within.end < plan.steps:
             self.progress(plan.steps, plan.steps)
         return self._finished()
@@ -219,8 +263,11 @@ class _Run:
         if not plan.output_scale:
             fill(self.generator, plan.noise, noise)
             self.drawn += noise.size
-            np.multiply(noise, (-eta * scale)[:, np.newaxis], out=noise)
-        if stretch.rows is not None and stretch.size == 1:
+            factors = -eta * scale if self.sums is None else np.full(stretch.steps, -1.0)
+            np.multiply(noise, factors[:, np.newaxis], out=noise)
+        if self.sums is not None:
+            self._take_exact_sums(self.sums, stretch, eta, scale * stretch.divisor, noise)
+        elif stretch.rows is not None and stretch.size == 1:
             self._take_single_records(stretch, eta, noise)
         elif stretch.rows is None or stretch.size * plan.columns > _ENTRIES:
             self._take_large_batches(stretch, eta, noise)
@@ -229,6 +276,19 @@ class _Run:
         self.scales = min(self.scales[0], float(scale.min())), max(self.scales[1], float(scale.max()))
         self.steps += stretch.steps
         self.batches[stretch.size, stretch.divisor] += stretch.steps
+
+    def _take_exact_sums(
+        self, sums: ExactSums, stretch: orders.Stretch, eta: Array, scale: Array, noise: Array
+    ) -> None:
+        """Take steps whose noisy sums of gradients are rounded to a grid; all else is computed from these."""
+        w, weight = self.w, self.problem.loss.regularisation
+        for k in range(stretch.steps):
+            before = w.copy()
+            rows = None if stretch.rows is None else stretch.rows[k]
+            total = rounded_sum(sums.descent(w, rows), noise[k], float(scale[k]))
+            w *= 1.0 - eta[k] * weight * stretch.size / stretch.divisor
+            w += (eta[k] / stretch.divisor) * total
+            self._project(before, w)
 
     def _take_single_records(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
         """Take steps on single records.
@@ -239,7 +299,7 @@ class _Run:
         iterate that is released or averaged, does not wait.
         """
         assert stretch.rows is not None
-        plan, descent, dot, steps, moved = self.plan, self.descent, np.dot, stretch.steps, 0
+        descent, dot, steps, moved = self.descent, np.dot, stretch.steps, 0
         rows = stretch.rows[:, 0]
         stacked, tails, nexts = self.stacked
         stacked[:steps, 0] = noise
@@ -249,26 +309,45 @@ class _Run:
         kept = (1.0 - eta * (self.problem.loss.regularisation / stretch.divisor)).tolist()
         factors = (eta / stretch.divisor).tolist()
         both, weights, labels = np.empty(2), np.ones(3), self.problem.labels[rows].tolist()
-        for whole, tail, after, y, factor, c in zip(stacked, tails, nexts, labels, factors, kept, strict=False):
+        caps = repeat(math.inf) if self.caps is None else self.caps[rows].tolist()
+        rest = zip(labels, caps, factors, kept, strict=False)
+        for whole, tail, after, (y, cap, factor, c) in zip(stacked, tails, nexts, rest, strict=False):
             dot(tail, tail[1], both)
             z, norm = both.tolist()
             if norm > most:
                 shrunk = held / math.sqrt(norm)
                 z, c, moved = z * shrunk, c * shrunk, moved + 1
-            weights[1], weights[2] = factor * descent(z, y), c
+            weights[1], weights[2] = factor * max(-cap, min(cap, descent(z, y))), c
             dot(weights, whole, after)
             if at_once:
                 self._project(whole[2], after)
         self.w[:] = stacked[steps, 2]
-        self.moved += moved + plan.domain.project(self.w)
+        self.moved += moved
+        self._project_last(at_once)
 
     def _project(self, before: Array, after: Array) -> None:
         """Project the iterate after a step, and keep what is averaged or released."""
-        self.moved += self.plan.domain.project(after)
+        if self.grid is not None:
+            self.unprojected = after.copy()
+        self.moved += self.project(after)
         if self.plan.release is Release.AVERAGE:
             self.sum += before
         elif self.plan.release is Release.STEP:
             self.released.append(after.copy())
+
+    def _project_last(self, done: bool) -> None:
+        """Project the last iterate of a block, unless that is done."""
+        if not done:
+            self.unprojected = self.w.copy() if self.grid is not None else self.w
+            self.moved += self.plan.domain.project(self.w)
+
+    def _last(self) -> Array:
+        """Return the last iterate as it is released: rounded before it is projected, as a projection has atoms."""
+        if self.grid is None:
+            return self.w.copy()
+        w = rounded(self.unprojected, self.grid)
+        self.plan.domain.project(w)
+        return w
 
     def _take_small_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
         """Take steps on small batches, with the iterate stacked below the records as in `_take_single_records`."""
@@ -293,6 +372,7 @@ class _Run:
                 weights *= shrunk
                 c, moved = c * shrunk, moved + 1
             overwrite(slopes, y)
+            self._cap(slopes, rows)
             slopes *= factor
             weights[size] = c
             dot(weights, whole, after)
@@ -300,7 +380,8 @@ class _Run:
             if at_once:
                 self._project(w, after)
         self.w[:] = after
-        self.moved += moved + plan.domain.project(self.w)
+        self.moved += moved
+        self._project_last(at_once)
 
     def _take_large_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
         """Take steps on large batches or on all records, in pieces that fit the cache."""
@@ -314,10 +395,17 @@ class _Run:
                 x = features[chosen]
                 z = x @ w
                 self.overwrite(z, labels[chosen])
+                self._cap(z, chosen)
                 descent += z @ x
             w *= 1.0 - eta[k] * loss.regularisation * stretch.size / stretch.divisor
             w += (eta[k] / stretch.divisor) * descent + noise[k]
             self._project(before, w)
+
+    def _cap(self, slopes: Array, rows: Any) -> None:
+        """Clip the slopes of these records, in place."""
+        if self.caps is not None:
+            caps = self.caps[rows]
+            np.clip(slopes, -caps, caps, out=slopes)
 
     def _ball(self) -> tuple[float, bool, float]:
         """Return how iterates are projected.
@@ -333,11 +421,16 @@ class _Run:
 
     def _finished(self) -> Trained:
         plan = self.plan
-        weights = self.sum / self.steps if plan.release is Release.AVERAGE else self.w
+        average = plan.release is Release.AVERAGE
+        weights = self.sum / self.steps if average else self._last()
         if plan.output_scale:
             noise = np.empty(plan.columns)
             fill(self.generator, plan.noise, noise)
             weights = weights + plan.output_scale * noise
+        if average and self.grid is not None:
+            weights = rounded(weights, self.grid)
+        if plan.tail:
+            weights = np.mean(self.released[len(self.released) // 2 :], axis=0)
         released = np.array(self.released) if self.released else weights[np.newaxis].copy()
         gradients = sum(size * count for (size, _), count in self.batches.items())
         return Trained(

@@ -90,7 +90,8 @@ UNFINISHED = [
     "dp-sgd --algorithm dp-sgd-output -d 1e-5", "compare",
     "compare --algorithm cyclic", "shifted", "shifted -d 1e-5 --sigma 1", "shifted --steps 4 --sigma 2 -d 1e-4",
     "utility", "utility -e 1 -d 1e-5", "utility -e 1 -d 1e-5 --loss logistic", "utility -n 1000 -L 1",
-    "train --synthetic logistic --dimension 2", "train --synthetic linear -n 20 --dimension 2 -e 5 -d 1e-5",
+    "train --synthetic logistic --dimension 2",
+    "train --synthetic linear -n 20 --dimension 2 --algorithm noisy-gd -e 5 -d 1e-5",
 ]  # fmt: skip
 """What people type first."""
 

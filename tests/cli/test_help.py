@@ -153,6 +153,7 @@ SLOW = (
 LACKING = (
     "init train.yaml",
     "table.csv",
+    "model.json",
     "steps.csv",
     "old.json",
     "dpcalc schema recipe >",

@@ -20,7 +20,7 @@ from tests.fuzz.files import CSV, YAML
 from tests.fuzz.mutate import NUMBERS
 from tests.fuzz.recipes import write
 from tests.fuzz.tables import CSV as TABLE
-from tests.fuzz.tables import RANGES
+from tests.fuzz.tables import RANGES, models_written
 
 CODES = (0, 1, 2, 3, 130, 141)
 """What a shell may see; 4 is a mistake of dpcalc's."""
@@ -64,6 +64,9 @@ SEEDS = (
     "--replicas 5 --seed 1 --workers 1",
     "check budget.yaml", "check budget.yaml --run half --list", "check budget.yaml budget.yaml --report junit=-",
     "check budget.yaml --report markdown=out.md --baseline base.json --fail-fast",
+    "predict model.json --data table.csv", "predict model.json --data table.csv -o predicted.csv",
+    "evaluate model.json --data table.csv --json",
+    "evaluate model.json --data table.csv --private -e 0.5 --ledger spent.yaml",
     "explain iteration.pnsgd", "bounds", "cite iteration.pnsgd", "schema",
 )  # fmt: skip
 
@@ -109,7 +112,7 @@ def _option(r: random.Random, command: str) -> list[str]:
     flag = r.choice(chosen.opts)
     if chosen.is_flag:
         return [flag]
-    if chosen.name in ("schedule", "output", "data", "ranges", "baseline"):
+    if chosen.name in ("schedule", "output", "data", "ranges", "baseline", "ledger"):
         return [flag, r.choice(FILES)]
     if chosen.name in ("replicas", "workers", "jobs"):  # threads and processes have limits of their own
         return [flag, r.choice(("0", "1", "-1", "2.5", ""))]
@@ -138,6 +141,7 @@ def described(folder: Path, r: random.Random) -> None:
     (folder / "steps.yaml").write_bytes(YAML[0])
     (folder / "table.csv").write_bytes(TABLE[0])
     (folder / "ranges.csv").write_bytes(RANGES[0])
+    (folder / "model.json").write_bytes(models_written()[".json"][0])
     write(r, folder)
 
 

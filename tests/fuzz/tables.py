@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpcalc.training import cells, data, model
+from dpcalc.training import cells, data, evaluation, model, prediction, rows
 from tests.fuzz.files import refusable, saved
 from tests.fuzz.mutate import mutated
 
@@ -45,6 +45,10 @@ def tables(r: random.Random, folder: Path) -> None:
         return
     assert not np.isinf(table.cells).any()
     assert table.cells.shape == (len(table.cells), len(table.names))
+    # Read some rows at a time, and by name, a table is the same.
+    rules = (*(cells.NUMBERS for _ in table.names[1:]), labels)
+    pieces = list(rows.blocks(str(path), table.names, rules))
+    assert np.array_equal(np.concatenate(pieces), table.cells, equal_nan=True)
     ranges = refusable(lambda: data.read_ranges(str(limits), table)) if r.random() < 0.5 else None
     bound, norm, intercept, signed = r.choice((1.0, 1e-9, 1e150)), r.choice((1, 2)), r.random() < 0.5, r.random() < 0.5
     found = refusable(
@@ -64,12 +68,12 @@ def tables(r: random.Random, folder: Path) -> None:
 
 _MODEL = model.Model(
     np.array([0.25, -1.0]), 0.5, ("age", "dose"), "ill", "yes", np.array([0.0, 0.0]), np.array([100.0, 4.0]), None, 1.0,
-    2, {"name": "logistic"}, {"epsilon": 1.0},
+    2, {"loss": "logistic"}, {"epsilon": 1.0},
 )  # fmt: skip
 
 
 @cache
-def _models() -> dict[str, tuple[bytes, ...]]:
+def models_written() -> dict[str, tuple[bytes, ...]]:
     """Return models as `model.save` writes them, by ending."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -87,10 +91,24 @@ def models(r: random.Random, folder: Path) -> None:
     """A model that is read can be used and saved again."""
     ending = r.choice(model.ENDINGS)
     path = folder / f"model{ending}"
-    path.write_bytes(mutated(r, _models()[ending]))
+    path.write_bytes(mutated(r, models_written()[ending]))
     found = refusable(lambda: model.load(str(path)))
     if found is None:
         return
     with np.errstate(all="ignore"):
         assert found.scores(np.ones((3, len(found.columns)))).shape == (3,)
     refusable(lambda: model.save(found, str(path)))
+    predicting = refusable(lambda: prediction.predictor(found))
+    if predicting is None:
+        return
+    kind = r.choice(sorted(TABLES))
+    table = folder / f"table{kind}"
+    table.write_bytes(mutated(r, TABLES[kind]))
+    with np.errstate(all="ignore"):
+        refusable(lambda: prediction.write_csv(predicting, str(table), _whole_lines))
+        refusable(lambda: evaluation.measured(predicting, str(table)))
+        refusable(lambda: evaluation.released(predicting, str(table), 0.5))
+
+
+def _whole_lines(text: str) -> None:
+    assert text.endswith("\n")

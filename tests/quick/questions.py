@@ -45,6 +45,12 @@ FILES = {
         "0.5,1.5,0,1,0\n0.25,2,0.75,1,0.25\n0.5,1,0,0.75,0.25\n0.5,1.5,0.25,1,0.375\n"
     ),
     "train.yaml": "{dataset_size: 100, batch_size: 10, epochs: 2, noise_multiplier: 2, max_grad_norm: 1, delta: 1e-5}",
+    "model.json": (
+        '{"schema": "dpcalc.model/1", "dpcalc": "0.1.0", "weights": [1.0], "intercept": 0.0, "columns": ["a"],\n'
+        '"target": "y", "positive": "yes", "negative": "no", "low": null, "high": null, "target_range": null,\n'
+        '"bound": 1.0, "norm": 2, "loss": {"loss": "logistic"}, "privacy": {}}\n'
+    ),
+    "rows.csv": "y,a\nyes,0.5\nno,-0.5\nno,0.25\n",
     "gate.yaml": (
         "dpcalc: recipe/1\n"
         "cases:\n"
@@ -451,6 +457,8 @@ QUESTIONS = (
 
 OTHERS = {
     "train --synthetic logistic -n 100 --dimension 2 -R 1 --algorithm stop --eta 0.005 --sigma 0.5 -d 1e-5": "accuracy",
+    "predict model.json --data rows.csv": "yes,0.62245",
+    "evaluate model.json --data rows.csv": "0.666667",
     "check gate.yaml": "pass",
     "merge shard.json": "1 of 1 cases passed",
     "statement --algorithm stop -n 100 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6": "We run as pnsgd, stopped",

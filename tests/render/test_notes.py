@@ -157,9 +157,21 @@ SAID = [
     (notes.Referenced(parameter="noise_std", origin="c.yaml#/std"), "noise_std is that of c.yaml#/std"),
     (notes.OnePass(algorithm="cyclic"), "epochs is not given: one pass of cyclic is accounted for"),
     (notes.NotTrained(), "a gate failed: nothing was trained"),
+    (
+        notes.DefaultRule(signal_to_noise=11.0, picked="clip 0.1"),
+        "the default rule chose clip 0.1, for a signal to noise of kappa = 11",
+    ),
     (notes.LabelReading(reading="yes is 1"), "labels: yes is 1"),
     (notes.UnreadableCells(), "a cell that is no finite number counts as 0"),
     (notes.NotPrivate(because="why"), "NOT PRIVATE: why"),
+    (
+        notes.Rounded(of="every noisy sum", epsilon=0.0, delta=2.0**-30),
+        "every noisy sum is rounded to a grid of 1/16 to 1/8 of its noise; 9.32e-10 of delta stand for that",
+    ),
+    (
+        notes.Rounded(of="what is released", grid=0.125, epsilon=2.0**-20, delta=2.0**-130),
+        "what is released is rounded to multiples of 0.125; 9.54e-07 of epsilon and 7.35e-40 of delta stand for that",
+    ),
     (notes.NotCovered(because="not covered"), "metrics and remarks on the records are not covered"),
     (notes.NoTestRecords(), "--test-fraction 0.2"),
     (notes.ModelFile(), "the model is not kept: give -o"),

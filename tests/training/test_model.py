@@ -30,6 +30,10 @@ def test_a_model_comes_back_as_it_was(tmp_path: Path, ending: str) -> None:
             if isinstance(value, np.ndarray)
             else (getattr(loaded, name) == value)
         )
+    released = np.array([[0.5, 1.0, 0.0], [0.1, -2.0, 0.25]])
+    save(MODEL._replace(negative="no", released=released), path)
+    assert np.array_equal(load(path).released, released)  # type: ignore[arg-type]
+    assert load(path).negative == "no"
     save(MODEL._replace(low=None, high=None, target_range=(0.0, 2.0)), path)
     assert load(path).low is None
     assert load(path).target_range == (0.0, 2.0)
@@ -68,7 +72,8 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         {"weights": [1.0]}, {"weights": [[1.0], [2.0]]}, {"weights": ["nan", 1.0]}, {"columns": [1, 2]},
         {"target": None}, {"positive": 1}, {"low": None}, {"low": [9e9, 9e9]}, {"high": [1.0]}, {"target_range": [1.0]},
         {"bound": 0.0}, {"bound": "inf"}, {"norm": 3}, {"intercept": None}, {"intercept": "inf"}, {"loss": []},
-        {"privacy": "all of it"},
+        {"privacy": "all of it"}, {"negative": 1}, {"released": [[0.1, -2.0]]}, {"released": []},
+        {"released": [0.1, -2.0, 0.25]}, {"released": [["nan", 0.0, 0.0], [0.1, -2.0, 0.25]]},
     )  # fmt: skip
     for wrong_field in changed:
         good.write_text(json.dumps({**described, **wrong_field}))

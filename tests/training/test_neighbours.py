@@ -118,7 +118,7 @@ def test_no_set_of_labels_is_refused(labels: str, more: str, tmp_path: Path) -> 
 
 def test_a_run_that_might_overflow_is_refused_on_every_table(tmp_path: Path) -> None:
     """Without a projection some records drive the weights beyond the doubles, and others do not."""
-    line = f"train --data {tmp_path / 't.csv'} --loss logistic --regularisation 2 --sigma 1 -d 1e-2"
+    line = f"train --data {tmp_path / 't.csv'} --loss logistic --regularisation 2 --sigma 30 -d 1e-2"
     for rows in ("0,0\n0,0\n", "1,1\n1,1\n"):
         (tmp_path / "t.csv").write_text("x,y\n" + rows)
         for more, expected in (("--eta 0.5 --steps 9", 0), ("--eta 3 --steps 5000", 2)):

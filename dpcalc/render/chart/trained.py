@@ -16,7 +16,7 @@ def trained_chart(report: Report) -> Chart:
     """Return the excess empirical risk of every trained case against the number that varies.
 
     Raises:
-        SpecError: no number varies, or nothing was trained.
+        SpecError: no number varies, nothing was trained, or the excess risk was not measured.
     """
     cases = [case for case in report.cases if case.training]
     names = varying(report)
@@ -26,6 +26,8 @@ def trained_chart(report: Report) -> Chart:
         raise SpecError(
             "there is nothing to draw a curve against: no number varies", "sweep one, for example -n 200:2000:200"
         )
+    if not all("excess_risk" in (case.training or {})["metrics"].get("train", {}) for case in cases):
+        raise SpecError("the excess risk was not measured: it needs the non-private fit", "give --reference")
     x = max(numeric, key=lambda name: len(values[name]))
     groups: dict[str, list[Case]] = {}
     for case in cases:

@@ -1,0 +1,38 @@
+"""``dpcalc predict``."""
+
+from __future__ import annotations
+
+import click
+
+from dpcalc.files.output import in_pieces, refuse_unwritable, say
+from dpcalc.inert import printable
+
+
+@click.command("predict")
+@click.argument("model", metavar="MODEL")
+@click.option("--data", metavar="FILE", required=True, help="The rows: CSV with a header, NPY, NPZ or Parquet.")
+@click.option("--output", "-o", metavar="FILE", help="Write to FILE, atomically, instead of stdout (also: -).")
+def command(model: str, data: str, output: str | None) -> None:
+    """Predict the target of every row by a model that `dpcalc train -o` wrote; the answer is a CSV.
+
+    The model's columns are found by their names, in any order; other columns are not read, and no target is needed. A
+    line holds the prediction (the name of the class; a target in its own units), and of a logistic model the
+    probability of the class that counts as +1, of a hinge model the score.
+
+    \b
+    Train a model, and predict with it:
+      dpcalc train --data example:breast-cancer -e 1 -d 1e-5 -o model.json
+      dpcalc predict model.json --data example:breast-cancer -o predicted.csv
+    """
+    from dpcalc.training import one_blas_thread
+
+    one_blas_thread()
+    refuse_unwritable(output, "-o")
+    from dpcalc.training.model import load
+    from dpcalc.training.prediction import predictor, write_csv
+
+    predicting = predictor(load(model))
+    with in_pieces(output) as write:
+        count = write_csv(predicting, data, write)
+    if output not in (None, "-"):
+        say(printable(f"{count} predictions written to {output}"))

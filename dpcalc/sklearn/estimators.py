@@ -1,0 +1,260 @@
+"""`DPClassifier` and `DPRegressor`: `dpcalc train` by its default rule, with the interface of scikit-learn.
+
+What is private is the fitted model, for neighbours with one row replaced. The number of rows and of columns is public,
+and so is every parameter: ``classes``, ``ranges`` and ``target_range`` must not come from the records. Where one does,
+or the noise can be drawn again, the estimator says so: ``private_`` is False and ``why_not_private_`` has the reason.
+No row is refused for what it holds, as far as it is numbers. ``score``, and predictions for the rows that were trained
+on together with their targets, are not covered by the guarantee.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+
+from dpcalc.engine.question import Question
+from dpcalc.errors import SpecError
+from dpcalc.model.parameter import check
+from dpcalc.notes import NotPrivate
+from dpcalc.render.notes import report
+from dpcalc.report import Case
+from dpcalc.training.data import settle
+from dpcalc.training.fitting import fit
+from dpcalc.training.model import Model
+from dpcalc.training.prediction import predictor, probabilities
+from dpcalc.training.setup import Setup
+
+Array = NDArray[np.float64]
+
+FROM_TARGET = "the classes were taken from the records: give classes, which count as public"
+
+
+class _Linear(BaseEstimator):
+    """What both estimators share: their rows, the run, and what is kept of it.
+
+    Attributes:
+        coef_: of rows as they are mapped and shortened: shape (d,), of a classifier (1, d).
+        intercept_: a number, of a classifier of shape (1,).
+        n_iter_: the number of steps.
+        model_: the model, which `dpcalc.training.model.save` writes for ``dpcalc predict``.
+        privacy_: the report of `dpcalc.train`.
+        private_, why_not_private_: whether the guarantee holds, and why it does not.
+    """
+
+    def _rows(self, X: Any, *, reset: bool) -> Array:
+        rows: Array = validate_data(
+            self, X, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2 if reset else 1
+        )
+        return rows
+
+    def _targets(self, X: Any, y: Any) -> tuple[Array, NDArray[Any]]:
+        if y is None:
+            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
+        rows, targets = self._rows(X, reset=True), column_or_1d(y, warn=True)
+        check_consistent_length(rows, targets)
+        return rows, targets
+
+    def _train(
+        self, rows: Array, targets: NDArray[Any], given: Mapping[str, Any], because: str | None, **setup: Any
+    ) -> None:
+        """Fit, and keep what came of it; ``because`` says why the outcome is not private, if it is not."""
+        low, high = self._interval(rows.shape[1])
+        mapped = np.array(rows, dtype=np.float64, order="C")
+        settle(mapped, None if low is None else (low, high), 1.0)
+        seed = None if self.random_state is None else int(check_random_state(self.random_state).randint(1 << 31))
+        epsilon, delta = float(check("epsilon", self.epsilon)), float(check("delta", self.delta))
+        question = Question(epsilon, delta, math.log(delta))
+        case, model = fit(given, question, Setup(data=(mapped, targets), seed=seed, **setup))
+        assert model is not None
+        assert case.training is not None
+        names = getattr(self, "feature_names_in_", None)
+        columns = model.columns if names is None else tuple(map(str, names))
+        case = case if because is None else _not_private(case, because)
+        assert case.training is not None
+        self.private_: bool = case.training["private"]
+        self.why_not_private_: str | None = case.training.get("why_not_private")
+        self.privacy_ = report("train", [case])
+        privacy = {**model.privacy, "private": self.private_}
+        if not self.private_:
+            privacy["why_not_private"] = self.why_not_private_
+        self.model_: Model = model._replace(columns=columns, low=low, high=high, privacy=privacy)
+        self.n_iter_: int = case.training["steps"]
+
+    def _interval(self, columns: int) -> tuple[Array | None, Array | None]:
+        """Return the ends of the ranges, each of shape (d,)."""
+        if self.ranges is None:
+            return None, None
+        low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (columns,)).copy() for end in self.ranges)
+        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+            raise SpecError("ranges are no intervals", "give (low, high), numbers or arrays with one per column")
+        return low, high
+
+    def _scores(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return self.model_.scores(self._rows(X, reset=False))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        return tags
+
+
+def _not_private(case: Case, because: str) -> Case:
+    training = {**(case.training or {}), "private": False, "why_not_private": because}
+    return case._replace(training=training, note_data=(*case.note_data, NotPrivate(because=because)))
+
+
+class DPClassifier(ClassifierMixin, _Linear):
+    """Private logistic regression of two classes.
+
+    Args:
+        epsilon, delta: the budget of the fit.
+        classes: the two labels, which count as public; a row with any other label counts as the first. None takes them
+            from y: the model is then not covered by the guarantee.
+        ranges: (low, high), numbers or arrays of shape (d,), that are mapped to [-1, 1]; public. None: columns are in
+            [-1, 1] already. Rows are then shortened to a norm of at most 1; nan counts as the middle.
+        random_state: a seed for experiments: the model is then not private.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        classes: Any = None,
+        ranges: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.classes = classes
+        self.ranges = ranges
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> DPClassifier:
+        """Fit the model to rows X, shape (n, d), and labels y, shape (n,).
+
+        Raises:
+            ValueError: shapes are wrong; or ``classes`` is None and y has not two classes.
+            dpcalc.DpcalcError: a parameter is out of range, or the budget cannot be met.
+        """
+        rows, labels = self._targets(X, y)
+        self.classes_ = _classes_of(labels) if self.classes is None else _declared(self.classes)
+        signs = np.where(_are(labels, self.classes_[1]), 1.0, -1.0)
+        self._train(rows, signs, {"loss": "logistic"}, FROM_TARGET if self.classes is None else None)
+        self.model_ = self.model_._replace(negative=str(self.classes_[0]), positive=str(self.classes_[1]))
+        self.coef_, self.intercept_ = self.model_.weights[np.newaxis].copy(), np.array([self.model_.intercept])
+        return self
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Return scores, shape (n,): above 0 for the second class."""
+        return self._scores(X)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return labels, shape (n,)."""
+        above = self._scores(X) > 0.0
+        labels: NDArray[Any] = self.classes_[above.astype(int)]
+        return labels
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Return probabilities of both classes, shape (n, 2)."""
+        p = probabilities(self._scores(X))
+        return np.column_stack([1.0 - p, p])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def _are(labels: NDArray[Any], label: Any) -> NDArray[np.bool_]:
+    """Return which labels are this one; what cannot be compared is another."""
+    if labels.dtype.kind != "O":
+        return np.broadcast_to(np.asarray(labels == label), labels.shape)
+    return np.array([_is(each, label) for each in labels], dtype=bool)
+
+
+def _is(value: Any, label: Any) -> bool:
+    try:
+        return bool(value == label)
+    except Exception:  # an array, or an object of whatever kind
+        return False
+
+
+def _declared(classes: Any) -> NDArray[Any]:
+    """Return the classes that are given, in their order."""
+    found = np.asarray(classes)
+    if found.shape != (2,) or found[0] == found[1]:
+        raise SpecError("classes are not two labels that differ", "give (no, yes); more classes are not built")
+    return found
+
+
+def _classes_of(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return the two classes of a target."""
+    check_classification_targets(labels)
+    classes = np.unique(labels)
+    if len(classes) > 2:
+        raise ValueError(
+            f"Only binary classification is supported. The type of the target is {type_of_target(labels)}."
+        )
+    if len(classes) < 2:
+        raise ValueError("Classifier can't train when only one class is present.")
+    return classes
+
+
+class DPRegressor(RegressorMixin, _Linear):
+    """Private linear regression.
+
+    Args:
+        epsilon, delta: the budget of the fit.
+        ranges: as of `DPClassifier`.
+        target_range: (low, high) of the target, public; targets outside it are cut, and nan counts as the middle.
+        random_state: a seed for experiments: the model is then not private.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        ranges: Any = None,
+        target_range: Any = (-1.0, 1.0),
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.ranges = ranges
+        self.target_range = target_range
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> DPRegressor:
+        """Fit the model to rows X, shape (n, d), and targets y, shape (n,).
+
+        Raises:
+            ValueError: shapes are wrong.
+            dpcalc.DpcalcError: a parameter is out of range, or the budget cannot be met.
+        """
+        rows, targets = self._targets(X, y)
+        self._train(rows, targets, {"loss": "squares"}, None, target_range=tuple(self.target_range))
+        reading = predictor(self.model_)
+        self.coef_ = reading.half * self.model_.weights
+        self.intercept_ = float(reading.targets(np.array(self.model_.intercept)))
+        return self
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Return targets, shape (n,), in their own units."""
+        scores = self._scores(X)
+        return predictor(self.model_).targets(scores)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags

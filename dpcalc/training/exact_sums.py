@@ -1,0 +1,157 @@
+"""Sums of gradients without rounding errors, and noise rounded to a grid: what is released tells no low-order bits.
+
+The features are cut once, and the slopes in every step, to multiples of powers of two. Every product of the two, and
+every sum of such products, is then a number that doubles hold: the sum over a batch is exact in any order, by any
+library. The iterate is cut for the scores in the same way, so that a record's score depends on the iterate and on that
+record alone, wherever the record stands. Noise is added to the part of the sum between two points of a grid, and the
+outcome is rounded to the grid: a step's noisy sum is the exact rounding of a sum of reals, but for a probability that
+`dpcalc.training.rounding` bounds. Every iterate is then a function of released sums: their errors do not accumulate.
+
+All units are public: they follow from the size of a batch, from the bounds on features and gradients, and from the
+scale of the noise.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.errors import SpecError
+from dpcalc.training.problem import Problem
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+_UNIT = 2.0**-53
+_BITS = 52  # of a sum of products; one more is a double's
+_MOST_BITS = 20  # kept of features and slopes
+_LEAST = 1e-290
+_LEAST_EXPONENT = -900  # of iterates that scores tell from 0
+_ROOM = 2.0**-40  # by which gradients stay below their bound: more than the rounding of a norm
+_ENTRIES = 1 << 15
+
+
+def grid_of(scale: float) -> float:
+    """Return the largest power of two g with scale/g >= 8: then scale/g < 16.
+
+    >>> grid_of(1.0), grid_of(0.9)
+    (0.125, 0.0625)
+    """
+    return math.ldexp(1.0, math.frexp(scale)[1] - 4)
+
+
+def bits_kept(size: int) -> int:
+    """Return k, the bits kept of features and of slopes, for sums over so many records: size <= 2^(52 - 2k)."""
+    return min(_MOST_BITS, (_BITS - (size - 1).bit_length()) // 2)
+
+
+def cut(values: Array, unit: float) -> Array:
+    """Return values cut towards 0 to multiples of a unit, a power of two."""
+    parts: Array = np.trunc(values / unit)
+    parts *= unit
+    return parts
+
+
+def rounded(values: Array, grid: float) -> Array:
+    """Return values rounded to multiples of a power of two; none is -0."""
+    nearest: Array = np.rint(values / grid)
+    nearest *= grid
+    nearest += 0.0
+    return nearest
+
+
+def rounded_sum(total: Array, noise: Array, scale: float) -> Array:
+    """Return total + scale noise, rounded to the grid of the scale: only the noise within a cell is rounded twice.
+
+    Args:
+        total: shape (d,), multiples of a power of two that doubles hold.
+        noise: shape (d,), of scale 1.
+        scale: s > 0.
+    """
+    grid = grid_of(scale)
+    cell = np.rint(total / grid)
+    within = total - cell * grid  # exact
+    released: Array = (cell + np.rint((within + scale * noise) / grid)) * grid
+    released += 0.0  # no -0
+    return released
+
+
+class ExactSums:
+    """The sums of minus the clipped gradients of a problem's records, without the regulariser.
+
+    Each gradient has a norm of at most ``bound``, whatever rounding does to its slope: the slope is cut off there.
+    """
+
+    def __init__(self, problem: Problem, bound: float, size: int, norm: int = 2) -> None:
+        """Cut the features.
+
+        Args:
+            problem: features of norm at most ``feature_bound``, and the loss.
+            bound: L > 0, on the norm of a record's gradient.
+            size: of the largest batch.
+            norm: of features and gradients, 1 or 2.
+
+        Raises:
+            SpecError: the units are out of the range of doubles.
+        """
+        features, self.labels, loss = problem
+        kept, longest = bits_kept(size), loss.feature_bound
+        self.unit = math.ldexp(1.0, _exponent(longest) - kept)
+        self.slope_unit = math.ldexp(1.0, _exponent(bound / longest) - kept)
+        self.kept, self.limit = kept, size * bound
+        if not min(self.unit, self.slope_unit, self.unit * self.slope_unit) >= _LEAST:
+            raise SpecError(
+                f"gradients of at most {bound:g} are too short for sums without rounding", "use other units"
+            )
+        self.features = cut(features, self.unit)
+        x, columns = self.features, features.shape[1]
+        size_of = np.abs(x).sum(axis=1) if norm == 1 else np.sqrt(np.einsum("ij,ij->i", x, x))
+        most = bound * (1.0 - max(_ROOM, 4.0 * (columns + 8) * _UNIT))
+        steepest = self.slope_unit * 2.0**_BITS
+        self.steepest = np.minimum(most / np.maximum(size_of, most / steepest), steepest)
+        self.overwrite = loss.array_descent()
+        self.rows = max(1, _ENTRIES // columns)
+
+    def check_scale(self, scale: float) -> None:
+        """Refuse noise on the sum that is too small for its grid.
+
+        Raises:
+            SpecError: a sum has 2^52 cells or more.
+        """
+        if not self.limit / grid_of(scale) < 2.0**_BITS:
+            raise SpecError(
+                f"noise of scale {scale:g} on a sum up to {self.limit:g} is lost in rounding", "use more noise"
+            )
+
+    def descent(self, w: Array, rows: Index | None) -> Array:
+        """Return the sum over the records of these rows (None: all), shape (d,), exactly."""
+        w = self._cut_iterate(w)
+        total = np.zeros_like(w)
+        count = len(self.labels) if rows is None else len(rows)
+        for first in range(0, count, self.rows):  # the places of records in a batch do not depend on what they hold
+            some = slice(first, first + self.rows)
+            chosen = some if rows is None else rows[some]
+            total += self._of(self.features[chosen], self.labels[chosen], self.steepest[chosen], w)
+        return total
+
+    def _cut_iterate(self, w: Array) -> Array:
+        """Return w cut so that its scores are sums of numbers that doubles hold: to some 32 bits."""
+        exponent = max(_LEAST_EXPONENT, math.frexp(math.sqrt(float(w @ w)))[1] + 1)
+        return cut(w, math.ldexp(1.0, exponent + self.kept - _BITS))
+
+    def _of(self, x: Array, y: Array, steepest: Array, w: Array) -> Array:
+        slopes = x @ w
+        self.overwrite(slopes, y)
+        np.copyto(slopes, 0.0, where=~np.isfinite(slopes))
+        np.minimum(slopes, steepest, out=slopes)
+        np.maximum(slopes, -steepest, out=slopes)
+        total: Array = cut(slopes, self.slope_unit) @ x
+        return total
+
+
+def _exponent(value: float) -> int:
+    """Return the least e with 2^e >= value > 0."""
+    fraction, exponent = math.frexp(value)
+    return exponent - (fraction == 0.5)

@@ -1,0 +1,252 @@
+"""What is guaranteed of a run as it is executed, in floating point: the added delta is part of the budget.
+
+The noise is sought for a delta that is smaller by what is set aside for rounding; a guarantee that the rounding cannot
+keep within that is left out, and the case says why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from dpcalc.engine.ask import implied_gate, judged
+from dpcalc.engine.gate import Gate
+from dpcalc.engine.inputs import inputs_of
+from dpcalc.engine.question import Question
+from dpcalc.engine.rows import ranked
+from dpcalc.errors import GateRefused, MissingParameter, NotApplicable
+from dpcalc.model.loss import Loss
+from dpcalc.model.quantities import Kind, Quantity
+from dpcalc.model.run import Run
+from dpcalc.notes import Rounded
+from dpcalc.numerics.floats import down, up
+from dpcalc.report import Case, Obstacle, Result
+from dpcalc.training.accounting import account, accounted_run
+from dpcalc.training.draft import Draft
+from dpcalc.training.plan import Plan, plan
+from dpcalc.training.rounding import Cost, Rounding, assumption, stretch, sum_error, sum_miss
+from dpcalc.training.rounding_errors import output_rounding
+
+PUBLIC_SUMS = frozenset({
+    "iteration.local", "iteration.local_rdp", "iteration.local_classic", "multi_epoch.composition",
+    "expanding.composition", "expanding.laplace", "released.own_noise", "noisy_gd.composition", "noisy_sgd.composition",
+    "dp_sgd.gradient", "dp_sgd.gradient_renyi", "dp_sgd.gradient_lemma",
+})  # fmt: skip
+"""The theorems that hold although every noisy sum of gradients is public: their runs may round each of them."""
+
+_SHARE = 2.0**-10  # of delta, set aside for rounding at first
+_DEAR = 2.0**-4  # of delta: past this, a little epsilon is set aside instead, where that is enough
+_MOST = 0.5  # of delta
+_MOST_EPSILON = 0.01  # of epsilon
+_ROOM = 1.0625
+_TRIES = 8
+_ROUNDED = "released numbers are rounded to a grid that does not depend on the records"
+
+
+class Guaranteed(NamedTuple):
+    """A case, and the run that its best guarantee is of.
+
+    Attributes:
+        case: what is guaranteed of the released numbers.
+        run, plan, rounding: what is executed, and how it is rounded.
+    """
+
+    case: Case
+    run: Run
+    plan: Plan
+    rounding: Rounding
+
+
+class _Spare(NamedTuple):
+    """What is set aside for rounding, of epsilon and of delta."""
+
+    epsilon: float
+    delta: float
+
+
+class _Needs(Exception):
+    """More has to be set aside for rounding."""
+
+    def __init__(self, spare: _Spare) -> None:
+        super().__init__()
+        self.spare = spare
+
+
+def guarantee(draft: Draft, question: Question, gates: Sequence[Gate], shape: tuple[int, int]) -> Guaranteed:
+    """Return what is guaranteed of a run whose released numbers are rounded.
+
+    Args:
+        draft: the run; its noise may be sought.
+        question: the budget.
+        gates: parsed assertions.
+        shape: the numbers of records and of columns.
+
+    Raises:
+        MissingParameter: neither epsilon nor delta is given.
+        GateRefused: a gate speaks of attacks.
+        SpecError, NotApplicable, Infeasible: see `account`; or no guarantee leaves room for rounding.
+    """
+    if question.epsilon is None and question.log_delta is None:
+        raise MissingParameter(
+            "released numbers are rounded, which adds to delta: no guarantee of them is one of mu or of orders alone",
+            "give --epsilon or --delta; for example --delta 1e-5",
+        )
+    for gate in gates:
+        if gate.of_attack:
+            raise GateRefused(
+                f"{gate.text!r} speaks of the run on real numbers, and what is released is rounded",
+                "ask `dpcalc compare` with the same run",
+            )
+    spare = _Spare(0.0, 0.0 if question.log_delta is None else _SHARE * _delta(question))
+    for _ in range(_TRIES):
+        try:
+            return _with_spare(draft, question, gates, shape, spare)
+        except _Needs as needs:
+            spare = needs.spare
+    raise _no_room(question, spare.delta)
+
+
+def _with_spare(
+    draft: Draft, question: Question, gates: Sequence[Gate], shape: tuple[int, int], spare: _Spare
+) -> Guaranteed:
+    """Return the case where so much of the budget is set aside.
+
+    Raises:
+        _Needs: it is too little for the best guarantee.
+    """
+    case = account(draft, _lessened(question, spare))
+    rows: list[Result] = []
+    obstacles, errors = list(case.obstacles), []
+    chosen: dict[str, tuple[Run, Plan, Rounding]] = {}
+    for row in case.results:
+        if row.kind is Kind.LOWER:
+            continue  # of the run on real numbers
+        if not row.guarantee:
+            rows.append(row)
+            continue
+        try:
+            run = accounted_run(draft, row)
+            planned = plan(run, *shape)
+            rounding = _rounding(row, planned, draft.loss)
+            try:
+                cost = _cost(row, rounding, question, spare)
+            except _Needs:
+                if not chosen:
+                    raise
+                raise NotApplicable(f"rounding costs it more than {next(iter(chosen))}", "use that") from None
+        except NotApplicable as error:
+            errors.append(error)
+            obstacles.append(Obstacle(row.bound, error.message, error.hint or "", error.parameters))
+            continue
+        rows.append(_of_release(row, question, rounding, cost, planned))
+        chosen[row.bound] = run, planned, rounding
+    if not chosen:
+        raise errors[0]
+    inputs = {**case.inputs, **inputs_of({}, {}, question)}
+    case = case._replace(
+        results=ranked(rows, rows[0].quantity), obstacles=tuple(obstacles), inputs=inputs, tightness=None
+    )
+    best = case.best
+    assert best is not None
+    told = (best.details or {})["floating_point"]
+    case = case._replace(
+        assertions=(*implied_gate(question, case), *judged(gates, case)),
+        note_data=(*case.note_data, Rounded(**{name: told.get(name) for name in ("of", "grid", "epsilon", "delta")})),
+    )
+    return Guaranteed(case, *chosen[best.bound])
+
+
+def _cost(row: Result, rounding: Rounding, question: Question, spare: _Spare) -> Cost:
+    """Return what rounding costs a row: some delta, or where that is dear, a little epsilon.
+
+    Raises:
+        _Needs: more than is set aside.
+        NotApplicable: more than may be.
+    """
+    epsilon = _epsilon(row)
+    plain = rounding.cost(epsilon)
+    if question.log_delta is None:  # delta is found, and may rise
+        delta = math.exp(row.log_delta) if row.log_delta is not None else 0.0
+        if spare.epsilon == 0.0 and plain.delta <= _SHARE * delta:
+            return plain
+    elif plain.delta <= spare.delta:
+        return plain
+    small = rounding.cost_in_epsilon(epsilon)
+    delta = 1.0 if question.log_delta is None else _delta(question)
+    more = small.delta + (small.factor - 1.0) * delta
+    found = row.quantity == Quantity.EPSILON
+    if (found or small.epsilon <= spare.epsilon) and (question.log_delta is None or more <= spare.delta):
+        return small
+    affordable = (found or small.epsilon <= _MOST_EPSILON * epsilon) and more <= _MOST * delta
+    if affordable and (question.log_delta is None or plain.delta > _DEAR * delta):
+        raise _Needs(_Spare(_ROOM * small.epsilon, max(spare.delta, _ROOM * more)))
+    if question.log_delta is None:
+        return plain
+    if not plain.delta <= _MOST * delta:
+        raise _no_room(question, plain.delta)
+    raise _Needs(_Spare(0.0, _ROOM * plain.delta))
+
+
+def _rounding(row: Result, planned: Plan, loss: Loss) -> Rounding:
+    """Return how a run is rounded that a theorem is quoted of.
+
+    Raises:
+        NotApplicable: its iterates must stay hidden, and rounding errors of them have no bound.
+    """
+    if row.bound not in PUBLIC_SUMS:
+        return output_rounding(planned, loss)
+    entries = float(planned.steps * planned.columns)
+    log_factor, tail = stretch(planned.noise, entries, sum_error(planned.noise))
+    return Rounding(up(entries * sum_miss(planned.noise), 4.0), log_factor, tail)
+
+
+def _epsilon(row: Result) -> float:
+    """Return the epsilon of a row, that asked or that found."""
+    return row.value if row.quantity == Quantity.EPSILON else float(row.epsilon or 0.0)
+
+
+def _delta(question: Question) -> float:
+    """Return the delta asked, rounded down; 0 where no double holds it."""
+    assert question.log_delta is not None
+    return math.exp(question.safe_log_delta)
+
+
+def _lessened(question: Question, spare: _Spare) -> Question:
+    """Return the question with a budget that is smaller by what is set aside, rounded down."""
+    if question.epsilon is not None and spare.epsilon:
+        question = question._replace(epsilon=down(question.epsilon - spare.epsilon, 2.0))
+    if question.log_delta is None or not spare.delta:
+        return question
+    log_delta = question.log_delta + math.log1p(-spare.delta / _delta(question))
+    log_delta -= 8.0 * 2.0**-53 * (1.0 + abs(log_delta))
+    return question._replace(delta=math.exp(log_delta), log_delta=log_delta)
+
+
+def _no_room(question: Question, added: float) -> NotApplicable:
+    return NotApplicable(
+        f"rounding in floating point adds {added:.3g} to delta, which is {question.delta!r}",
+        f"give a delta of {2.0 * added:.1g} or more, a smaller epsilon, or take fewer steps",
+        parameters=("delta",),
+    )
+
+
+def _of_release(row: Result, question: Question, rounding: Rounding, cost: Cost, planned: Plan) -> Result:
+    """Return the row of the released, rounded numbers: what they cost is part of its epsilon and delta."""
+    told: dict[str, Any] = {
+        "of": rounding.what, "probability": rounding.miss, "epsilon": cost.epsilon, "delta": cost.delta,
+    }  # fmt: skip
+    told.update({} if rounding.grid is None else {"grid": rounding.grid})
+    told.update({} if row.mu is None else {"mu": row.mu})
+    changed: dict[str, Any] = {"epsilon": question.epsilon, "delta": question.delta, "log_delta": question.log_delta}
+    if row.quantity == Quantity.EPSILON:
+        value = up(row.value + cost.epsilon, 2.0) if cost.epsilon else row.value
+        changed.update(value=value, epsilon=value)
+    if row.quantity == Quantity.DELTA:
+        ideal = math.exp(row.log_delta) if row.log_delta is not None else 0.0
+        total = min(1.0, up(cost.factor * ideal + cost.delta, 8.0))
+        changed.update(value=total, delta=total, log_delta=min(0.0, up(math.log(total), 4.0)))
+    return row._replace(
+        kind=Kind.UPPER, mu=None, assumes=(*row.assumes, _ROUNDED, assumption(planned.noise)),
+        details={**(row.details or {}), "floating_point": told}, **changed,
+    )  # fmt: skip

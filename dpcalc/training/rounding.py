@@ -1,0 +1,167 @@
+"""How likely it is that what a program releases is not the rounding of what the algorithm on real numbers has.
+
+A double differs from the real number that it stands for by a rounding error. Rounded to a grid, the two agree unless
+the real number is within that error of the middle between two points of the grid, which noise makes unlikely. Where
+they differ with probability P at most, on any records, a run that is (epsilon, delta)-private on real numbers is
+(epsilon, delta + (1 + e^epsilon) P)-private as it is executed (`docs/method.md`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from dpcalc.model.choices import Noise
+from dpcalc.numerics.floats import up
+
+UNIT = 2.0**-53
+_ROOM = 1.0 + 1e-9  # more than the curvature of a density over a rounding error, and the rounding of these formulas
+_MOST_CELLS = 16.0  # a scale in cells of its grid is at least 8 and below this
+
+
+class Law(NamedTuple):
+    """What is used of a law of noise of scale 1: unimodal and symmetric.
+
+    Attributes:
+        density: the largest density, rounded up.
+        mean: of |Z|, rounded up.
+        peak: the largest value of |z| times the density, rounded up.
+        relative, absolute: a draw differs by at most (relative |Z| + absolute) units of roundoff from a variable of the
+            law: an assumption on the generator.
+        reach: |Z| is larger than it less 1/4 with a probability of at most ``beyond``.
+        beyond: see there.
+    """
+
+    density: float
+    mean: float
+    peak: float
+    relative: float
+    absolute: float
+    reach: float
+    beyond: float
+
+
+LAWS = {
+    Noise.GAUSSIAN: Law(0.3989423, 0.7978846, 0.2419708, 0.0, 8.0, 20.0, 8.1e-87),
+    Noise.LAPLACE: Law(0.5, 1.0, 0.1839398, 3.0, 8.0, 128.0, 3.3e-56),
+}
+"""numpy draws both by a ziggurat: whole numbers of 52 or 53 bits times the width of a layer, at most 3.66 and 7.7."""
+
+ASSUMED = (
+    "a draw of the generator differs from an independent {law} variable by at most {absolute:g}{relative} units of "
+    "roundoff (2^-53), but for a probability that is counted as 0"
+)
+
+
+def assumption(noise: str) -> str:
+    """Return what is assumed of the generator, in words."""
+    law = LAWS[Noise(noise)]
+    relative = f" + {law.relative:g} |Z|" if law.relative else ""
+    name = "normal" if noise == Noise.GAUSSIAN else "Laplace"
+    return ASSUMED.format(law=name, absolute=law.absolute, relative=relative)
+
+
+def sum_miss(noise: str) -> float:
+    """Return an upper bound on the probability that an entry of a noisy sum is rounded to another point of its grid.
+
+    The exact sum is known, so that the error of an entry is at most u (g + (3 + q) s |Z| + q_0 s), with u = 2^-53, the
+    grid g, the scale s, 8 <= s/g < 16, and the errors q |Z| + q_0 of a draw.
+
+    >>> sum_miss("gaussian") < 3.9e-14
+    True
+    """
+    law = LAWS[Noise(noise)]
+    most, least = _MOST_CELLS, 0.5 * _MOST_CELLS
+    cells = 1.0 + law.density / least
+    cells += (3.0 + law.relative) * (law.mean * most + 2.0 * law.peak)
+    cells += law.absolute * (most + law.density)
+    return 2.0 * UNIT * cells * _ROOM
+
+
+def output_miss(noise: str, error: float, scale: float, grid: float) -> float:
+    """Return an upper bound on the probability that a released number is rounded to another point of its grid.
+
+    Args:
+        noise: whose last draw is independent of all else.
+        error: a >= 0, of the number, in all.
+        scale: s > 0, of the last noise on it.
+        grid: g > 0, a power of two.
+    """
+    return 2.0 * error * (1.0 / grid + LAWS[Noise(noise)].density / scale) * _ROOM
+
+
+def stretch(noise: str, entries: float, error_in_cells: float) -> tuple[float, float]:
+    """Return (h, tau) of the rounded laws as executed, P', and on real numbers, P.
+
+    P'(S) <= e^h P(S) + tau and P(S) <= e^h P'(S) + tau. The scale of the noise is at least 8 cells of the grid. Of a
+    cell where |Z| stays within the law's reach, an error of at most a cells adds two slivers: of width a each, and of a
+    density that is at most e^(l (r + l)) times that in the cell, with l = 1/8 + a/4 and the reach r (e^l for Laplace
+    noise). All other cells together are rare.
+
+    Args:
+        noise: whose draws are independent of each other and of all else that decides about an entry.
+        entries: how many numbers are rounded.
+        error_in_cells: a, below 1/4; of an entry whose draw stays within the reach.
+    """
+    law = LAWS[Noise(noise)]
+    if not error_in_cells < 0.25:
+        return math.inf, 1.0
+    length = 0.125 + 0.25 * error_in_cells
+    steepness = law.reach + length if noise == Noise.GAUSSIAN else 1.0
+    each = 2.0 * error_in_cells * math.exp(length * steepness) * _ROOM
+    if not each < 0.5:
+        return math.inf, 1.0
+    log_factor = up(entries * each / (1.0 - each), 8.0)
+    return log_factor, up(4.0 * entries * law.beyond * math.exp(min(log_factor, 1.0) * 4.0), 8.0)
+
+
+def sum_error(noise: str) -> float:
+    """Return the largest error of an entry of a noisy sum in cells of its grid, where the draw is within the reach."""
+    law = LAWS[Noise(noise)]
+    return UNIT * (1.0 + _MOST_CELLS * ((3.0 + law.relative) * (law.reach + 1.0) + law.absolute)) * _ROOM
+
+
+class Rounding(NamedTuple):
+    """How a run's released numbers are rounded, and what is lost by that.
+
+    Attributes:
+        miss: a bound on the probability that any of them is another one than on real numbers.
+        log_factor, tail: h and tau of `stretch` for all of them; inf and 1 where no such bound is known.
+        grid: of the released numbers; None where every noisy sum is rounded, to a grid of its own.
+        error: the largest error of a released number before it is rounded; None where sums are exact.
+    """
+
+    miss: float
+    log_factor: float = math.inf
+    tail: float = 1.0
+    grid: float | None = None
+    error: float | None = None
+
+    def cost(self, epsilon: float) -> Cost:
+        """Return what is added to delta at this epsilon, the same to epsilon."""
+        return Cost(0.0, 1.0, _both(epsilon, self.miss))
+
+    def cost_in_epsilon(self, epsilon: float) -> Cost:
+        """Return what is added to epsilon, and to delta at the epsilon that this makes: little even if it is large."""
+        if not self.log_factor < 0.1:
+            return Cost(math.inf, 1.0, 1.0)
+        factor = up(math.exp(self.log_factor), 4.0)
+        return Cost(2.0 * self.log_factor, factor, up(factor * _both(epsilon, self.tail), 4.0))
+
+    @property
+    def what(self) -> str:
+        """What is rounded, in words."""
+        return "every noisy sum" if self.grid is None else "what is released"
+
+
+class Cost(NamedTuple):
+    """What rounding costs: (e, d)-privacy on real numbers is (e + epsilon, factor d + delta)-privacy as executed."""
+
+    epsilon: float
+    factor: float
+    delta: float
+
+
+def _both(epsilon: float, probability: float) -> float:
+    """Return (1 + e^epsilon) probability, rounded up, at most 1."""
+    return min(1.0, up((1.0 + math.exp(min(epsilon, 700.0))) * probability, 8.0)) if epsilon <= 700.0 else 1.0

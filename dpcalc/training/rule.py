@@ -1,0 +1,209 @@
+"""The default rule: what a run has where no flag describes another one. It looks at no record.
+
+Full batches, gradients clipped to C, T = 100 steps accounted by composition, and the mean of the second half of the
+iterates, all of which may be public. What the run can tell from noise is one number, kappa = n mu/(2 sqrt d), with mu
+the Gaussian privacy that the budget allows and d the number of columns with the constant one: after T steps along
+gradients of length C the weights have travelled A = eta C T, and the noise on them is about A/kappa long, whatever C, T
+and eta are. So A rises with kappa; C and T decide only where slopes saturate and how fine the steps are. Steps are far
+longer than 2/smoothness, which composition allows. `docs/training.md` says what the constants were chosen on.
+
+Lengths are for rows of norm 1 and targets in [-1, 1]; other bounds B and Y rescale C by B Y and the weights by Y/B.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from dpcalc.engine.question import Question
+from dpcalc.errors import MissingParameter, SpecError
+from dpcalc.model.choices import Releases
+from dpcalc.model.loss import SIGNED
+from dpcalc.model.source import Source
+from dpcalc.notes import DefaultRule
+from dpcalc.training.draft import Draft
+from dpcalc.training.setup import Average, Setup
+
+STEPS = 100
+CONSTANT = 0.2
+"""What the column of an intercept holds, for rows of norm 1."""
+
+FEW = 3.0
+"""The kappa below which a model is little better than chance."""
+
+SUFFICIENT = 500.0
+"""The kappa from which least squares by noisy sums of products would do better than descent."""
+
+SWITCHES = (
+    "algorithm", "release", "radius", "epochs", "batch_size", "last_batch", "permutation", "noise_std",
+    "noise_multiplier", "laplace_scale", "noise", "c1", "c2", "decay_exponent", "schedule_factor", "power",
+)  # fmt: skip
+"""Parameters that describe a run of another kind: where one of them is given, the rule fills in nothing."""
+
+LOSSES = ("logistic", "hinge", "squares", "huber")
+"""The losses that the rule speaks of. It was tuned on the first of each kind: logistic and squares."""
+
+
+class Pick(NamedTuple):
+    """A value that the rule chose: ``source`` is ``default`` for a constant, ``derived`` for what depends on kappa."""
+
+    value: Any
+    source: Source
+    why: str
+
+
+class Rule(NamedTuple):
+    """What the rule came to.
+
+    Attributes:
+        kappa, mu, travel: see above; travel is in units of rows of norm 1.
+        picks: name -> what was chosen; what was given is not among them.
+    """
+
+    kappa: float
+    mu: float
+    travel: float
+    picks: dict[str, Pick]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is reported, JSON types only."""
+        picked = {name: {**pick._asdict(), "source": str(pick.source)} for name, pick in self.picks.items()}
+        return {"kappa": self.kappa, "mu": self.mu, "travel": self.travel, "picked": picked}
+
+    def note(self) -> DefaultRule:
+        """Return what is said of it beside the answer."""
+        words = (f"{name.replace('_', ' ')} {_said(pick.value)}" for name, pick in self.picks.items())
+        return DefaultRule(signal_to_noise=self.kappa, picked=", ".join(words))
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return a warning where the noise is likely to drown what there is to learn."""
+        if self.kappa >= FEW:
+            return ()
+        return (
+            f"kappa, the signal to noise, is {self.kappa:.2g}, below {FEW:g}: expect a model little better than "
+            "chance; use more records, fewer columns or a larger epsilon",
+        )
+
+
+def applies(draft: Draft, question: Question) -> bool:
+    """Return whether the rule fills in what a run lacks.
+
+    Args:
+        draft: as given, with its loss; ``algorithm`` has a source where it was given.
+        question: the budget.
+    """
+    named = any(draft.given(name) for name in SWITCHES)
+    return not named and draft["loss"] in LOSSES and not question.solve
+
+
+def settle(setup: Setup, draft: Draft, *, ruled: bool, batched: bool = False) -> Setup:
+    """Return the setup with an intercept and the average chosen, and fill in what is then released.
+
+    Without the rule a run has neither where they are not asked for. Of batches the average is chosen later.
+
+    Raises:
+        SpecError: a mean is wanted of iterates that are said to stay hidden.
+    """
+    average = setup.average or (Average.TAIL if ruled and not batched else Average.NONE)
+    if average == Average.TAIL:
+        draft.default("release", Releases.EPOCH, Source.DERIVED)
+        if draft["release"] != Releases.EPOCH:
+            raise SpecError("a mean of iterates is covered only where each of them is", "give --release epoch")
+    intercept = ruled if setup.intercept is None else setup.intercept
+    return setup._replace(average=average, intercept=intercept)
+
+
+def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> Rule:
+    """Fill in clip, steps and step size, and return what was chosen.
+
+    Args:
+        draft: with the number of records and the bounds.
+        question: the budget.
+        asked: the setup as it was given.
+        columns: d, the constant one included.
+
+    Raises:
+        MissingParameter: there is no budget.
+    """
+    mu = budget_of(question)
+    kappa = signal_of(draft["records"], mu, columns)
+    bound, height = float(draft["feature_bound"]), float(draft.get("label_bound", 1.0))
+    picks = picks_of_setup(asked)
+
+    def pick(name: str, value: Any, source: Source, why: str) -> None:
+        if name not in draft:
+            draft.default(name, value, source)
+            picks[name] = Pick(value, source, why)
+
+    pick("clip", *clip_of(draft, kappa, bound * height))
+    pick("steps", STEPS, Source.DEFAULT, "full batches of public iterates: finer steps change little")
+    unit = float(draft["clip"]) / (bound * height)
+    travel = travel_of(draft, kappa, unit, int(draft["steps"]))
+    step_size = travel / (unit * bound * bound * int(draft["steps"]))
+    why = f"A/(C T) for a travel of A = {travel:.4g}: {_WHY_CLASSES if draft['loss'] in SIGNED else _WHY_NUMBERS}"
+    pick("step_size", float(f"{step_size:.4g}"), Source.DERIVED, why)
+    return Rule(kappa, mu, travel, picks)
+
+
+def budget_of(question: Question) -> float:
+    """Return mu, the Gaussian privacy that the budget allows.
+
+    Raises:
+        MissingParameter: there is no budget.
+    """
+    if question.epsilon is None or question.log_delta is None:
+        raise MissingParameter(
+            "how much noise and how long a run suit is not known",
+            "give --epsilon and --delta; for example --epsilon 1 --delta 1e-6",
+        )
+    from dpcalc.notions.gaussian import largest_mu
+
+    return largest_mu(epsilon=question.epsilon, log_delta_target=question.log_delta)
+
+
+def signal_of(records: int, mu: float, columns: int) -> float:
+    """Return kappa; never 0, so that a step has a length."""
+    return max(records * mu / (2.0 * math.sqrt(columns)), 1e-9)
+
+
+def picks_of_setup(asked: Setup) -> dict[str, Pick]:
+    """Return what is chosen of the setup where it is not said: the average and the intercept."""
+    picks: dict[str, Pick] = {}
+    if asked.average is None:
+        why = "the last iterate alone is noisier where kappa is large; every iterate is accounted as public"
+        picks["average"] = Pick(Average.TAIL, Source.DEFAULT, why)
+    if asked.intercept is None:
+        why = (
+            f"a constant column of {CONSTANT:g} times the feature bound leaves the features nearly all of their length"
+        )
+        picks["intercept"] = Pick(True, Source.DEFAULT, why)
+    return picks
+
+
+def clip_of(draft: Draft, kappa: float, unit: float) -> tuple[float, Source, str]:
+    """Return C, where it comes from and why, for bounds whose product is ``unit``."""
+    if draft["loss"] in SIGNED:
+        return 0.1 * unit, Source.DEFAULT, "slopes that saturate early keep confident records from steering the model"
+    why = "kappa/130 within 0.03 and 0.3: a cap that is too low biases the fit, and one too high adds noise"
+    if kappa >= SUFFICIENT:
+        why += (
+            f"; past kappa = {SUFFICIENT:g} least squares by noisy sums of products would do better, and is not built"
+        )
+    return float(f"{min(max(kappa / 130.0, 0.03), 0.3) * unit:.4g}"), Source.DERIVED, why
+
+
+_WHY_CLASSES = "30 kappa, at most 10000"
+_WHY_NUMBERS = "kappa/4 within 0.3 and 2, times kappa, at most 1.9 C T, so that steps stay below 2/smoothness"
+
+
+def travel_of(draft: Draft, kappa: float, clip: float, steps: int) -> float:
+    """Return A = eta C T, for a clip in units of rows of norm 1 and targets in [-1, 1]."""
+    if draft["loss"] in SIGNED:
+        return min(30.0 * kappa, 1e4)
+    return min(min(max(kappa / 4.0, 0.3), 2.0) * kappa, 1.9 * clip * steps)
+
+
+def _said(value: Any) -> str:
+    if value is True:
+        return "yes"
+    return f"{value:g}" if isinstance(value, float) else str(value)

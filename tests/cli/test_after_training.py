@@ -1,0 +1,249 @@
+"""`predict` and `evaluate`: what comes after training."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import shlex
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpcalc
+from dpcalc.cli.main import main
+from dpcalc.recipes.charge import charge
+from dpcalc.recipes.ledger import read_ledger
+from dpcalc.training import data, model, single
+from dpcalc.training.model import load, save
+from tests.training.test_model import MODEL
+from tests.training.test_prediction import REGRESSION
+
+TABLE = "b,note,a,y\n1,x,0.5,no\n-1,x,2,yes\n0.5,x,1.25,yes\n"
+CANCER = "example:breast-cancer"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with two models and test rows."""
+    monkeypatch.chdir(tmp_path)
+    save(MODEL._replace(negative="no"), "model.json")
+    save(REGRESSION, "numbers.npz")
+    (tmp_path / "rows.csv").write_text(TABLE, encoding="utf-8")
+    (tmp_path / "numbers.csv").write_text("a,b,y\n0.5,1,12\n2,-1,25\n1.25,0.5,word\n", encoding="utf-8")
+    return tmp_path
+
+
+def failed(line: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(line))
+    captured = capsys.readouterr()
+    assert (stop.value.code, captured.out) == (2, "")
+    return captured.err
+
+
+def test_train_predict_evaluate(folder: Path, ask: Any) -> None:
+    """What train measured is what evaluate measures of the model that it wrote, from predictions as well."""
+    ask(f"train --data {CANCER} --radius 5 -e 1 -d 1e-5 --seed 1 --intercept -o trained.json --json")
+    found = json.loads(ask(f"evaluate trained.json --data {CANCER} --json"))
+    ask(f"predict trained.json --data {CANCER} -o predicted.csv")
+    with open("predicted.csv", newline="", encoding="utf-8") as file:
+        predicted = [row["prediction"] for row in csv.DictReader(file)]
+    with open(data.example_file("breast-cancer"), newline="", encoding="utf-8") as file:
+        truth = [row["diagnosis"] for row in csv.DictReader(file)]
+    right = sum(p == t for p, t in zip(predicted, truth, strict=True))
+    assert set(predicted) == {"malignant", "benign"}
+    assert found["metrics"]["accuracy"] == right / 569
+    report = dpcalc.train(
+        data=CANCER, radius=5, epsilon=1, delta=1e-5, seed=1, intercept=True, output="trained.json"
+    )  # fmt: skip
+    metrics = report.cases[0].training["metrics"]["train"]  # type: ignore[index]
+    assert found["metrics"]["accuracy"] == metrics["accuracy"]
+    assert found["metrics"]["log_loss"] == pytest.approx(metrics["loss"], rel=1e-9)
+
+
+@pytest.mark.parametrize("page", ["tour.md", "after-training.md"])
+def test_the_commands_of_a_page_run_one_after_the_other(folder: Path, page: str, ask: Any) -> None:
+    path = Path(__file__).resolve().parents[2] / "docs" / page
+    if not path.exists():
+        pytest.skip("the documentation is not part of this distribution")
+    lines = re.findall(r"^    dpcalc (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [line.split()[0] for line in lines] == ["train", "predict", "evaluate", "evaluate"]
+    for line in lines:
+        ask(line)
+    assert {"model.json", "predicted.csv", "spent.yaml"} <= set(os.listdir())
+
+
+def test_predictions_go_to_a_file_or_to_standard_output(folder: Path, ask: Any) -> None:
+    printed = ask("predict model.json --data rows.csv")
+    assert printed.splitlines()[0] == "prediction,probability"
+    assert ask("predict model.json --data rows.csv -o -") == printed
+    assert ask("predict model.json --data rows.csv -o out.csv") == ""
+    assert (folder / "out.csv").read_text(encoding="utf-8") == printed
+    found = dpcalc.predict("model.json", "rows.csv", output="again.csv")
+    assert (folder / "again.csv").read_text(encoding="utf-8") == printed
+    rows = [line.split(",") for line in printed.splitlines()[1:]]
+    assert found["prediction"].tolist() == [row[0] for row in rows]
+    assert found["probability"].tolist() == [float(row[1]) for row in rows]
+    assert dpcalc.predict("model.json", np.empty((0, 2)))["prediction"].tolist() == []
+
+
+def test_a_failure_leaves_the_old_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "out.csv").write_text("old", encoding="utf-8")
+    (folder / "short.csv").write_text("a,c\n1,2\n", encoding="utf-8")
+    before = sorted(os.listdir())
+    assert "has no column 'b', which the model needs" in failed(
+        "predict model.json --data short.csv -o out.csv", capsys
+    )
+    assert "cannot write none/out.csv" in failed("predict model.json --data rows.csv -o none/out.csv", capsys)
+    assert (folder / "out.csv").read_text(encoding="utf-8") == "old"
+    assert sorted(os.listdir()) == before
+
+
+def test_metrics_without_noise_say_that_they_are_not_private(folder: Path, ask: Any) -> None:
+    found = json.loads(ask("evaluate model.json --data rows.csv --json"))
+    assert (found["private"], found["records"], found["task"]) == (False, 3, "classification")
+    assert "epsilon" not in found
+    assert set(found["metrics"]) == {"accuracy", "auc", "log_loss"}
+    assert "NOT PRIVATE" in ask("evaluate model.json --data rows.csv")
+    found = json.loads(ask("evaluate numbers.npz --data numbers.csv --json"))
+    assert set(found["metrics"]) == {"rmse", "mae", "r2"}
+    assert dpcalc.evaluate("numbers.npz", "numbers.csv") == found
+
+
+def test_a_private_evaluation_has_a_guarantee_of_its_own(folder: Path, ask: Any) -> None:
+    found = json.loads(ask("evaluate model.json --data rows.csv --private -e 0.5 --json"))
+    assert (found["private"], found["epsilon"], found["delta"]) == (True, 0.5, 0.0)
+    assert found["adjacency"] == "replace_one"
+    assert set(found["metrics"]) == {"accuracy"}
+    assert found["ledger"] == {"file": None, "entry": "evaluation: {epsilon: 0.5, adjacency: replace-one}"}
+    text = ask("evaluate numbers.npz --data numbers.csv --private -e 0.5 --error-bound 3")
+    assert "private for the test rows: epsilon = 0.5, delta = 0" in text
+    assert "errors are cut to 3" in text
+
+
+def test_a_private_evaluation_is_charged_to_the_ledger(folder: Path, ask: Any) -> None:
+    line = "evaluate model.json --data rows.csv --private --ledger spent.yaml"
+    assert "charged to spent.yaml: evaluation: {epsilon: 0.5" in ask(f"{line} -e 0.5")
+    assert "evaluation-2: {epsilon: 0.25" in ask(f"{line} -e 1/4")
+    ledger, _ = read_ledger("spent.yaml")
+    assert {entry.name: entry.given["epsilon"] for entry in ledger.entries} == {"evaluation": 0.5, "evaluation-2": 0.25}
+    total = json.loads(ask("ledger spent.yaml -d 1e-12 --json"))["cases"][0]["results"][0]
+    assert total["epsilon"] == pytest.approx(0.75, rel=1e-6)
+
+
+LEDGERS = {
+    "a.yaml": "dpcalc: ledger/1\nentries:\n    old: {mu: 1}  # the first\n",
+    "b.yaml": "entries:\n  evaluation:\n    mu: 1\n    times: 2\ndpcalc: ledger/1\n",
+    "c.yaml": "dpcalc: ledger/1\nentries: {evaluation: {mu: 1}}",
+    "d.json": '{"dpcalc": "ledger/1", "entries": {"old": {"mu": 1}}}',
+    "e.yaml": "dpcalc: ledger/1\nentries:\n  old: {mu: 1}",
+}
+
+
+@pytest.mark.parametrize("name", LEDGERS)
+def test_an_entry_is_added_to_any_ledger_or_the_file_stays(folder: Path, name: str) -> None:
+    Path(name).write_text(LEDGERS[name], encoding="utf-8")
+    if name in ("b.yaml", "c.yaml"):
+        with pytest.raises(dpcalc.SpecError, match="no entry can be added") as caught:
+            charge(name, "evaluation", 0.5)
+        assert "evaluation-2: {epsilon: 0.5, adjacency: replace-one}" in str(caught.value.hint)
+        assert Path(name).read_text(encoding="utf-8") == LEDGERS[name]
+        return
+    before, _ = read_ledger(name)
+    assert charge(name, "evaluation", 0.5) == "evaluation"
+    after, _ = read_ledger(name)
+    assert after.entries[:-1] == before.entries
+    assert after.entries[-1].given == {"epsilon": 0.5}
+    assert after.entries[-1].adjacency == "replace-one"
+
+
+def test_no_entry_is_lost_where_several_charge_at_once(folder: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        names = set(pool.map(lambda _: charge("spent.yaml", "evaluation", 0.5), range(8)))
+    assert len(names) == 8
+    assert {entry.name for entry in read_ledger("spent.yaml")[0].entries} == names
+    with pytest.raises(dpcalc.SpecError, match=r"cannot read none/spent\.yaml"):
+        charge("none/spent.yaml", "evaluation", 0.5)
+
+
+def test_a_new_ledger_may_be_json(folder: Path) -> None:
+    assert [charge("new.json", "evaluation", e) for e in (0.5, 0.25)] == ["evaluation", "evaluation-2"]
+    assert [entry.given["epsilon"] for entry in read_ledger("new.json")[0].entries] == [0.5, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("evaluate model.json --data rows.csv -e 1", "--epsilon is of a private evaluation"),
+        ("evaluate model.json --data rows.csv --ledger l.yaml", "--ledger is of a private evaluation"),
+        ("evaluate model.json --data rows.csv --private", "needs an epsilon of its own"),
+        ("evaluate model.json --data rows.csv --private -e 0", "epsilon is 0"),
+        ("evaluate model.json --data rows.csv --private -e 1 --ledger rows.csv", "rows.csv"),
+        ("evaluate model.json --data numbers.csv --private -e 1 --error-bound 1", "predicts classes"),
+        ("evaluate rows.csv --data rows.csv", "not a model file"),
+        ("predict none.json --data rows.csv", "cannot read none.json"),
+        ("predict model.json --data none.csv", "cannot read none.csv"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    folder: Path, line: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(os.listdir())
+    assert message in failed(line, capsys)
+    assert sorted(os.listdir()) == before
+
+
+def test_python_refuses_what_the_command_refuses(folder: Path) -> None:
+    for wrong in ({"private": True}, {"epsilon": 1.0}, {"ledger": "l.yaml"}, {"error_bound": 1.0}):
+        with pytest.raises(dpcalc.SpecError, match="epsilon of its own"):
+            dpcalc.evaluate("model.json", "rows.csv", **wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ending", ["json", "npz"])
+def test_every_iterate_that_is_released_is_written(folder: Path, ending: str, ask: Any) -> None:
+    run = (
+        "train --synthetic logistic -n 60 --dimension 2 -R 1 --algorithm cyclic --epochs 4 --eta 0.5 --sigma 4 -d 1e-5"
+    )
+    path = f"released.{ending}"
+    case = json.loads(ask(f"{run} --release epoch --intercept --seed 1 -o {path} --json"))["cases"][0]
+    trained = load(path)
+    assert trained.released is not None
+    assert trained.released.shape == (case["training"]["iterates_released"], 3) == (4, 3)
+    assert trained.released[-1].tolist() == [*trained.weights, trained.intercept]
+    assert len({tuple(row) for row in trained.released.tolist()}) == 4
+    rows = np.array([[0.3, -0.2]])
+    assert dpcalc.predict(path, rows)["probability"][0] == pytest.approx(
+        1.0 / (1.0 + np.exp(-float(trained.scores(rows)[0]))), rel=1e-12
+    )
+    ask(f"{run} --seed 1 -o {path}")
+    assert load(path).released is None
+
+
+def test_more_iterates_than_a_file_holds_are_refused_before_training(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("something was trained")
+
+    monkeypatch.setattr(single, "train", never)
+    monkeypatch.setattr(model, "MODEL_BYTES", (1 << 20) + 1000)
+    run = "train --synthetic logistic -n 60 --dimension 2 -R 1 --algorithm cyclic --epochs 20 --eta 0.5 --sigma 9"
+    message = failed(f"{run} -d 1e-5 --release epoch -o r.json", capsys)
+    assert "62 numbers are released" in message
+    assert "write an .npz file" in message
+    assert not os.path.exists("r.json")
+
+
+def test_numbers_that_no_double_holds_are_undefined(folder: Path, ask: Any) -> None:
+    """Nor does numpy warn of them: a warning is an error in the tests."""
+    huge = REGRESSION._replace(target_range=(-1e308, 1e308), weights=np.array([1e308, 1e308]))
+    save(huge, "huge.json")
+    found = json.loads(ask("evaluate huge.json --data numbers.csv --json"))
+    assert found["metrics"]["rmse"] is None
+    ask("evaluate huge.json --data numbers.csv")
+    ask("predict huge.json --data numbers.csv")

@@ -1,0 +1,174 @@
+"""The estimators, where scikit-learn is installed: its own suite, and what a private estimator must do besides.
+
+To run them: pip install -e '.[sklearn]' && pytest tests/training/test_estimators.py
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import pickle
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpcalc
+from dpcalc.training import data
+from dpcalc.training.model import load, save
+
+ROOT = Path(__file__).resolve().parents[2]
+INSTALLED = importlib.util.find_spec("sklearn") is not None
+needs_sklearn = pytest.mark.skipif(not INSTALLED, reason="scikit-learn is not installed")
+
+NO_REFUSAL = {
+    "check_supervised_y_no_nan": "a refusal would tell whether a record is there: it counts as the middle of the range"
+}
+
+
+def estimator(name: str, **parameters: Any) -> Any:
+    import dpcalc.sklearn
+
+    return getattr(dpcalc.sklearn, name)(**parameters)
+
+
+def cancer() -> tuple[Any, Any, tuple[Any, Any]]:
+    """Return rows, labels and ranges of the shipped table."""
+    table = data.read(data.example_file("breast-cancer"), target="diagnosis", labels=data.Labels("malignant"))
+    ranges = data.read_ranges(data.example_file("breast-cancer", ".ranges.csv"), table)
+    return table.cells[:, :-1], np.where(table.cells[:, -1] > 0.0, "malignant", "benign"), (ranges.low, ranges.high)
+
+
+@pytest.mark.skipif(INSTALLED, reason="scikit-learn is installed")
+def test_without_scikit_learn_it_says_what_to_install() -> None:
+    with pytest.raises(ImportError, match=r"pip install 'dpcalc\[sklearn\]'"):
+        importlib.import_module("dpcalc.sklearn")
+
+
+def test_nothing_else_imports_it() -> None:
+    program = "import sys, dpcalc.api, dpcalc.cli.train, dpcalc.training.fitting; print('sklearn' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@needs_sklearn
+@pytest.mark.parametrize(
+    ("name", "parameters", "failing"),
+    [
+        ("DPClassifier", {}, {}), ("DPClassifier", {"epsilon": 50.0}, {}), ("DPRegressor", {}, NO_REFUSAL),
+        ("DPRegressor", {"epsilon": 50.0, "target_range": (-3.0, 3.0)}, NO_REFUSAL),
+    ],
+)  # fmt: skip
+def test_the_suite_of_scikit_learn_passes(name: str, parameters: Any, failing: Any) -> None:
+    from sklearn.utils.estimator_checks import check_estimator
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        checks = check_estimator(
+            estimator(name, **parameters), expected_failed_checks=failing, on_fail=None, on_skip=None
+        )
+    assert len(checks) > 40
+    assert [check["check_name"] for check in checks if check["status"] == "failed"] == []
+    assert {check["check_name"] for check in checks if check["status"] == "xfail"} == set(failing)
+
+
+@needs_sklearn
+def test_a_private_classifier_is_as_good_as_train(tmp_path: Path) -> None:
+    rows, labels, ranges = cancer()
+    found = estimator("DPClassifier", classes=("benign", "malignant"), ranges=ranges).fit(rows, labels)
+    assert found.score(rows, labels) > 0.9
+    assert (found.private_, found.why_not_private_) == (True, None)
+    [case] = found.privacy_.cases
+    assert (case.best.epsilon, case.best.delta) == (1.0, 1e-5)
+    trained = dpcalc.train(data="example:breast-cancer", epsilon=1, delta=1e-5).cases[0]
+    assert case.best.value == trained.best.value  # type: ignore[union-attr]
+    assert case.inputs["clip"] == trained.inputs["clip"]
+    assert found.n_iter_ == trained.training["steps"]  # type: ignore[index]
+    assert found.predict_proba(rows)[:, 1] == pytest.approx(1 / (1 + np.exp(-found.decision_function(rows))))
+    save(found.model_, str(tmp_path / "m.json"))
+    assert dpcalc.predict(tmp_path / "m.json", rows)["prediction"].tolist() == found.predict(rows).tolist()
+    assert load(str(tmp_path / "m.json")).privacy["private"] is True
+    again = pickle.loads(pickle.dumps(found))
+    assert again.predict(rows).tolist() == found.predict(rows).tolist()
+
+
+@needs_sklearn
+def test_coefficients_are_of_mapped_rows() -> None:
+    rows, labels, (low, high) = cancer()
+    found = estimator("DPClassifier", classes=("benign", "malignant"), ranges=(low, high)).fit(rows, labels)
+    x = (rows - (low + high) / 2) / ((high - low) / 2)
+    x *= np.minimum(1.0, found.model_.bound / np.linalg.norm(x, axis=1))[:, np.newaxis]
+    assert found.decision_function(rows) == pytest.approx(x @ found.coef_[0] + found.intercept_[0], rel=1e-9, abs=1e-9)
+
+
+@needs_sklearn
+def test_what_is_not_covered_is_marked() -> None:
+    rows, labels, ranges = cancer()
+    undeclared = estimator("DPClassifier", ranges=ranges).fit(rows, labels)
+    seeded = estimator("DPClassifier", classes=("benign", "malignant"), ranges=ranges, random_state=1).fit(rows, labels)
+    for found, because in ((undeclared, "taken from the records"), (seeded, "seed")):
+        assert found.private_ is False
+        assert because in found.why_not_private_
+        assert found.privacy_.cases[0].training["private"] is False
+        assert found.model_.privacy["private"] is False
+        assert "NOT PRIVATE" in dpcalc.format_report(found.privacy_, "plain")
+
+
+@needs_sklearn
+def test_no_label_and_no_cell_is_refused() -> None:
+    """A record that was never seen before must not end the run: it counts as something fixed."""
+    rows, labels, ranges = cancer()
+    odd_rows, odd_labels = rows.copy(), labels.astype(object)
+    odd_rows[0], odd_rows[1] = np.nan, np.inf
+    odd_labels[2], odd_labels[3] = "never seen", None
+    found = estimator("DPClassifier", classes=("benign", "malignant"), ranges=ranges, random_state=3)
+    odd = found.fit(odd_rows, odd_labels).coef_
+    plain = labels.copy()
+    plain[[2, 3]] = "benign"
+    assert odd.tolist() == found.fit(odd_rows, plain).coef_.tolist()
+    assert found.fit(rows, ["benign"] * len(rows)).predict(rows).shape == (len(rows),)
+    odd_labels[4], plain[4] = np.arange(3), "benign"
+    assert found.fit(odd_rows, odd_labels).coef_.tolist() == found.fit(odd_rows, plain).coef_.tolist()
+    nothing = found.fit(rows, ["benign"] * len(rows)).coef_.tolist()
+    assert found.fit(rows, np.arange(len(rows))).coef_.tolist() == nothing
+    numbers = estimator("DPRegressor", target_range=(0.0, 10.0), ranges=ranges, random_state=3)
+    y = np.linspace(0.0, 10.0, len(rows))
+    y[[4, 5]] = np.nan, math.inf
+    middle = np.where(np.isfinite(y), y, 5.0)
+    words = [*y[:4], "word", None, *y[6:]]
+    assert numbers.fit(odd_rows, words).coef_.tolist() == numbers.fit(odd_rows, middle).coef_.tolist()
+    assert numbers.fit(odd_rows, y).coef_.tolist() == numbers.fit(odd_rows, middle).coef_.tolist()
+
+
+@needs_sklearn
+def test_a_regression_is_in_the_units_of_its_target() -> None:
+    generator = np.random.default_rng(0)
+    rows = generator.uniform(-1.0, 1.0, (4000, 2))
+    y = 50.0 + 20.0 * rows[:, 0] - 10.0 * rows[:, 1] + generator.standard_normal(4000)
+    found = estimator("DPRegressor", epsilon=8.0, target_range=(0.0, 100.0)).fit(rows, y)
+    assert found.private_
+    assert found.score(rows, y) > 0.8
+    short = np.array([[0.3, 0.2], [-0.1, 0.4]])
+    assert found.predict(short) == pytest.approx(short @ found.coef_ + found.intercept_, rel=1e-9)
+    assert np.mean(found.predict(rows)) == pytest.approx(50.0, abs=3.0)
+
+
+@needs_sklearn
+@pytest.mark.parametrize(
+    "wrong",
+    [{"epsilon": -1.0}, {"delta": 2.0}, {"classes": ("a",)}, {"classes": ("a", "a")}, {"ranges": (1.0, 0.0)},
+     {"ranges": (0.0, math.inf)}],
+)  # fmt: skip
+def test_parameters_out_of_range_are_refused(wrong: Any) -> None:
+    with pytest.raises(dpcalc.SpecError):
+        estimator("DPClassifier", **wrong).fit(np.zeros((9, 1)), np.arange(9) % 2)
+
+
+@needs_sklearn
+def test_more_than_two_classes_are_refused() -> None:
+    with pytest.raises(ValueError, match="Only binary classification is supported"):
+        estimator("DPClassifier").fit(np.zeros((9, 1)), np.arange(9) % 3)

@@ -1,0 +1,311 @@
+"""What is released tells no low-order bits: exact sums, grids, and the bounds on what rounding can tell."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+from dpcalc.model.loss import of
+from dpcalc.training import noise, single
+from dpcalc.training.exact_sums import ExactSums, bits_kept, grid_of, rounded, rounded_sum
+from dpcalc.training.plan import Plan, plan
+from dpcalc.training.problem import Problem
+from dpcalc.training.rounding import LAWS, Rounding, output_miss, stretch, sum_error, sum_miss
+from dpcalc.training.rounding_errors import output_rounding
+from tests.training.reference import Recorder, cut, data, problem_of, run_of
+
+LOGISTIC = of("logistic", feature_bound=1.0)
+SUMS = Rounding(1e-10)
+
+
+# --- sums -------------------------------------------------------------------------------------------------------------
+
+
+def exact(sums: ExactSums, problem: Problem, w: np.ndarray, rows: list[int]) -> list[Fraction]:
+    """Return the sum in rationals, of the same slopes, taken one by one."""
+    total = [Fraction(0)] * problem.shape[1]
+    for i in rows:
+        one = sums.descent(w, np.array([i]))
+        total = [a + Fraction(float(b)) for a, b in zip(total, one, strict=True)]
+    return total
+
+
+@pytest.mark.parametrize("loss", [LOGISTIC, of("squares", feature_bound=0.7, label_bound=3.0, radius=9.0)])
+@pytest.mark.parametrize("columns", [1, 7])
+def test_sums_are_exact_in_any_order(loss: Any, columns: int) -> None:
+    x, y = data(300, columns, 5, signed=loss.signed, scale=3.0)
+    problem = Problem(np.ascontiguousarray(x * loss.feature_bound), y, loss)
+    sums = ExactSums(problem, 0.3, 300)
+    w = np.random.default_rng(1).normal(size=columns)
+    order = np.random.default_rng(2).permutation(300)
+    expected = exact(sums, problem, w, list(range(300)))
+    for rows in (None, np.arange(300), order, order[::-1].copy()):
+        assert [Fraction(float(each)) for each in sums.descent(w, rows)] == expected
+
+
+def test_a_gradient_is_that_of_the_loss_cut_off_at_its_bound() -> None:
+    problem = problem_of(LOGISTIC, 50, 4)
+    w = np.array([3.0, -1.0, 0.5, 2.0])
+    sums = ExactSums(problem, 0.2, 50)
+    for i in range(50):
+        x, y = problem.features[i], problem.labels[i]
+        gradient = LOGISTIC.gradient(w, x[np.newaxis], y[np.newaxis])[0]
+        length = np.linalg.norm(gradient)
+        descent = sums.descent(w, np.array([i]))
+        assert descent == pytest.approx(-gradient * min(1.0, 0.2 / length), abs=1e-5)
+        assert sum(Fraction(float(each)) ** 2 for each in descent) < Fraction(0.2) ** 2
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_replacing_a_record_moves_a_sum_by_its_own_gradients_alone(norm: int) -> None:
+    """Bit for bit: no other record's slope depends on it, even where its own is not finite."""
+    problem = problem_of(LOGISTIC, 40, 3)
+    for new in ([0.9, 0.1, 0.0], [0.0, 0.0, 0.0], [1e-300, 0.0, 0.0]):
+        features = problem.features.copy()
+        features[17] = new
+        other = Problem(features, problem.labels, LOGISTIC)
+        for w in (np.array([1.0, -2.0, 3.0]), np.array([1e140, 1e-9, -1e140])):
+            before, after = (ExactSums(each, 1.0, 40, norm) for each in (problem, other))
+            with np.errstate(over="ignore"):
+                change = after.descent(w, None) - before.descent(w, None)
+                own = after.descent(w, np.array([17])) - before.descent(w, np.array([17]))
+            assert change.tolist() == own.tolist()
+            assert np.linalg.norm(change, norm) <= 2.0
+
+
+def test_a_slope_that_is_not_finite_counts_as_0() -> None:
+    problem = problem_of(LOGISTIC, 5, 2)
+    sums = ExactSums(problem, 1.0, 5)
+
+    def overwrite(z: np.ndarray, y: np.ndarray) -> None:
+        z[:] = [math.nan, 1.0, -math.inf, math.inf, 1.0]
+
+    sums.overwrite = overwrite
+    assert sums.descent(np.ones(2), None).tolist() == (sums.features[1] + sums.features[4]).tolist()
+
+
+@pytest.mark.parametrize(("size", "bits"), [(1, 20), (4096, 20), (4097, 19), (43152, 18), (2**30, 11)])
+def test_fewer_bits_are_kept_of_longer_sums(size: int, bits: int) -> None:
+    assert bits_kept(size) == bits
+    assert size <= 2 ** (52 - 2 * bits)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.999, 1.001, 3e-9, 7e20, math.nextafter(2.0, 0.0)])
+def test_a_scale_is_8_to_16_cells(scale: float) -> None:
+    grid = grid_of(scale)
+    assert math.frexp(grid)[0] == 0.5
+    assert 8.0 <= scale / grid < 16.0
+
+
+def test_a_noisy_sum_is_the_nearest_point_of_the_grid() -> None:
+    rng = np.random.default_rng(3)
+    total, drawn = rng.integers(-(2**45), 2**45, size=2000) * 2.0**-40, rng.normal(size=2000)
+    found = rounded_sum(total, drawn, 0.9)
+    for t, z, value in zip(total, drawn, found, strict=True):
+        assert Fraction(float(value)) == round(
+            (Fraction(float(t)) + Fraction(0.9) * Fraction(float(z))) * 16
+        ) / Fraction(16)
+
+
+def test_nothing_is_minus_0() -> None:
+    assert not np.signbit(rounded(np.array([-0.01, -0.0, 0.01]), 1.0)).any()
+    assert not np.signbit(rounded_sum(np.zeros(2), np.array([-0.01, 0.01]), 1.0)).any()
+
+
+# --- the bounds -------------------------------------------------------------------------------------------------------
+
+
+def density(law: str, z: Any) -> Any:
+    return mpmath.npdf(z) if law == "gaussian" else mpmath.exp(-abs(z)) / 2
+
+
+def between(law: str, low: Any, high: Any) -> Any:
+    if law == "gaussian":
+        return mpmath.ncdf(-low) - mpmath.ncdf(-high) if low > 0 else mpmath.ncdf(high) - mpmath.ncdf(low)
+    if low < 0 < high:
+        return 1 - (mpmath.exp(low) + mpmath.exp(-high)) / 2
+    near, far = sorted((abs(low), abs(high)))
+    return (mpmath.exp(-near) - mpmath.exp(-far)) / 2
+
+
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+@pytest.mark.parametrize("scale", [8.0, 11.3, 15.999])
+def test_misses_of_a_noisy_sum_are_as_rare_as_said(law: str, scale: float) -> None:
+    """The probability of the points within the error of the middle between two cells, to first order in the error."""
+    unit, relative, absolute = mpmath.mpf(2) ** -53, LAWS[law].relative, LAWS[law].absolute
+    for offset in (0.0, 0.25, 0.5):
+        near = mpmath.mpf(0)
+        for cell in range(-400, 401):
+            z = (cell + 0.5 + offset) / mpmath.mpf(scale)
+            error = unit * (1 + (3 + relative) * scale * abs(z) + absolute * scale)
+            near += 2 * error * density(law, z) / scale
+        assert 0.4 * sum_miss(law) < near < sum_miss(law)
+
+
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+@pytest.mark.parametrize("scale", [8.0, 15.999])
+def test_a_cell_changes_by_no_larger_factor_than_said(law: str, scale: float) -> None:
+    """Of single cells: their probability with the largest error at both ends, over that without."""
+    with mpmath.workdps(60):
+        for error in (sum_error(law), 1e-6, 0.01):
+            log_factor, tail = stretch(law, 1.0, error)
+            for offset in (0.0, 0.3):
+                for far in range(0, int(scale * LAWS[law].reach), 37):
+                    low, high = ((far + offset + side) / mpmath.mpf(scale) for side in (0, 1))
+                    wide = between(law, low - error / scale, high + error / scale)
+                    narrow = between(law, low + error / scale, high - error / scale)
+                    middle = between(law, low, high)
+                    assert wide <= mpmath.exp(log_factor) * middle
+                    assert middle <= mpmath.exp(log_factor) * narrow
+            assert 2 * (1 - mpmath.ncdf(LAWS[law].reach - 0.25) if law == "gaussian" else 0) < tail
+            if law == "laplace":
+                assert mpmath.exp(-(LAWS[law].reach - 0.25)) < tail
+
+
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+def test_misses_of_a_released_number_are_as_rare_as_said(law: str) -> None:
+    """A number uniform in its law's cell, against the comb of middles; the density is unimodal."""
+    for scale, grid in ((1.0, 0.125), (1.0, 1.0), (0.3, 2.0)):
+        error = 1e-3 * grid
+        near = sum(
+            between(law, (cell * grid - error) / scale, (cell * grid + error) / scale)
+            for cell in range(-int(40 * scale / grid) - 2, int(40 * scale / grid) + 3)
+        )
+        assert near <= output_miss(law, error, scale, grid)
+
+
+@pytest.mark.parametrize(
+    ("scale", "shift", "epsilon", "expected"),
+    [
+        (8, 8, 1, "0.12627768581622620616"),
+        (4, 2, "0.5", "0.051361647639742168752"),
+        (2, 3, 2, "0.13630003814889917678"),
+        ("0.5", 1, 1, "0.41007505231710774978"),
+    ],
+)
+def test_rounded_noise_is_no_less_private_than_noise(scale: Any, shift: Any, epsilon: Any, expected: str) -> None:
+    """The laws on a lattice, in cells, against the closed form of the Gaussian mechanism."""
+    with mpmath.workdps(40):
+        s, a, e = mpmath.mpf(scale), mpmath.mpf(shift), mpmath.mpf(epsilon)
+
+        def cell(k: int, mean: Any) -> Any:
+            return mpmath.ncdf((k + mpmath.mpf("0.5") - mean) / s) - mpmath.ncdf((k - mpmath.mpf("0.5") - mean) / s)
+
+        delta = sum(max(mpmath.mpf(0), cell(k, a) - mpmath.exp(e) * cell(k, 0)) for k in range(-60, 90))
+        mu = a / s
+        continuous = mpmath.ncdf(-e / mu + mu / 2) - mpmath.exp(e) * mpmath.ncdf(-e / mu - mu / 2)
+        assert delta == pytest.approx(mpmath.mpf(expected), rel=1e-15)
+        assert delta <= continuous
+
+
+def test_costs_put_the_two_forms_side_by_side() -> None:
+    log_factor, tail = stretch("gaussian", 6500.0, sum_error("gaussian"))
+    rounding = Rounding(6500.0 * sum_miss("gaussian"), log_factor, tail)
+    assert rounding.cost(1.0).delta == pytest.approx(6500 * 3.83e-14 * (1.0 + math.e), rel=0.01)
+    assert rounding.cost(1.0).epsilon == 0.0
+    assert rounding.cost(800.0).delta == 1.0
+    small = rounding.cost_in_epsilon(50.0)
+    assert small.epsilon < 1e-7
+    assert small.delta < 1e-50
+
+
+# --- hidden iterates --------------------------------------------------------------------------------------------------
+
+
+def long_run(chosen: Plan, problem: Problem, batches: Any, drawn: np.ndarray) -> np.ndarray:
+    """Return the last iterate before its projection, in extended precision: logistic loss."""
+    x, y = problem.features.astype(np.longdouble), problem.labels.astype(np.longdouble)
+    held = np.longdouble(chosen.domain.inner(chosen.columns)[0])  # type: ignore[union-attr]
+    w = free = np.zeros(chosen.columns, dtype=np.longdouble)
+    eta, scale = np.longdouble(float(np.max(chosen.step_size))), np.longdouble(float(np.max(chosen.scale)))
+    for t, (rows, divisor) in enumerate(batches):
+        descent = np.zeros_like(w)
+        for i in rows:
+            descent = descent + x[i] * (y[i] / (1 + np.exp(y[i] * (x[i] @ w))))
+        free = w + eta * (descent / divisor - scale * drawn[t].astype(np.longdouble))
+        size = np.sqrt(free @ free)
+        w = free * (held / size) if size > held else free
+    return free
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="no extended precision")
+@pytest.mark.parametrize(
+    ("algorithm", "given"),
+    [("pnsgd", {}), ("cyclic", {"epochs": 3, "batch_size": 4}), ("noisy-gd", {"steps": 60})],
+)
+def test_a_released_vector_is_nearer_to_that_on_real_numbers_than_said(algorithm: str, given: dict[str, Any]) -> None:
+    loss = of("logistic", feature_bound=1.0, radius=0.5)
+    problem = problem_of(loss, 40, 6)
+    run = run_of(algorithm, loss, 40, step_size=7.9, noise_std=0.05, **given)
+    chosen = plan(run, 40, 6)
+    rounding = output_rounding(chosen, loss)
+    assert rounding.grid is not None
+    recorder = Recorder(11)
+    source = noise.Source(recorder, False, "")  # type: ignore[arg-type]
+    fine = math.ldexp(1.0, -70)  # so that the released number is that before rounding
+    found = single._Run(chosen, problem, source, np.zeros(6), None, rounding._replace(grid=fine))
+    found.execute()
+    size = given.get("batch_size", 1)
+    batches = (
+        [(np.arange(40), 40)] * 60 if algorithm == "noisy-gd" else cut(np.arange(40), size) * given.get("epochs", 1)
+    )
+    ideal = long_run(chosen, problem, batches, np.concatenate(recorder.noise))
+    error = float(np.linalg.norm(found.unprojected - ideal))
+    assert rounding.error is not None
+    assert 1e-19 < error < rounding.error
+    recorder = Recorder(11)
+    source = noise.Source(recorder, False, "")  # type: ignore[arg-type]
+    released = single.train(chosen, problem, source, rounding=rounding).weights
+    expected = np.rint(np.asarray(ideal, dtype=float) / rounding.grid) * rounding.grid
+    chosen.domain.project(expected)
+    assert released.tolist() == expected.tolist()
+
+
+def test_every_released_pass_is_rounded() -> None:
+    loss = of("logistic", feature_bound=1.0, radius=50.0)
+    run = run_of("cyclic-released", loss, 30, step_size=1.0, noise_std=0.5, epochs=3)
+    chosen = plan(run, 30, 2)
+    rounding = output_rounding(chosen, loss)
+    released = single.train(chosen, problem_of(loss, 30, 2), noise.seeded(1), rounding=rounding).released
+    assert rounding.grid is not None
+    assert released.shape == (3, 2)
+    assert (released / rounding.grid == np.rint(released / rounding.grid)).all()
+    assert math.isinf(rounding.log_factor)
+    once = output_rounding(plan(run_of("cyclic", loss, 30, step_size=1.0, noise_std=0.5, epochs=3), 30, 2), loss)
+    assert rounding.miss > 2.0 * once.miss
+
+
+# --- the attack -------------------------------------------------------------------------------------------------------
+
+COLUMNS, RELEASES = 2000, 400
+
+
+def telling(rounding: Rounding | None, *, there: bool) -> int:
+    """Return how many releases of one step have small entries, all of them sums of a drift and of noise near it."""
+    features = np.zeros((20, COLUMNS))
+    if there:
+        features[0] = (1.0 - 1e-9) / math.sqrt(COLUMNS)
+    problem = Problem(features, np.ones(20), LOGISTIC)
+    chosen = plan(run_of("noisy-gd", LOGISTIC, 20, step_size=1.0, noise_std=0.373, steps=1), 20, COLUMNS)
+    drift = 0.5 / 20.0 / math.sqrt(COLUMNS)
+    found = 0
+    for seed in range(RELEASES):
+        w = single.train(chosen, problem, noise.seeded(seed), rounding=rounding).weights
+        small = w[(w != 0.0) & (np.abs(w) < drift / 64.0)]
+        found += bool(len(small)) and bool((np.fmod(small, 0.5 * math.ulp(drift)) == 0.0).all())
+    return found
+
+
+def test_low_order_bits_of_plain_doubles_tell_a_record_from_none() -> None:
+    """Where noise cancels a drift, what is left is a multiple of the drift's last bit; noise alone is finer."""
+    there, absent = telling(None, there=True), telling(None, there=False)
+    assert there > 4.0 * math.e * max(1, absent)  # the noise is enough for an epsilon of 1 on real numbers
+
+
+def test_rounded_sums_have_no_such_bits() -> None:
+    assert telling(SUMS, there=True) == telling(SUMS, there=False) == 0

@@ -1,0 +1,37 @@
+"""How many threads products use: a matter of time alone, and none of the caller's business afterwards."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import numpy, dpcalc
+from dpcalc import training
+for _, put in training._loaded():
+    put(2)
+def seen():
+    return [get() for get, _ in training._loaded()]
+before, within = seen(), []
+from dpcalc.training import single
+genuine = single.train
+single.train = lambda *a, **k: (within.extend(seen()), genuine(*a, **k))[1]
+dpcalc.train(synthetic="logistic", records=20, dimension=2, radius=1, epsilon=1, delta=1e-5)
+print([before, within, seen()])
+"""
+
+
+@pytest.mark.parametrize("chosen", ["", "2"])
+def test_python_trains_with_one_thread_and_gives_back_the_others(chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if chosen:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", chosen)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    before, within, after = json.loads(done.stdout)
+    if 2 not in before:
+        pytest.skip("OpenBLAS is not there, or has one thread at most")
+    assert after == before
+    assert within == (before if chosen else [1 for _ in before])
