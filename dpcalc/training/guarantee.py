@@ -35,7 +35,7 @@ PUBLIC_SUMS = frozenset({
 })  # fmt: skip
 """The theorems that hold although every noisy sum of gradients is public: their runs may round each of them."""
 
-_SHARE = 2.0**-10  # of delta, set aside for rounding at first
+_SHARE = 2.0**-14  # of delta, set aside for rounding at first
 _DEAR = 2.0**-4  # of delta: past this, a little epsilon is set aside instead, where that is enough
 _MOST = 0.5  # of delta
 _MOST_EPSILON = 0.01  # of epsilon
