@@ -32,6 +32,7 @@ from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.guarantee import Answer, Composition, Gdp, Guarantee, LowerBound, Profile, Rdp, Worst
 from dpcalc.notions.renyi import optimise
 from dpcalc.numerics.floats import UNIT, from_ordinal, ordinal
+from dpcalc.numerics.roots import least
 from dpcalc.report import Result
 from dpcalc.theorems.record import Theorem
 
@@ -41,6 +42,7 @@ Excess = Callable[[float], float]
 _COARSEST, _NEAR = 64, 0.2  # points per standard deviation, and the excess of ln delta where a guess is good enough
 _STEEP = 100.0  # the search does not distinguish larger excesses of ln delta
 NUDGES = 24
+_SMALLEST, _STRIDE = 1e-12, 8.0  # the first epsilon that is tried, and by how much more the next is
 _THROUGH = {
     "lipschitz": "sensitivity",
     "noise_std": "scale",
@@ -254,14 +256,31 @@ def _unreachable(problem: Problem, error: Infeasible) -> Infeasible:
     question, unknown = problem.question, problem.unknown
     guarantee = problem.guarantee_at(error.reached)
     if isinstance(guarantee, Profile) and problem.bound.slow:
-        guarantee = guarantee._replace(ulps=ROUGH)  # a little more than the least one is enough to say what is
-    reached = guarantee.epsilon(question.safe_log_delta).value
+        reached = _epsilon_beyond(question.safe_epsilon, guarantee, question.safe_log_delta)
+    else:
+        reached = guarantee.epsilon(question.safe_log_delta).value
     asked, least = shown_apart(question.epsilon or 0.0, reached)
     return Infeasible(
         f"no {unknown} meets epsilon = {asked} at this delta: at {unknown} = {error.reached:g} epsilon is {least}",
         "allow a larger epsilon or delta, or more noise",
         epsilon=reached,
     )
+
+
+def _epsilon_beyond(missed: float, profile: Profile, log_delta: float) -> float:
+    """Return a little more than the least epsilon at ln delta, which is above ``missed``; inf if above 1e300."""
+    if profile.budget is not None:
+        return profile._replace(ulps=ROUGH).epsilon(log_delta).value
+
+    def excess(epsilon: float) -> float:
+        return excess_of(profile, epsilon, log_delta)
+
+    low, high = missed, max(missed, _SMALLEST)
+    while excess(high) > 0.0:
+        low, high = high, _STRIDE * high
+        if high > 1e300:
+            return math.inf
+    return least(excess, low, high, ulps=ROUGH)
 
 
 def search(problem: Problem, excess: Excess) -> float:
