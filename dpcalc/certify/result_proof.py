@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dpcalc.certify.balls import OutOfReach, Undecided, double
 from dpcalc.certify.enclose import BELOW, PROVED, place_of
+from dpcalc.certify.groups import of_groups
 from dpcalc.certify.guarantee import Guarantee, proof_of_value
 from dpcalc.certify.labels import check_label
 from dpcalc.certify.proof import Open, Proof, weakest
@@ -38,7 +39,10 @@ def proof_of(result: Result, run: Run, question: Question, taken: Set[str]) -> P
     definition = definition_of(result.bound)
     if definition is None:
         raise Open(NOT_DEFINED)
-    proofs = [_proof_of_one(definition, result, case, question, taken) for case in cases_of(result, run)]
+    cases = cases_of(result, run)
+    if (size := cases[0].group_size or 1) > 1:
+        definition = of_groups(definition, size, len(cases))
+    proofs = [_proof_of_one(definition, result, case, question, taken) for case in cases]
     largest = max(proofs, key=lambda proof: (proof.place == BELOW, float(proof.lower)))
     return largest._replace(alone="; ".join(dict.fromkeys(proof.alone for proof in proofs if proof.alone)))
 

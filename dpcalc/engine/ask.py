@@ -206,11 +206,8 @@ def _certify(case: Case, run: Run | None, question: Question) -> Case:
     """Return the case with what is proved of its guarantees."""
     from dpcalc.certify.case import certify
 
-    undefined = without_definition()
-    if run is not None and (run.group_size or 1) > 1:
-        undefined = {result.bound: "groups of records have no definition" for result in case.results}
     taken = {result.bound: lookup(result.bound).parameters for result in case.results}
-    return certify(case, run, question, undefined, taken)
+    return certify(case, run, question, without_definition(), taken)
 
 
 def _priced(record: Command, description: Description, question: Question, gates: Sequence[Gate]) -> Case:

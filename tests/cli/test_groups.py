@@ -8,7 +8,12 @@ import math
 import pytest
 
 from dpcalc.cli.main import main
+from dpcalc.engine.answer import answer
+from dpcalc.engine.question import Question
+from dpcalc.errors import Disproved
+from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
+from dpcalc.theorems.record import all_bounds, lookup, without_definition
 
 _CAMPAIGN = pytest.mark.campaign
 RUN = "-n 100 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6"
@@ -92,6 +97,41 @@ def test_the_promise_speaks_of_the_group(capsys: pytest.CaptureFixture[str]) -> 
     assert "any 3 records" in capsys.readouterr().out
 
 
-def test_nothing_is_certified_of_a_group(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [f"rdp {RUN}", f"rdp {RUN} --order 4", f"rdp --algorithm stop {RUN}", f"rdp --algorithm stop {RUN} --order 3",
+     f"rdp --algorithm skip {RUN} --order 3"],
+)  # fmt: skip
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_gaussian_and_renyi_guarantees_of_a_group_are_certified(
+    line: str, size: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("flint")
-    assert "groups of records have no definition" in refused(f"rdp {RUN} --group-size 3 --certify", capsys)
+    line = line.replace(" -d 1e-6", "") if "--order" in line else line
+    with pytest.raises(SystemExit):
+        main([*line.split(), "--group-size", str(size), "--certify", "--json"])
+    rows = json.loads(capsys.readouterr().out)["cases"][0]["results"]
+    told = [row for row in rows if row["kind"] == "upper" and all_bounds()[row["bound"]].notion in ("mu", "rdp")]
+    assert told
+    for row in told:
+        assert "certified" in row, row["not_certified"]
+
+
+def test_a_group_that_costs_more_than_is_said_is_noticed() -> None:
+    pytest.importorskip("flint")
+    from dpcalc.certify.case import certify
+
+    given = {"records": 50, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.5, "noise_std": 2.0, "group_size": 3}
+    run, question = describe("stop", given), Question(delta=1e-6, log_delta=math.log(1e-6))
+    case = answer(run, question, [lookup("iteration.stop_rdp")])
+    assert "certified" in (certify(case, run, question, without_definition()).results[0].details or {})
+    lower = case._replace(results=(case.results[0]._replace(value=case.results[0].value * (1.0 - 1e-6)),))
+    with pytest.raises(Disproved):
+        certify(lower, run, question, without_definition())
+
+
+def test_a_profile_of_a_group_is_not_certified(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("flint")
+    passes = "--algorithm repeated --epochs 3 --epoch-epsilon 0.1 --epoch-delta 1e-7"
+    line = f"multi-epoch {passes} -d 1e-5 --adjacency replace-one --group-size 2 --certify"
+    assert "for Gaussian privacy and Renyi curves alone" in refused(line, capsys)
