@@ -21,7 +21,7 @@ from dpcalc.files import STANDARD_STREAM
 from dpcalc.files.output import refuse_unwritable, say, write
 from dpcalc.inert import printable
 from dpcalc.model.numbers import parse_number
-from dpcalc.render import Kind
+from dpcalc.render import MOST_CURVES, Kind
 from dpcalc.render.check import KINDS, MARKDOWN, render
 from dpcalc.render.check.verdicts import place
 from dpcalc.render.notes import report
@@ -150,7 +150,7 @@ def command(
         write("".join(f"{line}\n" for line in lines), printing.file)
         return
     to_answer = sum(one.entry.skip is None for one in selected)
-    if any(each.kind != PLOT and KINDS[each.kind].curves for each in wanted):
+    if len(selected) <= MOST_CURVES and any(each.kind != PLOT and KINDS[each.kind].curves for each in wanted):
         selected = with_curves(selected)
     running = checked(selected, jobs=jobs, fail_fast=fail_fast, certify=certify, limits=limits, strict=strict)
     with contextlib.closing(running), _progress(running, len(selected)) as cases:

@@ -18,6 +18,7 @@ from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
 from dpcalc.model.source import Source
 from dpcalc.named_tuple import NamedTuple
+from dpcalc.render import MOST_CURVES
 from dpcalc.report import Case
 
 if TYPE_CHECKING:
@@ -74,12 +75,13 @@ def run_cases(command: str, flags: Flags, askers: Askers | None = None) -> tuple
         solve = named_by(solve, (*DIRECTIONS, "epsilon", "delta"))
     combinations = _combinations({name: [v for part in parts for v in part] for name, parts in flags.items() if parts})
     single = len(combinations) == 1
+    curves = output.curves and len(combinations) <= MOST_CURVES
     askers = askers or Askers(ask, side_by_side)
     options = {"notes": len(combinations) <= FEW, "brief": not single, **({"certified": True} if certified else {})}
 
     def evaluate(values: Flags, asker: Callable[..., Case]) -> Case:
         given, question = _question(values, orders, solve)
-        question = question._replace(risks=risks, curves=output.curves)
+        question = question._replace(risks=risks, curves=curves)
         if schedule is not None:
             given["schedule"] = schedule
         sources = dict.fromkeys(given, Source.FLAG)
