@@ -23,7 +23,7 @@ from dpcalc.files import STANDARD_STREAM
 from dpcalc.files.output import refuse_unwritable, say, write
 from dpcalc.inert import printable
 from dpcalc.model.numbers import parse_number
-from dpcalc.render import Kind
+from dpcalc.render import MOST_CURVES, Kind
 from dpcalc.render.notes import report
 from dpcalc.report import Case
 
@@ -142,7 +142,7 @@ def command(
         write("".join(f"{line}\n" for line in lines), printing.file)
         return
     refuse_all_skipped(every)
-    if any(each.kind != PLOT and CHECKED[each.kind].curves for each in wanted):
+    if len(selected) <= MOST_CURVES and any(each.kind != PLOT and CHECKED[each.kind].curves for each in wanted):
         selected = with_curves(selected)
     options = {"certify": certify, "strict": strict}
     running = checked(selected, jobs=jobs, fail_fast=fail_fast, limits=limits, **options)

@@ -19,6 +19,7 @@ from dpcalc.errors import SpecError
 from dpcalc.model.parameter import RATES
 from dpcalc.model.source import Source
 from dpcalc.named_tuple import NamedTuple
+from dpcalc.render import MOST_CURVES
 from dpcalc.report import Case
 
 if TYPE_CHECKING:
@@ -78,12 +79,13 @@ def run_cases(command: str, flags: Flags, askers: Askers | None = None) -> tuple
     single = len(combinations) == 1
     if risks is not None and single and output.plot is not None:
         risks = risks._replace(curve=True)
+    curves = output.curves and len(combinations) <= MOST_CURVES
     askers = askers or Askers(ask, side_by_side)
     options = {"notes": len(combinations) <= FEW, "brief": not single, **({"certified": True} if certified else {})}
 
     def evaluate(values: Flags, asker: Callable[..., Case]) -> Case:
         given, question = _question(values, orders, solve)
-        question = aimed(question._replace(risks=risks, curves=output.curves), given, listed)
+        question = aimed(question._replace(risks=risks, curves=curves), given, listed)
         if schedule is not None:
             given["schedule"] = schedule
         sources = dict.fromkeys(given, Source.FLAG)

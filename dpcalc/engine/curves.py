@@ -19,7 +19,7 @@ from dpcalc.notions.guarantee import Gdp, LowerBound
 from dpcalc.notions.trade_off import Points, log_up, through, trade_off
 from dpcalc.numerics.logspace import exp_up
 from dpcalc.report import Case, Curves, Result, Tightness
-from dpcalc.theorems.record import Theorem, for_algorithm
+from dpcalc.theorems.record import Theorem, for_algorithm, lookup
 
 _STEPS = 40
 _FPRS = tuple(10.0 ** (place / 8.0) for place in (-40, -36, -32, -28, *range(-24, -16, 2), *range(-16, 0)))
@@ -40,10 +40,20 @@ def with_curves(case: Case, run: Run, question: Question) -> Case:
     try:
         with isolate_failure():
             run, proved = proved_of(case, run, question.orders)
+            proved = [each for name, part in proved for each in _quick(name, part, case.best)]
             rows, floors = _lower(case, run, question)
             return case._replace(curves=curves_of(proved, case.best, floors, tightness_of(case, rows)))
     except DpcalcError:
         return case
+
+
+def _quick(name: str, part: Part, best: Result) -> list[tuple[str, Part]]:
+    """Return what is proved by a bound; of one that takes long an evaluation, the answer alone."""
+    if not lookup(name).slow:
+        return [(name, part)]
+    if best.epsilon is None or best.log_delta is None:
+        return []
+    return [(name, Box(best.epsilon, best.log_delta))]
 
 
 def curves_of(

@@ -145,6 +145,10 @@ class Asked(NamedTuple):
     typed: tuple[str, ...] = ()
 
 
+MOST_CURVES = 100
+"""The curves behind the answers are computed for so many cases at most."""
+
+
 class Kind(NamedTuple):
     """A kind of report that ``--report KIND=FILE`` writes.
 

@@ -14,6 +14,7 @@ from dpcalc.notions import trade_off
 from dpcalc.notions.account import Box
 from dpcalc.notions.guarantee import Gdp
 from dpcalc.report import Case
+from dpcalc.theorems.record import lookup
 from tests.render.test_page import QUESTION, RUN
 
 ONE_PASS = {"records": 1000, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.1, "noise_std": 2.0}
@@ -98,3 +99,12 @@ def test_through_points_is_no_less_than_the_truth(fpr: float) -> None:
     assert found <= 1.3 * trade_off.trade_off(Gdp(1.0)).tpr(fpr)
     box = trade_off.trade_off(Box(1.0, math.log(1e-5))).tpr(fpr)
     assert math.exp(trade_off.through(((1.0, math.log(1e-5)),))(math.log(fpr))) == pytest.approx(box, rel=1e-9)
+
+
+def test_a_slow_bound_is_asked_no_more_than_once() -> None:
+    run = {**ONE_PASS, "algorithm": "shuffled", "records": 60000, "permutation": "secret"}
+    found = ask("compare", run, QUESTION, notes=False)
+    assert found.best is not None
+    assert lookup(found.best.bound).slow
+    profile = found.curves.profile if found.curves else ()
+    assert max(d for e, d in profile if e >= found.best.value) == pytest.approx(math.log(1e-6), rel=1e-9)

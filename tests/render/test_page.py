@@ -181,6 +181,14 @@ def test_failures_come_first_and_are_unfolded() -> None:
     assert ["open" in each for each in tree.all("details")] == [False, False, True]
 
 
+def test_of_very_many_cases_those_that_failed_are_shown() -> None:
+    tree = inert(page(Report("check", (*(PASSED,) * 300, FAILED))))
+    assert len(tree.all("details")) == 100
+    assert [each["id"] for each in tree.all("details") if each["class"] == "case bad"] == ["case-301"]
+    assert tree.all("tr")[1]["class"] == "bad"
+    assert "201 more cases are not shown here." in tree.text
+
+
 def test_changes_against_a_baseline() -> None:
     changes = (Change("a.yaml", "budget", "epsilon", "1", "2", "up x2, worse"),)
     text = Tree(page(Report("check", (PASSED,), changes=changes))).text

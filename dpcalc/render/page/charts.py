@@ -86,7 +86,7 @@ def said(shown: Bracket) -> str:
     """Return in words what a bracket shows."""
     upper, lower = shown.upper, shown.lower
     if lower is None:
-        text = f"{shown.name} is at most {upper[1]}; no value is known that it must exceed."
+        text = f"{shown.name} is at most {upper[1]}."
     elif lower[1] == upper[1]:
         text = f"{shown.name} is {upper[1]}, exactly: no smaller value holds for what is known of the run."
     else:

@@ -72,6 +72,7 @@ class Verdict(NamedTuple):
     row: Row
     share: float | None
     used: str
+    linked: bool = True
 
 
 class Given(NamedTuple):
@@ -161,16 +162,14 @@ class Page(NamedTuple):
 
 def page_of(report: Report, asked: Asked) -> Page:
     """Return what the page of a report shows."""
-    table = sorted(_verdicts(report, asked.precision), key=lambda row: _RANK[row.style])
     style = style_of(report)
     gated = any(case.assertions for case in report.cases) or report.command == "check"
     word = WORDS[style] if gated or style == "bad" else "Answer" if len(report.cases) == 1 else "Answers"
     found = _changes(report, asked)
-    drawn = _drawn(report)
-    shown = [
-        _shown(report, case, place, asked, drawn=place in drawn)
-        for place, case in list(enumerate(report.cases, 1))[:MAX_CASES]
-    ]
+    order = _by_importance(report)
+    drawn, full = set(order[:MAX_DRAWN]), sorted(order[:MAX_CASES])
+    shown = [_shown(report, report.cases[place - 1], place, asked, drawn=place in drawn) for place in full]
+    table = sorted(_verdicts(report, set(full), asked.precision), key=lambda row: _RANK[row.style])
     inputs: tuple[Given, ...] = ()
     grounds = tuple(dict.fromkeys(each.grounds for each in shown if each.grounds.theorem))
     if len(report.cases) >= SHARED_FROM:
@@ -206,15 +205,15 @@ def page_of(report: Report, asked: Asked) -> Page:
     )
 
 
-def _drawn(report: Report) -> set[int]:
-    """Return the numbers of the cases that are drawn."""
+def _by_importance(report: Report) -> list[int]:
+    """Return the numbers of the cases: those that did not pass first, then those with the least room."""
 
     def rank(place: int) -> tuple[int, float]:
         case = report.cases[place - 1]
         shares = [share for gate in case.assertions if (share := share_used(gate)) is not None]
         return _RANK[_style(case)], -max(shares, default=0.0)
 
-    return set(sorted(range(1, len(report.cases) + 1), key=rank)[:MAX_DRAWN])
+    return sorted(range(1, len(report.cases) + 1), key=rank)
 
 
 def style_of(report: Report) -> str:
@@ -341,11 +340,11 @@ def _counted(count: int, one: str, several: str) -> str:
     return f"{count} {one if count == 1 else several}"
 
 
-def _verdicts(report: Report, precision: int) -> list[Verdict]:
+def _verdicts(report: Report, full: set[int], precision: int) -> list[Verdict]:
     """Return a row for every gate, and for every case without one."""
     several = len({check.file for check, _ in checked(report)}) > 1
     return [
-        row
+        row._replace(linked=place in full)
         for place, case in enumerate(report.cases, 1)
         for row in _case_verdicts(place, case, _name(report, case, place, several), precision)
     ]
