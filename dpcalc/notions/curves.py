@@ -41,6 +41,19 @@ def profile_of(guarantee: Guarantee) -> Curve:
     return functools.cache(lambda epsilon: guarantee.log_delta(epsilon).value)
 
 
+def profiles_of_orders(guarantee: Guarantee) -> tuple[Curve, Curve]:
+    """Return ln delta of P against Q, and of Q against P, where the two are told apart; as `profile_of`."""
+    if isinstance(guarantee, Composition) and len(guarantee.orders) == 2:
+        forward, backward = (_with_failure(guarantee, _composed(parts)) for parts in guarantee.orders)
+        return forward, backward
+    both = profile_of(guarantee)
+    return both, both
+
+
+def _with_failure(guarantee: Composition, curve: Curve) -> Curve:
+    return functools.cache(lambda epsilon: guarantee.with_failure(curve(epsilon)))
+
+
 def _composed(parts: Parts) -> Curve:
     """Return the profile of a composition, from laws made about one ln delta after another until one is near."""
 

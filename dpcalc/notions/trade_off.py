@@ -20,7 +20,7 @@ from dpcalc.errors import NotApplicable
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import gaussian
 from dpcalc.notions.account import Box, Part, box_curve
-from dpcalc.notions.curves import Curve, profile_of
+from dpcalc.notions.curves import Curve, profile_of, profiles_of_orders
 from dpcalc.notions.guarantee import Gdp, LowerBound, Point, Rdp, Worst
 from dpcalc.notions.renyi import near_minimum
 from dpcalc.numerics.floats import UNIT, down, up
@@ -100,7 +100,8 @@ def trade_off(part: Part, sections: int = _SECTIONS) -> TradeOff:
             lambda: max(member.advantage() for member in members),
             lambda prior: max(member.success(prior) for member in members),
         )
-    return _of_profile(profile_of(part), sections)
+    forward, backward = profiles_of_orders(part)
+    return _of_orders(forward, backward, sections)
 
 
 # --- Gaussian privacy -------------------------------------------------------------------------------------------------
@@ -180,7 +181,23 @@ def through(points: Points) -> Curve:
 _LEAST_EPSILON = 1e-12
 
 
-def _of_profile(curve: Curve, sections: int) -> TradeOff:
+def _of_orders(forward: Curve, backward: Curve, sections: int) -> TradeOff:
+    """Return what is achieved against profiles of P against Q, and of Q against P; either may be the true one.
+
+    With P the law of true positives, the lines are those of its own profile, and the reversed ones of the other.
+    """
+    one_way = _of_profile(forward, backward, sections)
+    if backward is forward:
+        return one_way
+    other_way = _of_profile(backward, forward, sections)
+    return TradeOff(
+        lambda log_fpr: max(one_way.log_tpr(log_fpr), other_way.log_tpr(log_fpr)),
+        lambda: max(one_way.advantage(), other_way.advantage()),
+        lambda prior: max(one_way.success(prior), other_way.success(prior)),
+    )
+
+
+def _of_profile(curve: Curve, reverse: Curve, sections: int) -> TradeOff:
     def least_over(value: Callable[[float], float], top: float) -> float:
         low, high = math.log(_LEAST_EPSILON), math.log(max(top, 2.0 * _LEAST_EPSILON))
         place = near_minimum(lambda s: value(math.exp(s)), low, high, sections)
@@ -189,15 +206,18 @@ def _of_profile(curve: Curve, sections: int) -> TradeOff:
     @functools.cache
     def log_tpr(log_fpr: float) -> float:
         below = least_over(lambda e: _line(curve(e), e, log_fpr), -log_fpr)
-        if below < math.log(0.5):
-            return below
-        return min(0.0, below, least_over(lambda e: _reversed_line(curve(e), e, log_fpr), 40.0))
+        if reverse is curve and below < math.log(0.5):
+            return below  # of a symmetric profile the other lines are less above one half only
+        return min(0.0, below, least_over(lambda e: _reversed_line(reverse(e), e, log_fpr), 40.0))
 
     @functools.cache
     def advantage() -> float:
         return exp_up(least_over(lambda e: _box_advantage(e, curve(e)), 40.0))
 
-    return TradeOff(log_tpr, advantage, functools.partial(_success, curve))
+    def success(prior: float) -> float:
+        return max(_success(curve, prior), _success(reverse, prior))
+
+    return TradeOff(log_tpr, advantage, success)
 
 
 def _box_advantage(epsilon: float, log_delta: float) -> float:
@@ -208,6 +228,9 @@ def _box_advantage(epsilon: float, log_delta: float) -> float:
         return -math.inf if log_delta == -math.inf else math.log(2.0) + log_delta
     return min(0.0, math.log(value) + UNIT * (32.0 + 4.0 * abs(math.log(value))))
 
+
+Nodes = list[tuple[float, float]]
+"""(epsilon, an upper bound on ln delta there)."""
 
 _NODES = (0.0, *(2.0 ** (0.25 * k) for k in range(-56, -16)), *(0.0625 * k for k in range(1, 257)))
 """Epsilons at which a picture asks a profile."""
@@ -226,16 +249,17 @@ def tprs(part: Part, fprs: Sequence[float]) -> list[float]:
     if isinstance(part, (Gdp, Box, Rdp)):
         curve = trade_off(part)
         return [curve.tpr(fpr) for fpr in fprs]
-    profile, highest = profile_of(part), -math.log(min(fprs))
-    lines = [(epsilon, profile(epsilon)) for epsilon in _NODES if epsilon <= highest]
+    highest = -math.log(min(fprs))
+    asked = [epsilon for epsilon in _NODES if epsilon <= highest]
+    forward, backward = ([(e, curve(e)) for e in asked] for curve in profiles_of_orders(part))
+    logs = [min(-UNIT, log_up(fpr)) for fpr in fprs]
+    return [max(_tpr_of_lines(forward, backward, log), _tpr_of_lines(backward, forward, log)) for log in logs]
 
-    def tpr(log_fpr: float) -> float:
-        least_found = min(_line(log_delta, epsilon, log_fpr) for epsilon, log_delta in lines)
-        if least_found > math.log(0.5):
-            least_found = min(least_found, *(_reversed_line(log_delta, e, log_fpr) for e, log_delta in lines))
-        return min(1.0, exp_up(min(0.0, least_found)))
 
-    return [tpr(min(-UNIT, log_up(fpr))) for fpr in fprs]
+def _tpr_of_lines(lines: Nodes, reversed_lines: Nodes, log_fpr: float) -> float:
+    found = [_line(log_delta, epsilon, log_fpr) for epsilon, log_delta in lines]
+    found += [_reversed_line(log_delta, epsilon, log_fpr) for epsilon, log_delta in reversed_lines]
+    return min(1.0, exp_up(min(0.0, *found)))
 
 
 # --- Renyi curves -----------------------------------------------------------------------------------------------------

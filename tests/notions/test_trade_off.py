@@ -307,3 +307,20 @@ def test_a_composition_that_may_fail_has_no_mu() -> None:
     assert whole_mu(Composition(parts, log_failure=-20.0)) == math.inf
     assert whole_mu(Worst([Gdp(1.0), Composition(parts)])) == pytest.approx(2.0)
     assert whole_mu(Profile(lambda e: -e)) == whole_mu(Box(1.0)) == math.inf
+
+
+@pytest.mark.parametrize("seed", SEEDS[:8])
+def test_the_orders_of_a_composition_are_told_apart(seed: int) -> None:
+    """Where each order's own profile is known, the best test of each order alone counts, and not the hull of both."""
+    p, q = laws(seed)
+
+    def one_way(a: Law, b: Law) -> Callable[[np.ndarray], np.ndarray]:
+        return lambda e: np.array(
+            [min(0.0, math.log(max(np.maximum(a - math.exp(min(x, 700.0)) * b, 0.0).sum(), 1e-300)) + 1e-13) for x in e]
+        )
+
+    pair = pld.from_curve(one_way(p, q), one_way(q, p))
+    curve = trade_off(Composition([(pair, 1)], [(pld.exchanged(pair), 1)]))
+    for fpr in FPRS:
+        best = max(best_tpr(p, q, fpr), best_tpr(q, p, fpr))
+        assert best - 1e-13 <= curve.tpr(fpr) <= best * (1.0 + 1e-6) + 1e-9
