@@ -26,6 +26,7 @@ from dpcalc.model.parameter import check
 from dpcalc.notes import NotPrivate
 from dpcalc.render.notes import report
 from dpcalc.report import Case
+from dpcalc.training import with_one_blas_thread
 from dpcalc.training.data import settle
 from dpcalc.training.fitting import fit
 from dpcalc.training.model import Model
@@ -72,7 +73,8 @@ class _Linear(BaseEstimator):
         seed = None if self.random_state is None else int(check_random_state(self.random_state).randint(1 << 31))
         epsilon, delta = float(check("epsilon", self.epsilon)), float(check("delta", self.delta))
         question = Question(epsilon, delta, math.log(delta))
-        case, model = fit(given, question, Setup(data=(mapped, targets), seed=seed, **setup))
+        with with_one_blas_thread():
+            case, model = fit(given, question, Setup(data=(mapped, targets), seed=seed, **setup))
         assert model is not None
         assert case.training is not None
         names = getattr(self, "feature_names_in_", None)
