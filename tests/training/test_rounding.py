@@ -10,6 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from dpcalc.errors import NotApplicable
 from dpcalc.model.loss import of
 from dpcalc.training import noise, single
 from dpcalc.training.exact_sums import ExactSums, bits_kept, grid_of, rounded, rounded_sum
@@ -300,6 +301,12 @@ def test_an_average_with_noise_is_rounded() -> None:
     weights = single.train(chosen, problem, noise.seeded(1), rounding=rounding).weights
     plain = single.train(chosen, problem, noise.seeded(1)).weights
     assert (weights == np.rint(plain / rounding.grid) * rounding.grid).all()
+
+
+def test_iterates_that_are_all_released_are_not_taken_for_hidden_ones() -> None:
+    run = run_of("noisy-gd-released", LOGISTIC, 30, step_size=1.0, noise_std=0.5, steps=3)
+    with pytest.raises(NotApplicable, match="every iterate is released"):
+        output_rounding(plan(run, 30, 2), LOGISTIC)
 
 
 # --- the attack -------------------------------------------------------------------------------------------------------
