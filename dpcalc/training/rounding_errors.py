@@ -32,8 +32,10 @@ def output_rounding(plan: Plan, loss: Loss) -> Rounding:
         loss: what is minimised.
 
     Raises:
-        NotApplicable: a step may spread errors.
+        NotApplicable: a step may spread errors, or every iterate is released.
     """
+    if plan.release is Release.STEP:
+        raise NotApplicable("every iterate is released, and rounding is accounted for hidden ones", _COMPOSITION)
     law, laps = LAWS[plan.noise], plan.passes if plan.release is Release.PASS else 1  # type: ignore[index]
     error = _largest_error(plan, loss, law)
     scale = plan.output_scale or float(np.min(np.multiply(plan.step_size, plan.scale)))
