@@ -49,14 +49,16 @@ def bits_kept(size: int) -> int:
 
 def cut(values: Array, unit: float) -> Array:
     """Return values cut towards 0 to multiples of a unit, a power of two."""
-    parts: Array = np.trunc(values / unit)
+    parts: Array = values / unit
+    np.trunc(parts, out=parts)
     parts *= unit
     return parts
 
 
 def rounded(values: Array, grid: float) -> Array:
     """Return values rounded to multiples of a power of two; none is -0."""
-    nearest: Array = np.rint(values / grid)
+    nearest: Array = values / grid
+    np.rint(nearest, out=nearest)
     nearest *= grid
     nearest += 0.0
     return nearest

@@ -35,7 +35,7 @@ PUBLIC_SUMS = frozenset({
 })  # fmt: skip
 """The theorems that hold although every noisy sum of gradients is public: their runs may round each of them."""
 
-_SHARE = 2.0**-10  # of delta, set aside for rounding at first
+_SHARE = 2.0**-14  # of delta, set aside for rounding at first
 _DEAR = 2.0**-4  # of delta: past this, a little epsilon is set aside instead, where that is enough
 _MOST = 0.5  # of delta
 _MOST_EPSILON = 0.01  # of epsilon
@@ -123,7 +123,7 @@ def _with_spare(
         if row.kind is Kind.LOWER:
             continue  # of the run on real numbers
         if not row.guarantee:
-            rows.append(row)
+            rows.append(row._replace(**_asked(row, question)))
             continue
         try:
             run = accounted_run(draft, row)
@@ -164,7 +164,7 @@ def _cost(row: Result, rounding: Rounding, question: Question, spare: _Spare) ->
         _Needs: more than is set aside.
         NotApplicable: more than may be.
     """
-    epsilon = _epsilon(row)
+    epsilon = _epsilon(row, question)
     plain = rounding.cost(epsilon)
     if question.log_delta is None:  # delta is found, and may rise
         delta = math.exp(row.log_delta) if row.log_delta is not None else 0.0
@@ -201,9 +201,9 @@ def _rounding(row: Result, planned: Plan, loss: Loss) -> Rounding:
     return Rounding(up(entries * sum_miss(planned.noise), 4.0), log_factor, tail)
 
 
-def _epsilon(row: Result) -> float:
-    """Return the epsilon of a row, that asked or that found."""
-    return row.value if row.quantity == Quantity.EPSILON else float(row.epsilon or 0.0)
+def _epsilon(row: Result, question: Question) -> float:
+    """Return the epsilon of a row, that found or that asked."""
+    return row.value if row.quantity == Quantity.EPSILON else float(question.epsilon or 0.0)
 
 
 def _delta(question: Question) -> float:
@@ -231,6 +231,16 @@ def _no_room(question: Question, added: float) -> NotApplicable:
     )
 
 
+def _asked(row: Result, question: Question) -> dict[str, Any]:
+    """Return the budget asked as the fields of a row, but for what the row itself has found."""
+    fields = dict(question.budget)
+    if row.quantity == Quantity.EPSILON:
+        del fields["epsilon"]
+    if row.quantity == Quantity.DELTA:
+        del fields["delta"], fields["log_delta"]
+    return fields
+
+
 def _of_release(row: Result, question: Question, rounding: Rounding, cost: Cost, planned: Plan) -> Result:
     """Return the row of the released, rounded numbers: what they cost is part of its epsilon and delta."""
     told: dict[str, Any] = {
@@ -238,7 +248,7 @@ def _of_release(row: Result, question: Question, rounding: Rounding, cost: Cost,
     }  # fmt: skip
     told.update({} if rounding.grid is None else {"grid": rounding.grid})
     told.update({} if row.mu is None else {"mu": row.mu})
-    changed: dict[str, Any] = {"epsilon": question.epsilon, "delta": question.delta, "log_delta": question.log_delta}
+    changed = _asked(row, question)
     if row.quantity == Quantity.EPSILON:
         value = up(row.value + cost.epsilon, 2.0) if cost.epsilon else row.value
         changed.update(value=value, epsilon=value)

@@ -146,7 +146,8 @@ class Rounding(NamedTuple):
         if not self.log_factor < 0.1:
             return Cost(math.inf, 1.0, 1.0)
         factor = up(math.exp(self.log_factor), 4.0)
-        return Cost(2.0 * self.log_factor, factor, up(factor * _both(epsilon, self.tail), 4.0))
+        added = up(2.0 * self.log_factor)
+        return Cost(added, factor, up(factor * _both(up(epsilon + added), self.tail), 4.0))
 
     @property
     def what(self) -> str:

@@ -384,6 +384,26 @@ def test_hidden_iterates_that_spread_rounding_errors_are_refused(more: str, caps
     assert "composition" in error
 
 
+@pytest.mark.parametrize(
+    ("more", "code", "message"),
+    [
+        ("--sigma 1", 2, "adds to delta"),
+        ("--sigma 1 -d 1e-5 --assert advantage<=0.9", 2, "speaks of the run on real numbers"),
+        ("-e 0 -d 1e-18", 3, "rounding in floating point adds"),
+    ],
+)
+def test_what_rounding_forbids_is_refused(
+    more: str, code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert message in failed(f"{SYNTHETIC} --steps 3 --eta 0.1 {more}", code, capsys)
+
+
+def test_a_delta_below_what_a_miss_has_costs_a_little_epsilon(ask_json: Any) -> None:
+    [case] = ask_json(f"{SYNTHETIC} --steps 3 --eta 0.1 -e 1 -d 1e-50")
+    assert 0.0 < best(case)["floating_point"]["epsilon"] < 1e-10
+    assert best(case)["floating_point"]["delta"] < 1e-80
+
+
 @pytest.mark.parametrize("more", ["-e 1 -d 1e-5", "-e 12 -d 1e-5", "--sigma 2 -d 1e-5", "--sigma 2 -e 1"])
 @pytest.mark.parametrize("algorithm", ["noisy-gd --steps 5", "stop"])
 def test_the_guarantee_of_the_run_and_of_its_rounding_keep_the_budget(algorithm: str, more: str, ask_json: Any) -> None:

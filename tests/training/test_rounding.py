@@ -147,6 +147,18 @@ def test_misses_of_a_noisy_sum_are_as_rare_as_said(law: str, scale: float) -> No
         assert 0.4 * sum_miss(law) < near < sum_miss(law)
 
 
+@pytest.mark.parametrize("scale", [8.0, 11.3, 15.999])
+def test_a_machine_of_24_bits_misses_no_more_often_than_said(scale: float) -> None:
+    """Noise and sums in single precision against the same in double, which stand for real numbers."""
+    rng = np.random.default_rng(7)
+    drawn, within = rng.normal(size=2_000_000), np.float64(np.float32(0.37))
+    ideal = np.rint(within + scale * drawn)
+    machine = np.rint(np.float32(within) + np.float32(scale) * drawn.astype(np.float32))
+    misses = np.count_nonzero(ideal != machine)
+    bound = sum_miss("gaussian") * 2.0**29 * len(drawn)  # units of 2^-24
+    assert 0 < misses <= bound + 5.0 * math.sqrt(bound)
+
+
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 @pytest.mark.parametrize("scale", [8.0, 15.999])
 def test_a_cell_changes_by_no_larger_factor_than_said(law: str, scale: float) -> None:
@@ -278,6 +290,17 @@ def test_every_released_pass_is_rounded() -> None:
     assert math.isinf(rounding.log_factor)
     once = output_rounding(plan(run_of("cyclic", loss, 30, step_size=1.0, noise_std=0.5, epochs=3), 30, 2), loss)
     assert rounding.miss > 2.0 * once.miss
+
+
+def test_an_average_with_noise_is_rounded() -> None:
+    loss = of("logistic", feature_bound=1.0, radius=2.0)
+    run = run_of("dp-sgd-output", loss, 30, step_size=0.5, noise_std=0.3, steps=50)
+    chosen, problem = plan(run, 30, 3), problem_of(loss, 30, 3)
+    rounding = output_rounding(chosen, loss)
+    assert rounding.grid == grid_of(0.3)
+    weights = single.train(chosen, problem, noise.seeded(1), rounding=rounding).weights
+    plain = single.train(chosen, problem, noise.seeded(1)).weights
+    assert (weights == np.rint(plain / rounding.grid) * rounding.grid).all()
 
 
 # --- the attack -------------------------------------------------------------------------------------------------------
