@@ -21,7 +21,7 @@ _PER_CHARACTER, _HEIGHT, _MARGIN = 6.4, 20.0, 7.0  # of 11 px letters
 def render_badge(report: Report, asked: Asked) -> str:
     """Return the badge, as an SVG where the name of its file ends so, else as JSON.
 
-    It is green only where every gate held, there is one, and no case was left out.
+    It is green only where every gate held, there is one, no case was left out, and none passed by an exception.
     """
     style, message = style_of(report), _message(report)
     if asked.file.lower().endswith(".svg"):

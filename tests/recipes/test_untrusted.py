@@ -280,11 +280,11 @@ def test_no_error_quotes_a_file_that_is_referred_to(write: Any, capsys: pytest.C
     asked = f"{TRAIN}, epsilon: 1, radius: 1, loss: logistic, feature_bound: 1"
     case = case.replace("command: train", asked)
     path = write(f"a: {case}\nb: {{command: rdp, noise_std: 2, assert: epsilon <= 9}}")
-    reports = " ".join(f"--report {kind}=out.{kind}" for kind in KINDS)
+    reports = " ".join(f"--report {kind}={kind}.json" for kind in KINDS)
     with pytest.raises(SystemExit) as stop:
         main(shlex.split(f"check {path} --json {reports}"))
     captured = capsys.readouterr()
-    told = {kind: Path(f"out.{kind}").read_text(encoding="utf-8") for kind in KINDS}
+    told = {kind: Path(f"{kind}.json").read_text(encoding="utf-8") for kind in KINDS}
     assert stop.value.code == (0 if leak in CELLS else 2)
     for where, said in {"stdout": captured.out, "stderr": captured.err, **told}.items():
         assert SECRET not in said, where

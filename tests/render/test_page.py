@@ -152,7 +152,7 @@ def test_the_verdict_comes_first() -> None:
         ((ERROR,), ("Not passed", "no guarantee applies")),
         ((case(EPSILON),), ("No gate", "No gate was set: this is an answer, and no verdict.")),
         ((SKIPPED,), ("No gate", "No gate was set: this is an answer, and no verdict.")),
-        ((PASSED, SKIPPED), ("Passed in part", "The gate held.")),
+        ((PASSED, SKIPPED), ("Passed, with reservations", "The gate held.")),
     ]
     for cases, (word, said) in verdicts:
         text = Tree(page(Report("check", cases))).text
@@ -170,7 +170,7 @@ def test_a_page_is_green_only_where_every_gate_held_and_there_is_one() -> None:
 
 def test_what_a_verdict_does_not_cover_is_said() -> None:
     text = Tree(page(Report("check", (PASSED, SKIPPED, case(EPSILON)), (("a.yaml", "b"),)))).text
-    for words in ("1 case is skipped", "1 case has no gate", "1 case was not selected"):
+    for words in ("1 case is skipped: later", "1 case has no gate", "1 case was not selected: b"):
         assert words in text
 
 

@@ -55,6 +55,7 @@ SHARED_FROM = 9
 """From so many cases on, what has to be true is said once for each theorem."""
 MAX_ROWS = 1000
 MAX_NAME = 120
+MAX_NAMES = 10
 FEW = 2
 """So many cases at most are shown unfolded."""
 
@@ -219,15 +220,17 @@ def _by_importance(report: Report) -> list[int]:
 def style_of(report: Report) -> str:
     """Return how a report ended.
 
-    It is ok where there is a gate and every one held, part where cases were skipped or not selected as well, bad where
-    something failed, else plain.
+    It is ok where there is a gate and every one held; part where, besides, a case was skipped or not selected, passed
+    by an exception that it accepts, or asks for less than before; bad where something failed, else plain.
     """
     styles = [_style(case) for case in report.cases]
     if "bad" in styles:
         return "bad"
     if "ok" not in styles:
         return "plain"
-    return "part" if "skip" in styles or report.not_selected else "ok"
+    accepted = any(case.check and case.check.accepted for case in report.cases)
+    weaker = any(change.weaker for change in report.changes or ())
+    return "part" if "skip" in styles or report.not_selected or accepted or weaker else "ok"
 
 
 def _style(case: Case) -> str:
@@ -242,7 +245,13 @@ def _style(case: Case) -> str:
     return "ok" if case.assertions else "plain"
 
 
-WORDS = {"ok": "Passed", "bad": "Not passed", "part": "Passed in part", "plain": "No gate", "skip": "Skipped"}
+WORDS = {
+    "ok": "Passed",
+    "bad": "Not passed",
+    "part": "Passed, with reservations",
+    "plain": "No gate",
+    "skip": "Skipped",
+}
 """The verdict of a page or a case in words, by its style."""
 
 _RANK = {"bad": 0, "plain": 1, "skip": 2, "ok": 3}
@@ -324,16 +333,26 @@ def _percent(share: float) -> str:
 def _reservations(report: Report) -> list[str]:
     """Return what a verdict does not speak of."""
     lines = [training.warning(case) for case in report.cases if training.warning(case)]
-    skipped = sum(case.check is not None and case.check.status == Status.SKIPPED for case in report.cases)
+    skipped = [case.check.name for case in report.cases if case.check and case.check.status == Status.SKIPPED]
     bare = sum(not case.assertions and _style(case) == "plain" for case in report.cases)
-    lines += [_counted(skipped, "case is skipped", "cases are skipped")] if skipped else []
+    if skipped:
+        lines.append(f"{_counted(len(skipped), 'case is skipped', 'cases are skipped')}: {_names(skipped)}")
     if bare and any(case.assertions for case in report.cases):
         lines.append(_counted(bare, "case has no gate", "cases have no gate"))
     if report.not_selected:
-        lines.append(_counted(len(report.not_selected), "case was not selected", "cases were not selected"))
+        count = _counted(len(report.not_selected), "case was not selected", "cases were not selected")
+        lines.append(f"{count}: {_names([name for _, name in report.not_selected])}")
+    weaker = sum(change.weaker for change in report.changes or ())
+    lines += [_counted(weaker, "change asks for less", "changes ask for less") + " than the baseline"] if weaker else []
     accepted = sorted({name for case in report.cases if case.check for name in case.check.accepted})
     lines += [f"accepted by name: {', '.join(accepted)}"] if accepted else []
     return list(dict.fromkeys(lines))
+
+
+def _names(names: Sequence[str]) -> str:
+    """Return names of cases, the first ones where there are many."""
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(map(clipped, names[:MAX_NAMES])) + more
 
 
 def _counted(count: int, one: str, several: str) -> str:
