@@ -63,11 +63,11 @@ def run_cases(command: str, flags: Flags, askers: Askers | None = None) -> tuple
         SpecError: the flags are malformed.
     """
     output = Output.of(flags)
-    gates = _gates(flags.pop("gates"))
+    gates = gates_of(flags.pop("gates"))
     orders = tuple(order for part in flags.pop("order", ()) for order in part)
     solve, schedule, certified = flags.pop("solve", None), flags.pop("schedule", None), flags.pop("certify", False)
-    listed = _listed(flags)
-    risks = _risks(flags.pop("risk", False), listed)
+    listed = rates_of(flags)
+    risks = risks_asked(flags.pop("risk", False), listed)
     if solve is not None and not solve:
         raise SpecError("--solve: an empty name", "for example --solve index")
     if solve is not None:
@@ -98,7 +98,8 @@ def run_cases(command: str, flags: Flags, askers: Askers | None = None) -> tuple
     return cases, output
 
 
-def _gates(texts: tuple[str, ...]) -> list[Gate]:
+def gates_of(texts: tuple[str, ...]) -> list[Gate]:
+    """Return the assertions."""
     if not texts:
         return []
     from dpcalc.engine.gate import parse
@@ -106,7 +107,7 @@ def _gates(texts: tuple[str, ...]) -> list[Gate]:
     return [parse(text) for text in texts]
 
 
-def _listed(flags: Flags) -> dict[str, list[float]]:
+def rates_of(flags: Flags) -> dict[str, list[float]]:
     """Return the rates and probabilities at which attacks are asked about, taken out of the flags."""
     from dpcalc.model.numbers import parse_number, parse_sweep
 
@@ -114,7 +115,7 @@ def _listed(flags: Flags) -> dict[str, list[float]]:
     return {name: parse_sweep(text, parse_number) for name, text in texts.items() if text}
 
 
-def _risks(asked: bool, listed: dict[str, list[float]]) -> RiskQuestion | None:
+def risks_asked(asked: bool, listed: dict[str, list[float]]) -> RiskQuestion | None:
     """Return what is asked about attacks; None where nothing is."""
     if not asked and not listed:
         return None

@@ -396,3 +396,60 @@ def test_a_guarantee_alone_is_a_case_of_a_recipe(tmp_path: Path) -> None:
     assert [row["baseline"] for row in report["cases"][-1]["risk"]["reconstruction"]] == [0.001]
     recipe.write_text("dpcalc: recipe/1\ncases:\n  a: {command: risk, mu: 1, noise_std: 2}\n")
     assert "risk takes no noise_std" in typed(f"check {recipe}").output
+
+
+def reported(tmp_path: Path, line: str) -> str:
+    path = tmp_path / "report.json"
+    assert typed(f"{line} --json -o {path}").exit_code == 0
+    return str(path)
+
+
+def test_of_every_case_of_a_report(tmp_path: Path) -> None:
+    path = reported(tmp_path, f"rdp {PASS} --sigma 1,2 -d 1e-6")
+    report = json.loads(typed(f"risk {path} --fpr 0.01 --json").stdout)
+    conforms(report)
+    for case, mu in zip(report["cases"], (2.0, 1.0), strict=True):
+        assert 0.0 <= case["risk"]["tpr"][0]["value"] / gaussian_tpr(mu, "0.01") - 1.0 < 1e-9
+        assert case["inputs"]["noise_std"]["value"] == 2.0 / mu
+    assert typed(f"risk {path} --assert 'advantage<=0.5'").exit_code == 1
+    assert typed(f"risk {path} --assert 'advantage<=0.7'").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "same"),
+    [
+        (f"shuffle {PASS} --sigma 2 -d 1e-6", None),  # a profile: one point of it is all that the report has
+        (f"shuffle {PASS} -e 1 -d 1e-6", "-e 1 -d 1e-6"),
+        (f"rdp {PASS} --sigma 2 --order 2,8", "--mu 1"),
+        (f"rdp {PASS} --sigma 2", "--mu 1"),
+    ],
+)
+def test_what_a_report_says_of_a_run(line: str, same: str | None, tmp_path: Path) -> None:
+    path = reported(tmp_path, line)
+    if same is None:
+        same = f"-e {json.loads(Path(path).read_text())['cases'][0]['results'][0]['value']!r} -d 1e-6"
+    assert told(f"risk {path}")["advantage"]["value"] == pytest.approx(
+        told(f"risk {same}")["advantage"]["value"], rel=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"schema": "dpcalc.report/1", "cases": []}', '{"schema": "dpcalc.report/1", "cases": [1]}',
+     '{"schema": "dpcalc.report/1", "cases": [{"inputs": {}, "results": [{"kind": "upper", "bound": "a", "quantity": '
+     '"mu", "value": 1, "mu": -1, "adjacency": "replace_one", "best": true, "reference": ""}]}]}'],
+)  # fmt: skip
+def test_what_is_no_report(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    path.write_text(text)
+    result = typed(f"risk {path}")
+    assert result.exit_code == 2
+    assert "is no JSON report" in result.output
+
+
+def test_a_report_of_one_order_has_no_risk(tmp_path: Path) -> None:
+    run = "dp-sgd -n 100 --steps 10 --noise-multiplier 1 --batch-size 50 --sampling poisson --adjacency remove -d 1e-6"
+    result = typed(f"risk {reported(tmp_path, run)}")
+    assert result.exit_code == 3
+    assert "no guarantee in both orders" in result.output
+    assert typed(f"risk {tmp_path / 'report.json'} --mu 1").exit_code == 2

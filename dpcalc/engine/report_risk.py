@@ -1,0 +1,126 @@
+"""What an attacker can do against the guarantees of a report that was written before, case by case.
+
+A report has no curves but those that a mu or Renyi divergences stand for: of everything else one (epsilon, delta) is
+known, and the risk of the run itself, asked with ``--risk``, is often much less.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from dpcalc.engine.ask import judged
+from dpcalc.engine.attack_risk import RiskQuestion, check_risks, risk_of
+from dpcalc.engine.gate import risks_of
+from dpcalc.engine.search import DIRECTIONS
+from dpcalc.errors import SpecError
+from dpcalc.files.reading import read_document, shown_path
+from dpcalc.model.choices import Adjacency
+from dpcalc.model.quantities import Kind, Quantity
+from dpcalc.model.source import Source
+from dpcalc.notions import conversions
+from dpcalc.notions.account import Box, Part
+from dpcalc.notions.guarantee import Gdp
+from dpcalc.report import SCHEMA, Assertion, Case, Obstacle, Result
+
+if TYPE_CHECKING:
+    from dpcalc.engine.gate import Gate
+
+MOST_CASES = 10_000
+_USUAL_LOG_DELTA = math.log(1e-6)
+_ONE_WAY = (Adjacency.ADD, Adjacency.REMOVE)
+
+
+def risks_of_report(path: str, asked: RiskQuestion, gates: Sequence[Gate] = ()) -> list[Case]:
+    """Return a case for each case of a report: what an attacker can do against its guarantees.
+
+    Args:
+        path: a report of ``--json``; ``-`` is standard input.
+        asked: the rates and probabilities.
+        gates: parsed assertions.
+
+    Raises:
+        SpecError: it is no such report, has no cases, or a rate or probability is outside (0, 1).
+    """
+    asked = risks_of(gates, asked) or asked
+    check_risks(asked)
+    shown = shown_path(path)
+    try:
+        envelope = json.loads(read_document(path, "report").decode("utf-8"), parse_constant=_refuse)
+        if envelope["schema"] != SCHEMA or not 0 < len(envelope["cases"]) <= MOST_CASES:
+            raise ValueError
+        cases = [_case_of(case, asked) for case in envelope["cases"]]
+    except SpecError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        raise SpecError(f"{shown} is no JSON report of a query", "write one by --json -o report.json") from None
+    return [case._replace(assertions=_judged(gates, case)) for case in cases]
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
+    if case.best is None:
+        return tuple(Assertion(gate.text, False, "no guarantee", None) for gate in gates)
+    return judged(gates, case)
+
+
+def _case_of(case: Mapping[str, Any], asked: RiskQuestion) -> Case:
+    inputs = {str(name): (_plain(each["value"]), Source(each["source"])) for name, each in case["inputs"].items()}
+    rows = [row for row in case["results"] if Kind(row["kind"]).guarantee]
+    rows = [row for row in rows if row["adjacency"] not in _ONE_WAY]
+    proved = [(str(row["bound"]), part) for row in rows if (part := _part(row)) is not None] + _renyi(rows)
+    if not proved:
+        why = Obstacle("risk", "has no guarantee in both orders of two data sets", "ask for epsilon at a delta, or mu")
+        return Case("risk", inputs, (), (why,))
+    proved.sort(key=lambda pair: not any(row["best"] for row in rows if row["bound"] == pair[0]))
+    risk = risk_of(proved, asked, _USUAL_LOG_DELTA)
+    by = risk["advantage"]["bound"]
+    row = Result(
+        by, "what an attacker can do", Quantity.ADVANTAGE, risk["advantage"]["value"], Kind.UPPER,
+        adjacency="as_given", assumes=("the report is true",), conversion="exact", best=True,
+        reference=str(next(row["reference"] for row in rows if row["bound"] == by)),
+    )  # fmt: skip
+    return Case("risk", inputs, (row,), risk=risk)
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (int, float, str)) else str(value)
+
+
+def _part(row: Mapping[str, Any]) -> Part | None:
+    """Return what a row says; of a parameter that was solved for, of the best solution alone."""
+    quantity = row["quantity"]
+    if quantity in DIRECTIONS and not row["best"]:
+        return None
+    if quantity not in (Quantity.EPSILON, Quantity.DELTA, Quantity.MU, Quantity.RDP, *DIRECTIONS):
+        return None
+    if row.get("mu") is not None:
+        return Gdp(_finite(row["mu"]))
+    if quantity == Quantity.RDP or row.get("epsilon") is None or row.get("delta") is None:
+        return None
+    log_delta = row.get("log_delta")
+    if log_delta is None and row["delta"] != 0.0:
+        return None
+    return Box(
+        _finite(row["epsilon"]), -math.inf if log_delta is None else min(0.0, _finite(log_delta, least=-math.inf))
+    )
+
+
+def _renyi(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Part]]:
+    """Return the Renyi divergences of each bound, at the orders that were asked about."""
+    points: dict[str, dict[float, float]] = {}
+    for row in rows:
+        if row["quantity"] == Quantity.RDP and row["value"] is not None and row["order"] > 1.0:
+            points.setdefault(str(row["bound"]), {})[_finite(row["order"])] = _finite(row["value"])
+    return [(bound, conversions.interpolated(known)) for bound, known in points.items()]
+
+
+def _finite(value: Any, least: float = 0.0) -> float:
+    if isinstance(value, bool) or not least <= float(value) < math.inf:
+        raise ValueError
+    return float(value)
