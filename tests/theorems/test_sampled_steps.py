@@ -14,7 +14,7 @@ import pytest
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.model.run import describe
 from dpcalc.notions import pld
-from dpcalc.theorems.record import for_algorithm
+from dpcalc.theorems.record import for_algorithm, lookup
 from tests.oracles import draws, log_uniform
 from tests.oracles import sampling as oracle
 
@@ -248,3 +248,13 @@ def test_zero_out_of_fixed_batches_is_far_above_what_the_clip_alone_suggests() -
         records=50000, batch_size=500, epochs=20, noise_multiplier=1.1, sampling="fixed", adjacency="zero-out"
     ).values()
     assert found.epsilon(math.log(1e-5)).value == pytest.approx(10.38638, rel=2e-6)
+
+
+def test_with_next_to_no_noise_the_number_of_uses_decides() -> None:
+    """Of ten steps at rate 0.01 more than 2 have the record with probability 1e-4, more than 3 with 2e-6: three uses
+    of mu^2/2 each. No warning of an overflow is shown.
+    """
+    told = {"sampling": "poisson", "adjacency": "replace-one", "sample_rate": 0.01, "steps": 10}
+    bound = lookup("sampled.poisson")
+    found = guarantee_of(bound, describe("dp-sgd", {**told, "noise_multiplier": 1e-5})).epsilon(math.log(1e-5)).value
+    assert 1.5e10 < found < 1.5e10 * (1 + 1e-3)

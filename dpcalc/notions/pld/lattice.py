@@ -303,8 +303,8 @@ def log_floors(law: TiltedLaw, epsilon: float) -> Floors:
     u = law.points() - epsilon
     near = np.abs(u) <= _DEVIATIONS[-1] * deviation
     u, w = u[near], law.weights[near]
-    with np.errstate(over="ignore"):
-        gains = w * np.exp(-law.tilt * u) * np.abs(np.expm1(-u))
+    with np.errstate(over="ignore", invalid="ignore"):  # a point of no weight adds nothing, however large its gain
+        gains = np.where(w > 0.0, w * np.exp(-law.tilt * u) * np.abs(np.expm1(-u)), 0.0)
     exact = -math.inf
     for r in (k * deviation for k in _DEVIATIONS):
         s = max(min(r / (2.0 * law.spread), math.sqrt(law.reach + 0.25)) - 0.5, 1e-9)
