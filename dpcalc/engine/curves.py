@@ -15,7 +15,7 @@ from dpcalc.model.quantities import Quantity
 from dpcalc.model.run import Run
 from dpcalc.notions.account import Box, Part, box_curve
 from dpcalc.notions.curves import profile_of
-from dpcalc.notions.guarantee import Gdp, LowerBound
+from dpcalc.notions.guarantee import Composition, Gdp, LowerBound
 from dpcalc.notions.trade_off import Points, log_up, through, trade_off
 from dpcalc.numerics.logspace import exp_up
 from dpcalc.report import Case, Curves, Result, Tightness
@@ -48,8 +48,8 @@ def with_curves(case: Case, run: Run, question: Question) -> Case:
 
 
 def _quick(name: str, part: Part, best: Result) -> list[tuple[str, Part]]:
-    """Return what is proved by a bound; of one that takes long an evaluation, the answer alone."""
-    if not lookup(name).slow:
+    """Return what is proved by a bound; of one whose every point is a search of its own, the answer alone."""
+    if isinstance(part, Composition) or not lookup(name).slow:
         return [(name, part)]
     if best.epsilon is None or best.log_delta is None:
         return []

@@ -57,7 +57,7 @@ def _model(model: Mapping[str, Any]) -> str:
     numbers = [model["epsilon"], model["delta"]]
     if model["private"] is not True or not all(isinstance(each, (int, float)) for each in numbers):
         return "the model: its file claims no guarantee for the records that it was trained on"
-    epsilon, delta = (number(each, side=Side.UP) for each in numbers)
+    epsilon, delta = (number(each, side=Side.ECHO) for each in numbers)
     return printable(
         f"the model: epsilon = {epsilon}, delta = {delta} for the records that it was trained on, its file says; a "
         "record that is in both pays for both"
