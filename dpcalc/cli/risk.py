@@ -33,12 +33,11 @@ def command(report: str | None, rdp: tuple[str, ...], **flags: Any) -> None:
       dpcalc risk --mu 0.5 --assert 'tpr@1%<=0.05'
     True against false positives, as a picture:
       dpcalc risk --mu 1 --plot -
-    Of every case of a report that was written by --json:
-      dpcalc risk report.json
     Of a run (every query takes --risk, and gates on it):
       dpcalc rdp -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6 --risk
 
-    One (epsilon, delta) says little: what a run has by its whole curve is often much less.
+    One (epsilon, delta) says little: what a run has by its whole curve is often much less. Given the path of a report
+    that a query wrote with --json, it answers for every case of that.
     """
     if report is not None:
         _of_report(report, rdp, flags)
