@@ -429,6 +429,8 @@ class _Cuts:
     def refine(self, coarse: _Cuts) -> None:
         """Try a few cuts around the best one of a coarser grid."""
         near = int((-self.rows.mu).searchsorted(-coarse.rows.mu[coarse.best + 1])) - 1
+        if self.last < _SINGLE:  # where every row is one position, there may be several valleys
+            self.attempt(*(round(near * 2.0 ** (third / 3.0)) for third in range(-4, 5)))
         self.settle(near, _ENOUGH, max(1, len(self.rows.low) // len(coarse.rows.low)))
 
 
