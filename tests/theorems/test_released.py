@@ -16,6 +16,7 @@ import mpmath
 import numpy as np
 import pytest
 
+import dpcalc
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.errors import DpcalcError
 from dpcalc.model.run import describe
@@ -612,3 +613,20 @@ def test_one_released_pass_is_the_pass(told: dict[str, Any]) -> None:
     for epsilon in (0.0, 0.2, 1.0):
         known = min(each.log_delta(epsilon).value for each in least)
         assert released_once.log_delta(epsilon).value <= known + 1e-12
+
+
+@pytest.mark.parametrize("order", [1.5, 2.0, 20.0, 300.0])
+@pytest.mark.parametrize(("split", "sizes"), [("front", [4, *[7] * 7]), ("own", [*[7] * 7, 4]), ("drop", [7] * 7)])
+def test_the_renyi_divergence_is_at_most_the_mean_over_places(split: str, sizes: list[int], order: float) -> None:
+    """Of 53 records in batches of 7: the last step before the end hides a place by the noise of all steps after it."""
+    report = dpcalc.multi_epoch(
+        algorithm="shuffled-epochs", release="epoch", records=53, batch_size=7, last_batch=split, epochs=3, lipschitz=1,
+        smoothness=1, step_size=0.1, noise_std=0.5, order=order,
+    )  # fmt: skip
+    moment = mpmath.mp.mpf(53 - sum(sizes)) / 53
+    for later, size in enumerate(reversed(sizes)):
+        moment += (
+            mpmath.mp.mpf(size) / 53 * mpmath.mp.e ** (order * (order - 1) / 2 * (2 / (0.5 * size)) ** 2 / (later + 1))
+        )
+    [value] = [row.value for row in report.cases[0].results if row.bound == "released.shuffled_epochs_rdp"]
+    assert value <= 3 * mpmath.mp.log(moment) / (order - 1) * (1 + mpmath.mp.mpf(10) ** -9)

@@ -72,6 +72,26 @@ def once_log_delta(passes: Passes, epsilon: float) -> float:
     return _together(passes, of)
 
 
+def once_renyi(passes: Passes, order: float) -> float:
+    """Return the Renyi divergence of an order a > 1 for one order of the records in all passes, rounded up.
+
+    ln(E exp(a (a-1) mu_k^2/2))/(a-1) over the place k of the record, whose law the data do not change.
+    """
+    distances, x = same_places(passes), up(0.5 * order * (order - 1.0), 4.0)
+
+    def of(alike: Positions) -> float:
+        size = passes.plan.weight(alike)
+
+        def terms(k: Array) -> TermBounds:
+            mu = distances.own(k, size)
+            log_moment = (x * mu * mu * (1.0 + 8.0 * UNIT))[None]
+            return TermBounds(log_moment, log_moment, (mu >= 0.0)[None] & distances.bare)  # e^(x/k) is convex in k
+
+        return _mean(terms, alike)
+
+    return up(_averaged(passes, of, 0.0) / (order - 1.0), 4.0)
+
+
 def _mean(terms: Callable[[Array], TermBounds], alike: Positions) -> float:
     """Return ln of the mean over like positions."""
     return log_sum_decreasing_up(terms, alike.first, alike.first + alike.steps - 1) - math.log(alike.steps)
@@ -79,11 +99,16 @@ def _mean(terms: Callable[[Array], TermBounds], alike: Positions) -> float:
 
 def _together(passes: Passes, of: Callable[[Positions], float], unused: float = -math.inf) -> float:
     """Return ln delta, rounded up, from its values for a record in each class of batches, and left out."""
+    return min(0.0, _averaged(passes, of, unused))
+
+
+def _averaged(passes: Passes, of: Callable[[Positions], float], unused: float) -> float:
+    """Return ln of the mean over where a record is, rounded up: in each class of batches, or left out."""
     plan, total = passes.plan, -math.inf
     for value, weight in [*((of(alike), alike.records) for alike in plan.positions), (unused, plan.dropped)]:
         if weight and value > -math.inf:
             total = log_add_exp(total, value + math.log(weight) - math.log(plan.records))
-    return min(0.0, total + _SLACK + UNIT * (16.0 * abs(total) + 16.0 * math.log(plan.records + 1)))
+    return total + _SLACK + UNIT * (16.0 * abs(total) + 16.0 * math.log(plan.records + 1))
 
 
 # --- fresh orders --------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from dpcalc.numerics.floats import product_up
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, STEP_WITHIN, WHERE_BOUNDED
 from dpcalc.theorems.privacy import hidden_position, shuffle
 from dpcalc.theorems.privacy.contraction import FRESH, LIPSCHITZ_STEPS, expands_nothing, later_ratio
-from dpcalc.theorems.privacy.epochs import once_log_delta
+from dpcalc.theorems.privacy.epochs import once_log_delta, once_renyi
 from dpcalc.theorems.privacy.hidden_position import SecretPass
 from dpcalc.theorems.privacy.passes import Passes
 from dpcalc.theorems.privacy.recursion import log_one_step
@@ -245,7 +245,8 @@ def _best_point(profile: Callable[[float], float], epochs: int, epsilon: float, 
     algorithms=(_PASSES,),
     reference="dpcalc",
     locator="Renyi divergence from the whole curve of a pass, added up",
-    formula="RDP(a) = E ln(1 + a (a-1) int_0^inf (e^((a-1) x) + e^(-a x)) delta(x) dx)/(a-1)",
+    formula="RDP(a) = E min(ln(1 + a (a-1) int_0^inf (e^((a-1) x) + e^(-a x)) delta(x) dx), "
+    "ln sum_k w_k e^(a (a-1) mu_k^2/2))/(a-1)",
     assumes=(_FRESH, FRESH, *_WHERE, EACH),
     erratum="Sordello, Bu and Dong turn (epsilon, delta) of a pass into RDP epsilon + ln(delta)/(a-1). That is false: "
     "it reads the conversion from RDP backwards, and can even be negative.",
@@ -275,7 +276,9 @@ def _renyi(order: float, run: FreshOrders) -> float:
         breaks.append(run.following)
     alone = shuffle_curves.own_step(run.noise, run.own)
     curve = shuffle_curves.least(pair.forward, alone)  # which ends: the table is constant behind its last point
-    return profiles.renyi(curve, order=order, scale=run.own, own=alone, breaks=breaks, rounds=1)
+    by_curve = profiles.renyi(curve, order=order, scale=run.own, own=alone, breaks=breaks, rounds=1)
+    one_pass = run.part(shuffle.PlacedShuffle).gaussian_pass
+    return by_curve if one_pass is None or order <= 1.0 else min(by_curve, once_renyi(one_pass, order))
 
 
 @theorem(

@@ -151,6 +151,12 @@ class PlacedShuffle(ShuffledPass):
         """The pass by the places of a record in it, where its Gaussian noise is known to hide more than its maps'
         being 1-Lipschitz says: they contract, or the domain is bounded.
         """
+        found = self.gaussian_pass
+        return None if found is None or found.bare else found
+
+    @functools.cached_property
+    def gaussian_pass(self) -> Passes | None:
+        """The pass by the places of a record in it, where its noise is Gaussian and its maps are 1-Lipschitz."""
         if self.noise != Noise.GAUSSIAN or not expands_nothing(self.loss_class, self.step_size, self.smoothness):
             return None
         assert self.smoothness is not None  # else the maps may expand
@@ -164,7 +170,7 @@ class PlacedShuffle(ShuffledPass):
             pace_of(plan, self.step_size, self.smoothness, self.strong_convexity),
             reach_of(plan, self.diameter, self.step_size, self.sensitivity),
         )
-        return None if found.bare or found.ratio > _LARGEST else found
+        return None if found.ratio > _LARGEST else found
 
 
 class AnyShuffle(PlacedShuffle):
