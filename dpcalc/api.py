@@ -956,7 +956,7 @@ def check(
     """
     from dpcalc.recipes.evaluate import limits_of
     from dpcalc.recipes.run import checked, read_all, refuse_all_skipped, select, summed_up
-    from dpcalc.recipes.shards import described, parse_share, taken
+    from dpcalc.recipes.shards import of_share, parse_share, taken
 
     limits = limits_of(timeout, memory_limit)
     recipes = read_all(_paths(paths))
@@ -969,7 +969,7 @@ def check(
     result = summed_up(recipes, judged, strict=strict, elsewhere=elsewhere)
     if share is None:
         return result
-    return result._replace(shard=described(recipes, every, places[: len(judged)], share, **options))
+    return of_share(result, recipes, every, places[: len(judged)], share, **options)
 
 
 def merge(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Report:

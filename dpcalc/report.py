@@ -224,8 +224,9 @@ class Shard(NamedTuple):
         cases: how many cases all shards have together.
         places: where those of this report stand among all, from 0 on, in their order.
         recipes: file and strictness of every recipe.
-        digest: of all cases as they were read.
+        digest: of all cases as they were read, and of the files with their data.
         options: of the check, as far as verdicts depend on them.
+        content: hash of all this and of the cases of the report: whoever changes one changes this, too.
     """
 
     number: int
@@ -235,6 +236,7 @@ class Shard(NamedTuple):
     recipes: tuple[tuple[str, bool], ...]
     digest: str
     options: str
+    content: str = ""
 
 
 PARTS = ("train", "test")

@@ -119,7 +119,7 @@ def command(
     from dpcalc.cli.publish import publish
     from dpcalc.recipes.recipe import Malformed
     from dpcalc.recipes.run import checked, malformed, read_all, refuse_all_skipped, select, summed_up, with_curves
-    from dpcalc.recipes.shards import described, parse_share, taken
+    from dpcalc.recipes.shards import of_share, parse_share, taken
 
     limits = _limits(timeout, memory_limit)
     printing = Printing.of(**output)
@@ -150,7 +150,7 @@ def command(
         judged = list(_kept(cases))
     result = summed_up(recipes, judged, strict=strict, elsewhere=elsewhere)
     if share is not None:
-        result = result._replace(shard=described(recipes, every, places[: len(judged)], share, **options))
+        result = of_share(result, recipes, every, places[: len(judged)], share, **options)
     strictly = [recipe.file for recipe in recipes if strict or recipe.strict]
     conclude(result, printing, wanted, earlier, strictly, unchecked=len(selected) - len(judged))
 

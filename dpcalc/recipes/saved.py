@@ -197,8 +197,11 @@ def _shard(found: Any) -> Shard:
     fields = dict(_object(found))
     for name in ("number", "of", "cases"):
         _whole(fields[name])
-    for name in ("digest", "options"):
+    for name in ("digest", "options", "content"):
         _text(fields[name])
+    options = json.loads(fields["options"])
+    if set(options) != {"certify", "strict"} or not all(isinstance(value, bool) for value in options.values()):
+        raise _Invalid("the options are none of a check")
     fields["places"] = tuple(map(_whole, _list(fields["places"])))
     fields["recipes"] = tuple((_text(file), bool(strict)) for file, strict in _list(fields["recipes"]))
     return Shard(**fields)

@@ -2,7 +2,8 @@
 
 The cases are shared out by what they are: every shard of the same recipes finds the same shares without a word to the
 others. Long ones are spread first. Every report says which share it is of, of which cases and by which options, so that
-a merge can refuse what is missing, doubled, or of something else.
+a merge can refuse what is missing, doubled, damaged or of something else. No hash keeps out who writes a report anew: a
+merge trusts the machines that checked the shards, as it would trust one.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.errors import SpecError
-from dpcalc.report import Case, Report, Shard, Status
+from dpcalc.files.paths import ProjectFile
+from dpcalc.files.reading import opened
+from dpcalc.report import Case, Report, Shard, Status, case_fields, strict_json
 
 if TYPE_CHECKING:
     from dpcalc.recipes.recipe import Recipe
     from dpcalc.recipes.run import Selected
 
 _MOST = 100_000  # shards
+_PIECE = 1 << 20  # bytes
 
 
 class Share(NamedTuple):
@@ -102,29 +106,59 @@ def _dealt(order: Sequence[int], costs: Sequence[int], of: int) -> list[tuple[in
     return dealt
 
 
-def described(
-    recipes: Sequence[Recipe], selected: Sequence[Selected], places: Sequence[int], share: Share, **options: Any
-) -> Shard:
-    """Return what the report of a share says of it.
+def of_share(
+    result: Report,
+    recipes: Sequence[Recipe],
+    selected: Sequence[Selected],
+    places: Sequence[int],
+    share: Share,
+    **options: bool,
+) -> Report:
+    """Return the report with what it says of its share.
 
     Args:
+        result: on the cases of the share.
         recipes, selected: as read, and the cases of all shares.
         places: of the cases that were checked.
         share: which one.
         options: of the check, as far as verdicts depend on them.
     """
-    return Shard(
+    shard = Shard(
         number=share.number, of=share.of, cases=len(selected), places=tuple(places),
         recipes=tuple((recipe.file, recipe.strict) for recipe in recipes), digest=_digest(selected),
         options=json.dumps(options, sort_keys=True),
     )  # fmt: skip
+    return result._replace(shard=shard._replace(content=_content(result, shard)))
+
+
+def _content(result: Report, shard: Shard) -> str:
+    """Return the hash of the cases of a share and of what is said of it."""
+    whole = [shard._replace(content=""), *map(case_fields, result.cases), result.not_selected]
+    return hashlib.sha256(json.dumps(strict_json(whole)).encode()).hexdigest()
 
 
 def _digest(selected: Sequence[Selected]) -> str:
-    """Return a hash of all that the cases ask, their values read from other files included."""
-    whole = hashlib.sha256()
+    """Return a hash of all that the cases ask: the values that were read from other files, and the files of data."""
+    whole, known = hashlib.sha256(), dict[str, str]()
     for one in selected:
         whole.update(repr(one.entry).encode("utf-8", "backslashreplace") + b"\n")
+        for value in one.entry.parameters.values():
+            if isinstance(value, ProjectFile):
+                if value not in known:
+                    known[value] = _hash_of(value)
+                whole.update(known[value].encode())
+    return whole.hexdigest()
+
+
+def _hash_of(path: ProjectFile) -> str:
+    """Return the hash of a file of data; nothing where it cannot be read, which its case will say."""
+    whole = hashlib.sha256()
+    try:
+        with opened(path) as stream:
+            while piece := stream.read(_PIECE):
+                whole.update(piece)
+    except SpecError:
+        return ""
     return whole.hexdigest()
 
 
@@ -186,6 +220,8 @@ def _shard_of(name: str, report: Report) -> Shard:
     judged = all(case.check is not None for case in report.cases)
     if not judged or report.command != _WHOLE or report.shard is None or report.changes is not None:
         raise SpecError(f"{name} is not the report of a shard", "dpcalc check RECIPE --shard 1/2 --report json=1.json")
+    if report.shard.content != _content(report, report.shard):
+        raise SpecError(f"{name} was changed after it was written", "check the shard again")
     return report.shard
 
 

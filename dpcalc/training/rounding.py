@@ -27,9 +27,12 @@ class Law(NamedTuple):
         mean: of |Z|, rounded up.
         peak: the largest value of |z| times the density, rounded up.
         relative, absolute: a draw differs by at most (relative |Z| + absolute) units of roundoff from a variable of the
-            law: an assumption on the generator.
+            law, and in the generator's tail by that and its spacing there: an assumption on the generator.
         reach: |Z| is larger than it less 1/4 with a probability of at most ``beyond``.
         beyond: see there.
+        near: up to where `stretch` compares cell by cell.
+        spacing: units of roundoff between two draws where |Z| <= near + 1/2, at most.
+        rare: an upper bound on the probability that |Z| is above ``near``, and rounded to another cell.
     """
 
     density: float
@@ -39,17 +42,28 @@ class Law(NamedTuple):
     absolute: float
     reach: float
     beyond: float
+    near: float
+    spacing: float
+    rare: float
 
 
 LAWS = {
-    Noise.GAUSSIAN: Law(0.3989423, 0.7978846, 0.2419708, 0.0, 8.0, 20.0, 8.1e-87),
-    Noise.LAPLACE: Law(0.5, 1.0, 0.1839398, 3.0, 8.0, 128.0, 3.3e-56),
+    Noise.GAUSSIAN: Law(0.3989423, 0.7978846, 0.2419708, 0.0, 8.0, 20.0, 8.1e-87, 6.0, 4e4, 2e-18),
+    Noise.LAPLACE: Law(0.5, 1.0, 0.1839398, 3.0, 8.0, 128.0, 3.4e-56, 14.0, 4e3, 1e-15),
 }
-"""numpy draws both by a ziggurat: whole numbers of 52 or 53 bits times the width of a layer, at most 3.66 and 7.7."""
+"""numpy draws both by a ziggurat: whole numbers of 52 or 53 bits times the width of a layer, at most 3.66 and 7.7.
+
+Past the last layer, at c = 3.6541... or 7.6971..., it draws c - ln(1 - U)/c or c - ln(1 - U) with U a multiple of
+2^-53: its draws there are some u e^(c (|z| - c))/c or u e^(|z| - c) apart, and none is larger than 12.23 or 44.5. Over
+the whole tail that adds .02 and 1 units to the mean error, where ``absolute`` has 4 to spare. Cell by cell it counts:
+up to ``near`` as ``spacing``, three or four times what it is, and beyond in ``rare``: 16 cells a scale, two slivers,
+the integral of density and spacing (2.5e-5 u and .014 u), the mass of what is never drawn (2e-34 and 5e-20), and 1e-10
+of the tail for what comparisons of doubles decide; at least three times the sum.
+"""
 
 ASSUMED = (
     "a draw of the generator differs from an independent {law} variable by at most {absolute:g}{relative} units of "
-    "roundoff (2^-53), but for a probability that is counted as 0"
+    "roundoff (2^-53), and in its tail by the spacing of draws there"
 )
 
 
@@ -94,31 +108,32 @@ def stretch(noise: str, entries: float, error_in_cells: float) -> tuple[float, f
     """Return (h, tau) of the rounded laws as executed, P', and on real numbers, P.
 
     P'(S) <= e^h P(S) + tau and P(S) <= e^h P'(S) + tau. The scale of the noise is at least 8 cells of the grid. Of a
-    cell where |Z| stays within the law's reach, an error of at most a cells adds two slivers: of width a each, and of a
-    density that is at most e^(l (r + l)) times that in the cell, with l = 1/8 + a/4 and the reach r (e^l for Laplace
-    noise). All other cells together are rare.
+    cell where |Z| <= r, the law's ``near``, an error of at most a cells adds two slivers: of width a each, and of a
+    density that is at most e^(l (r + l)) times that in the cell, with l = 1/8 + a/4 (e^l for Laplace noise). Beyond r
+    the two agree but for a probability of ``rare``.
 
     Args:
         noise: whose draws are independent of each other and of all else that decides about an entry.
         entries: how many numbers are rounded.
-        error_in_cells: a, below 1/4; of an entry whose draw stays within the reach.
+        error_in_cells: a, below 1/4; of an entry whose draw is at most r.
     """
     law = LAWS[Noise(noise)]
     if not error_in_cells < 0.25:
         return math.inf, 1.0
     length = 0.125 + 0.25 * error_in_cells
-    steepness = law.reach + length if noise == Noise.GAUSSIAN else 1.0
+    steepness = law.near + length if noise == Noise.GAUSSIAN else 1.0
     each = 2.0 * error_in_cells * math.exp(length * steepness) * _ROOM
     if not each < 0.5:
         return math.inf, 1.0
     log_factor = up(entries * each / (1.0 - each), 8.0)
-    return log_factor, up(4.0 * entries * law.beyond * math.exp(min(log_factor, 1.0) * 4.0), 8.0)
+    return log_factor, up(4.0 * entries * law.rare * math.exp(min(log_factor, 1.0) * 4.0), 8.0)
 
 
 def sum_error(noise: str) -> float:
-    """Return the largest error of an entry of a noisy sum in cells of its grid, where the draw is within the reach."""
+    """Return the largest error of an entry of a noisy sum in cells of its grid, where the draw is at most ``near``."""
     law = LAWS[Noise(noise)]
-    return UNIT * (1.0 + _MOST_CELLS * ((3.0 + law.relative) * (law.reach + 1.0) + law.absolute)) * _ROOM
+    drawn = law.absolute + law.spacing
+    return UNIT * (1.0 + _MOST_CELLS * ((3.0 + law.relative) * (law.near + 1.0) + drawn)) * _ROOM
 
 
 class Rounding(NamedTuple):
@@ -126,7 +141,8 @@ class Rounding(NamedTuple):
 
     Attributes:
         miss: a bound on the probability that any of them is another one than on real numbers.
-        log_factor, tail: h and tau of `stretch` for all of them; inf and 1 where no such bound is known.
+        log_factor, tail: h and tau of `stretch` for all of them; inf and 1 for hidden runs, of which no such bound is
+            known.
         grid: of the released numbers; None where every noisy sum is rounded, to a grid of its own.
         error: the largest error of a released number before it is rounded; None where sums are exact.
     """
