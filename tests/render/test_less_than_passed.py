@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from dpcalc.engine.ask import ask
 from dpcalc.render import Asked
 from dpcalc.render.badge import render_badge
 from dpcalc.render.check import render
@@ -15,7 +16,7 @@ from dpcalc.render.checks import render as render_text
 from dpcalc.render.notebook import render_notebook
 from dpcalc.report import Assertion, Case, Report, Shard
 from tests.render.test_check_reports import EPSILON, ERROR, FAILED, PASSED, case, junit_errors
-from tests.render.test_page import Tree, inert, page
+from tests.render.test_page import QUESTION, RUN, Tree, inert, page
 
 TRAINING = {
     "private": False, "why_not_private": "seeded: the noise can be drawn again from the seed 3", "metrics": {},
@@ -55,9 +56,18 @@ def test_the_page_of_a_model_that_is_not_private_says_so_in_its_headline() -> No
         answers = re.findall(r"(.{70})epsilon \u2264 1.23457", tree.text)
         assert len(answers) == 3
         for answer in answers:
-            assert "not of this model, only with noise that nobody can draw again: " in answer
+            assert "Not of this model, only with noise that nobody can draw again: " in answer
         assert "What holds" not in tree.text
         assert "NOT PRIVATE: seeded" in tree.text
+
+
+def test_no_picture_says_what_holds_of_a_model_that_is_not_private() -> None:
+    drawn = ask("rdp", RUN, QUESTION)
+    assert inert(page(Report("rdp", (drawn,)))).all("figure")
+    tree = inert(page(Report("train", (drawn._replace(training=TRAINING),))))
+    assert not tree.all("svg")
+    assert "How tight it is" not in tree.text
+    assert "What an attacker can do, with noise that nobody can draw again" in tree.text
 
 
 def test_a_notebook_says_first_that_a_model_is_not_private() -> None:

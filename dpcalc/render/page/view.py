@@ -421,7 +421,8 @@ def clipped(name: str) -> str:
 
 def _shown(report: Report, case: Case, number_of: int, asked: Asked, *, drawn: bool) -> Shown:
     best, precision = case.best, asked.precision
-    style = case_style(case)
+    style, warned = case_style(case), training.warning(case)
+    pictured = drawn and not warned  # the pictures say what holds, with no word on the noise
     told = _told(case)
     known = told._replace(tightness=case.tightness or (case.curves.tightness if case.curves else None))
     return Shown(
@@ -431,18 +432,18 @@ def _shown(report: Report, case: Case, number_of: int, asked: Asked, *, drawn: b
         style=style,
         word=case_word(case),
         open=len(report.cases) <= FEW or style == "bad",
-        warning=training.warning(case),
+        warning=warned,
         headlines=headlines(case, precision),
-        meaning=meaning(told) if len(report.cases) > 1 and not training.warning(case) else "",
+        meaning=meaning(told) if len(report.cases) > 1 and not warned else "",
         promise=promise(case),
         released=released(case) if best else "",
         findings=reasons(case, precision),
         about=circumstances(case.check, case, precision) if case.check else "",
         grounds=Grounds(*_assumptions(case), _theorem(case), _sources(case)),
         shared=0,
-        bracket=_bracket(known, number_of, precision) if drawn else "",
-        tightness=tightness_text(known, precision).partition(": ")[2],
-        figures=tuple(_figures(case, number_of, precision)) if drawn else (),
+        bracket=_bracket(known, number_of, precision) if pictured else "",
+        tightness="" if warned else tightness_text(known, precision).partition(": ")[2],
+        figures=tuple(_figures(case, number_of, precision)) if pictured else (),
         risk=tuple(risk_rows(told, precision)),
         risk_lines=tuple(risk_lines(told, precision)),
         entries=tuple(entry_rows(case, precision)),
@@ -475,7 +476,7 @@ def headlines(case: Case, precision: int) -> tuple[str, ...]:
         lines = [f"{'; '.join(cost_sentences(r, precision))} ({r.bound})" for r in case.results if r.best]
     else:
         lines = headline(case, precision)
-    unmet = "not of this model, only with noise that nobody can draw again: " if training.warning(case) else ""
+    unmet = "Not of this model, only with noise that nobody can draw again: " if training.warning(case) else ""
     return tuple(f"{unmet}{line}".replace("<=", "\u2264").replace(">=", "\u2265") for line in lines)
 
 
