@@ -23,7 +23,7 @@ from dpcalc.model.source import Source
 from dpcalc.notions import conversions
 from dpcalc.notions.account import Box, Part
 from dpcalc.notions.guarantee import Gdp
-from dpcalc.report import SCHEMA, Assertion, Case, Obstacle, Result
+from dpcalc.report import SCHEMA, Assertion, Case, Obstacle, Result, Status
 
 if TYPE_CHECKING:
     from dpcalc.engine.gate import Gate
@@ -71,6 +71,8 @@ def _judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
 
 def _case_of(case: Mapping[str, Any], asked: RiskQuestion) -> Case:
     inputs = {str(name): (_plain(each["value"]), Source(each["source"])) for name, each in case["inputs"].items()}
+    if why := _unusable(case):
+        return Case("risk", inputs, (), (why,))
     rows = [row for row in case["results"] if Kind(row["kind"]).guarantee]
     rows = [row for row in rows if row["adjacency"] not in _ONE_WAY]
     proved = [(str(row["bound"]), part) for row in rows if (part := _part(row)) is not None] + _renyi(rows)
@@ -85,7 +87,27 @@ def _case_of(case: Mapping[str, Any], asked: RiskQuestion) -> Case:
         adjacency="as_given", assumes=("the report is true",), conversion="exact", best=True,
         reference=str(next(row["reference"] for row in rows if row["bound"] == by)),
     )  # fmt: skip
-    return Case("risk", inputs, (row,), risk=risk)
+    return Case("risk", inputs, (row,), risk=risk, warnings=_reservations(case))
+
+
+def _unusable(case: Mapping[str, Any]) -> Obstacle | None:
+    """Return why a case guarantees nothing: its model is not private, or its check ended in an error."""
+    trained, check = case.get("training"), case.get("check")
+    if trained is not None and (trained["private"] is not True or trained.get("why_not_private")):
+        reason = trained.get("why_not_private") or "the report does not say that it is"
+        return Obstacle("risk", f"has no guarantee: the model is NOT PRIVATE: {reason}", "train with no seed, once")
+    if check is not None and Status(check["status"]) == Status.ERROR:
+        return Obstacle("risk", f"has no guarantee: case {check['name']} ended in an error: {check['message']}",
+                        "check it again")  # fmt: skip
+    return None
+
+
+def _reservations(case: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what a check found wrong with a case that has a guarantee all the same."""
+    check = case.get("check")
+    if check is None or Status(check["status"]) != Status.FAILED:
+        return ()
+    return (f"case {check['name']} did not pass its check: {check['message']}",)
 
 
 def _plain(value: Any) -> Any:

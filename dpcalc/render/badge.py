@@ -7,8 +7,9 @@ import json
 from dpcalc.inert import inert, printable
 from dpcalc.render import Asked
 from dpcalc.render.check.verdicts import gate_name, gate_value, share_used
+from dpcalc.render.page.outcome import style_of, warnings, without_gate, word_of
 from dpcalc.render.page.svg import element, label, picture
-from dpcalc.render.page.view import WORDS, headlines, style_of
+from dpcalc.render.page.view import headlines
 from dpcalc.report import Assertion, Case, Report
 
 _LABEL = "privacy"
@@ -21,7 +22,8 @@ _PER_CHARACTER, _HEIGHT, _MARGIN = 6.4, 20.0, 7.0  # of 11 px letters
 def render_badge(report: Report, asked: Asked) -> str:
     """Return the badge, as an SVG where the name of its file ends so, else as JSON.
 
-    It is green only where every gate held, there is one, no case was left out, and none passed by an exception.
+    It is green only where every case has a gate, every gate held, no case was left out, none passed by an exception,
+    and the report is no shard's.
     """
     style, message = style_of(report), _message(report)
     if asked.file.lower().endswith(".svg"):
@@ -34,17 +36,21 @@ def render_badge(report: Report, asked: Asked) -> str:
 
 def _message(report: Report) -> str:
     """Return the verdict, and the value and limit that are nearest to each other; the answer where there is no gate."""
-    style = style_of(report)
+    style, word = style_of(report), word_of(report).lower()
+    if report.shard is not None or warnings(report):
+        return _cut(word)
+    if style == "part" and (bare := without_gate(report)):
+        word = f"passed, {bare} case{'' if bare == 1 else 's'} without a gate"
     gates = [(share, gate, case) for case in report.cases for gate in case.assertions if (share := _share(gate))]
     failed = any(not gate.passed for _, gate, _ in gates)
     if style == "bad" and not failed:
-        return _cut(f"{WORDS[style].lower()}: see the report")
+        return _cut(f"{word}: see the report")
     if gates:
         _, gate, case = max(gates, key=lambda each: each[0])
-        return _cut(f"{WORDS[style].lower()}: {_compared(gate, case)}")
+        return _cut(f"{word}: {_compared(gate, case)}")
     answers = [line for case in report.cases[:1] for line in headlines(case, 3)]
     answer = f": {answers[0]}" if len(report.cases) == 1 and answers and style != "bad" else ""
-    return _cut(f"{WORDS[style].lower()}{answer}".replace("\u2264", "<=").replace("\u2265", ">="))
+    return _cut(f"{word}{answer}".replace("\u2264", "<=").replace("\u2265", ">="))
 
 
 def _share(gate: Assertion) -> float | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpcalc.inert import inert
+from dpcalc.render import training
 from dpcalc.render.check.verdicts import summary as verdicts
 from dpcalc.render.meaning import meaning
+from dpcalc.render.page.outcome import warnings, word_of
 from dpcalc.render.page.svg import element, text
-from dpcalc.render.page.view import WORDS, headlines, style_of
+from dpcalc.render.page.view import headlines, reasons
 from dpcalc.render.summary import common_lines, summary, summary_counts
-from dpcalc.report import Report
+from dpcalc.report import Case, Report
 
 MAX_ROWS = 100
 _PRECISION = 6
@@ -22,12 +24,16 @@ def render_notebook(report: Report) -> str:
 
 
 def _parts(report: Report) -> Iterator[str]:
-    if any(case.assertions for case in report.cases):
-        yield element("p", element("strong", text(WORDS[style_of(report)])), *map(text, _counts(report)))
+    yield from (element("p", element("strong", text(line))) for line in warnings(report))
+    if any(case.assertions or case.check for case in report.cases):
+        yield element("p", element("strong", text(word_of(report))), *map(text, _counts(report)))
+    if why := [line for place, case in enumerate(report.cases, 1) for line in _why(report, case, place)]:
+        more = [f"{len(why) - MAX_ROWS} more are not shown"] if len(why) > MAX_ROWS else []
+        yield element("ul", *(element("li", text(line)) for line in (*why[:MAX_ROWS], *more)))
     if len(report.cases) == 1:
         case = report.cases[0]
         yield from (element("p", element("strong", text(line))) for line in headlines(case, _PRECISION))
-        if meant := meaning(case):
+        if not training.warning(case) and (meant := meaning(case)):
             yield element("p", text(meant))
         if case.best:
             yield element("p", text(f"by {case.best.reference} ({case.best.bound})"))
@@ -35,6 +41,12 @@ def _parts(report: Report) -> Iterator[str]:
     else:
         yield _table(summary(report, _PRECISION))
     yield from (element("p", element("small", text(line))) for line in common_lines(report))
+
+
+def _why(report: Report, case: Case, place: int) -> list[str]:
+    """Return why a case did not pass, with its name where there are several."""
+    name = case.check.name if case.check else f"case {place}"
+    return [f"{name}: {line}" if len(report.cases) > 1 else line for line in reasons(case, _PRECISION)]
 
 
 def _counts(report: Report) -> list[str]:

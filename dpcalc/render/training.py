@@ -15,8 +15,10 @@ _RISKS = {
 
 def warning(case: Case) -> str:
     """Return why the result is not private, where it is not; else nothing."""
-    reason = (case.training or {}).get("why_not_private")
-    return f"NOT PRIVATE: {reason}" if reason else ""
+    trained = case.training or {}
+    if trained.get("private", True) is True and not trained.get("why_not_private"):
+        return ""
+    return f"NOT PRIVATE: {trained.get('why_not_private') or 'the report does not say why'}"
 
 
 def kept_bounds(case: Case) -> str:

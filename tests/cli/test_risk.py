@@ -453,3 +453,30 @@ def test_a_report_of_one_order_has_no_risk(tmp_path: Path) -> None:
     assert result.exit_code == 3
     assert "no guarantee in both orders" in result.output
     assert typed(f"risk {tmp_path / 'report.json'} --mu 1").exit_code == 2
+
+
+def test_a_model_that_is_not_private_has_no_risk_that_is_known(tmp_path: Path) -> None:
+    line = "train --data example:breast-cancer --radius 5 --sigma 0.06 --steps 20 -d 1e-5 --json"
+    path = tmp_path / "report.json"
+    path.write_text(typed(f"{line} --seed 3").stdout)
+    found = typed(f"risk {path} --assert advantage<=0.99")
+    assert found.exit_code != 0
+    assert "NOT PRIVATE: seeded" in found.output
+    assert typed(f"risk {path}").exit_code == 3
+    path.write_text(path.read_text().replace('"private": false', '"private": null').replace("why_not_private", "other"))
+    assert "NOT PRIVATE" in typed(f"risk {path}").output
+    path.write_text(typed(line).stdout)
+    assert typed(f"risk {path} --assert advantage<=0.99").exit_code == 0
+
+
+def test_a_case_that_did_not_pass_its_check_is_named(tmp_path: Path) -> None:
+    recipe, path = tmp_path / "recipe.yaml", tmp_path / "report.json"
+    recipe.write_text(
+        "dpcalc: recipe/1\ndefaults: {command: rdp, records: 1000, lipschitz: 1, smoothness: 1, step_size: 0.1, "
+        "delta: 1e-6}\ncases:\n  big: {noise_std: 2, assert: epsilon <= 0.5}\n  none: {noise_std: 1e-160}\n"
+    )
+    path.write_text(typed(f"check {recipe} --json").stdout)
+    found = typed(f"risk {path}")
+    assert found.exit_code == 3
+    assert "warning: case big did not pass its check: epsilon <= 0.5 does not hold" in found.output
+    assert "case none ended in an error: gives no finite epsilon" in found.output

@@ -6,7 +6,7 @@ import os
 from xml.etree import ElementTree
 
 from dpcalc.inert import printable, xml_text
-from dpcalc.render.check.verdicts import changed, checked, circumstances, findings, place, rows
+from dpcalc.render.check.verdicts import MERGE, changed, checked, circumstances, findings, place, rows, shard_text
 from dpcalc.render.sentences import headline
 from dpcalc.report import Case, Check, Report, Status
 
@@ -25,7 +25,8 @@ def render_junit(report: Report, precision: int) -> str:
         missing.setdefault(file, []).append(name)
         files.setdefault(file, [])
     everything = [check for cases in files.values() for check, _ in cases]
-    root = ElementTree.Element("testsuites", {"name": "dpcalc check", **_counts(everything, len(report.not_selected))})
+    name = f"dpcalc check ({shard_text(report)}; {MERGE})" if report.shard else "dpcalc check"
+    root = ElementTree.Element("testsuites", {"name": name, **_counts(everything, len(report.not_selected))})
     for file, cases in files.items():
         statuses = [check for check, _ in cases]
         left_out = len(missing.get(file, ()))

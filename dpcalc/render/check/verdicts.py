@@ -13,6 +13,7 @@ from dpcalc.inert import printable
 from dpcalc.model.numbers import parse_number
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.source import Source
+from dpcalc.render import training
 from dpcalc.render.numbers import MAXIMISED, Side, delta_text, number, value_text
 from dpcalc.render.risk import attack_row
 from dpcalc.report import Assertion, Case, Change, Check, Report, Result, Status
@@ -54,7 +55,24 @@ def summary(report: Report) -> str:
     parts += [f"{statuses.count(word)} {word}" for word in (Status.FAILED, Status.SKIPPED) if word in statuses]
     parts += [f"{statuses.count(Status.ERROR)} could not be judged"] if Status.ERROR in statuses else []
     parts += [f"{len(report.not_selected)} not selected"] if report.not_selected else []
-    return ", ".join(parts)
+    public = sum(bool(training.warning(case)) for _, case in checked(report))
+    parts += [f"{public} NOT PRIVATE"] if public else []
+    said = ", ".join(parts)
+    return f"{shard_text(report)}: {said} ({MERGE})" if report.shard else said
+
+
+def shard_text(report: Report) -> str:
+    """Return which shard a report is of; empty where it is of all cases."""
+    return f"shard {report.shard.number} of {report.shard.of}" if report.shard else ""
+
+
+MERGE = "dpcalc merge gives the verdict"
+"""What a report of one shard says of the whole check."""
+
+
+def refused(case: Case) -> bool:
+    """Return whether a case passed because it was refused, as it expects: then nothing is guaranteed."""
+    return case.check is not None and case.check.status == Status.PASSED and bool(case.assertions) and not case.best
 
 
 def gate_name(text: str) -> str:

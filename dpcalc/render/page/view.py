@@ -15,6 +15,7 @@ from dpcalc.references import SHORT, proof_of
 from dpcalc.render import Asked, training
 from dpcalc.render.check.baseline import changes
 from dpcalc.render.check.verdicts import (
+    MERGE,
     Row,
     checked,
     circumstances,
@@ -23,7 +24,9 @@ from dpcalc.render.check.verdicts import (
     gate_name,
     gate_rows,
     place,
+    refused,
     rows,
+    shard_text,
     share_used,
 )
 from dpcalc.render.comparison import derivation, is_cost
@@ -32,6 +35,7 @@ from dpcalc.render.meaning import meaning
 from dpcalc.render.notes import sentences_about
 from dpcalc.render.numbers import Side, number, symbol_of, value_text
 from dpcalc.render.page import charts
+from dpcalc.render.page.outcome import case_style, case_word, style_of, warnings, without_gate, word_of
 from dpcalc.render.risk import risk_lines, risk_rows
 from dpcalc.render.sentences import (
     certified_lines,
@@ -165,7 +169,8 @@ def page_of(report: Report, asked: Asked) -> Page:
     """Return what the page of a report shows."""
     style = style_of(report)
     gated = any(case.assertions for case in report.cases) or report.command == "check"
-    word = WORDS[style] if gated or style == "bad" else "Answer" if len(report.cases) == 1 else "Answers"
+    judged = gated or style == "bad"
+    word = word_of(report) if judged else "Answer" if len(report.cases) == 1 else "Answers"
     found = _changes(report, asked)
     order = _by_importance(report)
     drawn, full = set(order[:MAX_DRAWN]), sorted(order[:MAX_CASES])
@@ -212,47 +217,10 @@ def _by_importance(report: Report) -> list[int]:
     def rank(place: int) -> tuple[int, float]:
         case = report.cases[place - 1]
         shares = [share for gate in case.assertions if (share := share_used(gate)) is not None]
-        return _RANK[_style(case)], -max(shares, default=0.0)
+        return _RANK[case_style(case)], -max(shares, default=0.0)
 
     return sorted(range(1, len(report.cases) + 1), key=rank)
 
-
-def style_of(report: Report) -> str:
-    """Return how a report ended.
-
-    It is ok where there is a gate and every one held; part where, besides, a case was skipped or not selected, passed
-    by an exception that it accepts, or asks for less than before; bad where something failed, else plain.
-    """
-    styles = [_style(case) for case in report.cases]
-    if "bad" in styles:
-        return "bad"
-    if "ok" not in styles:
-        return "plain"
-    accepted = any(case.check and case.check.accepted for case in report.cases)
-    weaker = any(change.weaker for change in report.changes or ())
-    return "part" if "skip" in styles or report.not_selected or accepted or weaker else "ok"
-
-
-def _style(case: Case) -> str:
-    """Return how a case ended."""
-    if case.check is not None:
-        if case.check.status == Status.SKIPPED:
-            return "skip"
-        if case.check.status != Status.PASSED or case.failed:
-            return "bad"
-    elif case.failed or not case.best or uncertified(case):
-        return "bad"
-    return "ok" if case.assertions else "plain"
-
-
-WORDS = {
-    "ok": "Passed",
-    "bad": "Not passed",
-    "part": "Passed, with reservations",
-    "plain": "No gate",
-    "skip": "Skipped",
-}
-"""The verdict of a page or a case in words, by its style."""
 
 _RANK = {"bad": 0, "plain": 1, "skip": 2, "ok": 3}
 
@@ -273,16 +241,26 @@ def _cases_left_out(count: int) -> Iterable[str]:
 def _verdict(report: Report, style: str, precision: int) -> str:
     """Return the verdict in a sentence."""
     count = len(report.cases)
-    bad = sum(_style(case) == "bad" for case in report.cases)
+    bad = sum(case_style(case) == "bad" for case in report.cases)
+    if public := sum(bool(training.warning(case)) for case in report.cases):
+        return _not_private(public, count)
     gates = [gate for case in report.cases for gate in case.assertions]
     held = sum(gate.passed for gate in gates)
     if style == "bad" and count == 1:
         return f"{held} of {len(gates)} gates held." if gates else _why_not(report.cases[0])
     if style == "bad":
         return f"{bad} of {count} cases did not pass; {held} of {len(gates)} gates held."
+    if gates and all(map(refused, (case for case in report.cases if case.assertions))):
+        return f"{_counted(len(gates), 'refusal', 'refusals')} as expected; no gate guarantees anything."
     if style in ("ok", "part"):
         return "The gate held." if len(gates) == 1 else f"All {len(gates)} gates held{_in_cases(count)}."
     return f"No gate was set: {'this is an answer' if count == 1 else f'these are {count} answers'}, and no verdict."
+
+
+def _not_private(public: int, count: int) -> str:
+    """Return the verdict where models are not private."""
+    models = "The model is" if count == public == 1 else f"{_counted(public, 'model is', 'models are')}"
+    return f"{models} not private: the guarantee holds of the algorithm with noise that nobody can draw again."
 
 
 def _in_cases(count: int) -> str:
@@ -302,7 +280,8 @@ def _said(report: Report, precision: int) -> tuple[str, ...]:
     if len(report.cases) != 1:
         return ()
     case = report.cases[0]
-    return tuple(filter(None, (*headlines(case, precision), meaning(_told(case)))))
+    meant = "" if training.warning(case) else meaning(_told(case))
+    return tuple(filter(None, (*headlines(case, precision), meant)))
 
 
 def _facts(report: Report) -> list[tuple[str, str]]:
@@ -312,7 +291,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
     if gates:
         facts.append((f"{sum(gate.passed for gate in gates)} of {len(gates)}", "gates held"))
     if gates and len(report.cases) > 1:
-        good = sum(_style(case) == "ok" for case in report.cases)
+        good = sum(case_style(case) == "ok" for case in report.cases)
         facts.append((f"{good} of {len(report.cases)}", "cases passed"))
     used = [(share, gate) for gate in gates if (share := share_used(gate)) is not None]
     if used:
@@ -332,13 +311,21 @@ def _percent(share: float) -> str:
 
 def _reservations(report: Report) -> list[str]:
     """Return what a verdict does not speak of."""
-    lines = [training.warning(case) for case in report.cases if training.warning(case)]
+    lines = warnings(report)
+    if report.shard is not None:
+        lines.append(f"this is {shard_text(report)}: the other cases were not judged here, and {MERGE}")
     skipped = [case.check.name for case in report.cases if case.check and case.check.status == Status.SKIPPED]
-    bare = sum(not case.assertions and _style(case) == "plain" for case in report.cases)
+    bare = without_gate(report)
+    refusals = sum(map(refused, report.cases))
     if skipped:
         lines.append(f"{_counted(len(skipped), 'case is skipped', 'cases are skipped')}: {_names(skipped)}")
     if bare and any(case.assertions for case in report.cases):
         lines.append(_counted(bare, "case has no gate", "cases have no gate"))
+    if refusals:
+        lines.append(
+            _counted(refusals, "case was refused as expected and has", "cases were refused as expected and have")
+            + " no guarantee"
+        )
     if report.not_selected:
         count = _counted(len(report.not_selected), "case was not selected", "cases were not selected")
         lines.append(f"{count}: {_names([name for _, name in report.not_selected])}")
@@ -363,10 +350,17 @@ def _verdicts(report: Report, full: set[int], precision: int) -> list[Verdict]:
     """Return a row for every gate, and for every case without one."""
     several = len({check.file for check, _ in checked(report)}) > 1
     return [
-        row._replace(linked=place in full)
+        _qualified(row, case)._replace(linked=place in full)
         for place, case in enumerate(report.cases, 1)
         for row in _case_verdicts(place, case, _name(report, case, place, several), precision)
     ]
+
+
+def _qualified(row: Verdict, case: Case) -> Verdict:
+    """Return a row with what is wrong with its case as a whole, or what its gate does not say."""
+    if training.warning(case):
+        return row._replace(style="bad", word="NOT PRIVATE")
+    return row._replace(style="plain", word="refused") if refused(case) else row
 
 
 def _case_verdicts(place: int, case: Case, name: str, precision: int) -> list[Verdict]:
@@ -427,7 +421,8 @@ def clipped(name: str) -> str:
 
 def _shown(report: Report, case: Case, number_of: int, asked: Asked, *, drawn: bool) -> Shown:
     best, precision = case.best, asked.precision
-    style = _style(case)
+    style, warned = case_style(case), training.warning(case)
+    pictured = drawn and not warned  # the pictures say what holds, with no word on the noise
     told = _told(case)
     known = told._replace(tightness=case.tightness or (case.curves.tightness if case.curves else None))
     return Shown(
@@ -435,20 +430,20 @@ def _shown(report: Report, case: Case, number_of: int, asked: Asked, *, drawn: b
         name=_name(report, case, number_of),
         place=place(case.check) if case.check else "",
         style=style,
-        word=WORDS[style],
+        word=case_word(case),
         open=len(report.cases) <= FEW or style == "bad",
-        warning=training.warning(case),
+        warning=warned,
         headlines=headlines(case, precision),
-        meaning=meaning(told) if len(report.cases) > 1 else "",
+        meaning=meaning(told) if len(report.cases) > 1 and not warned else "",
         promise=promise(case),
         released=released(case) if best else "",
-        findings=_findings(case, precision),
+        findings=reasons(case, precision),
         about=circumstances(case.check, case, precision) if case.check else "",
         grounds=Grounds(*_assumptions(case), _theorem(case), _sources(case)),
         shared=0,
-        bracket=_bracket(known, number_of, precision) if drawn else "",
-        tightness=tightness_text(known, precision).partition(": ")[2],
-        figures=tuple(_figures(case, number_of, precision)) if drawn else (),
+        bracket=_bracket(known, number_of, precision) if pictured else "",
+        tightness="" if warned else tightness_text(known, precision).partition(": ")[2],
+        figures=tuple(_figures(case, number_of, precision)) if pictured else (),
         risk=tuple(risk_rows(told, precision)),
         risk_lines=tuple(risk_lines(told, precision)),
         entries=tuple(entry_rows(case, precision)),
@@ -481,10 +476,11 @@ def headlines(case: Case, precision: int) -> tuple[str, ...]:
         lines = [f"{'; '.join(cost_sentences(r, precision))} ({r.bound})" for r in case.results if r.best]
     else:
         lines = headline(case, precision)
-    return tuple(line.replace("<=", "\u2264").replace(">=", "\u2265") for line in lines)
+    unmet = "Not of this model, only with noise that nobody can draw again: " if training.warning(case) else ""
+    return tuple(f"{unmet}{line}".replace("<=", "\u2264").replace(">=", "\u2265") for line in lines)
 
 
-def _findings(case: Case, precision: int) -> tuple[str, ...]:
+def reasons(case: Case, precision: int) -> tuple[str, ...]:
     """Return why a case did not pass."""
     if case.check is not None:
         return tuple(findings(case.check, case, precision)) if case.check.status != Status.PASSED else ()
