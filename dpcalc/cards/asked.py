@@ -7,6 +7,7 @@ says where it is.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any
@@ -14,20 +15,26 @@ from typing import Any
 from dpcalc.cards.hashes import hash_of_file
 from dpcalc.engine.attack_risk import RiskQuestion, risk_question
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.ledger_entries import Entry, Ledger
+from dpcalc.engine.ledger_entries import MECHANISM, Entry, Ledger
 from dpcalc.engine.question import Query, Question
+from dpcalc.engine.risk_target import Target
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
 from dpcalc.model.numbers import parse_delta
+from dpcalc.model.parameter import EVERY, check, name_of
+from dpcalc.model.quantities import ATTACKS
 from dpcalc.notions.tuning import Law
 
 _SMALLEST = -700.0  # below this ln delta, no double holds delta
 BESIDE = ("convert", "risk", "ledger")
 """The commands that describe no run."""
 
+_WORD = re.compile(r"[a-z][a-z0-9_-]*")
+_POWER = re.compile(r"[0-9.]+e-[0-9]+")
+
 
 def asked_of(query: Query) -> dict[str, Any]:
-    """Return a query as a card has it.
+    """Return a query as a card has it, of which there is one spelling: what is read from it is written as it is.
 
     Raises:
         SpecError: the query cannot be told without a file, or has a value that JSON has not.
@@ -40,7 +47,8 @@ def asked_of(query: Query) -> dict[str, Any]:
         "epsilon": question.epsilon,
         "delta": _delta(question),
         "orders": list(question.orders),
-        "solve": question.solve,
+        "solve": None if question.solve is None else name_of(question.solve.replace("-", "_")),
+        "targets": [target._asdict() for target in question.targets],
         "risk": _risks(question.risks),
         "certified": query.certified,
         "schedule": _schedule(query.given.get("schedule")),
@@ -62,8 +70,16 @@ def query_of_card(asked: Mapping[str, Any], schedule: str | None = None) -> Quer
     strange = next((name for name, value in given.items() if isinstance(value, list) != (name == "rdp")), None)
     if strange is not None:
         raise SpecError(f"the card has a value of {strange!r} that is none")
+    if command == "ledger" and given:
+        raise SpecError(f"the card of a ledger has {next(iter(given))!r} beside it", "no card does that")
+    if command != "ledger" and asked["ledger"] is not None:
+        raise SpecError(f"the card is of {command}, and has a ledger", "no card does that: do not trust it")
+    if command in BESIDE and (asked["certified"] or asked["targets"]):
+        raise SpecError(f"the card is of {command}, of which nothing is certified or solved for a risk")
+    if command in ("ledger", "risk") and asked["orders"]:
+        raise SpecError(f"the card is of {command}, which is not asked at orders")
     if "rdp" in given:
-        given["rdp"] = {float(order): float(value) for order, value in given["rdp"]}
+        given["rdp"] = _points(given["rdp"])
     if asked["schedule"] is not None:
         if schedule is None:
             raise SpecError("the card is of a run with a schedule", "give the file: --schedule FILE")
@@ -71,6 +87,13 @@ def query_of_card(asked: Mapping[str, Any], schedule: str | None = None) -> Quer
     if command == "ledger":
         given["ledger"] = _ledger_of(asked["ledger"])
     return Query(command, given, _question(asked), bool(asked["certified"]))
+
+
+def _points(pairs: list[list[float]]) -> dict[float, float]:
+    points = {float(order): float(value) for order, value in pairs}
+    if len(points) < len(pairs):
+        raise SpecError("rdp: the card has an order twice")
+    return points
 
 
 def _question(asked: Mapping[str, Any]) -> Question:
@@ -82,7 +105,20 @@ def _question(asked: Mapping[str, Any]) -> Question:
     return Question(
         asked["epsilon"], delta, log_delta, tuple(map(float, asked["orders"])), asked["solve"],
         risks=None if risks is None else risk_question(risks["fpr"], risks["prior"], risks["baseline"]),
+        targets=tuple(map(_target, asked["targets"])),
     )  # fmt: skip
+
+
+def _target(written: Mapping[str, Any]) -> Target:
+    """Return what an attacker may do at most.
+
+    Raises:
+        SpecError: it is nothing that can be limited, or a rate is there or missing against the kind of attack.
+    """
+    name, at = written["name"], written["at"]
+    if name not in ATTACKS or (at is None) == bool(ATTACKS[name]):
+        raise SpecError("the card limits what is no risk")
+    return Target(name, None if at is None else float(at), float(written["limit"]))
 
 
 def _value(name: str, value: Any) -> Any:
@@ -92,6 +128,8 @@ def _value(name: str, value: Any) -> Any:
 
         return [[order, epsilon] for order, epsilon in points_of(value).items()]
     value = value.value if isinstance(value, Enum) else value.item() if hasattr(value, "item") else value
+    if isinstance(value, str) and name in EVERY and EVERY[name].choices:
+        value = str(check(name, value))
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise SpecError(f"{name} is {value!r}, which a card does not hold", "give a number or a word")
     if isinstance(value, float) and not math.isfinite(value):
@@ -100,12 +138,23 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _delta(question: Question) -> float | str | None:
-    """Return delta as it is read back: a number, or a power of ten where no double can hold it."""
+    """Return delta as it is read back: a number, or a text such as 1e-5000 where no double can hold it."""
     if question.log_delta is None:
         return None
     if question.log_delta < _SMALLEST or question.delta is None:
-        return f"10^{question.log_delta / math.log(10.0):.12f}"
+        return _power(question.log_delta / math.log(10.0))
     return float(question.delta)
+
+
+def _power(exponent: float) -> str:
+    """Return a power of ten in decimal notation, with as many digits as are read back the same.
+
+    >>> _power(-5000.5)
+    '3.16227766e-5001'
+    """
+    whole = math.floor(exponent)
+    mantissa = f"{10.0 ** (exponent - whole):.9g}"
+    return f"1e{whole + 1}" if mantissa == "10" else f"{mantissa}e{whole}"
 
 
 def _risks(risks: RiskQuestion | None) -> dict[str, Any] | None:
@@ -131,7 +180,7 @@ def _ledger(ledger: Ledger) -> dict[str, Any]:
     return {
         "adjacency": str(ledger.adjacency),
         "group_size": ledger.group_size,
-        "kept": ledger.kept,
+        "kept": ledger.kept and any(entry.part for entry in ledger.entries),
         "entries": [_entry(entry) for entry in ledger.entries],
     }
 
@@ -179,13 +228,27 @@ def _ledger_of(written: Mapping[str, Any] | None) -> Ledger:
 
 
 def _read_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry as one that Python has, of which no value leads to a file.
+
+    Raises:
+        SpecError: it has a parameter that its kind of entry does not take, or a value that is no number and no word.
+    """
     command, given = entry["command"], dict(entry["given"])
+    known = MECHANISM if not command else COMMANDS[command].parameters if command in COMMANDS else ()
+    for name, value in given.items():
+        if name not in known or name == "schedule":  # such as ``from``, which names a file
+            raise SpecError(f"entry {entry['name']} has {name!r}, which no {command or 'mechanism'} on a card has")
+        if not _plain(name, value, of_run=bool(command)):
+            raise SpecError(f"entry {entry['name']} has a value of {name!r} that is none")
     if command:
-        known = COMMANDS[command].parameters if command in COMMANDS else ()
-        strange = next((name for name in given if name not in known), None)
-        if strange is not None:  # such as ``from``, which names a file
-            raise SpecError(f"entry {entry['name']} has {strange!r}, which no run of {command!r} takes")
         given["command"] = command
     own = {"times": entry["times"], "part": entry["part"] or None, "adjacency": entry["adjacency"]}
     tuning = entry["tuning"]
     return {**given, **own, "tuning": None if tuning is None else {k: v for k, v in tuning.items() if v is not None}}
+
+
+def _plain(name: str, value: Any, *, of_run: bool) -> bool:
+    """Return whether a value of an entry is a number, or a word where one can be."""
+    if not isinstance(value, str):
+        return isinstance(value, (int, float))
+    return bool(_WORD.fullmatch(value) if of_run else name == "delta" and _POWER.fullmatch(value))

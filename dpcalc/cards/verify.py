@@ -7,11 +7,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dpcalc.cards.answer import answer
-from dpcalc.cards.asked import query_of_card
+from dpcalc.cards.answer import answer, with_risks
+from dpcalc.cards.asked import BESIDE, asked_of, query_of_card
 from dpcalc.cards.card import card_text
 from dpcalc.cards.document import SCHEMA, case_of
 from dpcalc.cards.hashes import canonical, hash_of_file, seal_of
+from dpcalc.engine.question import Query
 from dpcalc.errors import SpecError
 from dpcalc.model.quantities import ATTACKS, Quantity
 from dpcalc.named_tuple import NamedTuple
@@ -91,8 +92,7 @@ def verify(
     if schedule is not None and not any(case["asked"]["schedule"] for case in card["cases"]):
         raise SpecError("the card is of no run with a schedule", "leave out --schedule")
     prove = _at_hand() if certify is None else certify
-    file = None if schedule is None else hash_of_file(schedule)
-    again = [_again(case, card, schedule, file, prove=prove) for case in card["cases"]]
+    again = [_again(case, card, schedule, prove=prove) for case in card["cases"]]
     expected: dict[str, Any] = {
         "schema": SCHEMA,
         "dpcalc": card["dpcalc"],
@@ -171,16 +171,13 @@ def _again(
     stated: Mapping[str, Any],
     card: Mapping[str, Any],
     schedule: str | None,
-    file: Mapping[str, Any] | None,
     *,
     prove: bool,
 ) -> _Again:
-    asked = dict(stated["asked"])
-    query = query_of_card(asked, schedule if asked["schedule"] is not None else None)
-    if asked["schedule"] is not None:
-        asked["schedule"] = file
-    described = query.command not in ("ledger", "convert", "risk")
-    case = answer(query._replace(certified=query.certified or (prove and described)))
+    query = query_of_card(stated["asked"], schedule if stated["asked"]["schedule"] is not None else None)
+    asked = _as_written(query, stated["asked"])
+    provable = query.command not in BESIDE and not query.question.targets
+    case = answer(query._replace(certified=query.certified or (prove and provable)))
     proved = sum("certified" in (result.details or {}) for result in case.results if result.best)
     unproved = tuple(_unproved(case))
     if not query.certified:
@@ -190,6 +187,16 @@ def _again(
         case, remarks = _with_weaker(case, stated)
     fields = case_of(asked, case, name=stated["name"], trained=card["model"] is not None)
     return _Again(fields, proved, (*remarks, *unproved))
+
+
+def _as_written(query: Query, stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the query as a card has it, but for the means of tuning, which are rounded up whenever they are read."""
+    asked = asked_of(with_risks(query))
+    if asked["ledger"] is not None:
+        for entry, written in zip(asked["ledger"]["entries"], stated["ledger"]["entries"], strict=True):
+            if entry["tuning"] and written["tuning"]:
+                entry["tuning"]["mean"] = float(written["tuning"]["mean"])
+    return asked
 
 
 def _unproved(case: Case) -> Iterator[str]:
