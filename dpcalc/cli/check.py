@@ -12,11 +12,11 @@ import click
 
 from dpcalc.cli import plot
 from dpcalc.cli.conclusion import Printing, conclude, load_baseline
-from dpcalc.cli.kinds import CHECKED
 from dpcalc.cli.lost import tell
 from dpcalc.cli.options import Command
 from dpcalc.cli.plot import PLOT
 from dpcalc.cli.printing import report_options, reports_option
+from dpcalc.cli.publish import CHECKED, publish
 from dpcalc.cli.reports import Destination, destinations, place_of, refuse_all_unwritable
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
@@ -116,7 +116,6 @@ def command(
     a 1, every gate was judged. A case that takes too long or too much memory is an error of that case alone, with 3. A
     report that fails costs no other. After an interrupt, no report is written.
     """
-    from dpcalc.cli.publish import publish
     from dpcalc.recipes.recipe import Malformed
     from dpcalc.recipes.run import checked, malformed, read_all, refuse_all_skipped, select, summed_up, with_curves
     from dpcalc.recipes.shards import of_share, parse_share, taken

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpcalc import render
-from dpcalc.render import Asked, Kind, check
+from dpcalc.render import Asked, Kind
 from dpcalc.report import Report
 
 _SECONDS, _GIB = 60.0, 4.0
@@ -43,6 +43,3 @@ REPORTS = {**render.REPORTS, "card": Kind(_card, _SUFFIXES)}
 
 CARD = {"card": Kind(_card_of_check, _SUFFIXES)}
 """Of a check: written whole or not at all."""
-
-CHECKED = {**check.KINDS, **CARD}
-"""Of a check."""

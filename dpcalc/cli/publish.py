@@ -8,16 +8,20 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dpcalc.cli import plot
-from dpcalc.cli.kinds import CARD, CHECKED
+from dpcalc.cli.kinds import CARD
 from dpcalc.cli.lost import Lost, attempt, lost_by
 from dpcalc.cli.reports import Destination, asked
 from dpcalc.files.output import say, write, write_bytes
 from dpcalc.render import Asked
-from dpcalc.render.check import GITHUB, MARKDOWN, render
+from dpcalc.render.check import GITHUB, KINDS, MARKDOWN, render
 from dpcalc.report import Case, Report, Status
 
 if TYPE_CHECKING:
     from dpcalc.render.check.baseline import Snapshot
+
+
+CHECKED = {**KINDS, **CARD}
+"""The kinds of report of a check."""
 
 
 def shown(report: Report, what: str, rendered: Callable[[Report], str], put: Callable[[str], None]) -> list[Lost]:

@@ -159,6 +159,9 @@ LACKING = (
     "dpcalc schema recipe >",
     "dpcalc completions",
     "dpcalc verify",
+    "--shard",
+    "dpcalc merge",
+    "report.json",
 )
 """What takes a file that no page shows, or writes one."""
 

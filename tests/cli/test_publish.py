@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import math
 import shlex
 from pathlib import Path
@@ -15,7 +16,6 @@ from dpcalc.cli import lost, publish
 from dpcalc.cli.main import main
 from dpcalc.cli.reports import Destination
 from dpcalc.errors import SpecError
-from dpcalc.files import output
 from dpcalc.recipes import run as running
 from dpcalc.recipes import verdict
 from dpcalc.render.check import KINDS, github, junit, markdown, render, sarif
@@ -89,14 +89,14 @@ def test_a_file_that_cannot_be_written_after_all(
     run: Any, monkeypatch: pytest.MonkeyPatch, recipe: str, code: int, kind: str
 ) -> None:
     """The disk may fill up, or the folder go away, while the cases are checked."""
-    replace = output._replace
+    replace = os.replace
 
-    def refusing(target: str, data: bytes) -> None:
+    def refusing(draft: str, target: str) -> None:
         if Path(target).name == FILES[kind]:
             raise OSError(28, "No space left on device")
-        replace(target, data)
+        replace(draft, target)
 
-    monkeypatch.setattr(output, "_replace", refusing)
+    monkeypatch.setattr(os, "replace", refusing)
     found, out, err = run(f"check {recipe}.yaml {REPORTS}")
     assert found == code
     assert written() == FILES.keys() - {kind}

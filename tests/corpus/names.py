@@ -17,8 +17,10 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "compare": ALGORITHMS,
 }
 """Which algorithms a command answers for."""
-ALL_COMMANDS = (*COMMANDS, "ledger", "convert", "risk", "utility", "train", "check", "merge", "explain", "bounds",
-                "cite", "statement", "help", "init", "schema", "verify", "completions")  # fmt: skip
+ALL_COMMANDS = (
+    *COMMANDS, "ledger", "convert", "risk", "utility", "train", "predict", "evaluate", "check", "merge", "explain",
+    "bounds", "cite", "statement", "help", "init", "schema", "verify", "completions",
+)  # fmt: skip
 PRICED = ("stop", "skip", "local", "noisy-gd", "dp-sgd-gradient", "dp-sgd-output")
 TRAINED = (
     "noisy-gd", "noisy-sgd", "cyclic", "shuffle-once", "shuffled-epochs", "pnsgd", "skip", "stop", "shuffled",
