@@ -423,6 +423,8 @@ class _Cuts:
                 if vertex in self.tried:
                     break
                 self.attempt(vertex)
+            elif len(at) > 1 and abs(best - (beside := at[1] if place == 0 else at[-2])) > 1:
+                self.attempt((best + beside) // 2)  # the first cut or the last: what lies next to it is unknown
             else:
                 break
 
