@@ -260,7 +260,7 @@ def _weaker(quantity: str, stated: Any, value: float) -> bool:
 def _in_domain(name: str, value: float) -> bool:
     """Return whether a parameter that was solved for can have a value: no run has 2.5 passes, or none."""
     try:
-        check(name, int(value) if float(value).is_integer() and PARAMETERS[name].integer else value)
+        check(name, value)
     except SpecError:
         return False
     return True
