@@ -50,7 +50,7 @@ def _trains(asked: Mapping[str, Any]) -> bool:
         and given.get("algorithm") in COMMANDS["train"].algorithms
         and "loss" in given
         and (asked["epsilon"] is not None or asked["delta"] is not None)
-        and not asked["targets"]
+        and not asked.get("targets")
     )
 
 
