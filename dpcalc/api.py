@@ -717,13 +717,13 @@ def card(report: Report, *, model: str | os.PathLike[str] | None = None) -> dict
 
     Args:
         report: what a function of this module returned; every case with a guarantee is on the card.
-        model: path of the model that `train` saved, whose hash is on the card.
+        model: path of the model that `train` saved, whose hash is on the card; it must be that of the report.
 
     Returns:
         A document of JSON types, which conforms to ``schema("card")``; `verify` recomputes it.
 
     Raises:
-        SpecError: no case has a guarantee of privacy, or the model is not private.
+        SpecError: no case has a guarantee of privacy, or the model is not private, or that of another run.
 
     >>> card(rdp(records=100, lipschitz=1, smoothness=1, step_size=0.5, noise_std=1, delta=1e-5))["schema"]
     'dpcalc.card/1'
@@ -735,7 +735,11 @@ def card(report: Report, *, model: str | os.PathLike[str] | None = None) -> dict
     training = report.cases[0].training if len(report.cases) == 1 else None
     if not training:
         raise SpecError("the report is of no model", "leave out model")
-    return card_of(report, model=model_of(os.fspath(model), str(training["noise_source"])))
+    from dpcalc.cards.models import refuse_another
+
+    made = card_of(report, model=model_of(os.fspath(model), str(training["noise_source"])))
+    refuse_another(os.fspath(model), made["cases"][0])
+    return made
 
 
 def verify(
@@ -749,13 +753,13 @@ def verify(
 
     Args:
         card: the path of a card, or the document.
-        model: path of the model that the card is beside, whose hash is compared.
+        model: path of the model that the card is beside, whose hash and privacy are compared; without it neither is.
         schedule: path of the schedule that the run was described by, whose hash is compared.
         certify: whether to prove the guarantees in ball arithmetic as well; None: if python-flint is at hand.
 
     Returns:
         A record: ``passed``, ``mismatches`` (each with ``place``, ``given`` and ``recomputed``), what was ``checked``,
-        and ``remarks``. The computation has no limit of time or memory here; that of the command has.
+        ``unchecked`` and ``remarks``. The computation has no limit of time or memory here; that of the command has.
 
     Raises:
         SpecError: it is no card, or it needs a file that is not given.

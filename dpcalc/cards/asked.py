@@ -48,7 +48,7 @@ def asked_of(query: Query) -> dict[str, Any]:
         "delta": _delta(question),
         "orders": list(question.orders),
         "solve": None if question.solve is None else name_of(question.solve.replace("-", "_")),
-        "targets": [target._asdict() for target in question.targets],
+        **({"targets": [target._asdict() for target in question.targets]} if question.targets else {}),
         "risk": _risks(question.risks),
         "certified": query.certified,
         "schedule": _schedule(query.given.get("schedule")),
@@ -74,7 +74,7 @@ def query_of_card(asked: Mapping[str, Any], schedule: str | None = None) -> Quer
         raise SpecError(f"the card of a ledger has {next(iter(given))!r} beside it", "no card does that")
     if command != "ledger" and asked["ledger"] is not None:
         raise SpecError(f"the card is of {command}, and has a ledger", "no card does that: do not trust it")
-    if command in BESIDE and (asked["certified"] or asked["targets"]):
+    if command in BESIDE and (asked["certified"] or asked.get("targets")):
         raise SpecError(f"the card is of {command}, of which nothing is certified or solved for a risk")
     if command in ("ledger", "risk") and asked["orders"]:
         raise SpecError(f"the card is of {command}, which is not asked at orders")
@@ -105,7 +105,7 @@ def _question(asked: Mapping[str, Any]) -> Question:
     return Question(
         asked["epsilon"], delta, log_delta, tuple(map(float, asked["orders"])), asked["solve"],
         risks=None if risks is None else risk_question(risks["fpr"], risks["prior"], risks["baseline"]),
-        targets=tuple(map(_target, asked["targets"])),
+        targets=tuple(map(_target, asked.get("targets", ()))),
     )  # fmt: skip
 
 

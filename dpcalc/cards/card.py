@@ -44,12 +44,15 @@ def card_of(
         fields_of: from the cases to what the card says of them; None: `case_fields` of each.
 
     Raises:
-        SpecError: no case has a guarantee of privacy, there are too many, or a model is not private.
+        SpecError: no case has a guarantee of privacy, there are too many, one failed, or a model is not private.
     """
     found = [case for case in report.cases if case.best is not None]
     cases = [case for case in found if case.training is None or case.training["private"]]
     if found and not cases:
         raise SpecError("what was trained is not private", "train once, without --seed and --replicas")
+    if failed := next((case for case in cases if case.failed), None):
+        which = f"case {failed.check.name}" if failed.check else "a case"
+        raise SpecError(f"{which} failed: a card is of cases that passed", "make it of what passes; no card is written")
     if any(case.query is None for case in cases):
         raise SpecError(f"dpcalc {report.command} gives no guarantee that a card could state", _HINT)
     if not cases:

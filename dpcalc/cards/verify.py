@@ -12,8 +12,10 @@ from dpcalc.cards.asked import BESIDE, asked_of, query_of_card
 from dpcalc.cards.card import card_text
 from dpcalc.cards.document import SCHEMA, case_of
 from dpcalc.cards.hashes import canonical, hash_of_file, seal_of
+from dpcalc.cards.models import differences, refuse_untrained
 from dpcalc.engine.question import Query
 from dpcalc.errors import SpecError
+from dpcalc.model.parameter import PARAMETERS, check
 from dpcalc.model.quantities import ATTACKS, Quantity
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.render.numbers import MAXIMISED
@@ -48,16 +50,18 @@ class Verification(NamedTuple):
         mismatches: the fields that differ; none where the card is verified.
         checked: what was compared, a line each.
         remarks: what the reader should know, a line each: what was not compared, and another version.
+        unchecked: what the card claims that was not compared with anything, a line each.
     """
 
     card: Mapping[str, Any]
     mismatches: tuple[Mismatch, ...]
     checked: tuple[str, ...]
     remarks: tuple[str, ...]
+    unchecked: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether every field is what it is worked out to be."""
+        """Whether every field that was compared is what it is worked out to be; see ``unchecked``."""
         return not self.mismatches
 
 
@@ -89,6 +93,7 @@ def verify(
     """
     if model is not None and card["model"] is None:
         raise SpecError("the card is of no model", "leave out --model")
+    refuse_untrained(card)
     if schedule is not None and not any(case["asked"]["schedule"] for case in card["cases"]):
         raise SpecError("the card is of no run with a schedule", "leave out --schedule")
     prove = _at_hand() if certify is None else certify
@@ -107,19 +112,30 @@ def verify(
         "the hashes of the configuration and of the card",
     ]
     checked += [f"{_counted(proved, 'number')} proved in ball arithmetic"] if proved else []
-    checked += ["the hash of the model's file"] if model is not None else []
+    checked += ["the hash of the model's file, and what it says of its privacy"] if model is not None else []
     remarks = [*_version_remark(card), *(line for each in again for line in each.remarks)]
     if card["model"] is not None and model is None:
         remarks.append("the model was not compared with its hash: give --model FILE")
     if not prove:
         remarks.append("no guarantee was proved in ball arithmetic as well: that needs python-flint")
-    mismatches = tuple(_mismatches(card, expected, ""))
+    mismatches = (*_mismatches(card, expected, ""), *(() if model is None else _of_model(model, card)))
     if _by_rounding(mismatches):
         remarks.append(
             "the numbers differ by rounding alone: on another platform, or with other versions of numpy and scipy, the "
             "last digits may be others. Make the card anew here, or verify it where it was made"
         )
-    return Verification(card, mismatches, tuple(checked), tuple(remarks))
+    unchecked = (_UNCHECKED,) if card["model"] is not None and model is None else ()
+    return Verification(card, mismatches, tuple(checked), tuple(remarks), unchecked)
+
+
+_UNCHECKED = "the model, and that dpcalc carried the run out"
+
+
+def _of_model(path: str, card: Mapping[str, Any]) -> Iterator[Mismatch]:
+    """Yield in what the model is another one than the card speaks of."""
+    for each in differences(path, card["cases"][0]):
+        told = (json.dumps(value, sort_keys=True, default=str) for value in (each.card, each.model))
+        yield Mismatch(f"/model: {each.name}", *told)
 
 
 def _by_rounding(mismatches: Sequence[Mismatch]) -> bool:
@@ -236,7 +252,18 @@ def _weaker(quantity: str, stated: Any, value: float) -> bool:
     """Return whether a number that is stated says less than one that holds."""
     if not isinstance(stated, (int, float)) or not math.isfinite(value):
         return False
+    if quantity in PARAMETERS and not _in_domain(quantity, stated):
+        return False
     return stated < value if quantity in MAXIMISED else stated > value
+
+
+def _in_domain(name: str, value: float) -> bool:
+    """Return whether a parameter that was solved for can have a value: no run has 2.5 passes, or none."""
+    try:
+        check(name, value)
+    except SpecError:
+        return False
+    return True
 
 
 def _restated(result: Result, value: float) -> Result:

@@ -122,6 +122,21 @@ def test_the_card_of_a_check(run: Run) -> None:
     assert run("verify a.json --no-certify").exit_code == 0
 
 
+@pytest.mark.parametrize("gate", ["epsilon <= 0.01", "epsilon <= 9"])
+def test_a_case_that_failed_has_no_card(gate: str, run: Run) -> None:
+    described = "algorithm: pnsgd, records: 100, lipschitz: 1, smoothness: 1, step_size: 0.1, noise_std: 2, delta: 1e-6"
+    Path("a.yaml").write_text(f"dpcalc: recipe/1\ncases:\n  release: {{{described}, assert: {gate}}}\n")
+    done = run("check a.yaml --report card=a.json")
+    failed = gate.endswith("0.01")
+    assert (done.exit_code != 0) == failed
+    assert Path("a.json").exists() != failed
+    assert ("case release failed: a card is of cases that passed" in done.stderr) == failed
+    line = "rdp -n 100 -L 1 --smoothness 1 --step-size 0.1 --noise-std 2 -d 1e-6"
+    asked = run(f"{line} --assert '{gate}' --report card=b.json")
+    assert (asked.exit_code != 0) == failed
+    assert Path("b.json").exists() != failed
+
+
 def test_a_seeded_model_of_a_recipe_is_left_out(run: Run) -> None:
     train = "{command: train, synthetic: logistic, records: 50, dimension: 2, radius: 1, epsilon: 1, delta: 1e-3"
     Path("a.yaml").write_text(f"dpcalc: recipe/1\ncases:\n  one: {train}, seed: 1}}\n  two: {train}}}\n")

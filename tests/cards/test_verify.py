@@ -308,6 +308,20 @@ def test_a_card_of_another_version_may_be_weaker_and_no_stronger(
         assert any("holds as well" in remark for remark in found.remarks)
 
 
+@pytest.mark.parametrize(("epochs", "passes"), [(0, False), (2, True), (2.5, False), (-1, False), (10**6, False)])
+def test_a_weaker_number_of_another_version_is_one_that_a_run_can_have(epochs: float, passes: bool) -> None:
+    run = {"records": 1000, "batch_size": 100, "noise_multiplier": 4, "clip": 1, "sampling": "poisson"}
+    document = dpcalc.dp_sgd(**run, epsilon=2, delta=1e-5, solve="epochs").card()
+    case = document["cases"][0]
+    [number] = case["guarantee"]["numbers"]
+    found = number["value"]
+    assert found > 2
+    number["value"] = type(found)(epochs) if epochs == int(epochs) else epochs
+    document["dpcalc"] = "0.0.9"
+    mismatches = verify({**document, "sha256": seal_of(document)}, certify=False).mismatches
+    assert ("/cases/0/guarantee/numbers/0/value" not in {each.place for each in mismatches}) == passes
+
+
 # --- schedules and recipes --------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,167 @@
+"""Whether a model is the one that a card speaks of: what its file says of its privacy is what the card says.
+
+What is released is rounded, and what that costs is part of the model's epsilon and delta. The card has the guarantee on
+real numbers, from a budget that is smaller by that. So a model may state a little more than its card, and no less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.errors import SpecError
+from dpcalc.render.numbers import Side, number, symbol_of
+from dpcalc.theorems.record import all_bounds
+
+_ROUNDINGS = 2  # assumptions of a model that are about rounding: they come last
+_SHARE = 2.0**-13  # of delta, twice what training sets aside for rounding at first
+_MOST = 0.54  # of delta, where rounding costs epsilon
+_ROOM = 1.2  # what is set aside over what rounding costs
+_ULPS = 1e-12
+
+
+class Difference(NamedTuple):
+    """What a card and a model say of one thing, as JSON values."""
+
+    name: str
+    card: Any
+    model: Any
+
+
+def refuse_untrained(card: Mapping[str, Any]) -> None:
+    """Refuse a card that says of another query than one of training that its run was carried out.
+
+    Raises:
+        SpecError: it has a model, or such an assumption, and no training is described.
+    """
+    claimed = card["model"] is not None or any(
+        each["by"] == "carried out" for case in card["cases"] for each in case["assumptions"]
+    )
+    if claimed and (len(card["cases"]) != 1 or not _trains(card["cases"][0]["asked"])):
+        raise SpecError("the card says that dpcalc carried the run out, and describes none that dpcalc train runs")
+
+
+def _trains(asked: Mapping[str, Any]) -> bool:
+    given = asked["given"]
+    return (
+        asked["command"] == "compare"
+        and given.get("algorithm") in COMMANDS["train"].algorithms
+        and "loss" in given
+        and (asked["epsilon"] is not None or asked["delta"] is not None)
+        and not asked.get("targets")
+    )
+
+
+def differences(path: str, case: Mapping[str, Any]) -> Iterator[Difference]:
+    """Yield in what a model differs from the case of its card.
+
+    Args:
+        path: of the model.
+        case: what the card says of it.
+
+    Raises:
+        SpecError: the file is no model.
+    """
+    from dpcalc.training.model import load
+
+    model = load(path)
+    stated = model.privacy
+    found = case["guarantee"]["numbers"][0]
+    theorem = case["theorems"][0]
+    rounding = stated.get("floating_point")
+    rounding = rounding if isinstance(rounding, Mapping) else {}
+    plain = {
+        "private": (True, stated["private"] if isinstance(stated.get("private"), bool) else None),
+        "bound": (theorem["bound"], stated.get("bound")),
+        "reference": (theorem["reference"], stated.get("reference")),
+        "adjacency": (case["unit"]["neighbours"], stated.get("adjacency")),
+    }
+    if rounding.get("mu") is not None:
+        plain["mu"] = (found["mu"], rounding["mu"])
+    for name, value in model.loss.items():
+        if name in case["inputs"]:
+            plain[name] = (case["inputs"][name]["value"], value)
+    for name, (ours, theirs) in plain.items():
+        if ours != theirs:
+            yield Difference(name, ours, theirs)
+    if not _epsilon_fits(found, stated, rounding):
+        yield Difference("epsilon", found["epsilon"], stated.get("epsilon"))
+    if not _delta_fits(found, stated, rounding):
+        yield Difference("delta", found["delta"], stated.get("delta"))
+    if not _log_delta_fits(stated):
+        yield Difference("log_delta", found["log_delta"], stated.get("log_delta"))
+    yield from _of_assumptions(case, stated, rounding)
+    yield from _of_statement(case, stated.get("statement"))
+
+
+def refuse_another(path: str, case: Mapping[str, Any]) -> None:
+    """Refuse a model of which a card does not speak.
+
+    Raises:
+        SpecError: the file is no model, or that of another run, or of one that is not private.
+    """
+    different = next(differences(path, case), None)
+    if different is not None:
+        raise SpecError(
+            f"the model is not that of the report: {different.name} is {different.model!r} in its file, and "
+            f"{different.card!r} here",
+            "give the file that this run wrote, without --seed and --replicas",
+        )
+
+
+def _number(value: Any) -> float:
+    """Return a number of a file, 0 for none; NaN, which fits nothing, for what is no number."""
+    if value is None:
+        return 0.0
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+
+
+def _epsilon_fits(found: Mapping[str, Any], stated: Mapping[str, Any], rounding: Mapping[str, Any]) -> bool:
+    ours, theirs = _number(found["epsilon"]), _number(stated.get("epsilon"))
+    return 0.0 <= theirs - ours <= _ROOM * _number(rounding.get("epsilon")) + _ULPS * ours
+
+
+def _delta_fits(found: Mapping[str, Any], stated: Mapping[str, Any], rounding: Mapping[str, Any]) -> bool:
+    ours, theirs = _number(found["delta"]), _number(stated.get("delta"))
+    share = _MOST if _number(rounding.get("epsilon")) > 0.0 else _SHARE
+    return 0.0 <= theirs - ours <= share * theirs + _ROOM * _number(rounding.get("delta"))
+
+
+def _log_delta_fits(stated: Mapping[str, Any]) -> bool:
+    """Return whether a model states delta and its logarithm alike."""
+    delta, log_delta = _number(stated.get("delta")), stated.get("log_delta")
+    if not delta > 0.0 or log_delta is None:
+        return True
+    return math.isclose(math.log(delta), _number(log_delta), rel_tol=1e-9, abs_tol=1e-9)
+
+
+def _of_assumptions(
+    case: Mapping[str, Any], stated: Mapping[str, Any], rounding: Mapping[str, Any]
+) -> Iterator[Difference]:
+    """Yield where the two assume different things, but for those about rounding."""
+    texts = [each["text"] for each in case["assumptions"] if each["by"] == "promised"]
+    written = stated.get("assumes")
+    written = list(written) if isinstance(written, (list, tuple)) else [written]
+    own = written[:-_ROUNDINGS] if rounding else written
+    bound = all_bounds().get(case["theorems"][0]["bound"])
+    promises = {each.text for each in bound.promises} if bound else set()
+    if any(text not in texts for text in own) or any(text not in own and text not in promises for text in texts):
+        yield Difference("assumes", texts, own)
+
+
+def _of_statement(case: Mapping[str, Any], statement: Any) -> Iterator[Difference]:
+    """Yield the parameters that the model's paragraph states otherwise than the card."""
+    if not isinstance(statement, str):
+        return
+    described, _, said = statement.partition("). ")
+    listed = {part.partition(" = ")[0]: part for part in described.partition(" (")[2].split(", ")}
+    for name, given in case["inputs"].items():
+        part = listed.get(symbol_of(name))
+        text = f"{symbol_of(name)} = {number(given['value'], side=Side.AS_GIVEN)}"
+        if part is not None and part != text and not part.startswith(f"{text} "):
+            yield Difference(name, text, part)
+    claimed = case["guarantee"]["headline"][0].partition(" the result ")[0]
+    if claimed.startswith("With ") and not said.startswith(f"{claimed} "):
+        yield Difference(claimed[5:].partition(" = ")[0], claimed, said[:100])
