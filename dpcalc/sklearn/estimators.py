@@ -30,6 +30,7 @@ from dpcalc.training import with_one_blas_thread
 from dpcalc.training.cells import number
 from dpcalc.training.data import settle
 from dpcalc.training.fitting import fit
+from dpcalc.training.intervals import is_interval
 from dpcalc.training.model import Model
 from dpcalc.training.prediction import predictor, probabilities
 from dpcalc.training.setup import Setup
@@ -96,8 +97,10 @@ class _Linear(BaseEstimator):
         if self.ranges is None:
             return None, None
         low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (columns,)).copy() for end in self.ranges)
-        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-            raise SpecError("ranges are no intervals", "give (low, high), numbers or arrays with one per column")
+        if not all(map(is_interval, low.tolist(), high.tolist())):
+            raise SpecError(
+                "ranges are no intervals, or too narrow", "give (low, high), numbers or arrays with one per column"
+            )
         return low, high
 
     def _scores(self, X: Any) -> Array:

@@ -192,8 +192,8 @@ def test_one_label_changes_no_other(monkeypatch: pytest.MonkeyPatch, classes: An
     fit = module.fit
     monkeypatch.setattr(module, "fit", lambda g, q, setup: (seen.append(setup.data[1].tolist()), fit(g, q, setup))[1])
     X = np.linspace(-0.5, 0.5, 12).reshape(6, 2)
-    given = [each for each in labels]
-    as_given = (lambda y: np.array(y)) if isinstance(labels, np.ndarray) else (lambda y: y)
+    given = list(labels)
+    as_given: Any = np.array if isinstance(labels, np.ndarray) else list
     plain = estimator("DPClassifier", classes=classes, epsilon=5.0).fit(X, as_given(given))
     other = estimator("DPClassifier", classes=classes, epsilon=5.0).fit(X, as_given([*given[:-1], strange]))
     assert plain.private_
