@@ -383,12 +383,14 @@ def predict(
     """
     import numpy as np
 
-    from dpcalc.files.output import in_pieces
+    from dpcalc.files.output import in_pieces, refuse_over
     from dpcalc.training.model import load
     from dpcalc.training.prediction import predicted, predictor, write_csv
 
-    predicting = predictor(load(os.fspath(model)))
     source = os.fspath(data) if isinstance(data, os.PathLike) else data
+    if output is not None:
+        refuse_over((os.fspath(model), source if isinstance(source, str) else None), (os.fspath(output),))
+    predicting = predictor(load(os.fspath(model)))
     if output is not None:
         with in_pieces(os.fspath(output), "output") as write:
             write_csv(predicting, source, write)

@@ -17,10 +17,10 @@ from dpcalc.cli.options import Command
 from dpcalc.cli.plot import PLOT
 from dpcalc.cli.printing import report_options, reports_option
 from dpcalc.cli.publish import CHECKED, publish
-from dpcalc.cli.reports import Destination, destinations, place_of, refuse_all_unwritable
+from dpcalc.cli.reports import Destination, destinations, refuse_all_unwritable
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
-from dpcalc.files.output import refuse_unwritable, say, write
+from dpcalc.files.output import place_of, refuse_unwritable, say, write
 from dpcalc.inert import printable
 from dpcalc.model.numbers import parse_number
 from dpcalc.render import MOST_CURVES, Kind

@@ -6,7 +6,7 @@ import click
 
 from dpcalc.cli.printing import format_of
 from dpcalc.errors import SpecError
-from dpcalc.files.output import refuse_unwritable, write
+from dpcalc.files.output import refuse_over, refuse_unwritable, write
 
 
 @click.command("evaluate")
@@ -41,6 +41,7 @@ def command(
     from dpcalc.training import one_blas_thread
 
     one_blas_thread()
+    refuse_over((model, data, ledger), (output,))
     refuse_unwritable(output, "-o")
     format = "json" if format_of(format, as_json, output) == "json" else "plain"
     only_private = {"--epsilon": epsilon, "--error-bound": error_bound, "--ledger": ledger}

@@ -11,9 +11,9 @@ import click
 from dpcalc.cli.conclusion import Printing, conclude, load_baseline
 from dpcalc.cli.options import Command
 from dpcalc.cli.printing import report_options, reports_option
-from dpcalc.cli.reports import destinations, place_of, refuse_all_unwritable
+from dpcalc.cli.reports import destinations, refuse_all_unwritable
 from dpcalc.errors import SpecError
-from dpcalc.files.output import refuse_unwritable
+from dpcalc.files.output import place_of, refuse_unwritable
 from dpcalc.inert import printable
 from dpcalc.render.check import KINDS
 

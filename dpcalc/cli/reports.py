@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,8 +9,7 @@ import click
 
 from dpcalc.cli.lost import Lost, attempt
 from dpcalc.errors import SpecError
-from dpcalc.files import STANDARD_STREAM
-from dpcalc.files.output import is_stdout, refuse_unwritable, write
+from dpcalc.files.output import place_of, refuse_unwritable, write
 from dpcalc.inert import printable
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.render import Asked, Kind
@@ -79,14 +77,6 @@ def need(package: str, what: str) -> None:
 
     if find_spec(package) is None:
         raise SpecError(f"{what} needs {package}, which is not installed", "pip install 'dpcalc[report]'")
-
-
-def place_of(path: str | None) -> str:
-    """Return the place that a path stands for, by one name."""
-    if is_stdout(path):
-        return STANDARD_STREAM
-    assert path is not None
-    return path if "\0" in path else os.path.realpath(path)  # what is no path is refused where it is written
 
 
 def refuse_all_unwritable(reports: Iterable[Destination]) -> None:

@@ -224,6 +224,8 @@ def parse_json(path: str, raw: bytes) -> Node:
         raise SpecError(f"{path}:{error.lineno}:{error.colno}: not JSON", "check the file") from None
     except ValueError:
         raise SpecError(f"{path} is not JSON", "save the file as UTF-8") from None
+    except RecursionError:
+        raise _too_deep(path) from None
     return _node(value, Place(path))
 
 
@@ -253,9 +255,13 @@ def _node(value: Any, place: Place) -> Node:
     return _bounded_node(value, place, DOCUMENT_DEPTH, iter(range(DOCUMENT_VALUES)))
 
 
+def _too_deep(path: str) -> SpecError:
+    return SpecError(f"{path} is nested more than {DOCUMENT_DEPTH} deep")
+
+
 def _bounded_node(value: Any, place: Place, room: int, budget: Iterator[int]) -> Node:
     if room < 0:
-        raise SpecError(f"{place.file} is nested more than {DOCUMENT_DEPTH} deep")
+        raise _too_deep(place.file)
     if next(budget, None) is None:
         raise _too_many(place, DOCUMENT_VALUES)
     if isinstance(value, Mapping):

@@ -8,10 +8,11 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, TextIO
 
 from dpcalc.errors import SpecError
+from dpcalc.files import STANDARD_STREAM
 from dpcalc.inert import inert
 
 _STANDARD = {"-": 1, "/dev/stdout": 1, "/dev/stderr": 2}
@@ -100,6 +101,26 @@ def refuse_unwritable(path: str | None, option: str) -> None:
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         else:
             _try_beside(target)
+
+
+def refuse_over(inputs: Iterable[str | None], outputs: Iterable[str | None]) -> None:
+    """Refuse to write over a file that is read; a name of None stands for no file.
+
+    Raises:
+        SpecError: an output goes to the place of an input.
+    """
+    read = {place_of(path) for path in inputs if path is not None}
+    for path in outputs:
+        if path is not None and not is_stdout(path) and place_of(path) in read:
+            raise SpecError(f"{path} is read, and would be written over", "choose another file for the output")
+
+
+def place_of(path: str | None) -> str:
+    """Return the place that a path stands for, by one name."""
+    if is_stdout(path):
+        return STANDARD_STREAM
+    assert path is not None
+    return path if "\0" in path else os.path.realpath(path)  # what is no path is refused where it is written
 
 
 def is_stdout(path: str | None) -> bool:

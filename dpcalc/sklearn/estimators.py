@@ -27,8 +27,10 @@ from dpcalc.notes import NotPrivate
 from dpcalc.render.notes import report
 from dpcalc.report import Case
 from dpcalc.training import with_one_blas_thread
+from dpcalc.training.cells import number
 from dpcalc.training.data import settle
 from dpcalc.training.fitting import fit
+from dpcalc.training.intervals import is_interval
 from dpcalc.training.model import Model
 from dpcalc.training.prediction import predictor, probabilities
 from dpcalc.training.setup import Setup
@@ -59,7 +61,7 @@ class _Linear(BaseEstimator):
     def _targets(self, X: Any, y: Any) -> tuple[Array, NDArray[Any]]:
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
-        rows, targets = self._rows(X, reset=True), column_or_1d(y, warn=True)
+        rows, targets = self._rows(X, reset=True), column_or_1d(_apart(y), warn=True)
         check_consistent_length(rows, targets)
         return rows, targets
 
@@ -95,8 +97,10 @@ class _Linear(BaseEstimator):
         if self.ranges is None:
             return None, None
         low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (columns,)).copy() for end in self.ranges)
-        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-            raise SpecError("ranges are no intervals", "give (low, high), numbers or arrays with one per column")
+        if not all(map(is_interval, low.tolist(), high.tolist())):
+            raise SpecError(
+                "ranges are no intervals, or too narrow", "give (low, high), numbers or arrays with one per column"
+            )
         return low, high
 
     def _scores(self, X: Any) -> Array:
@@ -109,6 +113,16 @@ class _Linear(BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.target_tags.required = True
         return tags
+
+
+def _apart(values: Any) -> Any:
+    """Return a list as an array of objects: else a word in one record would change the type of all the others."""
+    if not isinstance(values, (list, tuple)):
+        return values
+    found = np.empty(len(values), dtype=object)
+    for place, each in enumerate(values):
+        found[place] = each[0] if isinstance(each, (list, tuple)) and len(each) == 1 else each
+    return found
 
 
 def _not_private(case: Case, because: str) -> Case:
@@ -150,7 +164,10 @@ class DPClassifier(ClassifierMixin, _Linear):
             dpcalc.DpcalcError: a parameter is out of range, or the budget cannot be met.
         """
         rows, labels = self._targets(X, y)
-        self.classes_ = _classes_of(labels) if self.classes is None else _declared(self.classes)
+        if self.classes is None:
+            self.classes_ = _classes_of(column_or_1d(y))
+        else:
+            self.classes_ = _declared(self.classes)
         signs = np.where(_are(labels, self.classes_[1]), 1.0, -1.0)
         self._train(rows, signs, {"loss": "logistic"}, FROM_TARGET if self.classes is None else None)
         self.model_ = self.model_._replace(negative=str(self.classes_[0]), positive=str(self.classes_[1]))
@@ -179,14 +196,23 @@ class DPClassifier(ClassifierMixin, _Linear):
 
 
 def _are(labels: NDArray[Any], label: Any) -> NDArray[np.bool_]:
-    """Return which labels are this one; what cannot be compared is another."""
-    if labels.dtype.kind != "O":
-        return np.broadcast_to(np.asarray(labels == label), labels.shape)
-    return np.array([_is(each, label) for each in labels], dtype=bool)
+    """Return which labels are this one; what cannot be compared is another.
+
+    Each is compared by itself. In an array of texts a number counts by its value: numpy makes such an array of numbers
+    among which there is one word.
+    """
+    if labels.dtype.kind in "USO" or np.asarray(label).dtype.kind not in "fiub":
+        return np.array([_is(each, label) for each in labels.tolist()], dtype=bool)
+    return np.broadcast_to(np.asarray(labels == label), labels.shape)
 
 
 def _is(value: Any, label: Any) -> bool:
     try:
+        if isinstance(value, (str, bytes)) and not isinstance(label, (str, bytes)):
+            text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+            return text == str(label) or number(text) == float(label)
+        if isinstance(value, bytes) != isinstance(label, bytes):
+            return False
         return bool(value == label)
     except Exception:  # an array, or an object of whatever kind
         return False
@@ -194,7 +220,7 @@ def _is(value: Any, label: Any) -> bool:
 
 def _declared(classes: Any) -> NDArray[Any]:
     """Return the classes that are given, in their order."""
-    found = np.asarray(classes)
+    found = np.asarray(classes if hasattr(classes, "__array__") else _apart(list(classes)))
     if found.shape != (2,) or found[0] == found[1]:
         raise SpecError("classes are not two labels that differ", "give (no, yes); more classes are not built")
     return found

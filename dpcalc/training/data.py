@@ -31,6 +31,7 @@ from dpcalc.files.place import FileError, Place
 from dpcalc.files.reading import opened
 from dpcalc.model.numbers import parse_number
 from dpcalc.training.cells import NUMBERS, Labels, Levels, Lines, numbers
+from dpcalc.training.intervals import is_interval, why_not
 
 Array = NDArray[np.float64]
 
@@ -485,8 +486,9 @@ def _ranges(path: str, stream: IO[bytes], table: Table) -> Ranges:
         if len(cells) != 3 or cells[0] not in names or cells[0] in ranges:
             raise SpecError(f"{path}:{number}: {','.join(cells)[:60]!r}", "each line: a column of the data, low, high")
         low, high = parse_number(cells[1].strip()), parse_number(cells[2].strip())
-        if not low < high:
-            raise SpecError(f"{path}:{number}: low is {low:g} and high is {high:g}", "low must be below high")
+        if not is_interval(low, high):
+            message, hint = why_not(low, high)
+            raise SpecError(f"{path}:{number}: {message}", hint)
         ranges[cells[0]] = (low, high)
     missing = [name for name in table.names[:-1] if name not in ranges]
     if missing:

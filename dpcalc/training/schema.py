@@ -29,6 +29,7 @@ from dpcalc.files.reading import document_place, read_document
 from dpcalc.model.numbers import parse_number
 from dpcalc.training.cells import Levels
 from dpcalc.training.data import Ranges, unquoted
+from dpcalc.training.intervals import is_interval, why_not
 
 ENDINGS = (".yaml", ".yml", ".json")
 MAX_LEVELS = 1000
@@ -120,8 +121,8 @@ def _column(name: str, node: Node) -> Column:
     if not ({"low", "high"} <= keys <= {"low", "high", "missing"}):
         raise entry.place.error(f"column {clipped(name)} needs low and high, or levels", _SHAPE)
     low, high = (_number(entry.fields[key].node, key) for key in ("low", "high"))
-    if not low < high:
-        raise entry.place.error(f"low is {low:g} and high is {high:g}", "low must be below high")
+    if not is_interval(low, high):
+        raise entry.place.error(*why_not(low, high))
     return Column(entry.place, low, high, _stand_in(entry, low, high))
 
 

@@ -6,9 +6,10 @@ import math
 from typing import Any, NamedTuple
 
 from dpcalc.errors import SpecError
-from dpcalc.files.output import refuse_unwritable
+from dpcalc.files.output import refuse_over, refuse_unwritable
 from dpcalc.model.numbers import parse_number
 from dpcalc.plain_enum import PlainEnum
+from dpcalc.training.intervals import is_interval
 
 
 class NoiseSource(PlainEnum):
@@ -94,8 +95,11 @@ def interval(text: Any) -> tuple[float, float]:
         low, high = (parse_number(part.strip()) if isinstance(part, str) else float(part) for part in parts)
     except (SpecError, ValueError, TypeError):
         low = high = math.nan
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise SpecError(f"the target range is {str(text)[:60]!r}", "give two numbers, as --target-range 0,100")
+    if not is_interval(low, high):
+        message = f"the target range is {str(text)[:60]!r}"
+        if low < high:
+            raise SpecError(f"{message}, which is too narrow", "use other units")
+        raise SpecError(message, "give two numbers, as --target-range 0,100")
     return low, high
 
 
@@ -159,5 +163,7 @@ def _check_output(setup: Setup, path: str, cases: int) -> None:
             f"{cases} models would be trained, and a guarantee is of one alone", "leave out -o, or choose one case"
         )
     check_path(path)
+    read = [each for each in (setup.data, setup.ranges) if isinstance(each, str)]
+    refuse_over(read, (path, card_path(path) if setup.card else None))
     if setup.card:
         refuse_unwritable(card_path(path), "-o")

@@ -16,6 +16,7 @@ import pytest
 
 import dpcalc
 from dpcalc.cli.main import main
+from dpcalc.errors import SpecError
 from dpcalc.recipes.charge import charge
 from dpcalc.recipes.ledger import read_ledger
 from dpcalc.training import data, model, single
@@ -247,3 +248,35 @@ def test_numbers_that_no_double_holds_are_undefined(folder: Path, ask: Any) -> N
     assert found["metrics"]["rmse"] is None
     ask("evaluate huge.json --data numbers.csv")
     ask("predict huge.json --data numbers.csv")
+
+
+@pytest.mark.parametrize(
+    ("line", "lost"),
+    [
+        ("evaluate model.json --data rows.csv --private -e .5 --ledger L.yaml -o L.yaml", "L.yaml"),
+        ("evaluate model.json --data rows.csv -o model.json", "model.json"),
+        ("evaluate model.json --data rows.csv -o ./link.csv", "rows.csv"),
+        ("predict model.json --data rows.csv -o rows.csv", "rows.csv"),
+        ("predict model.json --data rows.csv -o model.json", "model.json"),
+        ("train --data t.npz --positive 1 -e 2 -d 1e-5 -o t.npz", "t.npz"),
+        ("train --data t.npz --positive 1 -e 2 -d 1e-5 --ranges s.json -o s.json", "s.json"),
+        ("train --data t.npz --positive 1 -e 2 -d 1e-5 --ranges s.card.json -o s.npz", "s.card.json"),
+    ],
+)
+def test_no_output_goes_over_an_input(folder: Path, line: str, lost: str, capsys: pytest.CaptureFixture[str]) -> None:
+    schema = json.dumps({"columns": {"1": {"low": 0, "high": 1}, "2": {"low": 0, "high": 1}}})
+    for name in ("s.json", "s.card.json"):
+        (folder / name).write_text(schema, encoding="utf-8")
+    np.savez("t.npz", X=np.ones((9, 2)), y=np.arange(9) % 2)
+    (folder / "L.yaml").write_text("dpcalc: 1\nadjacency: replace-one\nentries:\n  a: {epsilon: 1}\n", encoding="utf-8")
+    os.symlink("rows.csv", "link.csv")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert "would be written over" in failed(line, capsys)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert lost in before
+
+
+def test_python_writes_over_no_input(folder: Path) -> None:
+    for output in ("rows.csv", "model.json"):
+        with pytest.raises(SpecError, match="would be written over"):
+            dpcalc.predict("model.json", "rows.csv", output=output)

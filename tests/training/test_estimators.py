@@ -172,3 +172,56 @@ def test_parameters_out_of_range_are_refused(wrong: Any) -> None:
 def test_more_than_two_classes_are_refused() -> None:
     with pytest.raises(ValueError, match="Only binary classification is supported"):
         estimator("DPClassifier").fit(np.zeros((9, 1)), np.arange(9) % 3)
+
+
+@needs_sklearn
+@pytest.mark.parametrize(
+    ("classes", "labels", "strange"),
+    [
+        ((0, 1), [0, 1, 1, 0, 1, 0], "x"), ((0, 1), [0, 1, 1, 0, 1, 0], None), ((0, 1), [0, 1, 1, 0, 1, 0], [1, 2]),
+        ((False, True), [False, True, True, False, True, False], "x"), ((0, 1), [[0], [1], [1], [0], [1], [0]], 5),
+        (("a", "b"), ["a", "b", "b", "a", "b", "a"], b"x"), ((b"a", b"b"), [b"a", b"b", b"b", b"a", b"b", b"a"], "x"),
+        (("a", "b"), ["a", "b", "b", "a", "b", "a"], 3.5), ((0.0, 1.5), [0, 1.5, 1.5, 0, 1.5, 0], "x"),
+        ((0, 1), np.array([0, 1, 1, 0, 1, 0]), "x"), ((0.0, 1.5), np.array([0, 1.5, 1.5, 0, 1.5, 0]), "x"),
+    ],
+)  # fmt: skip
+def test_one_label_changes_no_other(monkeypatch: pytest.MonkeyPatch, classes: Any, labels: Any, strange: Any) -> None:
+    import dpcalc.sklearn.estimators as module
+
+    seen: list[list[float]] = []
+    fit = module.fit
+    monkeypatch.setattr(module, "fit", lambda g, q, setup: (seen.append(setup.data[1].tolist()), fit(g, q, setup))[1])
+    X = np.linspace(-0.5, 0.5, 12).reshape(6, 2)
+    given = list(labels)
+    as_given: Any = np.array if isinstance(labels, np.ndarray) else list
+    plain = estimator("DPClassifier", classes=classes, epsilon=5.0).fit(X, as_given(given))
+    other = estimator("DPClassifier", classes=classes, epsilon=5.0).fit(X, as_given([*given[:-1], strange]))
+    assert plain.private_
+    assert other.private_
+    assert seen[0] == [-1.0, 1.0, 1.0, -1.0, 1.0, -1.0]
+    assert seen[1] == seen[0]
+
+
+@needs_sklearn
+@pytest.mark.parametrize("strange", ["x", None, b"\xff", [1, 2], "1e400"])
+@pytest.mark.parametrize("array", [False, True])
+def test_one_target_changes_no_other(monkeypatch: pytest.MonkeyPatch, strange: Any, array: bool) -> None:
+    import dpcalc.sklearn.estimators as module
+    from dpcalc.training.data import of_arrays
+
+    if array and not isinstance(strange, (str, type(None))):
+        pytest.skip("numpy makes no array of it")
+    seen: list[list[float]] = []
+    fit = module.fit
+
+    def spied(given: Any, question: Any, setup: Any) -> Any:
+        seen.append(of_arrays(*setup.data).cells[:, -1].tolist())
+        return fit(given, question, setup)
+
+    monkeypatch.setattr(module, "fit", spied)
+    X = np.linspace(-0.5, 0.5, 12).reshape(6, 2)
+    y = [0.1, -0.25, 0.5, 1.0, -1.0, strange]
+    model = estimator("DPRegressor", epsilon=5.0).fit(X, np.array(y) if array else y)
+    assert model.private_
+    assert seen[0][:-1] == y[:-1]
+    assert math.isnan(seen[0][-1])

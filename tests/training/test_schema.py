@@ -127,6 +127,7 @@ AGE = "age: {low: 0, high: 1}"
         ("columns: {age: {levels: [a, a]}}", "is there twice"),
         ("columns: {age: {levels: [a], missing: b}}", "missing is no level"),
         ("columns: {age: {low: 0, high: 1, missing: 2}}", "outside the interval"),
+        ("columns: {age: {low: 0, high: 5e-324}}", "from 0 to 4.94066e-324 is too narrow"),
         (f"columns: {{{AGE}}}", "nothing is said of 'colour'"),
         (f"columns: {{{AGE}, year: {{low: 0, high: 1}}}}", "the data have no column 'year'"),
         (SCHEMA + "  y: {levels: [a]}", "the target has levels"),
@@ -158,3 +159,25 @@ def test_words_of_other_files(tmp_path: Path) -> None:
     case = dpcalc.train(data=given, positive="1", ranges=numbered, epsilon=8, delta=1e-5).cases[0]
     assert case.training is not None
     assert case.training["dimension"] == 4
+
+
+def test_json_that_is_nested_too_deep_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, "s.json", "[" * 100_000 + "]" * 100_000)
+    with pytest.raises(SpecError, match="nested more than 32 deep"):
+        read_schema(path)
+
+
+@pytest.mark.parametrize("narrow", [(0.0, 5e-324), (0.0, 1e-300), (-1e-310, 1e-310)])
+def test_an_interval_too_narrow_to_divide_by_is_refused(narrow: tuple[float, float], tmp_path: Path) -> None:
+    """Half of the least double is 0, and 0/0 would show a record at the middle."""
+    rows = (np.zeros((30, 1)), np.zeros(30))
+    given: dict[str, Any] = {"epsilon": 2, "delta": 1e-5}
+    with pytest.raises(SpecError, match="too narrow"):
+        dpcalc.train(data=rows, target_range=narrow, **given)
+    np.savez(tmp_path / "t.npz", X=rows[0], y=rows[1])
+    ranges = written(tmp_path, "r.csv", "column,low,high\n1,{!r},{!r}\n".format(*narrow))
+    with pytest.raises(SpecError, match="too narrow"):
+        dpcalc.train(data=str(tmp_path / "t.npz"), positive="1", ranges=ranges, **given)
+    wide = np.array([0.0, 1e-290, np.nan])
+    assert data.settle(wide, (0.0, 2e-290), 1.0) == 1
+    assert wide.tolist() == [-1.0, 0.0, 0.0]
