@@ -33,6 +33,10 @@ class Law(NamedTuple):
         near: up to where `stretch` compares cell by cell.
         spacing: units of roundoff between two draws where |Z| <= near + 1/2, at most.
         rare: an upper bound on the probability that |Z| is above ``near``, and rounded to another cell.
+        layers: of the tail, from within out: (upper bound on the probability that |Z| is in it or beyond, units of
+            roundoff between two draws in it, at most).
+        last: where the last layer ends.
+        outside: |Z| is larger than ``last`` less 1/4 with a probability of at most this.
     """
 
     density: float
@@ -45,12 +49,21 @@ class Law(NamedTuple):
     near: float
     spacing: float
     rare: float
+    layers: tuple[tuple[float, float], ...]
+    last: float
+    outside: float
 
 
 LAWS = {
-    Noise.GAUSSIAN: Law(0.3989423, 0.7978846, 0.2419708, 0.0, 8.0, 20.0, 8.1e-87, 6.0, 4e4, 2e-18),
-    Noise.LAPLACE: Law(0.5, 1.0, 0.1839398, 3.0, 8.0, 128.0, 3.4e-56, 14.0, 4e3, 1e-15),
-}
+    Noise.GAUSSIAN: Law(
+        0.3989423, 0.7978846, 0.2419708, 0.0, 8.0, 20.0, 8.1e-87, 6.0, 4e4, 2e-18,
+        ((1.0, 8e2), (4e-8, 2e5), (3e-12, 2e7)), 8.25, 1.3e-15,  # to 5.5, 7 and 8.25
+    ),
+    Noise.LAPLACE: Law(
+        0.5, 1.0, 0.1839398, 3.0, 8.0, 128.0, 3.4e-56, 14.0, 4e3, 1e-15,
+        ((1.0, 2e3), (9e-7, 6e6), (3e-10, 2e10)), 30.0, 1.3e-13,  # to 14, 22 and 30
+    ),
+}  # fmt: skip
 """numpy draws both by a ziggurat: whole numbers of 52 or 53 bits times the width of a layer, at most 3.66 and 7.7.
 
 Past the last layer, at c = 3.6541... or 7.6971..., it draws c - ln(1 - U)/c or c - ln(1 - U) with U a multiple of
@@ -104,29 +117,49 @@ def output_miss(noise: str, error: float, scale: float, grid: float) -> float:
     return 2.0 * error * (1.0 / grid + LAWS[Noise(noise)].density / scale) * _ROOM
 
 
-def stretch(noise: str, entries: float, error_in_cells: float) -> tuple[float, float]:
+def stretch(noise: str, entries: float, error_in_cells: float, *, hidden: bool = False) -> tuple[float, float]:
     """Return (h, tau) of the rounded laws as executed, P', and on real numbers, P.
 
     P'(S) <= e^h P(S) + tau and P(S) <= e^h P'(S) + tau. The scale of the noise is at least 8 cells of the grid. Of a
-    cell where |Z| <= r, the law's ``near``, an error of at most a cells adds two slivers: of width a each, and of a
-    density that is at most e^(l (r + l)) times that in the cell, with l = 1/8 + a/4 (e^l for Laplace noise). Beyond r
-    the two agree but for a probability of ``rare``.
+    cell where |Z| <= r an error of at most a cells adds two slivers: of width a each, and of a density that is at most
+    e^(l (r + l)) times that in the cell, with l = 1/8 + a/4 (e^l for Laplace noise). Beyond r, the law's ``near``, the
+    two agree but for a probability of ``rare``; for hidden runs r is ``last``, and what is ``outside`` is rare.
 
     Args:
         noise: whose draws are independent of each other and of all else that decides about an entry.
         entries: how many numbers are rounded.
         error_in_cells: a, below 1/4; of an entry whose draw is at most r.
+        hidden: whether the numbers are what a hidden run releases, and not noisy sums.
     """
     law = LAWS[Noise(noise)]
+    reach, rare = (law.last, law.outside) if hidden else (law.near, law.rare)
     if not error_in_cells < 0.25:
         return math.inf, 1.0
     length = 0.125 + 0.25 * error_in_cells
-    steepness = law.near + length if noise == Noise.GAUSSIAN else 1.0
+    steepness = reach + length if noise == Noise.GAUSSIAN else 1.0
     each = 2.0 * error_in_cells * math.exp(length * steepness) * _ROOM
     if not each < 0.5:
         return math.inf, 1.0
     log_factor = up(entries * each / (1.0 - each), 8.0)
-    return log_factor, up(4.0 * entries * law.rare * math.exp(min(log_factor, 1.0) * 4.0), 8.0)
+    return log_factor, up(4.0 * entries * rare * math.exp(min(log_factor, 1.0) * 4.0), 8.0)
+
+
+def drawn_error(noise: str, draws: float) -> tuple[float, float]:
+    """Return what the errors of so many draws add up to beyond the usual, in units of roundoff, and how likely more is.
+
+    Every draw counts as one in the first layer of the tail. In each layer further out there are at most k more, where
+    (N p)^(k+1)/(k+1)! bounds the probability that there are others; outside the last one there are none.
+    """
+    law = LAWS[Noise(noise)]
+    allowed = draws * law.outside
+    total = draws * law.layers[0][1]
+    for probability, spacing in law.layers[1:]:
+        count, bound = 0, draws * probability
+        while bound > allowed and count < draws:
+            count += 1
+            bound *= draws * probability / (count + 1)
+        total += count * spacing
+    return up(total, 8.0), up(allowed * len(law.layers), 8.0)
 
 
 def sum_error(noise: str) -> float:
@@ -141,8 +174,7 @@ class Rounding(NamedTuple):
 
     Attributes:
         miss: a bound on the probability that any of them is another one than on real numbers.
-        log_factor, tail: h and tau of `stretch` for all of them; inf and 1 for hidden runs, of which no such bound is
-            known.
+        log_factor, tail: h and tau of `stretch` for all of them; inf and 1 where no such bound is known.
         grid: of the released numbers; None where every noisy sum is rounded, to a grid of its own.
         error: the largest error of a released number before it is rounded; None where sums are exact.
     """

@@ -15,7 +15,7 @@ from dpcalc.model.algorithm import Release
 from dpcalc.model.loss import Loss
 from dpcalc.training.exact_sums import grid_of
 from dpcalc.training.plan import Plan
-from dpcalc.training.rounding import LAWS, UNIT, Law, Rounding, output_miss
+from dpcalc.training.rounding import LAWS, UNIT, Law, Rounding, drawn_error, output_miss, stretch
 from dpcalc.training.single import lipschitz_of
 
 _COMPOSITION = (
@@ -41,7 +41,14 @@ def output_rounding(plan: Plan, loss: Loss) -> Rounding:
     scale = plan.output_scale or float(np.min(np.multiply(plan.step_size, plan.scale)))
     grid = grid_of(scale)
     rare = law.beyond * plan.columns * (1 if plan.output_scale else plan.steps)
-    return Rounding(laps * plan.columns * output_miss(plan.noise, error, scale, grid) + rare, grid=grid, error=error)
+    miss = laps * plan.columns * output_miss(plan.noise, error, scale, grid) + rare
+    if laps > 1:  # the second release depends on where in its cell the first one lies
+        return Rounding(miss, grid=grid, error=error)
+    # Cell by cell, the mean error of draws in the tail is not enough.
+    units, unlikely = drawn_error(plan.noise, float(plan.columns * (1 if plan.output_scale else plan.steps)))
+    largest = plan.output_scale or float(np.max(np.multiply(plan.step_size, plan.scale)))
+    log_factor, tail = stretch(plan.noise, plan.columns, (error + 2.0 * UNIT * units * largest) / grid, hidden=True)
+    return Rounding(miss, log_factor, tail + unlikely, grid, error)
 
 
 def _largest_error(plan: Plan, loss: Loss, law: Law) -> float:

@@ -16,7 +16,7 @@ from dpcalc.training import noise, single
 from dpcalc.training.exact_sums import ExactSums, bits_kept, grid_of, rounded, rounded_sum
 from dpcalc.training.plan import Plan, plan
 from dpcalc.training.problem import Problem
-from dpcalc.training.rounding import LAWS, Rounding, output_miss, stretch, sum_error, sum_miss
+from dpcalc.training.rounding import LAWS, Rounding, drawn_error, output_miss, stretch, sum_error, sum_miss
 from dpcalc.training.rounding_errors import output_rounding
 from tests.training.reference import Recorder, cut, data, problem_of, run_of
 
@@ -192,6 +192,38 @@ def test_what_is_rare_and_far_apart_in_the_tail_of_a_generator(law: str, last: f
     beyond = 2 * between(law, top, mpmath.mpf(1000))
     compared = mpmath.mpf(10) ** -10 * 2 * between(law, known.near, mpmath.mpf(1000))
     assert 3 * (slivers + beyond + compared) < known.rare
+
+
+@pytest.mark.parametrize(
+    ("law", "last", "ends"),
+    [("gaussian", 3.6541528853610088, (5.5, 7.0, 8.25)), ("laplace", 7.6971174701310497, (14.0, 22.0, 30.0))],
+)
+def test_layers_of_the_tail(law: str, last: float, ends: tuple[float, ...]) -> None:
+    known, rate = LAWS[law], last if law == "gaussian" else 1.0
+    for (probability, spacing), begin, end in zip(known.layers, (0.0, *ends), ends, strict=False):
+        assert 2 * between(law, mpmath.mpf(begin), mpmath.mpf(1000)) <= probability
+        assert 3 * mpmath.exp(rate * (end - last)) / rate < spacing
+    assert ends[-1] == known.last
+    assert 2 * between(law, mpmath.mpf(known.last) - mpmath.mpf("0.25"), mpmath.mpf(1000)) <= known.outside
+
+
+@pytest.mark.parametrize("draws", [1, 1000, 10**6, 10**9])
+def test_draws_in_the_tail_are_no_more_than_counted(draws: int) -> None:
+    """By the binomial law of the draws in each layer."""
+    law = LAWS["gaussian"]
+    units, unlikely = drawn_error("gaussian", float(draws))
+    counts = []
+    for probability, _ in law.layers[1:]:
+        p, k, more = mpmath.mpf(probability), 0, mpmath.mpf(1)
+        while True:
+            more = mpmath.betainc(k + 1, draws - k, 0, p, regularized=True) if k < draws else mpmath.mpf(0)
+            if more <= draws * law.outside:
+                break
+            k += 1
+        counts.append(k)
+    least = draws * law.layers[0][1] + sum(k * spacing for k, (_, spacing) in zip(counts, law.layers[1:], strict=True))
+    assert least <= units
+    assert unlikely >= 3 * draws * law.outside
 
 
 def test_the_tail_of_the_generator_is_on_its_lattice() -> None:
