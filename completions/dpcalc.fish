@@ -187,7 +187,7 @@ complete -c dpcalc -n '__fish_seen_subcommand_from check' -l report -x -a 'json=
 complete -c dpcalc -n '__fish_seen_subcommand_from check' -l baseline -r -F -d 'An earlier --report json=FILE to compare with; with --strict, what asks for less fails.'
 complete -c dpcalc -n '__fish_seen_subcommand_from merge' -l report -x -a 'json= junit= sarif= github= markdown= html= badge=' -d 'Also write a report: json, junit, sarif, github, markdown, html, badge. Repeatable.'
 complete -c dpcalc -n '__fish_seen_subcommand_from merge' -l baseline -r -F -d 'An earlier --report json=FILE to compare with; what asks for less in a strict recipe fails.'
-complete -c dpcalc -n '__fish_seen_subcommand_from verify' -l model -r -F -d 'The model that the card is beside: its hash is compared.'
+complete -c dpcalc -n '__fish_seen_subcommand_from verify' -l model -r -F -d 'The model of the card: its hash and its privacy are compared.'
 complete -c dpcalc -n '__fish_seen_subcommand_from verify' -l schedule -r -F -d 'The schedule that the run was described by: its hash is compared.'
 complete -c dpcalc -n '__fish_seen_subcommand_from verify' -l no-certify -d 'Do not prove the guarantees in ball arithmetic as well.'
 complete -c dpcalc -n '__fish_seen_subcommand_from verify' -l timeout -x -d 'Longest time to compute; 0 for any.'
