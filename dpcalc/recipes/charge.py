@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterator
 
+from dpcalc.engine.ledger_entries import Ledger, of_one_adjacency
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write_bytes
 from dpcalc.files.reading import read_document, reported
@@ -82,8 +83,26 @@ def _charge(path: str, name: str, epsilon: float) -> str:
             f"{path}: no entry can be added to the end of this file",
             f"write it under entries: by hand: {line_of(free, epsilon)}",
         )
+    _refuse_mixed(path, parse_ledger(path, new_raw)[0])
     write_bytes(new_raw, path, _OPTION)
     return free
+
+
+def _refuse_mixed(path: str, ledger: Ledger) -> None:
+    """Refuse a ledger that could not be answered, as its adjacencies do not compose.
+
+    Raises:
+        SpecError: they do not.
+    """
+    try:
+        of_one_adjacency(ledger)
+    except SpecError:
+        kept = {str(entry.adjacency or ledger.adjacency) for entry in ledger.entries[:-1]} | {str(ledger.adjacency)}
+        others = " and ".join(sorted(kept - {"replace-one"}))
+        raise SpecError(
+            f"{path} is for adjacency {others}, and a private evaluation for replace-one: nothing composes both",
+            "charge it to a ledger for replace-one, whose entries are all for replace-one",
+        ) from None
 
 
 def _spellings(name: str) -> itertools.chain[str]:

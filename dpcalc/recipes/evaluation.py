@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from dpcalc.recipes.charge import charge, line_of
@@ -12,6 +13,15 @@ NAME = "evaluation"
 """Of the entry in a ledger."""
 
 NOT_PRIVATE = "computed from the test rows without noise: private only if the test rows are public"
+
+
+def _remarks(unreadable: int, records: int) -> Iterator[str]:
+    """Yield what the test rows give reason to say: as little private as the metrics."""
+    if unreadable:
+        yield (
+            f"{unreadable} of {records} targets are no finite number, and count as the middle of the target's range "
+            "(counted in the test rows without noise)"
+        )
 
 
 def evaluate(
@@ -43,7 +53,8 @@ def evaluate(
     if epsilon is None:
         found = evaluation.measured(predicting, data)
         return {**head, "records": found.records, "private": False, "why_not_private": NOT_PRIVATE,
-                "metrics": found.metrics}  # fmt: skip
+                "metrics": found.metrics, "unreadable": found.unreadable,
+                "remarks": list(_remarks(found.unreadable, found.records))}  # fmt: skip
     charged = [NAME]
 
     def charging() -> None:

@@ -25,7 +25,7 @@ def _measured(report: Mapping[str, Any]) -> list[str]:
     width = max(len(_NAMES[name]) for name, _ in metrics)
     lines = [f"on {report['records']} test rows"]
     lines += [f"{_NAMES[name]:<{width}}  {'undefined' if value is None else number(value)}" for name, value in metrics]
-    return [*lines, f"NOT PRIVATE: {report['why_not_private']}"]
+    return [*lines, *report["remarks"], f"NOT PRIVATE: {report['why_not_private']}"]
 
 
 def _private(report: Mapping[str, Any]) -> list[str]:

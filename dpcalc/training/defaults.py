@@ -95,14 +95,27 @@ def fill_steps(draft: Draft, question: Question, dimension: int) -> None:
 def _full_batch_steps(draft: Draft, question: Question, loss: Loss, dimension: int) -> int:
     radius, smoothness = draft.radius, loss.smoothness
     if radius is None or question.epsilon is None:
+        budget = {"epsilon": question.epsilon, "delta": question.log_delta}
+        missing = [name for name, value in {"radius": radius, **budget}.items() if value is None]
         raise MissingParameter(
-            "how many steps suit is not known",
-            "give --steps; or --radius, --epsilon and --delta; for example --radius 1 --epsilon 1 --delta 1e-6",
+            "how many steps suit is not known", f"give --steps; or {_listed(missing)}; for example {_example(missing)}"
         )
     single = draft.replacing(steps=1, step_size=1.0 / smoothness if smoothness else radius / _steepest(draft, loss))
     noise = math.sqrt(dimension) * noise_scale(single, question)
     steps = radius * smoothness / noise if smoothness else (_steepest(draft, loss) / noise) ** 2
     return max(1, min(MAX_STEPS, math.ceil(steps)))
+
+
+_EXAMPLES = {"radius": "1", "epsilon": "1", "delta": "1e-6"}
+
+
+def _listed(names: list[str]) -> str:
+    flags = [f"--{name}" for name in names]
+    return " and ".join([*([", ".join(flags[:-1])] if flags[1:] else []), flags[-1]])
+
+
+def _example(names: list[str]) -> str:
+    return " ".join(f"--{name} {_EXAMPLES[name]}" for name in names)
 
 
 def _step_size(draft: Draft, question: Question, loss: Loss, dimension: int) -> float:

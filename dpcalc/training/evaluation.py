@@ -42,10 +42,12 @@ class Measured(NamedTuple):
     Attributes:
         records: the number of test rows.
         metrics: name -> value; None where it is not defined, or too large for a double.
+        unreadable: how many targets of a regression are no finite number; the middle of the range stands for them.
     """
 
     records: int
     metrics: dict[str, float | None]
+    unreadable: int = 0
 
 
 class Released(NamedTuple):
@@ -83,17 +85,19 @@ def measured(predicting: Predictor, source: Any) -> Measured:
     Raises:
         SpecError: the rows cannot be read, or there are none.
     """
+    unreadable = 0
     with np.errstate(all="ignore"):  # numbers may be far from those of training
         parts = list(scored(predicting.model, source, target=True))
         if not parts:
             raise SpecError("there are no test rows", "add some")
         scores, targets = (np.concatenate(each) for each in zip(*parts, strict=True))
         if predicting.classes is None:
+            unreadable = int(np.count_nonzero(~np.isfinite(targets)))
             found = _of_regression(predicting.targets(scores), _readable(targets, predicting))
         else:
             found = _of_classes(scores, targets > 0.0, predicting.probable)
     defined = {name: value if value is not None and math.isfinite(value) else None for name, value in found.items()}
-    return Measured(len(scores), defined)
+    return Measured(len(scores), defined, unreadable)
 
 
 def _readable(targets: Array, predicting: Predictor) -> Array:

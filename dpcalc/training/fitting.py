@@ -12,7 +12,7 @@ from dpcalc.engine.ask import without_guarantee
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import Gate
 from dpcalc.engine.question import Question
-from dpcalc.errors import Infeasible, NotApplicable, NotConverged, SpecError
+from dpcalc.errors import Infeasible, MissingParameter, NotApplicable, NotConverged, SpecError
 from dpcalc.model.run import Description
 from dpcalc.model.source import Source
 from dpcalc.notes import NotTrained, SeveralModels
@@ -83,8 +83,11 @@ def fit(
     elif ruled:
         chosen = rule.fill(draft, question, asked, columns)
     fill_split(draft)
-    fill_steps(draft, question, columns)
-    made = None if setup.replicas > 1 else guarantee(draft, question, gates, (rows, columns))
+    try:
+        fill_steps(draft, question, columns)
+        made = None if setup.replicas > 1 else guarantee(draft, question, gates, (rows, columns))
+    except MissingParameter as error:
+        raise rule.without(error, draft) from None
     case = account(draft, question, gates) if made is None else made.case
     warnings = (*case.warnings, *(chosen.warnings() if chosen else ()))
     case = case._replace(inputs=draft.with_sources(case.inputs), warnings=warnings)

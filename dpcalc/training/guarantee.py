@@ -241,6 +241,11 @@ def _asked(row: Result, question: Question) -> dict[str, Any]:
     return fields
 
 
+def _most(question: Question) -> float:
+    """Return the epsilon asked, of which no more is released; infinity where it is found."""
+    return math.inf if question.epsilon is None else float(question.epsilon)
+
+
 def _of_release(row: Result, question: Question, rounding: Rounding, cost: Cost, planned: Plan) -> Result:
     """Return the row of the released, rounded numbers: what they cost is part of its epsilon and delta."""
     told: dict[str, Any] = {
@@ -248,6 +253,13 @@ def _of_release(row: Result, question: Question, rounding: Rounding, cost: Cost,
     }  # fmt: skip
     told.update({} if rounding.grid is None else {"grid": rounding.grid})
     told.update({} if row.mu is None else {"mu": row.mu})
+    details = {**(row.details or {}), "floating_point": told}
+    if (achieved := details.pop("achieved", None)) and "epsilon" in achieved:
+        # What is asked holds too: the sum may be above it by its last digit.
+        reached = min(
+            up(achieved["epsilon"] + cost.epsilon, 2.0) if cost.epsilon else achieved["epsilon"], _most(question)
+        )
+        details["achieved"] = {"epsilon": reached}
     changed = _asked(row, question)
     if row.quantity == Quantity.EPSILON:
         value = up(row.value + cost.epsilon, 2.0) if cost.epsilon else row.value
@@ -258,5 +270,5 @@ def _of_release(row: Result, question: Question, rounding: Rounding, cost: Cost,
         changed.update(value=total, delta=total, log_delta=min(0.0, up(math.log(total), 4.0)))
     return row._replace(
         kind=Kind.UPPER, mu=None, assumes=(*row.assumes, _ROUNDED, assumption(planned.noise)),
-        details={**(row.details or {}), "floating_point": told}, **changed,
+        details=details, **changed,
     )  # fmt: skip

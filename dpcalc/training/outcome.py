@@ -65,10 +65,19 @@ class Outcome(NamedTuple):
             "iterates_released": self._iterates_released,
             **self.trained.to_json(),
             "non_private": None if self.non_private is None else self.non_private.to_json(),
-            "metrics_are": UNCOVERED,
+            "metrics_are": UNCOVERED + self._units,
             **_risk_to_json(self.risk),
         }
         return {**finite(fields), "remarks": list(self._remarks()), "uncovered": list(FROM_RECORDS)}
+
+    @property
+    def _units(self) -> str:
+        """What RMSE and loss are measured in, where that is not the target's own unit."""
+        ranges = self.records.ranges
+        if self.draft.loss.signed or ranges is None or ranges.target is None:
+            return ""
+        (low, high), bound = ranges.target, float(self.draft.get("label_bound", 1.0))
+        return f"; in units of the mapped target: {low:g} to {high:g} goes to [{-bound:g}, {bound:g}]"
 
     def _remarks(self) -> Iterator[str]:
         """Yield what the records give reason to say: no guarantee covers it."""

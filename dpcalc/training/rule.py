@@ -19,6 +19,7 @@ from dpcalc.engine.question import Question
 from dpcalc.errors import MissingParameter, SpecError
 from dpcalc.model.choices import Releases
 from dpcalc.model.loss import SIGNED
+from dpcalc.model.loss.base import flag_of
 from dpcalc.model.source import Source
 from dpcalc.notes import DefaultRule
 from dpcalc.training.draft import Draft
@@ -94,6 +95,18 @@ def applies(draft: Draft, question: Question) -> bool:
     """
     named = any(draft.given(name) for name in SWITCHES)
     return not named and draft["loss"] in LOSSES and not question.solve
+
+
+def without(error: MissingParameter, draft: Draft) -> MissingParameter:
+    """Return what a run lacks, with what keeps the rule from filling it in, if a flag does."""
+    switches = [name for name in SWITCHES if draft.given(name)]
+    if not switches or draft["loss"] not in LOSSES:
+        return error
+    flag = flag_of(switches[0])
+    return MissingParameter(
+        f"{error.message}; {flag} describes a run of its own, which the default rule does not fill in",
+        f"{error.hint}; or leave out {flag}", parameters=error.parameters,
+    )  # fmt: skip
 
 
 def settle(setup: Setup, draft: Draft, *, ruled: bool, batched: bool = False) -> Setup:

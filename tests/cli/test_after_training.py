@@ -280,3 +280,50 @@ def test_python_writes_over_no_input(folder: Path) -> None:
     for output in ("rows.csv", "model.json"):
         with pytest.raises(SpecError, match="would be written over"):
             dpcalc.predict("model.json", "rows.csv", output=output)
+
+
+def test_targets_that_are_words_are_counted(folder: Path, ask: Any) -> None:
+    found = json.loads(ask("evaluate numbers.npz --data numbers.csv --json"))
+    said = (
+        "1 of 3 targets are no finite number, and count as the middle of the target's range (counted in the test rows "
+        "without noise)"
+    )
+    assert (found["unreadable"], found["remarks"]) == (1, [said])
+    assert said in ask("evaluate numbers.npz --data numbers.csv")
+    assert json.loads(ask("evaluate model.json --data rows.csv --json"))["remarks"] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dpcalc: ledger/1\nadjacency: add-remove\nentries:\n  old: {mu: 1}\n",
+        "dpcalc: ledger/1\nadjacency: replace-one\nentries:\n  old: {epsilon: 1, adjacency: add-remove}\n",
+    ],
+)
+def test_a_ledger_for_another_adjacency_is_not_charged(
+    folder: Path, text: str, ask: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("l.yaml").write_text(text, encoding="utf-8")
+    ask("ledger l.yaml -d 1e-6")
+    said = failed("evaluate model.json --data rows.csv --private -e 0.5 --ledger l.yaml", capsys)
+    assert "for adjacency add-remove, and a private evaluation for replace-one" in said
+    assert Path("l.yaml").read_text(encoding="utf-8") == text
+
+
+def test_what_keeps_the_default_rule_away_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = "train --data numbers.csv --target-range 0,30 -e 2 -d 1e-5"
+    said = failed(f"{line} --release epoch", capsys)
+    assert "--release describes a run of its own" in said
+    assert "--radius" in said
+    assert "--epsilon" not in said
+    said = failed(f"{line} --epochs 3", capsys)
+    assert "--epochs describes a run of its own" in said
+    assert "give --radius; or leave out --epochs" in said
+
+
+def test_training_says_in_which_units_errors_are(folder: Path, ask: Any) -> None:
+    rows = np.tile([[0.5, 0.25, 3.0]], (40, 1))
+    np.save("t.npy", rows)
+    line = "train --data t.npy -e 2 -d 1e-5"
+    assert "in units of the mapped target: 0 to 30 goes to [-1, 1]" in ask(f"{line} --target-range 0,30")
+    assert "in units of the mapped target" not in ask(f"{line} --positive 3")
