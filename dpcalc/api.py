@@ -739,7 +739,7 @@ def card(report: Report, *, model: str | os.PathLike[str] | None = None) -> dict
         raise SpecError("the report is of no model", "leave out model")
     from dpcalc.cards.models import refuse_another
 
-    made = card_of(report, model=model_of(os.fspath(model), str(training["noise_source"])))
+    made = card_of(report, model=model_of(os.fspath(model), report.cases[0]))
     refuse_another(os.fspath(model), made["cases"][0])
     return made
 

@@ -84,13 +84,24 @@ def assembled(cases: Sequence[dict[str, Any]], model: Mapping[str, Any] | None) 
     return as_read
 
 
-def model_of(path: str, noise_source: str) -> dict[str, Any]:
+def model_of(path: str, case: Case) -> dict[str, Any]:
     """Return what a card says of a model's file.
+
+    Args:
+        path: of the model.
+        case: of its training.
 
     Raises:
         SpecError: it cannot be read.
     """
-    return {**hash_of_file(path), "noise_source": noise_source}
+    assert case.training is not None
+    assert case.best is not None
+    stated = {"noise_source": str(case.training["noise_source"]), **{n: getattr(case.best, n) for n in STATED}}
+    return {**hash_of_file(path), **stated}
+
+
+STATED = ("epsilon", "delta")
+"""What a model's file states of its privacy, and a card with it."""
 
 
 def trained_model(report: Report) -> dict[str, Any] | None:
@@ -102,7 +113,7 @@ def trained_model(report: Report) -> dict[str, Any] | None:
     training = report.cases[0].training if len(report.cases) == 1 else None
     if not training or not training.get("released"):
         return None
-    return model_of(str(training["released"]), str(training["noise_source"]))
+    return model_of(str(training["released"]), report.cases[0])
 
 
 def write_beside(report: Report, model: str) -> None:
@@ -116,7 +127,7 @@ def write_beside(report: Report, model: str) -> None:
     training = report.cases[0].training
     if not training or not training["private"]:
         return
-    card = card_of(report, model=model_of(model, str(training["noise_source"])))
+    card = card_of(report, model=model_of(model, report.cases[0]))
     write(card_text(card), card_path(model), "-o")
 
 
@@ -137,7 +148,9 @@ def case_fields(case: Case, *, trained: bool = False) -> dict[str, Any]:
     best, found = case.best, again.best
     assert best is not None
     assert found is not None
-    if best.quantity != found.quantity or abs(best.value - found.value) > _CLOSE * abs(best.value):
+    rounding = (best.details or {}).get("floating_point") or {}
+    lost = 2.0 * rounding.get(best.quantity, 0.0)  # the number of a model has what rounding costs
+    if best.quantity != found.quantity or abs(best.value - found.value) > _CLOSE * abs(best.value) + lost:
         raise SpecError(
             f"asked again, {best.quantity} {best.value!r} is {found.value!r}", "this is a mistake of dpcalc"
         )

@@ -11,6 +11,7 @@ from dpcalc.model.parameter import PARAMETERS
 from dpcalc.model.quantities import SUFFICIENT, Quantity
 from dpcalc.model.source import Source
 from dpcalc.render.meaning import meaning
+from dpcalc.render.numbers import Side, number
 from dpcalc.render.sentences import headline, promise, released
 from dpcalc.render.statement import claim
 from dpcalc.report import Case, Result, strict_json
@@ -220,3 +221,12 @@ def _theorem(result: Result) -> dict[str, Any]:
         "certified": details.get("certified"),
         "not_certified": details.get("not_certified"),
     }
+
+
+def released_line(model: Mapping[str, Any]) -> str:
+    """Return what a card says of its model, in a sentence."""
+    epsilon, delta = (number(model[name], side=Side.ECHO) for name in ("epsilon", "delta"))
+    return (
+        f"The model as released, its numbers rounded, is ({epsilon}, {delta})-differentially private; what follows is "
+        "of the run on real numbers, which leaves room for the rounding"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dpcalc.cards.document import CARRIED_OUT, CHECKED, PROMISED
+from dpcalc.cards.document import CARRIED_OUT, CHECKED, PROMISED, released_line
 from dpcalc.inert import printable
 from dpcalc.model.quantities import ATTACKS
 from dpcalc.render.numbers import Side, number, symbol_of
@@ -30,7 +30,7 @@ def card_markdown(card: Mapping[str, Any], source: str | None = None) -> str:
         card: the document.
         source: the name of the JSON file of the card, if there is one to verify.
     """
-    lines = ["# Privacy card", ""]
+    lines = ["# Privacy card", "", *([f"**{_escape(released_line(card['model']))}.**", ""] if card["model"] else [])]
     several = len(card["cases"]) > 1
     for place, case in enumerate(card["cases"], start=1):
         heading = case["name"] or (f"Case {place}" if several else "")

@@ -1,7 +1,7 @@
 """Whether a model is the one that a card speaks of: what its file says of its privacy is what the card says.
 
-What is released is rounded, and what that costs is part of the model's epsilon and delta. The card has the guarantee on
-real numbers, from a budget that is smaller by that. So a model may state a little more than its card, and no less.
+What is released is rounded, and what that costs is part of the model's epsilon and delta, which the card states of the
+model. Its cases have the guarantee on real numbers, from a budget that is smaller by that.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from dpcalc.cards.card import STATED
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import SpecError
 from dpcalc.render.numbers import Side, number, symbol_of
@@ -127,6 +128,14 @@ def _delta_fits(found: Mapping[str, Any], stated: Mapping[str, Any], rounding: M
     ours, theirs = _number(found["delta"]), _number(stated.get("delta"))
     share = _MOST if _number(rounding.get("epsilon")) > 0.0 else _SHARE
     return 0.0 <= theirs - ours <= share * theirs + _ROOM * _number(rounding.get("delta"))
+
+
+def too_strong(card: Mapping[str, Any]) -> Iterator[Difference]:
+    """Yield what a card states of its model that is less than the guarantee of the run on real numbers."""
+    found = card["cases"][0]["guarantee"]["numbers"][0]
+    for name in STATED:
+        if not _number(card["model"][name]) >= _number(found[name]):
+            yield Difference(name, found[name], card["model"][name])
 
 
 def _log_delta_fits(stated: Mapping[str, Any]) -> bool:

@@ -9,10 +9,10 @@ from typing import Any
 
 from dpcalc.cards.answer import answer, with_risks
 from dpcalc.cards.asked import BESIDE, asked_of, query_of_card
-from dpcalc.cards.card import card_text
+from dpcalc.cards.card import STATED, card_text
 from dpcalc.cards.document import SCHEMA, case_of
 from dpcalc.cards.hashes import canonical, hash_of_file, seal_of
-from dpcalc.cards.models import differences, refuse_untrained
+from dpcalc.cards.models import differences, refuse_untrained, too_strong
 from dpcalc.engine.question import Query
 from dpcalc.errors import SpecError
 from dpcalc.model.parameter import PARAMETERS, check
@@ -102,7 +102,7 @@ def verify(
         "schema": SCHEMA,
         "dpcalc": card["dpcalc"],
         "cases": [each.fields for each in again],
-        "model": card["model"] if model is None else {**card["model"], **hash_of_file(model), **_noise_of(model)},
+        "model": card["model"] if model is None else {**card["model"], **hash_of_file(model), **_stated(model)},
     }
     expected = json.loads(card_text({**expected, "sha256": seal_of(card)}))
     proved, count = sum(each.proved for each in again), len(again)
@@ -118,7 +118,7 @@ def verify(
         remarks.append("the model was not compared with its hash: give --model FILE")
     if not prove:
         remarks.append("no guarantee was proved in ball arithmetic as well: that needs python-flint")
-    mismatches = (*_mismatches(card, expected, ""), *(() if model is None else _of_model(model, card)))
+    mismatches = (*_mismatches(card, expected, ""), *_of_model(model, card))
     if _by_rounding(mismatches):
         remarks.append(
             "the numbers differ by rounding alone: on another platform, or with other versions of numpy and scipy, the "
@@ -131,9 +131,12 @@ def verify(
 _UNCHECKED = "the model, and that dpcalc carried the run out"
 
 
-def _of_model(path: str, card: Mapping[str, Any]) -> Iterator[Mismatch]:
-    """Yield in what the model is another one than the card speaks of."""
-    for each in differences(path, card["cases"][0]):
+def _of_model(path: str | None, card: Mapping[str, Any]) -> Iterator[Mismatch]:
+    """Yield in what the model is another one than the card speaks of, or cannot be as private as that says."""
+    if card["model"] is None:
+        return
+    found = [*too_strong(card), *(() if path is None else differences(path, card["cases"][0]))]
+    for each in found:
         told = (json.dumps(value, sort_keys=True, default=str) for value in (each.card, each.model))
         yield Mismatch(f"/model: {each.name}", *told)
 
@@ -169,15 +172,16 @@ def _version_remark(card: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _noise_of(model: str) -> dict[str, Any]:
-    """Return what a model says of its noise.
+def _stated(model: str) -> dict[str, Any]:
+    """Return what a model states of its noise and its privacy.
 
     Raises:
         SpecError: the file is no model.
     """
     from dpcalc.training.model import load
 
-    return {"noise_source": load(model).privacy.get("noise_source")}
+    privacy = load(model).privacy
+    return {name: privacy.get(name) for name in ("noise_source", *STATED)}
 
 
 # --- one case ---------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +13,7 @@ import click
 from dpcalc.cli.options import Command, training_options
 from dpcalc.cli.printing import emit
 from dpcalc.cli.query import Askers, run_cases
+from dpcalc.errors import DpcalcError
 from dpcalc.files.output import say
 from dpcalc.render.notes import report
 
@@ -113,10 +114,18 @@ def command(*, no_card: bool, **flags: Any) -> None:
 
         save(models[0], output, statement=render_statement(report("train", cases)).strip())
         if setup.card:
-            from dpcalc.cards.card import write_beside
-
-            write_beside(report("train", cases), output)
+            _write_card(cases, output)
     emit("train", cases, printing._replace(file=None))
+
+
+def _write_card(cases: Sequence[Case], model: str) -> None:
+    """Write the card beside a model; what prevents that is a warning, as the model is there."""
+    from dpcalc.cards.card import write_beside
+
+    try:
+        write_beside(report("train", cases), model)
+    except DpcalcError as error:
+        say(f"warning: there is no privacy card beside the model: {error.message}")
 
 
 def _combinations(values: Iterable[object]) -> int:

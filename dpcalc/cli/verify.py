@@ -13,7 +13,8 @@ from dpcalc.inert import json_text, printable
 from dpcalc.model.numbers import parse_number
 
 if TYPE_CHECKING:
-    from dpcalc.cards.verify import Verification
+    pass
+from dpcalc.cards.verify import Verification
 
 _SHOWN = 20
 _LONG = 200
@@ -89,9 +90,12 @@ def _json(found: Verification) -> str:
 
 
 def _text(path: str, found: Verification) -> str:
+    from dpcalc.cards.document import released_line
+
     if found.passed:
         but = "".join(f"; NOT CHECKED: {line} (give --model FILE)" for line in found.unchecked)
         lines = [f"verified{' in part' if but else ''}: {path}{but}"]
+        lines += [f"  {released_line(found.card['model'])}"] if found.card["model"] else []
         lines += [f"  {headline}" for case in found.card["cases"] for headline in case["guarantee"]["headline"]]
         lines += [f"checked: {line}" for line in found.checked]
     else:

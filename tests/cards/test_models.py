@@ -31,7 +31,7 @@ def forged(card: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 OTHERS: dict[str, dict[str, Any]] = {
-    "a larger epsilon": {"epsilon": 50},
+    "a larger epsilon": {"epsilon": 5},
     "a smaller epsilon": {"epsilon": 0.5},
     "a larger delta": {"delta": 1e-2},
     "a smaller delta": {"delta": 1e-4},
@@ -84,7 +84,7 @@ def test_what_a_model_says_of_its_privacy_is_compared(name: str, tmp_path: Path)
     "more",
     [
         {}, {"algorithm": "noisy-gd", "steps": 5}, {"algorithm": "noisy-sgd", "steps": 5, "batch_size": 2},
-        {"algorithm": "pnsgd"}, {"algorithm": "stop"}, {"algorithm": "shuffled"}, {"epsilon": 50},
+        {"algorithm": "pnsgd"}, {"algorithm": "stop"}, {"algorithm": "shuffled"}, {"epsilon": 5},
         {"epsilon": None, "noise_std": 2, "algorithm": "noisy-gd", "steps": 4},
         {"delta": None, "noise_std": 2, "algorithm": "noisy-gd", "steps": 4},
     ],
@@ -124,10 +124,24 @@ def test_without_the_model_the_headline_says_what_was_not_checked(
 
 def test_only_a_card_of_training_speaks_of_a_model() -> None:
     card = dpcalc.rdp(records=100, lipschitz=1, smoothness=1, step_size=0.5, noise_std=1, delta=1e-5).card()
-    card["model"] = {"sha256": "0" * 64, "bytes": 1, "noise_source": "certified"}
+    card["model"] = {"sha256": "0" * 64, "bytes": 1, "noise_source": "certified", "epsilon": 9.0, "delta": 1e-5}
     for each in card["cases"][0]["assumptions"]:
         if each["text"].startswith("what was run"):
             each["by"] = "carried out"
     card["sha256"] = seal_of(card)
     with pytest.raises(SpecError, match="describes none that dpcalc train runs"):
         dpcalc.verify(json.loads(card_text(card)), certify=False)
+
+
+def test_a_card_states_the_budget_of_the_model_as_released(tmp_path: Path) -> None:
+    """Rounding costs some delta, which the run on real numbers leaves."""
+    path = tmp_path / "model.json"
+    report = trained(path, algorithm="pnsgd")
+    best = report.cases[0].best
+    card = dpcalc.card(report, model=path)
+    assert best is not None
+    assert (card["model"]["epsilon"], card["model"]["delta"]) == (best.epsilon, best.delta)
+    [number] = card["cases"][0]["guarantee"]["numbers"]
+    assert number["delta"] < best.delta
+    stronger = {**card, "model": {**card["model"], "delta": number["delta"] * 0.99}}
+    assert not dpcalc.verify({**stronger, "sha256": seal_of(stronger)}, certify=False).passed
