@@ -54,14 +54,17 @@ def check_file(path: str, option: str) -> None:
 
 
 def of_cases(report: Report, path: str) -> bytes:
-    """Return the picture of a check: its sweep where it is one of a single command, else the verdicts as bars."""
+    """Return the picture of a check: its sweep where it is one of a single command, else the verdicts as bars.
+
+    With an earlier report these are bars in any case, before and after.
+    """
     from dpcalc.render.bars import bars
     from dpcalc.render.chart import chart
     from dpcalc.render.figure import draw, draw_bars
 
     cases = tuple(case for case in report.cases if case.best)
     commands = {case.check.command for case in cases if case.check}
-    if len(commands) == 1:
+    if len(commands) == 1 and report.changes is None:
         with contextlib.suppress(SpecError):  # there is no sweep
             return draw(chart(report._replace(command=commands.pop(), cases=cases)), _suffix(path))
     return draw_bars(bars(report), _suffix(path))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from dpcalc.inert import printable
@@ -26,12 +28,13 @@ _PRECISION = 5
 
 class Bar(NamedTuple):
     """A gate, or a case without one. ``share`` is the part of the limit that is used up, more than 1 where the gate
-    failed; None where that is no number."""
+    failed; None where that is no number. ``before`` is what that was in an earlier report, where it was another."""
 
     label: str
     status: Status
     text: str
     share: float | None
+    before: float | None = None
 
 
 class Bars(NamedTuple):
@@ -46,20 +49,39 @@ class Bars(NamedTuple):
 def bars(report: Report) -> Bars:
     """Return a bar for every gate, in the order of the recipes; of too many, those that did not pass come first."""
     several = len({check.file for check, _ in checked(report)}) > 1
-    every = [bar for check, case in checked(report) for bar in _bars(check, case, several)]
-    notes = []
+    moved = _moved(report)
+    every = [bar for check, case in checked(report) for bar in _bars(check, case, several, moved)]
+    notes = ["a ring shows where a number was in the earlier report"] if any(b.before for b in every) else []
     drawn = every
     if len(every) > MAX_BARS:
         notes.append(f"{len(every) - MAX_BARS} of {len(every)} bars are not drawn, for want of room")
         drawn = sorted(every, key=lambda bar: bar.status == Status.PASSED)[:MAX_BARS]
-    shares = [bar.share for bar in drawn if bar.share]
+    shares = [share for bar in drawn for share in (bar.share, bar.before) if share]
     log = bool(shares) and max(*shares, 1.0) >= 100.0 * min(*shares, 1.0)
     if log and not all(10.0**-DECADES < share < 10.0**DECADES for share in shares):
         notes.append(f"bars end where they are more than {DECADES} powers of ten from the limit")
     return Bars(f"dpcalc check: {summary(report)}", tuple(drawn), log, tuple(notes))
 
 
-def _bars(check: Check, case: Case, several: bool) -> Iterator[Bar]:
+def _moved(report: Report) -> dict[tuple[str, str, str], float]:
+    """Return file, case and quantity of every number that moved since an earlier report -> what it was."""
+    found = {}
+    for change in report.changes or ():
+        with contextlib.suppress(ValueError):
+            found[change.file, change.name, change.quantity] = float(change.before)
+    return found
+
+
+def _before(gate: Assertion, share: float | None, was: float | None) -> float | None:
+    """Return the share of its limit that a gate used up when its value was another one."""
+    value = gate.value
+    if share is None or was is None or isinstance(value, str) or "==" in gate.text:
+        return None
+    earlier = _ratio(value, was) if ">" in gate.text else _ratio(was, value)
+    return None if earlier is None else share * earlier
+
+
+def _bars(check: Check, case: Case, several: bool, moved: Mapping[tuple[str, str, str], float]) -> Iterator[Bar]:
     """Yield the bars of a case: of its answer where its gates do not say it, and of each gate."""
     label = _clipped(f"{check.file}: {check.name}" if several else check.name, MAX_LABEL)
     verdicts = rows(check, case, _PRECISION)
@@ -70,7 +92,9 @@ def _bars(check: Check, case: Case, several: bool) -> Iterator[Bar]:
         yield Bar(label, row.status, _clipped(answer + without, MAX_TEXT), None)
     for gate, row in zip(case.assertions, verdicts[first_gate:], strict=True):
         text = _clipped(f"{row.quantity} {row.value} {row.limit}", MAX_TEXT)
-        yield Bar(label, row.status, text, _share(gate, case))
+        share = _share(gate, case)
+        was = moved.get((os.path.normpath(check.file), check.name, gate_name(gate.text)))
+        yield Bar(label, row.status, text, share, _before(gate, share, was))
 
 
 def _clipped(text: str, width: int) -> str:

@@ -249,12 +249,17 @@ def _draw_bars(axes: Any, chart: Bars) -> None:
         colour = _VERDICTS[bar.status]
         if end is not None:
             axes.barh(place, end - left, left=left, height=0.62, color=colour)
+        if (before := _bar_end(bar.before, chart.log)) is not None:
+            axes.plot(
+                before, place, marker="o", markersize=7, markerfacecolor="white", markeredgecolor="#000000", zorder=4
+            )
         shown = f"{MARKS[bar.status]:5}  {bar.text}".rstrip()
         axes.annotate(
             _literal(shown), (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=8.5, color=colour,
             fontweight="normal" if bar.status == Status.PASSED else "bold", annotation_clip=False,
         )  # fmt: skip
-    right = max([1.0, *(end for end in ends if end is not None)])
+    drawn = [*ends, *(_bar_end(bar.before, chart.log) for bar in chart.bars)]
+    right = max([1.0, *(end for end in drawn if end is not None)])
     if chart.log:
         axes.set_xscale("log")
     axes.set_xlim(left, right * (2.0 if chart.log else 1.08))

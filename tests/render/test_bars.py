@@ -10,7 +10,7 @@ import pytest
 
 from dpcalc.render.bars import MAX_BARS, bars
 from dpcalc.render.figure import draw_bars
-from dpcalc.report import Assertion, Report
+from dpcalc.report import Assertion, Change, Report
 from tests.render.test_check_reports import ALL, BROKEN, DELTA, EPSILON, FAILED, HELD, HOSTILE, INDEX, TINY, case
 
 
@@ -97,3 +97,27 @@ def test_names_do_not_break_the_picture(text: str) -> None:
 def test_names_do_not_break_pixels(text: str) -> None:
     error = case(name=text, file=text, status="error", message=text, code=2)
     assert draw_bars(bars(Report("check", (error,))), "png").startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("result", "gate", "quantity", "was", "before"),
+    [
+        (EPSILON, Assertion("epsilon <= 2", True, 1.5, 0.5), "epsilon", "1", 0.5),
+        (EPSILON, Assertion("epsilon <= 2", True, 1.5, 0.5), "epsilon", "3", 1.5),
+        (INDEX, Assertion("index >= 100", True, 400.0, 300.0), "index", "200", 0.5),
+        (EPSILON, Assertion("epsilon <= 2", True, 1.5, 0.5), "mu", "1", None),
+        (EPSILON, Assertion("epsilon <= 2", True, 1.5, 0.5), "epsilon", "", None),
+        (EPSILON, Assertion("epsilon==2.0 within 0.5", True, 1.5, 0.5), "epsilon", "1", None),
+    ],
+)  # fmt: skip
+def test_the_share_of_the_limit_before(
+    result: Any, gate: Assertion, quantity: str, was: str, before: float | None
+) -> None:
+    """A ring is drawn where the value of the earlier report was."""
+    now = case(result, gates=[gate])
+    assert now.check is not None
+    change = Change(now.check.file, now.check.name, quantity, was, "1.5", "up")
+    found = bars(Report("check", (now,), changes=(change,)))
+    assert found.bars[0].before == (before if before is None else pytest.approx(before, rel=1e-12))
+    assert any("ring" in note for note in found.notes) == (before is not None)
+    assert len(draw_bars(found, "svg")) > len(draw_bars(bars(Report("check", (now,))), "svg")) or before is None
