@@ -48,16 +48,16 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 class _Spent:
-    """Adds up the random cases of all reports, prints them, and fails a campaign that leaves a theorem out."""
+    """Adds up the random cases of all reports, prints them, and fails a run of all tiers that leaves a theorem out."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config, self.spent = config, Counter[str]()
 
     @property
     def campaign(self) -> bool:
-        """Whether the whole campaign tier is run."""
+        """Whether all tiers are run."""
         option = self.config.option
-        chosen = option.markexpr in ("", "campaign") and not (option.keyword or option.collectonly)
+        chosen = option.markexpr == "" and not (option.keyword or option.collectonly)
         return chosen and self.config.args_source is pytest.Config.ArgsSource.TESTPATHS
 
     @property

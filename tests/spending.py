@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 LEAST = 2
-"""Random cases that a run of the campaign tier spends on every theorem, at least."""
+"""Random cases that a run of all tiers spends on every theorem, at least."""
 
 _spent: Counter[str] = Counter()
 _evaluated: list[set[str]] = []

@@ -45,7 +45,7 @@ def command(
 
     \b
     A card of a run, to publish; and what its readers do:
-      dpcalc dp-sgd -n 50000 -b 500 --epochs 20 --sigma 1 --clip 1 \\
+      dpcalc dp-sgd -n 50000 --batch-size 500 --epochs 20 --noise-multiplier 1 \\
         --sampling poisson -d 1e-5 --report card=release.json
       dpcalc verify release.json
     A model, whose card train writes beside it:
