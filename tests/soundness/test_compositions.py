@@ -153,8 +153,7 @@ SECRET: dict[str, Any] = {"lipschitz": 1.0, "noise_std": 1.5, "step_size": 1.0, 
 def test_secret_orders_are_proved_point_by_point_and_a_lower_value_is_not(
     told: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if told["epochs"] == 1:
-        monkeypatch.setattr(guarantee, "FINENESS", (2,))
+    monkeypatch.setattr(guarantee, "FINENESS", (2,) if told["epochs"] == 1 else (24,))
     question = Question(delta=1e-5, log_delta=math.log(1e-5))
     bound = "released.shuffled_epochs_secret_curve"
     found = proofs("shuffled-epochs-released", bound, {**SECRET, **told}, question, 1.0, 0.98)
