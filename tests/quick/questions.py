@@ -6,34 +6,23 @@ A new command, algorithm or theorem needs a line here; `test_coverage` says whic
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import dpcalc
 from dpcalc.cards.card import card_text
-from dpcalc.version import __version__
+from dpcalc.recipes.shards import Share, of_share
+from dpcalc.report import Case, Check, Report, Status
 
-_ONLY_SHARD = json.dumps(
-    {
-        "schema": "dpcalc.report/1",
-        "dpcalc": __version__,
-        "command": "check",
-        "cases": [
-            {
-                **{"algorithm": "pnsgd", "inputs": {}},
-                **{name: [] for name in ("results", "not_applicable", "assertions", "warnings", "notes", "note_data")},
-                "check": {
-                    **{"name": "run", "command": "compare", "file": "gate.yaml", "line": 3, "column": 3},
-                    **{"status": "passed", "message": None, "hint": None, "exit_code": 0},
-                    **{"accepted": [], "objections": [], "strict": False},
-                },
-            }
-        ],
-        "shard": {
-            **{"number": 1, "of": 1, "cases": 1, "places": [0], "recipes": [["gate.yaml", False]], "digest": ""},
-            "options": '{"strict": false}',
-        },
-        "summary": {"cases": 1, "failed": 0, "passed": 1, "skipped": 0, "errors": 0, "not_selected": 0},
-    }
+_PASSED = Check("run", "compare", "gate.yaml", 3, 3, Status.PASSED)
+_ONLY_SHARD = of_share(
+    Report("check", (Case("pnsgd", {}, (), check=_PASSED),)),
+    [],
+    [SimpleNamespace(entry=SimpleNamespace(parameters={}))],
+    [0],
+    Share(1, 1),
+    certify=False,
+    strict=False,
 )
 
 FILES = {
@@ -58,7 +47,7 @@ FILES = {
         "    {command: compare, algorithm: shuffled, records: 100, lipschitz: 1, smoothness: 1, step_size: 0.1,\n"
         "     noise_std: 2, delta: 1e-6, assert: epsilon <= 6}\n"
     ),
-    "shard.json": _ONLY_SHARD,
+    "shard.json": json.dumps(_ONLY_SHARD.to_dict()),
 }
 """The files that the questions read."""
 

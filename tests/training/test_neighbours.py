@@ -72,7 +72,7 @@ def covered(output: str) -> Any:
 def plain(output: str) -> list[str]:
     """Return the lines of a report, short or whole, without the block under "not covered by the guarantee:"."""
     lines = output.splitlines()
-    first = next(k for k, line in enumerate(lines) if line.endswith("not covered by the guarantee:"))
+    first = next(k for k, line in enumerate(lines) if ": not covered by the guarantee" in line)
     last = next(k for k, line in enumerate(lines) if k > first and line.startswith(("   bound", "assumes:")))
     return [*lines[:first], *lines[last:]]
 
@@ -87,7 +87,7 @@ def model(path: Path) -> dict[str, Any]:
 
 def test_what_is_said_of_neighbours_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "ranges.csv").write_text("column,low,high\na,-1,1\nb,0,1e-300\ny,0,1\n")
+    (tmp_path / "ranges.csv").write_text("column,low,high\na,-1,1\nb,0,1e-280\ny,0,1\n")
     table, released = tmp_path / "t.csv", tmp_path / "m.json"
     for number in range(cases(16, 3)):
         r = random.Random(f"neighbours {number}")
