@@ -16,6 +16,7 @@ from dpcalc.numerics.floats import up
 
 UNIT = 2.0**-53
 _ROOM = 1.0 + 1e-9  # more than the curvature of a density over a rounding error, and the rounding of these formulas
+_MANY = 100.0  # draws that a layer of the tail is expected to have, past which they are counted by a closed form
 _MOST_CELLS = 16.0  # a scale in cells of its grid is at least 8 and below this
 
 
@@ -155,6 +156,8 @@ def drawn_error(noise: str, draws: float) -> tuple[float, float]:
     total = draws * law.layers[0][1]
     for probability, spacing in law.layers[1:]:
         count, bound = 0, draws * probability
+        if bound > _MANY:  # (e N p/(k+1))^(k+1) bounds it, too, and is below e^-900 here
+            count, bound = math.ceil(8.0 * bound), 0.0
         while bound > allowed and count < draws:
             count += 1
             bound *= draws * probability / (count + 1)

@@ -207,7 +207,7 @@ def test_layers_of_the_tail(law: str, last: float, ends: tuple[float, ...]) -> N
     assert 2 * between(law, mpmath.mpf(known.last) - mpmath.mpf("0.25"), mpmath.mpf(1000)) <= known.outside
 
 
-@pytest.mark.parametrize("draws", [1, 1000, 10**6, 10**9])
+@pytest.mark.parametrize("draws", [1, 1000, 10**6, 10**9, 10**10])
 def test_draws_in_the_tail_are_no_more_than_counted(draws: int) -> None:
     """By the binomial law of the draws in each layer."""
     law = LAWS["gaussian"]
@@ -224,6 +224,12 @@ def test_draws_in_the_tail_are_no_more_than_counted(draws: int) -> None:
     least = draws * law.layers[0][1] + sum(k * spacing for k, (_, spacing) in zip(counts, law.layers[1:], strict=True))
     assert least <= units
     assert unlikely >= 3 * draws * law.outside
+
+
+def test_so_many_draws_that_no_power_of_them_is_a_double_are_counted_at_once() -> None:
+    units, unlikely = drawn_error("gaussian", 1e15)
+    assert units > 1e15 * (LAWS["gaussian"].layers[0][1] + 4e-8 * LAWS["gaussian"].layers[1][1])
+    assert 0.0 < unlikely < 10.0
 
 
 def test_the_tail_of_the_generator_is_on_its_lattice() -> None:
