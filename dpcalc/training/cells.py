@@ -211,3 +211,15 @@ class Lines:
 def _nothing(cell: str) -> float:
     """Return 0 for a cell of a column that is ignored."""
     return 0.0
+
+
+def as_array(values: Any) -> NDArray[Any]:
+    """Return an array, of a list one of objects: else a single word in it would change the type of all.
+
+    Raises:
+        SpecError: rows are of different lengths.
+    """
+    try:
+        return np.asarray(values, dtype=None if hasattr(values, "__array__") else object)
+    except ValueError:
+        raise SpecError("rows of the data have different lengths", "give every row one value per column") from None

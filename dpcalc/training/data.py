@@ -30,7 +30,7 @@ from dpcalc.files.paths import ProjectFile, ending
 from dpcalc.files.place import FileError, Place
 from dpcalc.files.reading import opened
 from dpcalc.model.numbers import parse_number
-from dpcalc.training.cells import NUMBERS, Labels, Levels, Lines, numbers
+from dpcalc.training.cells import NUMBERS, Labels, Levels, Lines, as_array, numbers
 from dpcalc.training.intervals import is_interval, why_not
 
 Array = NDArray[np.float64]
@@ -178,7 +178,7 @@ def of_arrays(features: Any, target: Any, *, labels: Labels = NUMBERS, words: Ma
     Raises:
         SpecError: shapes are others.
     """
-    x, y = _array(features), _array(target)
+    x, y = as_array(features), as_array(target)
     if x.ndim != 2 or y.shape != x.shape[:1]:
         raise SpecError(f"features have shape {x.shape} and the target {y.shape}", "they must be (n, d) and (n,)")
     cells = _empty("the data", len(x), x.shape[1] + 1)
@@ -186,18 +186,6 @@ def of_arrays(features: Any, target: Any, *, labels: Labels = NUMBERS, words: Ma
         cells[:, place] = words.get(str(place + 1), NUMBERS).codes(x[:, place])
     cells[:, -1] = labels.codes(y)
     return Table(cells, (*(str(place) for place in range(1, x.shape[1] + 1)), "target"))
-
-
-def _array(values: Any) -> NDArray[Any]:
-    """Return an array, of a list one of objects: else a single word in it would change the type of all.
-
-    Raises:
-        SpecError: rows are of different lengths.
-    """
-    try:
-        return np.asarray(values, dtype=None if hasattr(values, "__array__") else object)
-    except ValueError:
-        raise SpecError("rows of the data have different lengths", "give every record one value per column") from None
 
 
 class _Wanted(NamedTuple):

@@ -22,7 +22,7 @@ from dpcalc.files.csv_lines import record_lines
 from dpcalc.files.paths import ending
 from dpcalc.files.place import clipped, near
 from dpcalc.files.reading import opened
-from dpcalc.training.cells import Labels, Levels, Lines
+from dpcalc.training.cells import Labels, Levels, Lines, as_array
 
 Array = NDArray[np.float64]
 Rule = Labels | Levels
@@ -216,7 +216,7 @@ def of_arrays(features: Any, wanted: Wanted, target: Any = None) -> Iterator[Arr
     Raises:
         SpecError: shapes are others.
     """
-    x, y = _array(features), None if target is None else _array(target)
+    x, y = as_array(features), None if target is None else as_array(target)
     columns = len(wanted.names) - (y is not None)
     if x.ndim != 2 or x.shape[1] != columns or (y is not None and y.shape != x.shape[:1]):
         raise SpecError(f"the rows have shape {x.shape}", f"the model takes rows of {columns} columns")
@@ -224,15 +224,3 @@ def of_arrays(features: Any, wanted: Wanted, target: Any = None) -> Iterator[Arr
         some = slice(first, first + wanted.step())
         parts = [*x[some].T, *([] if y is None else [y[some]])]
         yield np.column_stack([rule.codes(part) for rule, part in zip(wanted.rules, parts, strict=True)])
-
-
-def _array(values: Any) -> NDArray[Any]:
-    """Return an array, of a list one of objects: else a single word in it would change the type of all.
-
-    Raises:
-        SpecError: rows are of different lengths.
-    """
-    try:
-        return np.asarray(values, dtype=None if hasattr(values, "__array__") else object)
-    except ValueError:
-        raise SpecError("rows of the data have different lengths", "give every row one value per column") from None
