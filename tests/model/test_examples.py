@@ -1,0 +1,13 @@
+"""The values that errors show as examples."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpcalc.model.examples import example_of
+from dpcalc.model.parameter import EVERY, check
+
+
+@pytest.mark.parametrize("name", [name for name, each in EVERY.items() if not each.choices])
+def test_an_example_may_be_given(name: str) -> None:
+    assert check(name, example_of(name)) == example_of(name)
