@@ -39,6 +39,7 @@ _SHARE = 2.0**-14  # of delta, set aside for rounding at first
 _DEAR = 2.0**-4  # of delta: past this, a little epsilon is set aside instead, where that is enough
 _MOST = 0.5  # of delta
 _MOST_EPSILON = 0.01  # of epsilon
+_MOST_HINTED = 0.1  # a delta that nobody should be told to give is larger
 _ROOM = 1.0625
 _TRIES = 8
 _ROUNDED = "released numbers are rounded to a grid that does not depend on the records"
@@ -224,9 +225,10 @@ def _lessened(question: Question, spare: _Spare) -> Question:
 
 
 def _no_room(question: Question, added: float) -> NotApplicable:
+    larger = f"give a delta of {2.0 * added:.1g} or more, " if added < _MOST_HINTED else "give "
     return NotApplicable(
         f"rounding in floating point adds {added:.3g} to delta, which is {question.delta!r}",
-        f"give a delta of {2.0 * added:.1g} or more, a smaller epsilon, or take fewer steps",
+        f"{larger}a smaller epsilon, or take fewer steps",
         parameters=("delta",),
     )
 
