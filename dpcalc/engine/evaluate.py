@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpcalc.engine.question import Question
 from dpcalc.errors import NotApplicable
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
+from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.guarantee import (
     Answer,
     Composition,
@@ -45,7 +47,8 @@ def guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...] = ()) -> Gu
         NotApplicable: a condition does not hold.
     """
     cases = worst_cases(run) if "index" in bound.setting.fields else (run,)
-    proved = worst([_guarantee_of(bound, case, orders) for case in cases])
+    each = [guarantee_from(bound, bound.prove(case), orders) for case in cases]
+    proved = each[0] if len(each) == 1 else worst(each)
     if (run.group_size or 1) == 1:
         return proved
     from dpcalc.engine.groups import for_groups
@@ -53,16 +56,16 @@ def guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...] = ()) -> Gu
     return for_groups(bound, run, proved)
 
 
-def _guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...]) -> Guarantee:
-    """Return what the theorem proves of one record."""
-    proved: Guarantee = bound.prove(run)
+def guarantee_from(bound: Theorem, proved: Any, orders: tuple[float, ...]) -> Guarantee:
+    """Return what the theorem proves of one record, as an object that answers questions."""
     if is_lower(bound):
         return _floor_of(bound, proved)
     if isinstance(proved, Rdp):
-        return proved._replace(orders=orders)
+        return proved._replace(orders=orders) if orders else proved
     if isinstance(proved, Profile):
         return proved._replace(profile=functools.cache(proved.profile), ulps=FINE if bound.slow else 2)
-    return proved
+    found: Guarantee = proved
+    return found
 
 
 def _floor_of(bound: Theorem, proved: Any) -> LowerBound:
@@ -92,19 +95,64 @@ def safe_budget(bound: Theorem, question: Question) -> tuple[float, float]:
     return epsilon, log_delta + 2.0 * UNIT * (1.0 + abs(log_delta))
 
 
+class Described(NamedTuple):
+    """What all rows of a bound and a run have in common.
+
+    Attributes:
+        bound: the theorem.
+        unmet: the promises that it needs and the run does not make.
+        kind: what may be said with its numbers.
+        adjacency: of the run, as a report has it.
+        reference: the paper, and where in it.
+    """
+
+    bound: Theorem
+    unmet: tuple[str, ...]
+    kind: Kind
+    adjacency: str
+    reference: str
+
+    @classmethod
+    def of(cls, bound: Theorem, run: Run) -> Described:
+        """Return what the rows of the bound have in common."""
+        unmet = bound.unpromised(run)
+        kind = Kind.CONDITIONAL if unmet else _kind(bound, run)
+        adjacency = (run.adjacency or "by-shift").replace("-", "_")
+        return cls(bound, unmet, kind, adjacency, f"{SHORT[bound.reference]}, {bound.locator}")
+
+    def row(
+        self,
+        quantity: str,
+        value: float,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        log_delta: float | None = None,
+        mu: float | None = None,
+        order: float | None = None,
+        conversion: str | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> Result:
+        """Return a row of the report.
+
+        Raises:
+            NotApplicable: the value is no number.
+        """
+        bound = self.bound
+        if math.isnan(value):
+            raise NotApplicable(f"{bound.id} evaluated to nan")
+        if self.unmet or bound.slack:
+            demands = {"demands": list(self.unmet)} if self.unmet else {}
+            details = {**(details or {}), **demands, **({"slack": bound.slack} if bound.slack else {})}
+        return Result(
+            bound.id, bound.title, quantity, value, self.kind, epsilon, delta, log_delta, mu, order, conversion,
+            self.adjacency, bound.assumes, self.reference, False, details,
+        )  # fmt: skip
+
+
 def result_of(bound: Theorem, run: Run, quantity: str, value: float, **more: Any) -> Result:
     """Return the bound's row of the report; ``more`` are further fields of a `Result`."""
-    if math.isnan(value):
-        raise NotApplicable(f"{bound.id} evaluated to nan")
-    unmet = bound.unpromised(run)
-    extra = {**({"demands": list(unmet)} if unmet else {}), **({"slack": bound.slack} if bound.slack else {})}
-    if extra:
-        more["details"] = {**(more.get("details") or {}), **extra}
-    return Result(
-        bound.id, bound.title, quantity, value, Kind.CONDITIONAL if unmet else _kind(bound, run),
-        adjacency=(run.adjacency or "by-shift").replace("-", "_"), assumes=bound.assumes,
-        reference=f"{SHORT[bound.reference]}, {bound.locator}", **more,
-    )  # fmt: skip
+    return Described.of(bound, run).row(quantity, value, **more)
 
 
 def _kind(bound: Theorem, run: Run) -> Kind:
@@ -149,52 +197,73 @@ def _mu_of(guarantee: Guarantee) -> float | None:
 
 def epsilon_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
     """Return the bound's epsilon at the delta asked."""
-    guarantee = guarantee_of(bound, run, question.orders)
-    if isinstance(guarantee, Profile) and bound.slow and bound.unpromised(run):
+    guarantee, described = guarantee_of(bound, run, question.orders), Described.of(bound, run)
+    if isinstance(guarantee, Profile) and bound.slow and described.unmet:
         guarantee = guarantee._replace(ulps=ROUGH)
-    answer = guarantee.epsilon(safe_budget(bound, question)[1])
+    return _epsilon(guarantee, described, question)
+
+
+def _epsilon(guarantee: Guarantee, described: Described, question: Question) -> list[Result]:
+    answer = guarantee.epsilon(safe_budget(described.bound, question)[1])
     if isinstance(guarantee, Point) and math.isinf(answer.value):
         raise NotApplicable("is false at this epsilon (see `explain`)", "use the exact conversion")
     if math.isinf(answer.value):
         raise NotApplicable("gives no finite epsilon here", "more noise, or a larger delta")
-    fields = {**question.budget, "epsilon": answer.value, **conversion_fields(guarantee, answer, answer.value)}
-    return [result_of(bound, run, "epsilon", answer.value, **fields)]
+    given: dict[str, Any] = {**question.budget, "epsilon": answer.value}
+    fields = {**given, **conversion_fields(guarantee, answer, answer.value)}
+    return [described.row("epsilon", answer.value, **fields)]
 
 
 def delta_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
     """Return the bound's delta at the epsilon asked."""
-    guarantee = guarantee_of(bound, run, question.orders)
+    return _delta(guarantee_of(bound, run, question.orders), Described.of(bound, run), question)
+
+
+def _delta(guarantee: Guarantee, described: Described, question: Question) -> list[Result]:
     if _mu_of(guarantee) == math.inf:
         raise NotApplicable("gives no finite mu here", "more noise")
-    epsilon = safe_budget(bound, question)[0]
+    epsilon = safe_budget(described.bound, question)[0]
     answer = guarantee.log_delta(epsilon)
-    delta = exp_down(answer.value) if is_lower(bound) else exp_up(answer.value)
-    budget = {"epsilon": question.epsilon, "delta": delta, "log_delta": answer.value}
-    return [result_of(bound, run, "delta", delta, **budget, **conversion_fields(guarantee, answer, epsilon))]
+    delta = exp_down(answer.value) if is_lower(described.bound) else exp_up(answer.value)
+    budget: dict[str, Any] = {"epsilon": question.epsilon, "delta": delta, "log_delta": answer.value}
+    return [described.row("delta", delta, **budget, **conversion_fields(guarantee, answer, epsilon))]
 
 
 def mu_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
     """Return the bound's mu of Gaussian differential privacy."""
-    mu = _mu_of(guarantee_of(bound, run))
+    return _mu(guarantee_of(bound, run), Described.of(bound, run), question)
+
+
+def _mu(guarantee: Guarantee, described: Described, question: Question) -> list[Result]:
+    mu = _mu_of(guarantee)
     if mu is None:
         raise NotApplicable("has no mu-GDP form", "give --delta, --epsilon or --order; for example --delta 1e-6")
     if math.isinf(mu):
         raise NotApplicable("gives no finite mu here", "more noise")
-    return [result_of(bound, run, "mu", mu, mu=mu)]
+    return [described.row("mu", mu, mu=mu)]
 
 
 def rdp_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
     """Return the bound's Renyi divergence at every order asked."""
-    guarantee = guarantee_of(bound, run)
+    return _rdp(guarantee_of(bound, run), Described.of(bound, run), question)
+
+
+def _rdp(guarantee: Guarantee, described: Described, question: Question) -> list[Result]:
     rows = []
     for order in question.orders:
         # A typed order such as 1.000000001 is off by a unit in order - 1; the divergence increases with the order.
-        side = 1.0 if is_lower(bound) else math.inf
+        side = 1.0 if is_lower(described.bound) else math.inf
         asked = order if is_short(order) else math.nextafter(order, side)
         value = guarantee.rdp(asked)
         if math.isinf(value):
             raise NotApplicable(f"gives no finite RDP at order {order:g}", "a lower order, or more noise")
         found = _found(guarantee, asked) if isinstance(guarantee, Rdp) else {}
-        more = {"details": found} if found else {}
-        rows.append(result_of(bound, run, "rdp", value, order=order, mu=_mu_of(guarantee), **more))
+        details = found or None
+        rows.append(described.row("rdp", value, order=order, mu=_mu_of(guarantee), details=details))
     return rows
+
+
+ANSWERS: dict[str, Callable[[Guarantee, Described, Question], list[Result]]] = {
+    "epsilon": _epsilon, "delta": _delta, "mu": _mu, "rdp": _rdp,
+}  # fmt: skip
+"""The rows of a bound from what it proves, by what is sought: `dpcalc.engine.moved` asks of many positions."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from dpcalc.errors import Infeasible
@@ -9,6 +10,8 @@ from dpcalc.named_tuple import NamedTuple
 from dpcalc.numerics.roots import greatest, least
 
 _LOWEST, HIGHEST = 1e-150, 1e150
+_SECANTS, _LONGEST = 10, 0.7  # steps, and the longest of them in the logarithm
+_STRIDE = 1.5
 
 
 class Direction(NamedTuple):
@@ -71,6 +74,45 @@ def extreme(
     if direction.more_is_private:
         return least(excess, bad, good, ulps=ulps)
     return greatest(excess, good, bad, ulps=ulps)
+
+
+def near(
+    excess: Callable[[float], float], direction: Direction, start: float, ulps: int, second: Callable[[float], float]
+) -> float:
+    """Return what `extreme` does for a smooth excess, by few evaluations, from a value that is near.
+
+    Secant steps in the logarithms lead to a point that meets the budget, and misses what the secant takes for the
+    solution by less than the width. Where they do not, the search goes on from there by brackets.
+
+    Args:
+        excess, direction, ulps: as for `extreme`.
+        start: near the solution.
+        second: the value to try next, from the excess at the first.
+
+    Raises:
+        Infeasible: no value in the range meets the budget.
+    """
+    width = ulps * 2.0**-53
+    safe = 1.0 if direction.more_is_private else -1.0
+    last, x = start, min(max(second(excess(start)), direction.low), direction.high)
+    best = start
+    for _ in range(_SECANTS):
+        value, before = excess(x), excess(last)
+        best = min(best, x, key=lambda point: abs(excess(point)))
+        gap = math.log(x / last)
+        slope = (value - before) / gap if gap else 0.0
+        if not slope * safe < 0.0:
+            break
+        step = -value / slope
+        if value <= 0.0 and abs(step) <= width:
+            return x
+        if abs(step) > _LONGEST:
+            break
+        further = x * math.exp(step + 0.25 * safe * width)
+        if not direction.low <= further <= direction.high:
+            break
+        last, x = x, further
+    return extreme(excess, direction, best, ulps, stride=_STRIDE)
 
 
 def unbounded(value: float, direction: Direction) -> bool:

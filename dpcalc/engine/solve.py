@@ -19,7 +19,7 @@ from dpcalc.engine.evaluate import (
     safe_budget,
 )
 from dpcalc.engine.question import Question
-from dpcalc.engine.search import DIRECTIONS, Direction, extreme, extreme_integer, roughly, unbounded
+from dpcalc.engine.search import DIRECTIONS, Direction, extreme, extreme_integer, near, roughly, unbounded
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import Order
 from dpcalc.model.choices import Noise
@@ -40,6 +40,7 @@ Excess = Callable[[float], float]
 """By how much a value of the unknown misses the budget; <= 0 where it meets it."""
 
 _COARSEST, _NEAR = 64, 0.2  # points per standard deviation, and the excess of ln delta where a guess is good enough
+_FAR = 50.0  # an excess that says nothing of how far the solution is
 _STEEP = 100.0  # the search does not distinguish larger excesses of ln delta
 NUDGES = 24
 _SMALLEST, _STRIDE = 1e-12, 8.0  # the first epsilon that is tried, and by how much more the next is
@@ -295,7 +296,7 @@ def search(problem: Problem, excess: Excess) -> float:
         return _search_whole(problem, excess)
     if guess is not None:
         guess = min(max(guess, direction.low), direction.high)
-        return extreme(excess, direction, guess, COARSE, stride=1.5)
+        return near(excess, direction, guess, COARSE, functools.partial(_better_guess, problem, guess))
     start = start_of(problem)
     if unknown in _LIMITED_BY_CURVATURE:
         return extreme(excess, direction._replace(high=_longest(problem)), start)
@@ -361,13 +362,26 @@ def _search_batch(problem: Problem, excess: Excess) -> int:
     return sizes[place]
 
 
-def _guess(problem: Problem) -> float | None:
+def _better_guess(problem: Problem, guess: float, excess: float) -> float:
+    """Return a better guess where the guess has this excess of ln delta: as much off as for what it reaches.
+
+    Where nothing better is known it is a hundredth further to the side on which the solution lies.
+    """
+    log_delta = problem.question.safe_log_delta + excess
+    reached = _guess(problem, log_delta) if abs(excess) < _FAR and log_delta < -1e-3 else None
+    if reached is not None and reached != guess and guess / 2.0 < reached < 2.0 * guess:
+        return guess * guess / reached
+    return guess * (1.01 if (excess > 0.0) == problem.direction.more_is_private else 1.0 / 1.01)
+
+
+def _guess(problem: Problem, log_delta: float | None = None) -> float | None:
     """Return about what sampled steps need, whose composition is costly; None where there is no guess."""
     run, question = problem.run, problem.question
+    log_delta = question.safe_log_delta if log_delta is None else log_delta
     if run.algorithm.clipped and problem.bound.gives is Composition:
         from dpcalc.theorems.privacy.sampled_steps import likely
 
-        return likely(run, problem.unknown, epsilon=question.safe_epsilon, log_delta=question.safe_log_delta)
+        return likely(run, problem.unknown, epsilon=question.safe_epsilon, log_delta=log_delta)
     names = ("records", "batch_size", "steps", "lipschitz")
     values = {name: value for name in names if (value := run.value(name)) is not None}
     sampled = run.algorithm.order is Order.SAMPLE and len(values) == len(names)
@@ -375,7 +389,7 @@ def _guess(problem: Problem) -> float | None:
         return None
     from dpcalc.theorems.privacy.noisy_sgd import likely_noise_std
 
-    guess = likely_noise_std(**values, epsilon=question.safe_epsilon, log_delta=question.safe_log_delta)
+    guess = likely_noise_std(**values, epsilon=question.safe_epsilon, log_delta=log_delta)
     return guess if 1e-100 < guess < 1e100 else None
 
 

@@ -14,6 +14,7 @@ from dpcalc.engine.answer import ROWS, answer
 from dpcalc.engine.ask import bounds_of, implied_gate, warned_of_noise
 from dpcalc.engine.commands import COMMANDS, Command
 from dpcalc.engine.description import run_of
+from dpcalc.engine.moved import Pattern
 from dpcalc.engine.question import Question, check_question, query_of, unknown_of
 from dpcalc.errors import DpcalcError
 from dpcalc.model.run import Description, Run, at_index
@@ -61,6 +62,8 @@ class Sweep:
         self._varies: frozenset[str] = frozenset()
         self._ordered = False
         self._settled: Settled | None = None
+        self._question: Question | None = None
+        self._pattern: Pattern | None = None  # the last answer, for runs that differ in nothing but their index
 
     def ask(self, command: str, given: Mapping[str, Any], question: Question, *, closed: bool = False) -> Case | None:
         """Return what `ask` returns of a case, without notes and of the best bounds only; None where it is to be asked.
@@ -70,9 +73,9 @@ class Sweep:
             closed: whether to answer by closed forms only.
         """
         record = COMMANDS[command]
-        if record.trains or record.prices or record.compares or question.solve or question.risks or question.targets:
-            return None
-        if "schedule" in given or question.curves:
+        if question is self._question and self._pattern is not None and (case := self._as_before(record, given)):
+            return case
+        if record.trains or record.prices or record.compares or "schedule" in given or not _is_plain(question):
             return None
         try:
             run = self._described(record, given)
@@ -89,7 +92,26 @@ class Sweep:
         if self._notes:
             case = case._replace(note_data=self._notes)
         case = case._replace(query=query_of(command, given, question))
+        self._question, self._pattern = question, None
+        if settled.closed and "index" in self._varies:
+            self._pattern = Pattern.of(case, run, question, settled.bounds, settled.refused)
         implied = implied_gate(question, case)
+        return case._replace(assertions=implied) if implied else case
+
+    def _as_before(self, record: Command, given: Mapping[str, Any]) -> Case | None:
+        """Return the answer to the last question about a run that differs in its index alone; None for another run."""
+        try:
+            run = self._described(record, given)
+            if run is None or self._pattern is None or not self._moved:
+                return None
+            case = self._pattern.at(run)
+        except DpcalcError:
+            return None
+        if case is None or self._question is None:
+            return None
+        self._known = run
+        case = case._replace(query=query_of(record.name, given, self._question))
+        implied = implied_gate(self._question, case)
         return case._replace(assertions=implied) if implied else case
 
     def _described(self, record: Command, given: Mapping[str, Any]) -> Run | None:
@@ -113,7 +135,7 @@ class Sweep:
                 return None
             self._notes = notes
         if not alike:
-            self._varies, self._settled = frozenset(), None
+            self._varies, self._settled, self._pattern = frozenset(), None, None
         self._command, self._given, self._run = record.name, given, run
         return run
 
@@ -134,6 +156,11 @@ class Sweep:
         covered = moved <= self._varies
         self._varies |= moved
         return covered and reference.algorithm is run.algorithm and reference.values.keys() == run.values.keys()
+
+
+def _is_plain(question: Question) -> bool:
+    """Return whether nothing is asked but epsilon, delta, mu or a Renyi divergence."""
+    return not (question.solve or question.risks or question.targets or question.curves)
 
 
 def _differing(one: Run, other: Run) -> set[str]:

@@ -36,7 +36,7 @@ def profile_of(guarantee: Guarantee) -> Curve:
         curves = [profile_of(member) for member in guarantee.members]
         return lambda epsilon: max(curve(epsilon) for curve in curves)
     if isinstance(guarantee, Composition):
-        orders = [_composed(parts) for parts in guarantee.orders]
+        orders = [_composed(_hashable(parts)) for parts in guarantee.orders]
         return functools.cache(lambda epsilon: guarantee.with_failure(max(curve(epsilon) for curve in orders)))
     return functools.cache(lambda epsilon: guarantee.log_delta(epsilon).value)
 
@@ -44,7 +44,7 @@ def profile_of(guarantee: Guarantee) -> Curve:
 def profiles_of_orders(guarantee: Guarantee) -> tuple[Curve, Curve]:
     """Return ln delta of P against Q, and of Q against P, where the two are told apart; as `profile_of`."""
     if isinstance(guarantee, Composition) and len(guarantee.orders) == 2:
-        forward, backward = (_with_failure(guarantee, _composed(parts)) for parts in guarantee.orders)
+        forward, backward = (_with_failure(guarantee, _composed(_hashable(parts))) for parts in guarantee.orders)
         return forward, backward
     both = profile_of(guarantee)
     return both, both
@@ -54,8 +54,16 @@ def _with_failure(guarantee: Composition, curve: Curve) -> Curve:
     return functools.cache(lambda epsilon: guarantee.with_failure(curve(epsilon)))
 
 
+def _hashable(parts: Parts) -> Parts:
+    return parts if callable(parts) else tuple(parts)
+
+
+@functools.lru_cache(maxsize=16)
 def _composed(parts: Parts) -> Curve:
-    """Return the profile of a composition, from laws made about one ln delta after another until one is near."""
+    """Return the profile of a composition, from laws made about one ln delta after another until one is near.
+
+    Whoever asks for the same composition shares the laws, and what they were asked.
+    """
 
     @functools.cache
     def law(target: float) -> Curve:
@@ -64,6 +72,7 @@ def _composed(parts: Parts) -> Curve:
         made = tuple(parts(target) if callable(parts) else parts)
         return pld.curve(made, log_delta_target=target, resolution=_RESOLUTION)
 
+    @functools.cache
     def curve(epsilon: float) -> float:
         best = 0.0
         for target, following in zip(_TARGETS, (*_TARGETS[1:], -math.inf), strict=True):

@@ -134,7 +134,7 @@ class Profile(NamedTuple):
         raise NotApplicable("a privacy profile gives no RDP at an order", "ask for epsilon or delta")
 
 
-_FAIR = 512  # points per standard deviation
+_FAIR, _COARSE = 512, 64  # points per standard deviation
 _FAR = 100.0  # how far from a target what is out of reach counts as
 _BELOW, _ABOVE = 0.005, 0.05  # how near to a target ln delta is told by the finest lattices
 
@@ -157,12 +157,17 @@ class Composition(NamedTuple):
         """Return the least epsilon at ln delta, rounded up."""
         if (log_left := self._left(log_delta)) == -math.inf:
             return Answer(math.inf, None, "pld")
-        answers = [_composed_epsilon(_made(parts, log_left), log_left) for parts in self.orders]
-        return max(answers, key=lambda answer: answer.value)
+        answer = _composed_epsilon(_made(self.parts, log_left), log_left)
+        if self.reverse and not _keeps(self.reverse, answer.value, log_left):
+            other = _composed_epsilon(_made(self.reverse, log_left), log_left)
+            answer = max(answer, other, key=lambda answer: answer.value)
+        return answer
 
     def log_delta(self, epsilon: float) -> Answer:
         """Return ln delta at epsilon, rounded up."""
-        answer = max((_log_delta_of(parts, epsilon) for parts in self.orders), key=lambda answer: answer.value)
+        answer = _log_delta_of(self.parts, epsilon)
+        if self.reverse and not _keeps(self.reverse, epsilon, answer.value):
+            answer = max(answer, _log_delta_of(self.reverse, epsilon), key=lambda answer: answer.value)
         return answer._replace(value=self.with_failure(answer.value))
 
     def with_failure(self, log_delta: float) -> float:
@@ -232,6 +237,13 @@ def _log_delta_of(parts: Parts, epsilon: float) -> Answer:
         nearer = _composed_log_delta(_made(parts, target), epsilon)
         answer = min(answer, nearer, key=lambda found: found.value)
     return answer
+
+
+def _keeps(parts: Parts, epsilon: float, log_delta: float) -> bool:
+    """Return whether a coarse lattice tells that the parts keep to ln delta at epsilon: no finer one is needed then."""
+    if not (0.0 < epsilon < math.inf and -math.inf < log_delta < 0.0):
+        return False
+    return _log_delta_near(_made(parts, log_delta), epsilon, log_delta, _COARSE) <= log_delta
 
 
 @functools.lru_cache(maxsize=64)

@@ -11,6 +11,7 @@ central limit theorem is no guarantee, and is not computed here.
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
 import math
@@ -235,9 +236,10 @@ def _least_mu_up_to(curve: Curve, top: float) -> float:
     for k in range(_FIRST_CELLS + 1):
         known.setdefault(e := start * (top / start) ** (k / _FIRST_CELLS), curve(e))
     best = math.inf
+    between = functools.cache(_least_between)  # most cells are those of the round before
     for _ in range(_ROUNDS):
         nodes = hull(sorted(known.items()))
-        corners = from_points(nodes)
+        corners = [between(left, right) for left, right in itertools.pairwise(nodes)]
         found, worst = max(((corner, place) for place, corner in enumerate(corners)), default=(0.0, 0))
         best = min(best, found)
         # A corner between lines of mu-GDP at a distance h asks for about mu (1 + (h/mu)^2/8).
@@ -259,15 +261,19 @@ def regret(curve: Curve, mu: float, top: float) -> float:
     with the largest bound are halved. Beyond ``top`` delta_G itself bounds it.
     """
 
+    @functools.cache
+    def gaussian_delta(epsilon: float) -> float:
+        return exp_up(gaussian.log_delta(mu=mu, epsilon=epsilon))
+
     def bound(low: float, high: float) -> float:
-        gap = exp_up(gaussian.log_delta(mu=mu, epsilon=low)) - exp_down(curve(high))
+        gap = gaussian_delta(low) - exp_down(curve(high))
         return max(0.0, up(gap, 4.0)) * math.exp(-log_exp1p(low)) * (1.0 + UNIT * (8.0 + 2.0 * low))
 
     def at(epsilon: float) -> float:
-        gap = exp_up(gaussian.log_delta(mu=mu, epsilon=epsilon)) - exp_down(curve(epsilon))
+        gap = gaussian_delta(epsilon) - exp_down(curve(epsilon))
         return gap * math.exp(-log_exp1p(epsilon))
 
-    tail = exp_up(gaussian.log_delta(mu=mu, epsilon=top)) * math.exp(-log_exp1p(top))
+    tail = gaussian_delta(top) * math.exp(-log_exp1p(top))
     cells = [(-bound(0.0, top), 0.0, top)]
     reached = max(0.0, at(0.0), at(top))
     for _ in range(_MOST_NODES):

@@ -30,7 +30,7 @@ def ratio_up(numerator: float, denominator: float, steps: int = 1) -> float:
     double).
     """
     value = numerator / denominator / math.sqrt(steps)
-    if is_short(numerator) and is_short(denominator) and is_short(value):
+    if is_short(value) and is_short(numerator) and is_short(denominator):
         n, d, v = (int(x * _SHORT) for x in (numerator, denominator, value))
         if v * v * d * d * steps == n * n * int(_SHORT) ** 2:
             return value

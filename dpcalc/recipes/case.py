@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +14,7 @@ from dpcalc.files.nodes import Field, Scalar, Table, repeated, table, text
 from dpcalc.files.place import Place, clipped
 from dpcalc.model.numbers import parse_number
 from dpcalc.model.parameter import RATES
+from dpcalc.model.quantities import ATTACKS
 from dpcalc.notes import Referenced
 from dpcalc.recipes.exceptions import accepted
 from dpcalc.recipes.expected import Expected, read_expected
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
     from dpcalc.engine.attack_risk import RiskQuestion
 
 MAX_TIMEOUT = 86_400
+
+_ASKED = frozenset(("delta", "epsilon", "order", "solve", *RATES, *ATTACKS))
+"""What says what is asked, and not how the run is."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 _NO_REASON = ("true", "false", "yes", "no", "on", "off", "y", "n", "t", "f", "null", "none")
@@ -211,7 +216,29 @@ class _CaseReader:
         return entries
 
     def _entry(self, chosen: Combination, place: Place) -> Entry:
-        parameters: dict[str, Any] = {**self.base, **chosen}
+        if self.ledger is None and place is self.place and _ASKED.isdisjoint(chosen):  # they ask one question
+            shared, question = self._shared
+            parameters: dict[str, Any] = {**shared, **chosen}
+        else:
+            parameters, question = self._asked({**self.base, **chosen}, place)
+        if self.ledger is not None:
+            parameters, question = of_ledger(*self.ledger, parameters, question)
+        return Entry(
+            _case_name(self.name, chosen.items()), place, self.command, parameters, question, self.gates,
+            self.expected, self.skip, self.notes, self.timeout, None, self.accept, self.strict,
+        )  # fmt: skip
+
+    @functools.cached_property
+    def _shared(self) -> tuple[dict[str, Any], Question]:
+        """The parameters of the run and the question of all cases whose combination does not touch the question."""
+        return self._asked({**self.base}, self.place)
+
+    def _asked(self, parameters: dict[str, Any], place: Place) -> tuple[dict[str, Any], Question]:
+        """Return the parameters of the run, and the question, which is taken out of them.
+
+        Raises:
+            SpecError: the question is not complete.
+        """
         delta = parameters.pop("delta", None)
         listed = {name: parameters.pop(name) for name in RATES if name in parameters}
         question = Question(
@@ -220,15 +247,9 @@ class _CaseReader:
             risks=risks_of((gate.gate for gate in self.gates), _risks(listed)),
         )  # fmt: skip
         try:
-            question = aimed(question, parameters, listed)
+            return parameters, aimed(question, parameters, listed)
         except SpecError as error:
             raise place.error(f"case {self.name}: {without_flags(error.message)}", without_flags(error.hint)) from None
-        if self.ledger is not None:
-            parameters, question = of_ledger(*self.ledger, parameters, question)
-        return Entry(
-            _case_name(self.name, chosen.items()), place, self.command, parameters, question, self.gates,
-            self.expected, self.skip, self.notes, self.timeout, None, self.accept, self.strict,
-        )  # fmt: skip
 
 
 def _risks(listed: Mapping[str, Sequence[float]]) -> RiskQuestion | None:

@@ -33,8 +33,11 @@ def number(value: float | int | str, precision: int = 6, side: Side = Side.NEARE
     if not math.isfinite(value) or value == 0.0:
         return f"{value:g}"
     text = f"{value:.{precision}g}"
-    if side == Side.NEAREST or (side == Side.ECHO and float(text) == value):
+    if side == Side.NEAREST:
         return text
+    read = float(text)
+    if (side == Side.ECHO and read == value) or (read < value if side == Side.DOWN else read > value):
+        return text  # reading is monotone: what reads as a larger double is a larger number
     return _directed(value, precision, up=side != Side.DOWN)
 
 

@@ -1,4 +1,4 @@
-"""Searches for whole numbers: a guess, good or bad, changes no answer, and few evaluations find one."""
+"""Searches: a guess, good or bad, changes no answer, and few evaluations find one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dpcalc.engine.search import Direction, extreme_integer, roughly
+from dpcalc.engine.search import Direction, extreme_integer, near, roughly
 from dpcalc.errors import Infeasible
 
 LESS, MORE = Direction(False, integer=True), Direction(True, integer=True)
@@ -44,3 +44,38 @@ def test_a_guess_takes_few_evaluations(root: float, power: float) -> None:
 
 def test_no_guess_where_no_value_meets_the_budget() -> None:
     assert roughly(lambda value: 1.0, 1, 10**6, 0.1) is None
+
+
+@pytest.mark.parametrize("more_is_private", [True, False])
+@pytest.mark.parametrize("power", [0.3, 1.0, 30.0])
+@pytest.mark.parametrize("start", [1e-3, 1.9, 2.0, 2.02, 300.0])
+@pytest.mark.parametrize("second", [1.01, 1.0, 0.7])
+def test_from_a_near_value_few_steps_lead_to_one_that_meets_the_budget(
+    more_is_private: bool, power: float, start: float, second: float
+) -> None:
+    root, asked = 2.0, []
+    direction = Direction(more_is_private, low=1e-6, high=1e9)
+
+    def excess(value: float) -> float:
+        if value not in asked:
+            asked.append(value)
+        sign = 1.0 if more_is_private else -1.0
+        return min(100.0, max(-100.0, power * sign * (math.log(root / value) + 0.1 * math.log(root / value) ** 3)))
+
+    found = near(excess, direction, start, 1 << 30, lambda value: start * second)
+    assert excess(found) <= 0.0
+    assert abs(math.log(found / root)) <= 2.0 ** (30 - 52)
+    assert len(asked) <= (8 if 1.5 < start < 2.5 and second > 0.9 else 40)
+
+
+def test_a_step_in_the_excess_is_closed_in_on_by_brackets() -> None:
+    def excess(value: float) -> float:
+        return -1.0 if value >= 2.0 else 1.0
+
+    found = near(excess, Direction(True), 1.9, 1 << 30, lambda value: 1.95)
+    assert 2.0 <= found <= 2.0 * (1.0 + 2.0 ** (30 - 52))
+
+
+def test_near_no_solution_none_is_found() -> None:
+    with pytest.raises(Infeasible):
+        near(lambda value: 1.0, Direction(True, low=1e-6, high=1e9), 2.0, 1 << 30, lambda value: 2.1)

@@ -218,11 +218,7 @@ def _sum(law: Law, times: int, log_tail: float, count: int) -> Law | None:
 def _add(a: Law, b: Law, log_tail: float, count: int) -> Law:
     """Return a law above that of the sum of two independent ones, on a grid of its own."""
     if a is b:
-        rows, columns = _pairs(len(a.nodes))
-        masses = 2.0 * a.masses
-        weights = masses[rows] * a.masses[columns]
-        weights[np.append(0, np.cumsum(np.arange(len(a.nodes), 1, -1)))] *= 0.5  # a node and itself, once
-        values = a.nodes[rows] + a.nodes[columns]
+        values, weights = _doubled(a)
     else:
         weights = np.multiply.outer(a.masses, b.masses).ravel()
         values = np.add.outer(a.nodes, b.nodes).ravel()
@@ -238,24 +234,36 @@ def _add(a: Law, b: Law, log_tail: float, count: int) -> Law:
     return _on_nodes(values, weights, at_zero, beyond + above, log_tail, count)
 
 
-@functools.lru_cache(maxsize=2)
-def _pairs(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the indices of all pairs of so many nodes, in one order each."""
-    rows, columns = np.triu_indices(count)
-    return rows, columns
+def _doubled(law: Law) -> tuple[Array, Array]:
+    """Return all sums of two nodes, each pair in one order, and their masses: row by row, which is quickest."""
+    count, twice = len(law.nodes), 2.0 * law.masses
+    values, weights = np.empty(count * (count + 1) // 2), np.empty(count * (count + 1) // 2)
+    start = 0
+    for row in range(count):
+        end = start + count - row
+        np.add(law.nodes[row:], law.nodes[row], out=values[start:end])
+        np.multiply(law.masses[row:], twice[row], out=weights[start:end])
+        weights[start] *= 0.5  # a node and itself, once
+        start = end
+    return values, weights
 
 
 def _on_nodes(values: Array, weights: Array, at_zero: float, beyond: float, log_tail: float, count: int) -> Law:
     """Return a law on 0 and ``count`` nodes that is above the one given by values and weights, and a weight at 0."""
     positive = values > 0.0
-    at_zero += float(weights[~positive].sum())
-    weights, values = weights[positive], values[positive]
+    if positive[1:].all():  # the first sum is that of the lowest nodes, which are 0
+        at_zero += 0.0 if positive[0] else float(weights[0])
+        weights, values = weights[not positive[0] :], values[not positive[0] :]
+    else:
+        at_zero += float(weights[~positive].sum())
+        weights, values = weights[positive], values[positive]
     logs = np.log(values)
     low, high = float(logs.min()), float(logs.max()) + 1e-9
     step = (high - low) / _FINE
     logs -= low
     logs /= step
-    index = np.minimum(logs.astype(np.int64), _FINE - 1)
+    index = logs.astype(np.int64)
+    np.minimum(index, _FINE - 1, out=index)
     masses: Array = np.bincount(index, weights, _FINE).astype(float)
     means: Array = np.bincount(index, weights * values, _FINE).astype(float)
     terms = float(np.bincount(index, minlength=_FINE).max())

@@ -326,18 +326,29 @@ def _log_floor(law: TiltedLaw, epsilon: float) -> float:
 
 def _log_sum(law: TiltedLaw, epsilon: float, sign: float) -> float:
     """Return ln of the sum of w e^{-tilt x}(1 - e^-x) over x = z - epsilon > 0, each x rounded up or, by sign, down."""
-    z = law.points()
-    start = max(int(np.searchsorted(z, epsilon)) - 1, 0)
-    above, weights = z[start:], law.weights[start:]
+    start = max(_first_from(law, epsilon) - 1, 0)
+    above = np.arange(law.first + start, law.first + len(law.weights), dtype=float) * law.step
     x = above - epsilon
     gain = -np.expm1(-np.maximum(x + sign * 4.0 * UNIT * np.abs(above), 0.0))
     with np.errstate(divide="ignore"):
-        return log_sum_exp(np.log(weights) - law.tilt * np.maximum(x, 0.0) + np.log(gain))
+        return log_sum_exp(np.log(law.weights[start:]) - law.tilt * np.maximum(x, 0.0) + np.log(gain))
+
+
+def _first_from(law: TiltedLaw, epsilon: float) -> int:
+    """Return the place of the first point that is not below epsilon, as many as there are points where all are."""
+    count = len(law.weights)
+    place = int(min(max(epsilon / law.step - law.first, 0.0), float(count)))
+    while place > 0 and (law.first + place - 1) * law.step >= epsilon:
+        place -= 1
+    while place < count and (law.first + place) * law.step < epsilon:
+        place += 1
+    return place
 
 
 def _log_error(law: TiltedLaw, epsilon: float, value: float) -> float:
     """Return a bound on the rounding of a sum near ``epsilon`` whose logarithm is ``value``, and of the weights."""
-    greatest = float(np.abs(law.points()[[0, -1]]).max()) + abs(epsilon)
+    ends = abs(law.first) * law.step, abs(law.first + len(law.weights) - 1) * law.step
+    greatest = max(ends) + abs(epsilon)
     size = 64.0 * abs(law.log_scale) + 16.0 * law.tilt * greatest + 128.0
     return law.log_error + UNIT * (size + (8.0 * abs(value) if value > -math.inf else 0.0))
 

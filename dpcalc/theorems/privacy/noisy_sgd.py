@@ -336,7 +336,7 @@ def likely_noise_std(
     whole = gaussian.largest_mu(epsilon=epsilon, log_delta_target=log_delta)
     step = 2.0 * lipschitz / batch_size
     low, high, rate = step * 1e-3, step * math.sqrt(steps) / whole, batch_size / records
-    while high > 1.02 * low:
+    while high > 1.0001 * low:
         middle = math.sqrt(low * high)
         enough = clt_mu(mu=step / middle, rate=rate, steps=steps) <= whole
         low, high = (low, middle) if enough else (middle, high)

@@ -448,23 +448,39 @@ def likely(run: Run, unknown: str, *, epsilon: float, log_delta: float) -> float
     whole = gaussian.largest_mu(epsilon=epsilon, log_delta_target=log_delta)
     apart = 2.0 if run.adjacency == Adjacency.REPLACE_ONE or run.sampling == Sampling.FIXED else 1.0
     rate, steps, noise = run.sample_rate, run.steps, run.noise_multiplier
+    fixed = run.sampling == Sampling.FIXED
+
+    def cost(mu: float, rate: float) -> float:
+        return use_cost(mu, rate) if fixed else _likely_cost(mu, apart, rate)
+
     if unknown in ("noise_multiplier", "noise_std") and rate is not None and steps is not None:
-        mu = _largest(lambda mu: steps * use_cost(mu, rate), whole * whole, 1e-6, 20.0)
+        mu = _largest(lambda mu: steps * cost(mu, rate), whole * whole, 1e-6, 20.0)
         factor = run.clip / run.batch_size if unknown == "noise_std" and run.clip and run.batch_size else 1.0
         return apart / mu * factor
     if noise is None:
         return None
     if unknown in ("steps", "epochs") and rate is not None:
-        likely_steps = whole * whole / max(use_cost(apart / noise, rate), 1e-300)
+        likely_steps = whole * whole / max(cost(apart / noise, rate), 1e-300)
         return likely_steps if unknown == "steps" else likely_steps * rate
     if unknown == "sample_rate" and steps is not None:
-        return _largest(lambda q: steps * use_cost(apart / noise, q), whole * whole, 1e-12, 1.0)
+        return _largest(lambda q: steps * cost(apart / noise, q), whole * whole, 1e-12, 1.0)
     return None
+
+
+def _likely_cost(mu: float, apart: float, rate: float) -> float:
+    """Return about the variance of the loss of a step that has the record with a probability of ``rate``.
+
+    With L the likelihood ratio of a use, it is that of rate (L - 1) where the record is left out, and where it is
+    replaced by another one that of rate (L - L'), L' the mirror image.
+    """
+    square = min((mu / apart) ** 2, 600.0)
+    spread = math.expm1(square) if apart == 1.0 else 4.0 * math.sinh(square)
+    return min(rate * rate * spread, mu * mu)
 
 
 def _largest(cost: Callable[[float], float], budget: float, low: float, high: float) -> float:
     """Return about the largest argument of a growing function with a value of at most ``budget``."""
-    while high > 1.02 * low:
+    while high > 1.0001 * low:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if cost(middle) <= budget else (low, middle)
     return low
