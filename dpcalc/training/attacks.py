@@ -121,15 +121,17 @@ def pairs(run: Run, plan: Plan, attack: str = Attack.BEST) -> list[Pair]:
         NotApplicable: the attack is on no such run.
     """
     refuse_unfit(run)
-    if run.lipschitz is None:
+    lengths = [float(length) for length in (run.lipschitz, run.gradient_at_zero) if length is not None]
+    if not lengths:
         raise MissingParameter(
             "the gradients of an audit are as long as the run allows, and no Lipschitz constant is known",
-            "give --lipschitz", parameters=("lipschitz",),
-        )  # fmt: skip
+            "give --lipschitz",
+            parameters=("lipschitz",),
+        )
     makers: dict[str, Callable[[_Scene], Iterator[Pair]]] = {
         Attack.LINEAR: _linear, Attack.WALL: _wall, Attack.RESET: _reset,
     }  # fmt: skip
-    scene = _Scene(run, plan, float(run.lipschitz))
+    scene = _Scene(run, plan, min(lengths))
     if attack == Attack.BEST:
         return [pair for make in makers.values() for pair in make(scene)]
     found = list(makers[attack](scene))
@@ -140,7 +142,7 @@ def pairs(run: Run, plan: Plan, attack: str = Attack.BEST) -> list[Pair]:
 
 _WHY_NOT: dict[str, str] = {
     Attack.WALL: "iterates are not projected, so there is no wall to push them to",
-    Attack.RESET: "the accounted losses have no curvature that forgets the past, or their gradients are clipped",
+    Attack.RESET: "the accounted losses have no curvature that forgets the past, or are bounded or clipped",
 }
 
 
@@ -234,6 +236,8 @@ def _reset(scene: _Scene) -> Iterator[Pair]:
     eta = float(np.max(plan.step_size))
     curvature = min(plan.accounted.get("smoothness", math.inf), 1.0 / eta) - scene.regularisation
     if not curvature > 0.0 or plan.clip is not None or plan.output_scale or plan.records == 1:
+        return
+    if "loss_at_zero" in plan.accounted:  # this loss is large there
         return
     bound = math.sqrt(curvature) * (1.0 - _ROOM)
     threshold = scene.lipschitz / bound * (1.0 - _ROOM)
