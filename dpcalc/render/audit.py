@@ -24,7 +24,8 @@ def audit_lines(case: Case, precision: int) -> list[str]:
     runs, pilot = told["replicas"], told["pilot"]
     lines = [
         f"audited: {'; '.join(found)}; with confidence {number(told['confidence'], 6)}",
-        f"attack: {told['attack']}: {told['others']}; {runs} runs on each of two data sets that differ in one record, "
+        f"attack: {told['attack']}: {told['others']}; looks at {told['looks_at']}; "
+        f"{runs} runs on each of two data sets that differ in one record, "
         f"seed {told['seed']}; {pilot} of them chose the events and do not count",
     ]
     if told["exceeded"]:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import MissingParameter, NotApplicable
-from dpcalc.model.algorithm import Order
+from dpcalc.model.algorithm import Order, Release
 from dpcalc.model.choices import Adjacency
 from dpcalc.model.loss import Loss, of
 from dpcalc.model.loss.base import ArrayDescent, ScalarDescent
@@ -90,6 +90,65 @@ class Linear(Loss):
         return self.regularisation
 
 
+class Steps(NamedTuple):
+    """The steps of two runs on linear losses, as an observer of all iterates knows them.
+
+    Attributes:
+        chance: that the record is in a batch.
+        without, first, second: how far a step goes up on average, in units of its length eta: without the record, and
+            with it in either data set.
+        pull: of the regulariser, in the same units.
+    """
+
+    chance: float
+    without: float
+    first: float
+    second: float
+    pull: float
+
+
+def _at(value: float | Array, number: int) -> float:
+    """Return what a step has of a plan's number or array."""
+    return value if isinstance(value, float) else float(value[number])
+
+
+class Increments:
+    """The log of the likelihood ratio of all iterates, for Gaussian noise: a `Trace` of `dpcalc.training.ensemble`.
+
+    Given the iterates before it, each is a mixture of two Gaussians: with the record in the batch, and without it.
+    Where iterates are projected, it is a score all the same, as any function of what is public is.
+    """
+
+    def __init__(self, plan: Plan, steps: Steps) -> None:
+        """Look at runs of a plan that start at 0."""
+        self.plan, self.steps = plan, steps
+        self.before: Array | float = 0.0
+        self.total: Array | float = 0.0
+
+    def see(self, number: int, weights: Array) -> None:
+        """Add what an iterate tells, given the one before it."""
+        eta, scale = (_at(value, number) for value in (self.plan.step_size, self.plan.scale))
+        went = (weights[0] - (1.0 - eta * self.steps.pull) * self.before) / (eta * scale)
+        self.total = self.total + self._log_ratio(went, self.steps.first / scale, self.steps.second / scale, scale)
+        self.before = weights[0].copy()
+
+    def result(self) -> Array:
+        """Return the score of every run, shape (m,)."""
+        return np.asarray(self.total)
+
+    def _log_ratio(self, went: Array, first: float, second: float, scale: float) -> Array:
+        return self._log_mixture(went, first, scale) - self._log_mixture(went, second, scale)
+
+    def _log_mixture(self, went: Array, mean: float, scale: float) -> Array:
+        """Return the log of the density over that without the record."""
+        base, chance = self.steps.without / scale, self.steps.chance
+        ratio: Array = (mean - base) * went - 0.5 * (mean * mean - base * base)
+        if chance >= 1.0:
+            return ratio
+        mixed: Array = np.logaddexp(math.log1p(-chance), math.log(chance) + ratio)
+        return mixed
+
+
 class Pair(NamedTuple):
     """Two data sets that differ in one record.
 
@@ -99,6 +158,7 @@ class Pair(NamedTuple):
         plan: what is executed on both.
         first, second: the data sets; the record pulls up in the first.
         direction: of the projection that tells them apart, shape (d,); None where the pilot runs find it.
+        steps: where every iterate is public, what is looked for in each of them; the score is then of all.
     """
 
     attack: str
@@ -107,6 +167,18 @@ class Pair(NamedTuple):
     first: Problem
     second: Problem
     direction: Array | None
+    steps: Steps | None = None
+
+    @property
+    def looks_at(self) -> str:
+        """What the score is made of."""
+        return "the last iterate" if self.steps is None else "all iterates"
+
+    @property
+    def trace(self) -> Callable[[], Increments] | None:
+        """What makes the score of all iterates; None where that is of the last one."""
+        plan, steps = self.plan, self.steps
+        return None if steps is None else lambda: Increments(plan, steps)
 
     def scores(self, weights: Array) -> Array:
         """Return the projections of what runs release, shape (m, d) to (m,)."""
@@ -205,18 +277,38 @@ class _Scene(NamedTuple):
         pair = Pair(attack, others, self.plan, problem(1.0), problem(self.absent), None)
         return lean(pair, self.place) if not np.any(np.delete(pulls, self.place)) else pair
 
+    def public(self, pair: Pair, pull: float) -> Iterator[Pair]:
+        """Yield the pair with a score of all iterates where they are public; the other records have this label."""
+        plan = self.plan
+        if plan.order not in (Order.SAMPLE, Order.FULL) or plan.output_scale or self.run.algorithm.local:
+            return
+        if plan.release is Release.STEP or (plan.release is Release.AVERAGE and plan.order is Order.SAMPLE):
+            [batch] = plan.batches
+            others = (batch.size - 1) * pull
+            labels = (batch.size * pull, others + 1.0, others + self.absent)
+            means = [self.lipschitz * label / batch.divisor for label in labels]
+            yield pair._replace(
+                steps=Steps(
+                    chance=batch.size / plan.records, without=means[0], first=means[1], second=means[2],
+                    pull=self.regularisation * batch.size / batch.divisor,
+                )
+            )  # fmt: skip
+
     def before(self) -> Array:
         """Return 1 for the records before the record's own place, else 0."""
         return (np.arange(self.plan.records) < self.place).astype(np.float64)
 
 
 def _linear(scene: _Scene) -> Iterator[Pair]:
-    nothing, all = np.zeros(scene.plan.records), np.ones(scene.plan.records)
-    yield scene.pair(Attack.LINEAR, "the others rest", nothing)
+    ways = {"the others rest": 0.0}
     if scene.plan.order not in (Order.FIXED, Order.FULL) and isinstance(scene.plan.domain, Whole):
-        yield scene.pair(Attack.LINEAR, "the others pull down", -all)
+        ways["the others pull down"] = -1.0
         if scene.absent == 0.0:
-            yield scene.pair(Attack.LINEAR, "the others pull up", all)
+            ways["the others pull up"] = 1.0
+    for others, pull in ways.items():
+        pair = scene.pair(Attack.LINEAR, others, np.full(scene.plan.records, pull))
+        yield pair
+        yield from scene.public(pair, pull)
 
 
 def _wall(scene: _Scene) -> Iterator[Pair]:

@@ -134,8 +134,7 @@ class Audit(NamedTuple):
     Attributes:
         pair: the attack.
         setup: how it was carried out.
-        tried: every attack that was tried in pilot runs: its name, what the others do, and the epsilon (without a
-            delta, the mu) that it promised.
+        tried: every attack that was tried in pilot runs, and the epsilon (without a delta, the mu) that it promised.
         seen: the events.
         delta: at which epsilon is bounded; None where mu alone is.
         epsilon: what it is at least; None without a delta.
@@ -144,7 +143,7 @@ class Audit(NamedTuple):
 
     pair: Pair
     setup: Setup
-    tried: tuple[tuple[str, str, float], ...]
+    tried: tuple[tuple[Pair, float], ...]
     seen: tuple[Seen, ...]
     delta: float | None
     epsilon: float | None
@@ -172,7 +171,7 @@ def audit(pairs: Sequence[Pair], delta: float | None, setup: Setup, progress: Pr
     best = max(range(len(pairs)), key=lambda number: pilots[number].promise)
     chosen = pilots[best]
     seen = _counted(chosen.pair, chosen.events, best, work)
-    tried = tuple((p.pair.attack, p.pair.others, p.promise[0]) for p in pilots)
+    tried = tuple((each.pair, each.promise[0]) for each in pilots)
     epsilon = None if delta is None else max(each.epsilon(delta) for each in seen)
     return Audit(chosen.pair, setup, tried, seen, delta, epsilon, max(each.mu() for each in seen))
 
@@ -197,7 +196,7 @@ class _Work:
 
         result = ensemble.train(
             pair.plan, problem, replicas, seed, workers=self.setup.workers, statistic=statistic,
-            progress=None if report is None else progress,
+            progress=None if report is None else progress, trace=pair.trace,
         )  # fmt: skip
         self.done += pair.plan.steps * replicas
         return result
@@ -291,7 +290,8 @@ def to_json(found: Audit, epsilon: float | None, mu: float | None) -> dict[str, 
     """Return what is reported, JSON types only; beside it the epsilon and the mu that are guaranteed."""
     setup, pair = found.setup, found.pair
     return {
-        "attack": pair.attack, "others": pair.others, "exceeded": exceeded(found, epsilon, mu),
+        "attack": pair.attack, "others": pair.others, "looks_at": pair.looks_at,
+        "exceeded": exceeded(found, epsilon, mu),
         "confidence": setup.confidence, "delta": found.delta, "epsilon_lower": found.epsilon, "epsilon": epsilon,
         "mu_lower": found.mu, "mu": mu, "replicas": setup.replicas, "pilot": setup.pilot, "seed": setup.seed,
         "events": [
@@ -302,7 +302,10 @@ def to_json(found: Audit, epsilon: float | None, mu: float | None) -> dict[str, 
             }
             for each in found.seen
         ],
-        "tried": [{"attack": attack, "others": others, "promised": value} for attack, others, value in found.tried],
+        "tried": [
+            {"attack": tried.attack, "others": tried.others, "looks_at": tried.looks_at, "promised": value}
+            for tried, value in found.tried
+        ],
     }  # fmt: skip
 
 

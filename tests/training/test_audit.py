@@ -131,6 +131,45 @@ def bisected(falling: Any) -> float:
     return low
 
 
+@pytest.mark.parametrize("adjacency", ["replace-one", "null-record"])
+def test_all_public_iterates_are_looked_at_by_their_likelihood(adjacency: str) -> None:
+    """Of one step on a batch of two of four records, all laws are mixtures of two Gaussians."""
+    found = pairs_of("noisy-sgd-released", "linear", records=4, steps=1, batch_size=2, adjacency=adjacency)
+    eta, sigma, absent = 0.5, 1.5, 0.0 if adjacency == "null-record" else -1.0
+    pulls = {"the others rest": 0.0, "the others pull down": -1.0, "the others pull up": 1.0}
+    looked = [pair for pair in found if pair.steps is not None]
+    assert len(looked) == (3 if adjacency == "null-record" else 2)
+    for pair in looked:
+        pull = pulls[pair.others]
+
+        def density(x: Any, label: float, pull: float = pull) -> Any:
+            means = [0.75 * eta * others / 2.0 for others in (2.0 * pull, pull + label)]
+            return sum(0.5 * np.exp(-((x - mean) ** 2) / (2.0 * (eta * sigma) ** 2)) for mean in means)
+
+        x = np.linspace(-12.0, 12.0, 20001)
+        first, second = density(x, 1.0), density(x, absent)
+        trace = attacks.Increments(pair.plan, pair.steps or attacks.Steps(1.0, 0.0, 0.0, 0.0, 0.0))
+        trace.see(0, x[np.newaxis])
+        np.testing.assert_allclose(trace.result(), np.log(first / second), rtol=0.0, atol=1e-12)
+        result = audit.audit([pair], 0.05, Setup(20_000))
+        for each in result.seen:
+            in_event = each.event.holds(trace.result())
+            laws = [law[in_event].sum() / law.sum() for law in (first, second)]
+            true, false = laws if each.event.upwards else laws[::-1]
+            assert 0.8 * true < each.tpr <= true
+            assert false <= each.fpr < 1.3 * false + 0.01
+
+
+def test_steps_add_up_where_the_iterates_are_public() -> None:
+    """With a regulariser the last iterate forgets, and all of them do not: mu is that of the composition."""
+    found = audit.audit(
+        pairs_of("noisy-gd-released", "linear", records=2, steps=9, strong_convexity=1.0), 0.05, Setup(50_000)
+    )
+    exact = 2.0 * 0.75 / (2.0 * 1.5) * 3.0
+    assert found.pair.steps is not None
+    assert 0.85 * exact < found.mu <= exact
+
+
 def test_the_bounds_on_events_hold_for_the_law_of_a_pass() -> None:
     """The end of a pass over linear losses is Gaussian: its mean and variance are sums."""
     [pair] = pairs_of("pnsgd", "linear", records=9, index=4)
