@@ -156,7 +156,7 @@ def test_all_public_iterates_are_looked_at_by_their_likelihood(adjacency: str) -
             in_event = each.event.holds(trace.result())
             laws = [law[in_event].sum() / law.sum() for law in (first, second)]
             true, false = laws if each.event.upwards else laws[::-1]
-            assert 0.8 * true < each.tpr <= true
+            assert 0.8 * true - 0.005 < each.tpr <= true  # the event may be rare
             assert false <= each.fpr < 1.3 * false + 0.01
 
 
