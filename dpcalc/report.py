@@ -149,8 +149,8 @@ class Case(NamedTuple):
     ``note_data`` is what is worth knowing beside the answer, ``notes`` is the same in words: `dpcalc.render.notes`
     writes them when the cases become a report. ``training`` is what was measured where the run was carried out as well,
     ``check`` what became of a recipe's case, ``ledger`` the entries that a total is of, ``risk`` what an attacker can
-    do, ``curves`` what is drawn of the answer. ``query`` is what it answers, as a `dpcalc.engine.question.Query`: for
-    a card, which asks again.
+    do, ``audit`` what an audit found, ``curves`` what is drawn of the answer. ``query`` is what it answers, as a
+    `dpcalc.engine.question.Query`: for a card, which asks again.
     """
 
     algorithm: str
@@ -168,6 +168,7 @@ class Case(NamedTuple):
     risk: Mapping[str, Any] | None = None
     curves: Curves | None = None
     query: Any = None
+    audit: Mapping[str, Any] | None = None
 
     @property
     def best(self) -> Result | None:
@@ -278,6 +279,7 @@ class Report(NamedTuple):
         inputs = (f"input_{name}" for name in names)
         measured = sorted({name for case in self.cases for name in _measured(case)})
         attacks = dict.fromkeys(name for case in self.cases for name in attack_numbers(case.risk))
+        attacks.update(dict.fromkeys(name for case in self.cases for name in audit_numbers(case.audit)))
         verdict = ("check", "status", "accepted") if any(case.check for case in self.cases) else ()
         return (
             *_NUMBERS,
@@ -302,7 +304,7 @@ class Report(NamedTuple):
             for result in case.results:
                 details = result.details or {}
                 run = {"case": number, "algorithm": case.algorithm, **{n: details.get(n) for n in RAN}}
-                beside = {**_measured(case), **attack_numbers(case.risk)}
+                beside = {**_measured(case), **attack_numbers(case.risk), **audit_numbers(case.audit)}
                 cells = {**run, **result._asdict(), **_verdict(case.check), **inputs, **beside}
                 rows.append({name: cells.get(name) for name in columns})
         return rows
@@ -412,6 +414,14 @@ def attack_numbers(risk: Mapping[str, Any] | None) -> dict[str, float]:
     return found
 
 
+def audit_numbers(audit: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what an audit found, as columns ``audit_attack``, ``audit_epsilon_lower``, ..."""
+    return {f"audit_{name}": audit[name] for name in _AUDITED} if audit else {}
+
+
+_AUDITED = ("attack", "epsilon_lower", "mu_lower", "confidence", "replicas", "exceeded")
+
+
 def case_fields(case: Case) -> dict[str, Any]:
     """Return a case as `Report.to_dict` has it, with numbers that may not be finite."""
     return {
@@ -428,6 +438,7 @@ def case_fields(case: Case) -> dict[str, Any]:
         **({"check": _check(case.check)} if case.check else {}),
         **({"ledger": dict(case.ledger)} if case.ledger else {}),
         **({"risk": dict(case.risk)} if case.risk else {}),
+        **({"audit": dict(case.audit)} if case.audit else {}),
     }
 
 

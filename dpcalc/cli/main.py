@@ -36,6 +36,7 @@ COMMANDS = {
     "convert": "Pure, concentrated, Gaussian, Renyi privacy and (epsilon, delta), each in the words of the others.",
     "utility": "What a budget costs: excess risk, noise, step size and steps, by every theorem that applies.",
     "train": "Run an algorithm on data, privately accounted: budget in, model out.",
+    "audit": "Attack a run: many replicas on two neighbouring data sets, and the epsilon that they prove at least.",
     "predict": "Predict the target of rows by a model that train wrote.",
     "evaluate": "How good a model is on test rows: plainly, or as a private release of its own.",
     "init": "Write a recipe from a training configuration.",
@@ -64,7 +65,7 @@ _SECTIONS = {
         "predict",
         "evaluate",
     ),
-    "Why, and for whom": ("verify", "explain", "statement", "bounds", "cite"),
+    "Why, and for whom": ("verify", "audit", "explain", "statement", "bounds", "cite"),
 }
 """The commands as the help shows them; all others come last."""
 

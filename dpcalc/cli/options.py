@@ -64,6 +64,11 @@ def training_options(command: str) -> Decorator:
     return decorate
 
 
+def audit_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what describes a run and a budget, gates and how to print."""
+    return _with_parameters(output_options(_GATES(_SCHEDULE(function))), "compare", ("epsilon", "delta"))
+
+
 def known_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add what a guarantee may be known by, and gates."""
     function = _GATES(function)
@@ -139,10 +144,12 @@ _RISKS = (
     ),
 )
 
+_SCHEDULE = click.option("--schedule", metavar="FILE", help="Per-step values: CSV with a header, NPY, NPZ or YAML.")
+
 _QUESTION = (
     click.option("--risk", is_flag=True, help="What an attacker can do, beside the answer."),
     *_RISKS,
-    click.option("--schedule", metavar="FILE", help="Per-step values: CSV with a header, NPY, NPZ or YAML."),
+    _SCHEDULE,
     click.option(
         "--solve", metavar="NAME",
         help="Solve for this parameter; needs --epsilon and --delta, or --advantage, --tpr or the like.",

@@ -24,6 +24,7 @@ from dpcalc.notes import (
     UnreadableCells,
 )
 from dpcalc.render import plain, training
+from dpcalc.render.audit import audit_lines
 from dpcalc.render.comparison import derivation, is_cost
 from dpcalc.render.layout import laid_out, wrapped
 from dpcalc.render.ledger import entry_rows, ledger_lines
@@ -245,6 +246,9 @@ def _measured(case: Case, precision: int) -> Iterator[Part]:
             yield Part(line.rstrip(), row=True)
         for line in risk_lines(case, precision):
             yield Part(line)
+    for line in audit_lines(case, precision):
+        label, _, text = line.partition(": ")
+        yield Part(text, label)
 
 
 def _assumed(case: Case) -> Iterator[Part]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpcalc.render import training
+from dpcalc.render.audit import audit_lines
 from dpcalc.render.comparison import assumption_lines, columns, rows
 from dpcalc.render.ledger import entry_rows, ledger_lines
 from dpcalc.render.risk import risk_lines, risk_rows
@@ -41,6 +42,7 @@ def _markdown(case: Case, precision: int) -> str:
     if case.risk:
         lines += [*_table(risk_rows(case, precision)), ""]
         lines += [*(f"{_escape(line)}  " for line in risk_lines(case, precision)), ""]
+    lines += [*(f"{_escape(line)}  " for line in audit_lines(case, precision)), ""] if case.audit else []
     lines += _table([columns(case), *rows(case, precision)])
     lines += ["", *(_escape(line) + "  " for line in assumption_lines(case)), ""]
     lines += [f"- {'pass' if a.passed else '**FAIL**'}: `{a.text}` (slack {a.slack})" for a in case.assertions]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpcalc.render import training
+from dpcalc.render.audit import audit_lines
 from dpcalc.render.comparison import assumption_lines, columns, obstacle_rows, rows
 from dpcalc.render.ledger import entry_rows, ledger_lines
 from dpcalc.render.meaning import meaning
@@ -40,6 +41,7 @@ def _case(case: Case, precision: int) -> str:
         *_training_lines(case, precision),
         *_ledger_lines(case, precision),
         *_risk_lines(case, precision),
+        *_audit_lines(case, precision),
         "",
     ]
     lines += aligned([columns(case), *rows(case, precision)])
@@ -63,6 +65,12 @@ def _risk_lines(case: Case, precision: int) -> list[str]:
     """Return what an attacker can do, where that was asked."""
     rows = risk_rows(case, precision)
     return ["", *aligned(rows), *risk_lines(case, precision)] if rows else []
+
+
+def _audit_lines(case: Case, precision: int) -> list[str]:
+    """Return what an audit found, where there was one."""
+    lines = audit_lines(case, precision)
+    return ["", *lines] if lines else []
 
 
 def measured_lines(case: Case, precision: int) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dpcalc.model.quantities import RISKS, Quantity
 from dpcalc.model.source import Source
 from dpcalc.render import training
+from dpcalc.render.audit import audit_cells, audit_names
 from dpcalc.render.comparison import cost_kind, cost_run
 from dpcalc.render.notes import best_improvement, improvement_sentences
 from dpcalc.render.numbers import MAXIMISED, Side, number, symbol_of, value_text
@@ -25,7 +26,7 @@ def summary(report: Report, precision: int) -> list[tuple[str, ...]]:
     quantities = dict.fromkeys(r.quantity for case in report.cases for r in case.results if r.best)
     tight = any(case.tightness and case.tightness.ratio for case in report.cases)
     measured = training.summary_names(report)
-    risks = risk_names(report)
+    risks = [*risk_names(report), *audit_names(report)]
     better = any(map(best_improvement, report.cases))
     symbols = (symbol_of(name) for name in quantities)
     ends = ("bound", *(["could be"] if better else []), "")
@@ -43,7 +44,10 @@ def summary(report: Report, precision: int) -> list[tuple[str, ...]]:
             metrics = training.summary_cells(case, measured, precision)
             within = [_within(case)] if tight else []
             could = [best_improvement(case)] if better else []
-            attacks = risk_cells(case, risks, precision)
+            attacks = [
+                *risk_cells(case, risk_names(report), precision),
+                *audit_cells(case, audit_names(report), precision),
+            ]
             table.append(
                 (*inputs, *values, *attacks, *metrics, *within, best.bound, *could, _last_cell(best, precision))
             )

@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING
 
 from dpcalc.inert import printable
 from dpcalc.render import training
+from dpcalc.render.audit import audit_lines
 from dpcalc.render.brief import brief
 from dpcalc.render.comparison import columns, obstacle_rows, rows
 from dpcalc.render.layout import laid_out, wrapped
@@ -91,6 +92,8 @@ def _case(console: Console, case: Case, precision: int) -> None:
             _say(console, line)
     _entries(console, case, precision)
     _risk(console, case, precision)
+    for line in ("", *audit_lines(case, precision)) if case.audit else ():
+        _say(console, line)
     console.print()
     styles = ["bold" if r.best else "" if r.guarantee else "dim" for r in case.results]
     _grid(console, [columns(case), *rows(case, precision)], styles)

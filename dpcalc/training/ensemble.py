@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,16 @@ _FEW = 64  # records of a batch that is drawn record by record, at most
 _BEATS = 1 << 22  # numbers of noise between two calls of progress
 
 
+class Trace(Protocol):
+    """What is made of all iterates of some runs."""
+
+    def see(self, number: int, weights: Array) -> None:
+        """Take the iterates after the step that ``number`` steps come before, shape (d, m); they change afterwards."""
+
+    def result(self) -> Array:
+        """Return one number a run, shape (m,)."""
+
+
 class Step(NamedTuple):
     """A step of all replicas of a block.
 
@@ -55,7 +65,7 @@ class Step(NamedTuple):
 def train(
     plan: Plan, problem: Problem, replicas: int, seed: int | None = None, *, workers: int | None = None,
     common_order: bool = False, start: Array | None = None, progress: Progress | None = None,
-    statistic: Statistic | None = None,
+    statistic: Statistic | None = None, trace: Callable[[], Trace] | None = None,
 ) -> Array:  # fmt: skip
     """Return what independent runs of a plan end with.
 
@@ -69,6 +79,7 @@ def train(
         progress: called with (steps of runs done, in all), one call at a time, from any thread.
         statistic: a function of the weights of some runs, shape (m, d), to an array whose first axis is m, which is
             returned in place of the weights. It may be called from several threads.
+        trace: makes what sees all iterates of some runs; its result, shape (m, 1), stands for their weights.
 
     Returns:
         The weights of every run, shape (replicas, d); or the values of ``statistic``, joined.
@@ -94,7 +105,10 @@ def train(
         generator = _generator(root, 0, block)
         shared = _generator(root, 1) if common_order else None
         try:
-            weights = _Block(plan, problem, w, width, generator, shared, report, caps).execute()
+            seeing = trace() if trace is not None else None
+            weights = _Block(plan, problem, w, width, generator, shared, report, caps, seeing).execute()
+            if seeing is not None:
+                weights = seeing.result()[:, np.newaxis]
             result[block] = weights if statistic is None else np.asarray(statistic(weights))
         except BaseException as error:
             report.cause = report.cause or error
@@ -155,12 +169,12 @@ class _Block:
 
     def __init__(
         self, plan: Plan, problem: Problem, start: Array, width: int, generator: np.random.Generator,
-        shared: np.random.Generator | None, report: _Progress, caps: Array | None,
+        shared: np.random.Generator | None, report: _Progress, caps: Array | None, trace: Trace | None = None,
     ) -> None:  # fmt: skip
         from scipy.linalg.blas import dger  # adds an outer product in one pass, which numpy cannot
 
         self.plan, self.problem, self.start, self.generator, self.report = plan, problem, start, generator, report
-        self.width, self.shared = width, shared
+        self.width, self.shared, self.trace = width, shared, trace
         self.overwrite, self.caps = problem.loss.array_descent(), caps
         shape = (plan.columns, width)
         self.noisy = not plan.output_scale
@@ -202,6 +216,8 @@ class _Block:
                 if step.number < longest:
                     idle = skips > step.number
                     self.state[:, idle] = self.start[:, np.newaxis] / self.unit
+                if self.trace is not None:
+                    self.trace.see(step.number, self.unit * self.state)
                 if plan.stops or done == last:
                     ended = stops == done
                     ends[ended] = (self.unit * self.state[:, ended]).T

@@ -136,7 +136,7 @@ def plan(run: Run, rows: int, columns: int, domain: Domain | None = None, *, tai
         NotApplicable: the algorithm is not one that can be executed.
     """
     algorithm = run.algorithm
-    _refuse_unexecutable(algorithm)
+    refuse_unexecutable(algorithm)
     _refuse_other_shape(run, rows, columns)
     batches = _batches(run, rows)
     passes = int(_need(run, "epochs")) if algorithm.length is Length.PASSES else 1
@@ -161,7 +161,12 @@ def _need(run: Run, name: str) -> Any:
     return value
 
 
-def _refuse_unexecutable(algorithm: Algorithm) -> None:
+def refuse_unexecutable(algorithm: Algorithm) -> None:
+    """Refuse an algorithm that cannot be carried out.
+
+    Raises:
+        NotApplicable: it is one.
+    """
     if not algorithm.executed:
         names = [a.name for a in ALGORITHMS.values() if a.executed and a.name == a.base]
         raise NotApplicable(

@@ -18,8 +18,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 """Which algorithms a command answers for."""
 ALL_COMMANDS = (
-    *COMMANDS, "ledger", "convert", "risk", "utility", "train", "predict", "evaluate", "check", "merge", "explain",
-    "bounds", "cite", "statement", "help", "init", "schema", "verify", "completions",
+    *COMMANDS, "ledger", "convert", "risk", "utility", "train", "audit", "predict", "evaluate", "check", "merge",
+    "explain", "bounds", "cite", "statement", "help", "init", "schema", "verify", "completions",
 )  # fmt: skip
 PRICED = ("stop", "skip", "local", "noisy-gd", "dp-sgd-gradient", "dp-sgd-output")
 TRAINED = (

@@ -1,0 +1,138 @@
+"""``dpcalc audit``."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpcalc.cli.options import Command, audit_options
+from dpcalc.cli.printing import emit
+from dpcalc.cli.query import Askers, run_cases
+from dpcalc.errors import SpecError
+from dpcalc.files.output import say
+from dpcalc.inert import printable
+from dpcalc.model.numbers import parse_number
+
+if TYPE_CHECKING:
+    from dpcalc.report import Case
+
+
+@click.command("audit", cls=Command)
+@click.option(
+    "--attack", type=click.Choice(["best", "linear", "wall", "reset", "custom"]), default="best", show_default=True,
+    help="What the records do; best: of those that apply, what shows most in pilot runs.",
+)  # fmt: skip
+@click.option("--data", metavar="FILE", help="custom: a data set, its target last; CSV with a header, NPY or Parquet.")
+@click.option("--neighbour", metavar="FILE", help="custom: the same data set with one record replaced.")
+@click.option("--replicas", metavar="NUM", default="1e5", show_default=True, help="Runs on each of the two data sets.")
+@click.option("--confidence", metavar="NUM", default="0.99", show_default=True, help="With which all bounds hold.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Of all randomness: the same seed, the same report."
+)
+@click.option("--workers", type=int, help="Processors (default: all). The numbers do not depend on it.")
+@audit_options
+def command(
+    *, attack: str, data: str | None, neighbour: str | None, replicas: str, confidence: str, seed: int,
+    workers: int | None, **flags: Any,
+) -> None:  # fmt: skip
+    """Attack a described run: an epsilon that it has at least, with a confidence, beside what is guaranteed.
+
+    The run is carried out many times, on two data sets that differ in one record and are made to be told apart, by the
+    engine of `dpcalc train --replicas`. Counts of right and wrong guesses give a lower bound on epsilon, and on mu.
+
+    \b
+    Is the guarantee kept, and how near is the attack to it?
+      dpcalc audit --algorithm noisy-gd -n 20 --steps 50 -L 1 --smoothness 1 \\
+        --eta 0.5 --sigma 2 -d 0.01
+    Iterates pushed to the boundary of the domain, a million runs:
+      dpcalc audit --algorithm pnsgd -n 20 -L 1 --smoothness 1 --eta 0.5 \\
+        --sigma 2 --diameter 2 -d 1e-3 --attack wall --replicas 1e6
+
+    Exits with 1 if a lower bound is above the guarantee: then one of the two is wrong, or chance has done what the
+    confidence allows. An interrupt reports nothing. The words that describe a run are those of `dpcalc compare`.
+    """
+    from dpcalc.training import one_blas_thread
+
+    one_blas_thread()
+    from dpcalc.training import audited
+    from dpcalc.training.audit import Setup, check_setup
+
+    setup = Setup(_count(replicas), seed, workers, _number("--confidence", confidence))
+    check_setup(setup)
+    custom = _files(attack, data, neighbour)
+
+    def asker(answer: Callable[..., Case]) -> Callable[..., Case]:
+        def asked(_: str, given: Any, question: Any, *, notes: bool, brief: bool, **more: Any) -> Case:
+            with _bar() as progress:
+                return answer(given, question, attack, setup, custom=custom, progress=progress, brief=brief, **more)
+
+        return asked
+
+    try:
+        cases, printing = run_cases(
+            "compare", flags, Askers(asker(audited.audited), asker(audited.audited_among_others))
+        )
+    except KeyboardInterrupt:
+        say("nothing is reported: what an audit has counted so far bounds nothing")
+        raise
+    for case in cases:
+        if case.audit and case.audit["exceeded"]:
+            _say_contradicted(case)
+    emit("audit", cases, printing)
+
+
+def _count(typed: str) -> int:
+    number = _number("--replicas", typed)
+    if number != math.floor(number):
+        raise SpecError(f"--replicas is {typed}; it must be a whole number", "try 1e5")
+    return int(number)
+
+
+def _number(flag: str, typed: str) -> float:
+    try:
+        number = parse_number(typed)
+    except SpecError as error:
+        raise SpecError(f"{flag}: {error.message}", error.hint) from None
+    if not math.isfinite(number):
+        raise SpecError(f"{flag} is {typed}; it must be finite")
+    return number
+
+
+def _files(attack: str, data: str | None, neighbour: str | None) -> tuple[str, str] | None:
+    """Return the paths of the two data sets of a custom attack; None for another attack."""
+    if attack != "custom":
+        if data is not None or neighbour is not None:
+            raise SpecError("--data and --neighbour are of a custom attack", "give --attack custom, or leave them out")
+        return None
+    if data is None or neighbour is None:
+        raise SpecError("a custom attack needs two data sets", "give --data FILE and --neighbour FILE")
+    return data, neighbour
+
+
+def _say_contradicted(case: Case) -> None:
+    """Print what a report of a contradicted guarantee should contain."""
+    from dpcalc.training.audited import bug_report
+
+    lines = ["command: dpcalc " + " ".join(sys.argv[1:]), *bug_report(case).splitlines()]
+    say("\n".join(["--- bug report ---", *map(printable, lines), "---"]))
+    say("  hint: repeat it with another --seed; if it stays, please report this, with what is printed above")
+
+
+@contextlib.contextmanager
+def _bar() -> Iterator[Callable[[int, int], None] | None]:
+    """Show on a terminal how far the runs are and how long they will take."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    with click.progressbar(length=1, label="steps of runs", file=sys.stderr) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.length = total
+            bar.update(done - bar.pos)
+
+        yield progress

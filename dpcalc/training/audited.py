@@ -1,0 +1,151 @@
+"""A case with an audit beside its guarantee: a run is described, accounted, and attacked."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dpcalc.engine.ask import ask, without_guarantee
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.description import run_of
+from dpcalc.engine.gate import Gate
+from dpcalc.engine.question import Question
+from dpcalc.errors import Infeasible, MissingParameter, NotApplicable, NotConverged, SpecError
+from dpcalc.model.algorithm import ALGORITHMS
+from dpcalc.model.quantities import Quantity
+from dpcalc.model.run import NOISE_SCALES, Description, Run
+from dpcalc.model.source import Source
+from dpcalc.report import Assertion, Case, Result
+from dpcalc.training.attacks import pairs, refuse_unfit
+from dpcalc.training.audit import Audit, Progress, Setup, audit, check_setup, exceeded, to_json
+from dpcalc.training.domain import Whole
+from dpcalc.training.neighbours import pair_of_files
+from dpcalc.training.plan import Batch, Plan, plan, refuse_unexecutable
+from dpcalc.version import __version__
+
+COMMAND = "compare"
+"""The command whose words describe the run."""
+
+
+def audited(
+    given: Mapping[str, Any], question: Question, attack: str, setup: Setup, *, custom: tuple[str, str] | None = None,
+    sources: Mapping[str, Source] | None = None, gates: Sequence[Gate] = (), progress: Progress | None = None,
+    brief: bool = False,
+) -> Case:  # fmt: skip
+    """Return the case of a run, with what an attack on it found; a gate fails where that contradicts the guarantee.
+
+    Args:
+        given: parameter name -> value, None where not given; ``schedule`` may hold a path.
+        question: epsilon and delta; the noise is sought where it is not given.
+        attack: an `Attack`.
+        setup: how many runs, and the confidence.
+        custom: the paths of two data sets, for the custom attack.
+        sources, gates, brief: as in `dpcalc.engine.ask.ask`.
+        progress: called with (steps of runs done, in all).
+
+    Raises:
+        SpecError: the description, the numbers or the data sets are malformed.
+        NotApplicable, Infeasible: nothing is guaranteed, or there is no such attack on the run.
+    """
+    check_setup(setup)
+    algorithm = ALGORITHMS.get(str(given.get("algorithm")))
+    if algorithm is not None:
+        refuse_unexecutable(algorithm)
+    case = ask(COMMAND, given, question, sources=sources, gates=gates, notes=False, brief=brief)
+    best = case.best
+    assert best is not None
+    run = _accounted(given, best)
+    refuse_unfit(run)
+    attacks = pairs(run, _plan(run), attack) if custom is None else [pair_of_files(run, given, *custom)]
+    epsilon, delta = _point(best)
+    mus = [result.mu for result in case.results if result.guarantee and result.mu is not None]
+    mu = min(mus, default=None)
+    found = audit(attacks, delta, setup, progress)
+    gate = _gate(found, epsilon, mu)
+    return case._replace(audit=to_json(found, epsilon, mu), assertions=(*case.assertions, gate))
+
+
+def audited_among_others(given: Mapping[str, Any], question: Question, attack: str, setup: Setup, **more: Any) -> Case:
+    """As `audited`, for one of several cases: one that cannot be audited says why.
+
+    Raises:
+        SpecError: the description is malformed.
+    """
+    try:
+        return audited(given, question, attack, setup, **more)
+    except (NotApplicable, Infeasible, NotConverged) as error:
+        return without_guarantee(COMMAND, given, question, error, more.get("gates", ()), more.get("sources"))
+
+
+def bug_report(case: Case) -> str:
+    """Return what a report of a contradicted guarantee should contain."""
+    told, best = case.audit, case.best
+    assert told is not None
+    assert best is not None
+    inputs = ", ".join(f"{name}={value!r}" for name, (value, _) in case.inputs.items())
+    events = (f"{e['says']}: {e['true_positives']} true, {e['false_positives']} false" for e in told["events"])
+    return "\n".join(
+        (
+            f"dpcalc {__version__}, Python {platform.python_version()}, {platform.platform()}",
+            f"algorithm: {case.algorithm}",
+            f"inputs: {inputs}",
+            f"bound: {best.bound}, epsilon = {told['epsilon']!r} at delta = {told['delta']!r}, mu = {told['mu']!r}",
+            f"audit: epsilon >= {told['epsilon_lower']!r}, mu >= {told['mu_lower']!r}, with confidence "
+            f"{told['confidence']!r}",
+            f"attack: {told['attack']} ({told['others']}), {told['replicas']} runs, seed {told['seed']}; "
+            + "; ".join(events),
+        )
+    )
+
+
+def _accounted(given: Mapping[str, Any], best: Result) -> Run:
+    """Return the run as accounted, with the noise that was sought."""
+    sought = {best.quantity: best.value} if best.quantity in NOISE_SCALES else {}
+    _, run, _ = run_of(COMMANDS[COMMAND], Description({**given, **sought}))
+    return run
+
+
+def _plan(run: Run) -> Plan:
+    """Return what is executed."""
+    if run.records is None:
+        raise MissingParameter("runs are carried out, and the number of records is not known", "give --records")
+    planned = plan(run, run.records, run.dimension or 1)
+    return _own_message(run, planned) if run.algorithm.local else planned
+
+
+def _own_message(run: Run, planned: Plan) -> Plan:
+    """Return the plan of the one step that the record is part of: its message is all that is told of it."""
+    place = run.index or planned.records
+    for batch in planned.batches:
+        if place <= batch.steps * batch.size:
+            return planned._replace(
+                records=batch.size, batches=(Batch(1, batch.size, batch.divisor),), passes=1, domain=Whole()
+            )
+        place -= batch.steps * batch.size
+    raise SpecError(f"the record at position {run.index} is dropped", "choose another --index")
+
+
+def _point(best: Result) -> tuple[float | None, float | None]:
+    """Return the epsilon and the delta that are guaranteed; None twice where mu is.
+
+    Raises:
+        SpecError: Renyi divergences are.
+    """
+    if best.quantity == Quantity.RDP:
+        raise SpecError("an audit is of epsilon at a delta, or of mu", "give --delta in place of --order")
+    epsilon = best.value if best.quantity == Quantity.EPSILON else best.epsilon
+    if epsilon is None or best.delta is None:
+        return None, None
+    return epsilon, best.delta
+
+
+def _gate(found: Audit, epsilon: float | None, mu: float | None) -> Assertion:
+    """Return the gate that fails where the runs contradict the guarantee."""
+    if epsilon is not None and found.epsilon is not None:
+        text, value, slack = "audited epsilon<=guaranteed", found.epsilon, epsilon - found.epsilon
+    else:
+        text, value, slack = "audited mu<=guaranteed", found.mu, (mu if mu is not None else found.mu) - found.mu
+    if mu is not None and found.mu > mu:
+        text, value, slack = "audited mu<=guaranteed", found.mu, mu - found.mu
+    return Assertion(text, not exceeded(found, epsilon, mu), value, slack)

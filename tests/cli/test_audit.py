@@ -1,0 +1,244 @@
+"""`audit`: a right engine is within its guarantee, and a broken one is caught."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpcalc.cli.main import main
+from dpcalc.engine.commands import COMMANDS
+from dpcalc.model.algorithm import ALGORITHMS
+from dpcalc.training import audit, ensemble
+
+PASS = "-n 6 -L 1 --smoothness 1 --eta 0.5 --sigma 1.5"
+MANY = f"{PASS} --epochs 2"
+STEPS = f"{PASS} --steps 4 --batch-size 2"
+SAMPLED = "-n 6 --loss logistic --feature-bound 1 -R 1 --sigma 1 --steps 6 --eta 0.1"
+RUNS = {
+    "pnsgd": f"{PASS} -D 2",
+    "skip": PASS,
+    "stop": PASS,
+    "local": PASS,
+    "shuffled": f"{PASS} --adjacency null-record",
+    "rotation": f"{PASS} -D 2",
+    "shuffled-stop": PASS,
+    "online": "-n 12 -i 12 -L 2 --smoothness 1 --eta 0.1 -D 1 --c1 100 --c2 100 --decay-exponent 1.5",
+    "cyclic": MANY,
+    "shuffle-once": MANY,
+    "rotation-epochs": MANY,
+    "shuffled-epochs": f"{MANY} --batch-size 4",
+    "noisy-sgd": STEPS,
+    "noisy-gd": f"{PASS} --steps 4",
+    "dp-sgd-gradient": f"{SAMPLED} --batch-size 2",
+    "dp-sgd-output": SAMPLED,
+}
+EXACT = "audit --algorithm noisy-gd -n 3 --steps 4 -L 1 --smoothness 1 --eta 0.5 --sigma 1 -d 0.05 --replicas 2e4"
+
+
+def answered(line: str, code: int, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(line))
+    captured = capsys.readouterr()
+    assert (stop.value.code or 0) == code, captured.err
+    return captured.out, captured.err
+
+
+def test_all_that_can_be_carried_out_is_audited() -> None:
+    assert set(RUNS) == {name for name in COMMANDS["compare"].algorithms if ALGORITHMS[name].executed}
+
+
+@pytest.mark.parametrize("algorithm", RUNS)
+def test_every_algorithm_is_within_its_guarantee(ask_json: Any, algorithm: str) -> None:
+    releases = ("last", "epoch") if "release" in ALGORITHMS[algorithm].parameters else ("",)
+    for release in releases:
+        flag = f"--release {release}" if release else ""
+        [case] = ask_json(f"audit --algorithm {algorithm} {RUNS[algorithm]} {flag} -d 0.1 --replicas 2000")
+        told = case["audit"]
+        assert not told["exceeded"]
+        assert 0.0 <= told["epsilon_lower"] <= told["epsilon"]
+        assert told["mu"] is None or 0.0 < told["mu_lower"] <= told["mu"]
+        assert case["assertions"][-1]["passed"]
+
+
+def test_a_lower_bound_beside_the_guarantee(ask_json: Any, ask: Any) -> None:
+    [case] = ask_json(EXACT)
+    told = case["audit"]
+    assert told["mu"] == pytest.approx(4.0 / 3.0)
+    assert 0.8 * told["mu"] < told["mu_lower"] <= told["mu"]
+    assert (told["attack"], told["confidence"], told["replicas"], told["pilot"]) == ("linear", 0.99, 20000, 2000)
+    for format in ("plain", "table", "markdown"):
+        text = " ".join(ask(f"{EXACT} --format {format} -v").replace("\\", "").split())
+        assert f"mu &gt;= {told['mu_lower']:.4f}"[:-1] in text.replace("mu >=", "mu &gt;=")
+    assert "audited:" in ask(EXACT)
+    assert "audit_mu_lower" in ask(f"{EXACT} --format csv")
+
+
+def test_the_same_report_for_any_number_of_workers(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ensemble, "_ENTRIES", 512)
+    reports = {ask(f"{EXACT} --json --workers {workers}") for workers in (1, 2, 7)}
+    assert len(reports) == 1
+
+
+# --- broken engines ---------------------------------------------------------------------------------------------------
+
+
+def test_half_the_noise_is_noticed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    fill = ensemble.fill
+
+    def weaker(generator: Any, kind: str, out: Any) -> None:
+        fill(generator, kind, out)
+        out *= 0.5
+
+    monkeypatch.setattr(ensemble, "fill", weaker)
+    out, err = answered(f"{EXACT} --json", 1, capsys)
+    assert json.loads(out)["cases"][0]["audit"]["exceeded"] is True
+    assert json.loads(out)["summary"]["failed"] == 1
+    assert "--- bug report ---" in err
+    assert "noise_std=1.0" in err
+    assert "gate failed" in err
+    assert "CONTRADICT" in answered(EXACT, 1, capsys)[0]
+
+
+def test_a_clip_that_is_left_out_is_noticed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = (
+        "audit --algorithm noisy-gd -n 3 --steps 4 --loss logistic --feature-bound 2 --clip 1 --eta 0.5 --sigma 1 "
+        "-d 0.05 --replicas 2e4"
+    )
+    answered(line, 0, capsys)
+    monkeypatch.setattr(ensemble, "slope_caps", lambda *_: None)
+    answered(line, 1, capsys)
+
+
+def test_an_order_that_is_not_random_is_noticed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A strong contraction shows the last record alone, and the record is always the last."""
+    line = (
+        "audit --algorithm shuffled -n 20 -L 1 --smoothness 1 --strong-convexity 0.9 --eta 1 --sigma 1 -d 0.15 "
+        "--replicas 2e4"
+    )
+    answered(line, 0, capsys)
+    generator = ensemble._generator
+
+    class Ordered:
+        """A generator whose orders all end with the first record."""
+
+        def __init__(self, *arguments: Any) -> None:
+            self.drawn = generator(*arguments)
+
+        def permuted(self, order: Any, *, axis: int, out: Any) -> None:
+            out[...] = np.flip(np.sort(order, axis=axis), axis=axis)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.drawn, name)
+
+    monkeypatch.setattr(ensemble, "_generator", Ordered)
+    answered(line, 1, capsys)
+
+
+# --- data sets of one's own -------------------------------------------------------------------------------------------
+
+LOGISTIC = "audit --attack custom --algorithm noisy-gd -n 3 --steps 4 --loss logistic --feature-bound 1 --eta 0.5"
+NOISE = "--sigma 0.5 -d 0.1 --replicas 5e3"
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rows = {"a": "1,0,1", "b": "-1,0,1", "none": "1,0,1", "two": "-1,0,1", "long": "3,0,1", "null": "0,0,1"}
+    for name, row in rows.items():
+        second = "0.5,0.5,1" if name == "two" else "0,1,1"
+        (tmp_path / f"{name}.csv").write_text(f"x,z,y\n{row}\n{second}\n0,0,-1\n")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("files")
+def test_data_sets_of_ones_own(ask_json: Any) -> None:
+    [case] = ask_json(f"{LOGISTIC} {NOISE} --data a.csv --neighbour b.csv")
+    told = case["audit"]
+    assert told["attack"] == "custom"
+    assert 0.3 * told["mu"] < told["mu_lower"] < told["mu"]
+    [turned] = ask_json(f"{LOGISTIC} {NOISE} --data b.csv --neighbour a.csv")
+    assert turned["audit"]["mu_lower"] == pytest.approx(told["mu_lower"], rel=0.2)
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ("--data a.csv --neighbour none.csv", "differ in 0 records"),
+        ("--data a.csv --neighbour two.csv", "differ in 2 records"),
+        ("--data a.csv --neighbour long.csv", "feature_bound is 1"),
+        ("--data a.csv", "needs two data sets"),
+        ("--data a.csv --neighbour b.csv --adjacency null-record", "is none in either"),
+        ("--data a.csv --neighbour missing.csv", "missing.csv"),
+    ],
+)
+def test_data_sets_that_are_no_neighbours(more: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert why in answered(f"{LOGISTIC} {NOISE} {more}", 2, capsys)[1]
+
+
+@pytest.mark.usefixtures("files")
+def test_a_null_record(ask_json: Any) -> None:
+    [case] = ask_json(f"{LOGISTIC} {NOISE} --data a.csv --neighbour null.csv --adjacency null-record")
+    assert 0.0 < case["audit"]["mu_lower"] < case["audit"]["mu"]
+
+
+@pytest.mark.usefixtures("files")
+def test_a_place_that_the_guarantee_is_not_of(capsys: pytest.CaptureFixture[str]) -> None:
+    line = "audit --attack custom --algorithm pnsgd -n 3 --loss logistic --feature-bound 1 --eta 0.5 --sigma 1 -d 0.1"
+    files = "--data a.csv --neighbour b.csv --replicas 2e3"
+    assert "--index 1" in answered(f"{line} {files} -i 2", 2, capsys)[1]
+    answered(f"{line} {files} -i 1", 0, capsys)
+
+
+# --- questions and refusals -------------------------------------------------------------------------------------------
+
+
+def test_noise_that_is_sought_and_a_mu_that_is_asked(ask_json: Any) -> None:
+    [case] = ask_json("audit --algorithm shuffled -n 9 -L 1 --smoothness 1 --eta 0.1 -e 1 -d 0.1 --replicas 2e3")
+    assert (case["audit"]["epsilon"], case["audit"]["delta"]) == (1.0, 0.1)
+    [case] = ask_json(f"audit --algorithm pnsgd {PASS} --replicas 2e3")
+    assert case["audit"]["epsilon_lower"] is None
+    assert case["audit"]["mu_lower"] > 0.0
+
+
+def test_several_cases_stand_side_by_side(ask: Any) -> None:
+    text = ask(f"audit --algorithm pnsgd,shuffled,dp-sgd {PASS} -d 0.1 --replicas 2e3")
+    assert "audited epsilon" in text
+    assert "dp-sgd is no algorithm that can be executed" in text or "dp-sgd takes no" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "why"),
+    [
+        ("--algorithm dp-sgd -n 9 --batch-size 3 --epochs 1 --noise-multiplier 1 -d 0.1", 3, "can be executed"),
+        (f"--algorithm pnsgd {PASS} -d 0.1 --attack wall", 3, "not projected"),
+        (f"--algorithm pnsgd {PASS} -d 0.1 --replicas 10", 2, "replicas is 10"),
+        (f"--algorithm pnsgd {PASS} -d 0.1 --replicas 1000.5", 2, "whole number"),
+        (f"--algorithm pnsgd {PASS} -d 0.1 --confidence 2", 2, "confidence"),
+        (f"--algorithm pnsgd {PASS} -d 0.1 --confidence much", 2, "--confidence"),
+        (f"--algorithm pnsgd {PASS} -d 0.1 --data a.csv", 2, "of a custom attack"),
+        (f"--algorithm pnsgd {PASS} -d 0.1 --group-size 2", 3, "of one record"),
+        (f"{PASS} -d 0.1", 2, "what is run is not known"),
+    ],
+)
+def test_refusals(line: str, code: int, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert why in answered(f"audit {line}", code, capsys)[1]
+
+
+def test_an_interrupt_reports_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(audit.ensemble, "train", interrupted)
+    out, err = answered(EXACT, 130, capsys)
+    assert out == ""
+    assert "nothing is reported" in err
