@@ -8,7 +8,8 @@ change faster. So it is of the same loss class, with the same smoothness. It is 
 With several numbers z, of several classes or layers, a clipped gradient is in general no gradient of a convex function.
 That of a softmax of two classes is, since it never turns. For more classes the softmax is capped
 (`dpcalc.model.loss.softmax`): slopes that are too long are those of its infimal convolution with C/|x| times the norm,
-which is convex and as smooth as the softmax.
+which is convex and as smooth as the softmax. Where they are shortened without a cap (``model`` is ``any``), no more is
+known of a gradient than that it is at most C long: that is enough for composition, which lets every iterate be public.
 """
 
 from __future__ import annotations
@@ -65,13 +66,16 @@ def _fill_class(draft: Description) -> None:
         SpecError: another one is given, or strong convexity, of which clipping leaves nothing.
     """
     named = "loss" in draft
-    if named and draft.get("model") == Model.ANY and draft["loss"] != LossName.SOFTMAX:
+    if draft.get("loss") == LossName.SOFTMAX and draft.get("model") == Model.ANY:
+        _forget_curvature(draft)
+        return
+    if named and draft.get("model") == Model.ANY:
         raise SpecError("the losses that have a name are those of linear models", "leave out --model or --loss")
     if named and not convex_if_clipped(draft["loss"], draft.get("model"), draft.get("classes")):
         raise SpecError(
             "clipped gradients of a softmax of more than two classes are not those of a convex loss",
-            "give --model capped, if the softmax is capped (see `dpcalc help method`); or ask `dpcalc dp-sgd`, whose "
-            "composition is for any loss",
+            "give --model capped, if the softmax is capped (see `dpcalc help method`); or --model any, for what holds "
+            "of any loss",
         )
     if not named and draft.get("strong_convexity"):
         raise SpecError(
@@ -89,3 +93,26 @@ def _fill_class(draft: Description) -> None:
             "give --loss, or --model linear, if it is; or leave out --loss-class",
         )
     draft.put("loss_class", LossClass.LIPSCHITZ, Source.DERIVED)
+
+
+def _forget_curvature(draft: Description) -> None:
+    """Keep of a loss with a name nothing but the bound on its gradients.
+
+    Raises:
+        SpecError: a loss class is given, and it says more.
+    """
+    given = draft["loss_class"] if draft.sources.get("loss_class") not in _OF_LOSS else None
+    if given not in (None, LossClass.LIPSCHITZ):
+        raise SpecError(
+            f"clipped gradients of a softmax are not those of a {given} loss, unless it is capped",
+            "give --model capped, if it is; or leave out --loss-class",
+        )
+    for name in ("smoothness", "holder_exponent", "holder_constant"):
+        if draft.sources.get(name) is Source.LOSS:
+            draft.take(name)
+    if "strong_convexity" in draft:
+        draft.put("strong_convexity", 0.0, Source.DERIVED)
+    draft.put("loss_class", LossClass.LIPSCHITZ, Source.DERIVED)
+
+
+_OF_LOSS = (None, Source.LOSS, Source.DERIVED)

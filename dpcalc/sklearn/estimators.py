@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from dpcalc.engine.question import Question
@@ -26,7 +26,7 @@ from dpcalc.model.parameter import check
 from dpcalc.notes import NotPrivate
 from dpcalc.render.notes import report
 from dpcalc.report import Case
-from dpcalc.training import with_one_blas_thread
+from dpcalc.training import several, with_one_blas_thread
 from dpcalc.training.cells import number
 from dpcalc.training.data import settle
 from dpcalc.training.fitting import fit
@@ -44,8 +44,8 @@ class _Linear(BaseEstimator):
     """What both estimators share: their rows, the run, and what is kept of it.
 
     Attributes:
-        coef_: of rows as they are mapped and shortened: shape (d,), of a classifier (1, d).
-        intercept_: a number, of a classifier of shape (1,).
+        coef_: of rows as they are mapped and shortened: shape (d,), of a classifier (1, d), of K > 2 classes (K, d).
+        intercept_: a number, of a classifier of shape (1,), of K > 2 classes (K,).
         n_iter_: the number of steps.
         model_: the model, which `dpcalc.training.model.save` writes for ``dpcalc predict``.
         privacy_: the report of `dpcalc.train`.
@@ -131,12 +131,12 @@ def _not_private(case: Case, because: str) -> Case:
 
 
 class DPClassifier(ClassifierMixin, _Linear):
-    """Private logistic regression of two classes.
+    """Private logistic regression; of more than two classes with a softmax.
 
     Args:
         epsilon, delta: the budget of the fit.
-        classes: the two labels, which count as public; a row with any other label counts as the first. None takes them
-            from y: the model is then not covered by the guarantee.
+        classes: the labels, two or more, which count as public; a row with any other label counts as the first. None
+            takes them from y: the model is then not covered by the guarantee.
         ranges: (low, high), numbers or arrays of shape (d,), that are mapped to [-1, 1]; public. None: columns are in
             [-1, 1] already. Rows are then shortened to a norm of at most 1; nan counts as the middle.
         random_state: a seed for experiments: the model is then not private.
@@ -160,7 +160,7 @@ class DPClassifier(ClassifierMixin, _Linear):
         """Fit the model to rows X, shape (n, d), and labels y, shape (n,).
 
         Raises:
-            ValueError: shapes are wrong; or ``classes`` is None and y has not two classes.
+            ValueError: shapes are wrong; or ``classes`` is None and y has not two classes or more.
             dpcalc.DpcalcError: a parameter is out of range, or the budget cannot be met.
         """
         rows, labels = self._targets(X, y)
@@ -168,31 +168,39 @@ class DPClassifier(ClassifierMixin, _Linear):
             self.classes_ = _classes_of(column_or_1d(y))
         else:
             self.classes_ = _declared(self.classes)
+        because = FROM_TARGET if self.classes is None else None
+        if len(self.classes_) > 2:
+            places = np.zeros(len(labels))
+            for place, label in enumerate(self.classes_):
+                places[_are(labels, label)] = place
+            self._train(rows, places, {"loss": "softmax", "classes": len(self.classes_)}, because)
+            self.model_ = self.model_._replace(classes=tuple(map(str, self.classes_)))
+            self.coef_, self.intercept_ = self.model_.weights.T.copy(), self.model_.intercept.copy()
+            return self
         signs = np.where(_are(labels, self.classes_[1]), 1.0, -1.0)
-        self._train(rows, signs, {"loss": "logistic"}, FROM_TARGET if self.classes is None else None)
+        self._train(rows, signs, {"loss": "logistic"}, because)
         self.model_ = self.model_._replace(negative=str(self.classes_[0]), positive=str(self.classes_[1]))
         self.coef_, self.intercept_ = self.model_.weights[np.newaxis].copy(), np.array([self.model_.intercept])
         return self
 
     def decision_function(self, X: ArrayLike) -> Array:
-        """Return scores, shape (n,): above 0 for the second class."""
+        """Return scores, shape (n,): above 0 for the second class; of K > 2 classes shape (n, K)."""
         return self._scores(X)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return labels, shape (n,)."""
-        above = self._scores(X) > 0.0
-        labels: NDArray[Any] = self.classes_[above.astype(int)]
+        scores = self._scores(X)
+        places = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0.0).astype(int)
+        labels: NDArray[Any] = self.classes_[places]
         return labels
 
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Return probabilities of both classes, shape (n, 2)."""
-        p = probabilities(self._scores(X))
+        """Return probabilities of the classes, shape (n, K)."""
+        scores = self._scores(X)
+        if scores.ndim == 2:
+            return several.probabilities(scores)
+        p = probabilities(scores)
         return np.column_stack([1.0 - p, p])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
 
 def _are(labels: NDArray[Any], label: Any) -> NDArray[np.bool_]:
@@ -221,19 +229,16 @@ def _is(value: Any, label: Any) -> bool:
 def _declared(classes: Any) -> NDArray[Any]:
     """Return the classes that are given, in their order."""
     found = np.asarray(classes if hasattr(classes, "__array__") else _apart(list(classes)))
-    if found.shape != (2,) or found[0] == found[1]:
-        raise SpecError("classes are not two labels that differ", "give (no, yes); more classes are not built")
+    alike = found.ndim != 1 or any(found[i] == found[j] for j in range(len(found)) for i in range(j))
+    if alike or len(found) < 2:
+        raise SpecError("classes are not two or more labels that differ", "give (no, yes)")
     return found
 
 
 def _classes_of(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return the two classes of a target."""
+    """Return the classes of a target."""
     check_classification_targets(labels)
     classes = np.unique(labels)
-    if len(classes) > 2:
-        raise ValueError(
-            f"Only binary classification is supported. The type of the target is {type_of_target(labels)}."
-        )
     if len(classes) < 2:
         raise ValueError("Classifier can't train when only one class is present.")
     return classes

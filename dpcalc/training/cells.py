@@ -7,6 +7,7 @@ means a number or nan, which is "no finite number"; what becomes of a record dep
 from __future__ import annotations
 
 import csv
+import math
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,8 @@ from dpcalc.files.csv_lines import split_cells
 Array = NDArray[np.float64]
 
 _NAN = float("nan")
+_SHOWN = 8  # classes that are listed
+_MAX_CLASSES = 1000
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _PLAIN = bytes({*range(0x20, 0x7F), 0x09, 0x0A} - {0x22})  # a quotation mark may change where a cell ends
 
@@ -74,6 +77,38 @@ class Labels(NamedTuple):
         return np.array([self.code(_text(value)) for value in values.tolist()], dtype=np.float64)
 
 
+class Classes(NamedTuple):
+    """The rule by which a target's cells become the places of several classes; what is none of them is the first.
+
+    Attributes:
+        names: of the classes, as texts or as numbers, in order; all different.
+    """
+
+    names: tuple[str, ...]
+
+    @property
+    def takes_words(self) -> bool:
+        """Whether a column of words can be read."""
+        return True
+
+    @property
+    def said(self) -> str:
+        """The rule in words."""
+        shown = ", ".join(repr(name) for name in self.names[:_SHOWN]) + (", ..." if len(self.names) > _SHOWN else "")
+        return f"the classes of the target are {shown}; everything else counts as {self.names[0]!r}"
+
+    def code(self, cell: str) -> float:
+        """Return the place of a cell's class, from 0 on."""
+        place = Levels(self.names).code(cell)
+        return 0.0 if math.isnan(place) else place
+
+    def codes(self, values: NDArray[Any]) -> Array:
+        """Return `code` of every entry of a one-dimensional array of numbers, texts or objects."""
+        places = Levels(self.names).codes(values)
+        places[np.isnan(places)] = 0.0
+        return places
+
+
 class Levels(NamedTuple):
     """The rule by which the words of a column become the places of its levels.
 
@@ -116,11 +151,11 @@ NUMBERS = Labels()
 """The rule of features, and of a target without a named label: a cell is its number."""
 
 
-def declared(labels: Sequence[str] | str | None, positive: str | None) -> Labels:
-    """Return the rule that the user states: two labels, of which the second counts as +1, or that one alone.
+def declared(labels: Sequence[str] | str | None, positive: str | None) -> Labels | Classes:
+    """Return the rule that the user states: two labels, of which the second counts as +1, or that one alone; or more.
 
     Raises:
-        SpecError: both are given, or the labels are not two that differ.
+        SpecError: both are given, or the labels are not at least two that differ.
     """
     if labels is None:
         return Labels(None if positive is None else positive.strip())
@@ -130,13 +165,37 @@ def declared(labels: Sequence[str] | str | None, positive: str | None) -> Labels
     if len(names) == 1 and "\n" not in names[0]:
         names = next(csv.reader(names), [])
     names = [name.strip() for name in names]
-    if len(names) == 2:
-        first, second = names
-        if first != second and number(first) != number(second):
-            return Labels(second, first)
+    # Numbers that are written differently are one label; nan is none.
+    values = [value for value in map(number, names) if not math.isnan(value)]
+    if 2 <= len(names) <= _MAX_CLASSES and len(set(names)) == len(names) and len(set(values)) == len(values):
+        return Labels(names[1], names[0]) if len(names) == 2 else Classes(tuple(names))
     raise SpecError(
-        f"labels are {', '.join(names)[:60]!r}; they must be two that differ", "for example --labels no,yes: yes is +1"
+        f"labels are {', '.join(names)[:60]!r}; they must be two or more that differ, at most {_MAX_CLASSES}",
+        "for example --labels no,yes: yes is +1; or --labels red,green,blue",
     )
+
+
+def as_classes(rule: Labels | Classes, count: int | None) -> Classes:
+    """Return the rule of a loss of several classes.
+
+    Args:
+        rule: as declared.
+        count: K, if it is given: without a declared label the classes are then 0 to K - 1.
+
+    Raises:
+        SpecError: one label alone is declared, none, or another number of them than K.
+    """
+    if isinstance(rule, Labels) and rule.positive is None and count is not None and 2 <= count <= _MAX_CLASSES:
+        return Classes(tuple(map(str, range(count))))
+    if isinstance(rule, Labels):
+        if rule.positive is None or rule.negative is None:
+            raise SpecError(
+                "what the classes of the target are is not known", "give --labels, for example red,green,blue"
+            )
+        rule = Classes((rule.negative, rule.positive))
+    if count is not None and count != len(rule.names):
+        raise SpecError(f"{count} classes are given, and {len(rule.names)} labels", "leave out --classes")
+    return rule
 
 
 def numbers(values: NDArray[Any]) -> Array:
@@ -170,7 +229,7 @@ class Lines:
     """
 
     def __init__(
-        self, columns: int, order: Sequence[int], labels: Labels | Levels, words: Mapping[int, Levels] = {}
+        self, columns: int, order: Sequence[int], labels: Labels | Classes | Levels, words: Mapping[int, Levels] = {}
     ) -> None:
         self.columns, self.order, self.labels = columns, list(order), labels
         self.codes = [words[place].code if place in words else number for place in self.order[:-1]]

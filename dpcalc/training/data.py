@@ -30,7 +30,7 @@ from dpcalc.files.paths import ProjectFile, ending
 from dpcalc.files.place import FileError, Place
 from dpcalc.files.reading import opened
 from dpcalc.model.numbers import parse_number
-from dpcalc.training.cells import NUMBERS, Labels, Levels, Lines, as_array, numbers
+from dpcalc.training.cells import NUMBERS, Classes, Labels, Levels, Lines, as_array, numbers
 from dpcalc.training.intervals import is_interval, why_not
 
 Array = NDArray[np.float64]
@@ -132,7 +132,7 @@ def example_file(name: str, ending: str = ".csv") -> str:
 
 
 def read(
-    path: str, *, target: str | None = None, labels: Labels = NUMBERS, ignore: Sequence[str] = (),
+    path: str, *, target: str | None = None, labels: Labels | Classes = NUMBERS, ignore: Sequence[str] = (),
     words: Mapping[str, Levels] = {},
 ) -> Table:  # fmt: skip
     """Return the table in a file.
@@ -172,7 +172,9 @@ def unquoted(path: str) -> Iterator[None]:
         ) from None
 
 
-def of_arrays(features: Any, target: Any, *, labels: Labels = NUMBERS, words: Mapping[str, Levels] = {}) -> Table:
+def of_arrays(
+    features: Any, target: Any, *, labels: Labels | Classes = NUMBERS, words: Mapping[str, Levels] = {}
+) -> Table:
     """Return the table of features, shape (n, d), and a target, shape (n,): a copy.
 
     Raises:
@@ -191,11 +193,11 @@ def of_arrays(features: Any, target: Any, *, labels: Labels = NUMBERS, words: Ma
 class _Wanted(NamedTuple):
     path: str
     target: str | None
-    labels: Labels
+    labels: Labels | Classes
     ignore: tuple[str, ...]
     words: Mapping[str, Levels]
 
-    def rules(self, names: Sequence[str]) -> list[Labels | Levels]:
+    def rules(self, names: Sequence[str]) -> list[Labels | Classes | Levels]:
         """Return what the cells of the columns of these names mean, the target's last."""
         return [*(self.words.get(name, NUMBERS) for name in names[:-1]), self.labels]
 
@@ -415,7 +417,7 @@ def _batches(path: str, file: Any, columns: list[str]) -> Iterator[Any]:
         yield batch
 
 
-def _column(path: str, values: NDArray[Any], name: str, labels: Labels | Levels) -> Array:
+def _column(path: str, values: NDArray[Any], name: str, labels: Labels | Classes | Levels) -> Array:
     """Return a column as numbers.
 
     Raises:

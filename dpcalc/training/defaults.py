@@ -11,14 +11,20 @@ import math
 from dpcalc.engine.question import Question
 from dpcalc.errors import MissingParameter, SpecError
 from dpcalc.model.algorithm import Order
-from dpcalc.model.choices import LastBatch
+from dpcalc.model.choices import LastBatch, LossName
 from dpcalc.model.loss import SIGNED, Loss
+from dpcalc.model.source import Source
 from dpcalc.training.accounting import noise_scale
+from dpcalc.training.cells import Classes, as_classes
 from dpcalc.training.draft import Draft
+from dpcalc.training.records import labels_of
 from dpcalc.training.setup import Setup
 
 MAX_STEPS = 1000
 """Full-batch steps that are chosen at most."""
+
+CLASSIFYING = (*SIGNED, LossName.SOFTMAX)
+"""Losses of classes."""
 
 _SYNTHETIC_LOSSES = {"logistic": "logistic", "linear": "squares"}
 
@@ -32,18 +38,24 @@ def fill_loss(draft: Draft, setup: Setup) -> None:
     """
     if "loss" not in draft:
         draft.default("loss", _usual_loss(setup))
-    if draft["loss"] in SIGNED and setup.target_range is not None:
+    if draft["loss"] in CLASSIFYING and setup.target_range is not None:
         raise SpecError(f"the {draft['loss']} loss has labels, and a target range is given", "leave out --target-range")
     draft.default("feature_bound", 1.0)
-    if draft["loss"] not in SIGNED:
+    if draft["loss"] not in CLASSIFYING:
         draft.default("label_bound", 1.0)
+    if draft["loss"] == LossName.SOFTMAX:
+        if setup.synthetic is not None or setup.replicas > 1:
+            raise SpecError("a softmax is trained on data, and once", "leave out --synthetic and --replicas")
+        draft.default("classes", len(as_classes(labels_of(setup), draft.get("classes")).names), Source.DERIVED)
+    elif isinstance(labels_of(setup), Classes):
+        raise SpecError(f"the {draft['loss']} loss has two labels, and more are given", "take --loss softmax")
 
 
 def _usual_loss(setup: Setup) -> str:
     """Return the loss that suits what is said of the target; the records are not asked."""
     from dpcalc.training.data import EXAMPLES
 
-    if setup.example:
+    if setup.example and not isinstance(labels_of(setup), Classes):
         return EXAMPLES[setup.example][2]
     if setup.synthetic:
         return _SYNTHETIC_LOSSES.get(setup.synthetic, "squares")
@@ -56,7 +68,9 @@ def _usual_loss(setup: Setup) -> str:
             "to classify give --positive YES or --labels NO,YES (or --loss logistic); to predict a number give "
             "--target-range LOW,HIGH (or --loss squares)",
         )
-    return "logistic" if labelled else "squares"
+    if not labelled:
+        return "squares"
+    return str(LossName.SOFTMAX) if isinstance(labels_of(setup), Classes) else "logistic"
 
 
 def fill_split(draft: Draft) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dpcalc.errors import SpecError
 from dpcalc.model import loss as losses
 from dpcalc.model.algorithm import ALGORITHMS, Algorithm
-from dpcalc.model.choices import LossName, Noise
+from dpcalc.model.choices import LossName, Model, Noise
 from dpcalc.model.loss import Loss
 from dpcalc.model.run import Description
 from dpcalc.model.source import Source
@@ -50,6 +49,11 @@ class Draft(Mapping[str, Any]):
     def choose(self, name: str, value: Any) -> None:
         """Set a parameter that was not given, whatever it was filled in with."""
         self._values[name], self._sources[name] = value, Source.DERIVED
+
+    def fill_model(self) -> None:
+        """Say what clipping is applied to, where it matters: clipped gradients of many classes stay not convex."""
+        if self["loss"] == LossName.SOFTMAX and self["classes"] > 2 and "clip" in self:
+            self.default("model", Model.ANY)
 
     def given(self, name: str) -> bool:
         """Return whether the parameter was given, and not filled in."""
@@ -93,13 +97,7 @@ class Draft(Mapping[str, Any]):
 
     @property
     def loss(self) -> Loss:
-        """What is minimised; its gradients may be clipped besides.
-
-        Raises:
-            SpecError: a loss of several scores.
-        """
-        if self["loss"] == LossName.SOFTMAX:
-            raise SpecError("models of several scores are not trained here", "use a loss of one score")
+        """What is minimised; its gradients may be clipped besides."""
         return losses.of(str(self["loss"]), **{name: float(self[name]) for name in losses.PARAMETERS if name in self})
 
     @property

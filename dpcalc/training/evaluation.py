@@ -74,7 +74,8 @@ class Released(NamedTuple):
 def measured(predicting: Predictor, source: Any) -> Measured:
     """Return metrics on test rows, without noise.
 
-    ``accuracy``, ``auc`` (None where one class is missing) and of a logistic model ``log_loss``; of a regression
+    ``accuracy``, ``auc`` (None where one class is missing) and of a logistic model ``log_loss``; of a model of several
+    classes ``accuracy`` and ``log_loss``; of a regression
     ``rmse``, ``mae`` and ``r2`` (None where all targets are equal), in the target's own units. Cells are read as in
     training, but targets are not cut.
 
@@ -94,6 +95,8 @@ def measured(predicting: Predictor, source: Any) -> Measured:
         if predicting.classes is None:
             unreadable = int(np.count_nonzero(~np.isfinite(targets)))
             found = _of_regression(predicting.targets(scores), _readable(targets, predicting))
+        elif predicting.several:
+            found = _of_several(predicting, scores, targets)
         else:
             found = _of_classes(scores, targets > 0.0, predicting.probable)
     defined = {name: value if value is not None and math.isfinite(value) else None for name, value in found.items()}
@@ -111,6 +114,12 @@ def _of_classes(scores: Array, positive: NDArray[np.bool_], probable: bool) -> d
     if probable:
         found["log_loss"] = float(np.mean(np.logaddexp(0.0, np.where(positive, -scores, scores))))
     return found
+
+
+def _of_several(predicting: Predictor, scores: Array, targets: Array) -> dict[str, float | None]:
+    levels = np.logaddexp.reduce(scores, axis=1)
+    own = np.take_along_axis(scores, targets.astype(np.intp)[:, np.newaxis], 1)[:, 0]
+    return {"accuracy": float(np.mean(predicting.right(scores, targets))), "log_loss": float(np.mean(levels - own))}
 
 
 def _auc(scores: Array, positive: NDArray[np.bool_]) -> float | None:
@@ -210,7 +219,7 @@ def counted(predicting: Predictor, source: Any, bound: float | None) -> Sums:
         for scores, targets in scored(predicting.model, source, target=True):
             records += len(scores)
             if bound is None:
-                totals[0] += int(np.count_nonzero((scores > 0.0) == (targets > 0.0)))
+                totals[0] += int(np.count_nonzero(predicting.right(scores, targets)))
                 continue
             errors = np.abs(_readable(targets, predicting) - predicting.targets(scores)) / bound
             shares = np.where(errors < 1.0, errors, 1.0)  # 1 for what is no number

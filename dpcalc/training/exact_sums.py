@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
 from dpcalc.training.problem import Problem
+from dpcalc.training.several import descents
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -83,7 +84,8 @@ def rounded_sum(total: Array, noise: Array, scale: float) -> Array:
 class ExactSums:
     """The sums of minus the clipped gradients of a problem's records, without the regulariser.
 
-    Each gradient has a norm of at most ``bound``, whatever rounding does to its slope: the slope is cut off there.
+    Each gradient has a norm of at most ``bound``, whatever rounding does to its slope: the slope is cut off there. Of
+    several classes a slope is a vector and a gradient a matrix, whose norm is that of all its entries.
     """
 
     def __init__(self, problem: Problem, bound: float, size: int, norm: int = 2) -> None:
@@ -110,10 +112,10 @@ class ExactSums:
         self.features = cut(features, self.unit)
         x, columns = self.features, features.shape[1]
         size_of = np.abs(x).sum(axis=1) if norm == 1 else np.sqrt(np.einsum("ij,ij->i", x, x))
-        most = bound * (1.0 - max(_ROOM, 4.0 * (columns + 8) * _UNIT))
+        most = bound * (1.0 - max(_ROOM, 4.0 * (columns + loss.scores + 8) * _UNIT))
         steepest = self.slope_unit * 2.0**_BITS
         self.steepest = np.minimum(most / np.maximum(size_of, most / steepest), steepest)
-        self.overwrite = loss.array_descent()
+        self.overwrite = None if loss.classified else loss.array_descent()
         self.rows = max(1, _ENTRIES // columns)
 
     def check_scale(self, scale: float) -> None:
@@ -128,7 +130,7 @@ class ExactSums:
             )
 
     def descent(self, w: Array, rows: Index | None) -> Array:
-        """Return the sum over the records of these rows (None: all), shape (d,), exactly."""
+        """Return the sum over the records of these rows (None: all), shape (d,) or (d K,), exactly."""
         w = self._cut_iterate(w)
         total = np.zeros_like(w)
         count = len(self.labels) if rows is None else len(rows)
@@ -144,12 +146,17 @@ class ExactSums:
         return cut(w, math.ldexp(1.0, exponent + self.kept - _BITS))
 
     def _of(self, x: Array, y: Array, steepest: Array, w: Array) -> Array:
+        total: Array
+        if self.overwrite is None:
+            several = descents(x @ w.reshape(x.shape[1], -1), y, steepest)
+            total = (cut(several, self.slope_unit) @ x).T.reshape(-1)
+            return total
         slopes = x @ w
         self.overwrite(slopes, y)
         np.copyto(slopes, 0.0, where=~np.isfinite(slopes))
         np.minimum(slopes, steepest, out=slopes)
         np.maximum(slopes, -steepest, out=slopes)
-        total: Array = cut(slopes, self.slope_unit) @ x
+        total = cut(slopes, self.slope_unit) @ x
         return total
 
 

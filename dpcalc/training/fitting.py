@@ -75,6 +75,7 @@ def fit(
     setup = rule.settle(setup, draft, ruled=ruled, batched=batched)
     records = read_records(draft, setup, share=rule.CONSTANT if ruled else None)
     rows, columns = records.shape
+    weights = columns * draft.loss.scores
     draft.take_shape(rows, columns, with_dimension=draft.laplace and takes_dimension(draft.algorithm))
     chosen = None
     if batched:
@@ -83,9 +84,10 @@ def fit(
     elif ruled:
         chosen = rule.fill(draft, question, asked, columns)
     fill_split(draft)
+    draft.fill_model()
     try:
-        fill_steps(draft, question, columns)
-        made = None if setup.replicas > 1 else guarantee(draft, question, gates, (rows, columns))
+        fill_steps(draft, question, weights)
+        made = None if setup.replicas > 1 else guarantee(draft, question, gates, (rows, weights))
     except MissingParameter as error:
         raise rule.without(error, draft) from None
     case = account(draft, question, gates) if made is None else made.case
@@ -152,16 +154,17 @@ def _executed(
     rows, columns = records.shape
     if made is None:
         run, rounding = accounted_run(draft, best), None
-        planned = plan(run, rows, columns)
+        planned = plan(run, rows, columns * draft.loss.scores)
     else:
         _, run, planned, rounding = made
     if setup.average == Average.TAIL:
         planned = planned.averaged()
     if setup.output is not None:
-        numbers = (planned.iterates_released if draft.given("release") else 1) * (columns + 1)
+        scores = draft.loss.scores
+        numbers = (planned.iterates_released if draft.given("release") else 1) * (columns + 1) * scores
         refuse_too_large(setup.output, numbers + columns)
     trained, non_private = execute(planned, records, draft.loss, draft.radius, setup, progress, rounding)
-    risk = None if planned.tail else least_risk(draft, run, best, columns)
+    risk = None if planned.tail or draft.loss.classified else least_risk(draft, run, best, columns)
     outcome = Outcome(draft, setup, records, planned, trained, non_private, risk, chosen)
     case = case._replace(training=outcome.to_json(), note_data=(*case.note_data, *outcome.notes()))
     return Fit(case, outcome.model(case))

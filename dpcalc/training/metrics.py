@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpcalc.model.loss import Loss, PowerLoss
 from dpcalc.training.problem import Problem
+from dpcalc.training.several import class_metrics
 
 Array = NDArray[np.float64]
 
@@ -47,8 +48,8 @@ def measure(weights: Array, problem: Problem) -> dict[str, float]:
 def measure_all(weights: Array, problem: Problem) -> dict[str, Array]:
     """Return the metrics of every row of weights, shape (replicas, d), as arrays of shape (replicas,).
 
-    ``loss``, with the regulariser; ``accuracy`` for hinge and logistic (a score of 0 counts as -1); else ``rmse``, and
-    ``r2`` (nan where all labels are the same), both on the scale of the labels as trained.
+    ``loss``, with the regulariser; ``accuracy`` for hinge and logistic (a score of 0 counts as -1) and for softmax;
+    else ``rmse``, and ``r2`` (nan where all labels are the same), both on the scale of the labels as trained.
     """
     x, y, loss = problem
     replicas, n = len(weights), len(y)
@@ -56,11 +57,15 @@ def measure_all(weights: Array, problem: Problem) -> dict[str, Array]:
     step = max(1, _BLOCK // max(replicas, x.shape[1]))
     for first in range(0, n, step):
         rows = slice(first, first + step)
+        if loss.classified:
+            for sums, found in zip((total, right), class_metrics(x[rows], y[rows], loss, weights), strict=True):
+                sums += found
+            continue
         z, labels = x[rows] @ weights.T, y[rows, np.newaxis]
         total += loss.data_values(z, labels).sum(axis=0)
         right += ((z > 0.0) == (labels > 0.0) if loss.signed else np.square(labels - z)).sum(axis=0)
     mean = total / n + 0.5 * loss.regularisation * np.square(weights).sum(axis=1)
-    if loss.signed:
+    if loss.signed or loss.classified:
         return {"loss": mean, "accuracy": right / n}
     spread = float(np.var(y))
     r2 = 1.0 - right / n / spread if spread > 0.0 else np.full(replicas, np.nan)
@@ -85,9 +90,9 @@ def minimise(problem: Problem, radius: float | None) -> Optimum:
     """
     mean, corner = _objective(problem)
     try:
-        w = _candidate(mean, radius, np.zeros(problem.features.shape[1]))
+        w = _candidate(mean, radius, np.zeros(problem.shape[1]))
     except (ArithmeticError, ValueError, RuntimeError):  # on records at the edge of the range of doubles
-        w = np.zeros(problem.features.shape[1])
+        w = np.zeros(problem.shape[1])
     gradient = mean(w)[1]
     weight = problem.loss.regularisation
     gaps = []
@@ -125,15 +130,15 @@ def _objective(problem: Problem) -> tuple[Mean, float]:
         parts, lowered = functools.partial(_rounded, loss), 0.5 * _CORNER
     else:
         parts, lowered = functools.partial(_exact, loss), 0.0
-    step = max(1, _BLOCK // x.shape[1])
+    step, shape = max(1, _BLOCK // x.shape[1]), (x.shape[1], -1) if loss.classified else (-1,)
 
     def mean(w: Array) -> tuple[float, Array]:
         value, gradient = 0.0, np.zeros_like(w)
         for first in range(0, len(y), step):
             rows, labels = x[first : first + step], y[first : first + step]
-            values, slopes = parts(rows @ w, labels)
+            values, slopes = parts(rows @ w.reshape(shape), labels)
             value += float(values.sum())
-            gradient += slopes @ rows
+            gradient += (slopes.T @ rows).T.reshape(-1)
         weight = loss.regularisation
         return value / len(y) + 0.5 * weight * float(w @ w), gradient / len(y) + weight * w
 

@@ -20,7 +20,7 @@ from dpcalc.files.place import FileError
 from dpcalc.files.reading import opened
 from dpcalc.inert import json_text
 from dpcalc.report import strict_json
-from dpcalc.training.cells import Labels, Levels
+from dpcalc.training.cells import Classes, Labels, Levels
 from dpcalc.training.data import Ranges, encode, lengths
 from dpcalc.version import __version__
 
@@ -36,8 +36,9 @@ class Model(NamedTuple):
     """A linear model on raw columns.
 
     Attributes:
-        weights: one for each feature: a column of numbers is one, and a column of words one for each of its levels.
-        intercept: 0 where there is none.
+        weights: one for each feature: a column of numbers is one, and a column of words one for each of its levels. For
+            K classes there are K for each: shape (features, K).
+        intercept: 0 where there is none; of K classes shape (K,).
         columns: names of the d raw columns, in order.
         target: name of the target.
         positive: the label that +1 stands for, if one was named.
@@ -48,14 +49,15 @@ class Model(NamedTuple):
         privacy: what is guaranteed and by which theorem, or why nothing is.
         negative: the name of what -1 stands for, if it has one.
         released: shape (k, features + 1): weights and intercept of every iterate that was released, of which the model
-            is the last or a mean; None where the model was released alone.
+            is the last or a mean, and K times as many columns for K classes; None where the model was released alone.
         levels: column of words -> its levels.
         missing: column -> what stands for a missing cell: a number, or a level; where it is not named, the middle of
             the interval, or no level.
+        classes: the names of several classes, in the order of their scores; None for a model of one score.
     """
 
     weights: Array
-    intercept: float
+    intercept: Any
     columns: tuple[str, ...]
     target: str
     positive: str | None
@@ -70,10 +72,13 @@ class Model(NamedTuple):
     released: Array | None = None
     levels: Mapping[str, Sequence[str]] = {}
     missing: Mapping[str, Any] = {}
+    classes: tuple[str, ...] | None = None
 
     @property
-    def labels(self) -> Labels:
+    def labels(self) -> Labels | Classes:
         """How cells of the target are read."""
+        if self.classes is not None:
+            return Classes(self.classes)
         return Labels(self.positive, self.negative)
 
     @property
@@ -94,11 +99,13 @@ class Model(NamedTuple):
     def scores(self, rows: Array) -> Array:
         """Return <w, x> + intercept for raw rows, shape (m, d), which are mapped and shortened as in training.
 
+        The shape is (m,), or (m, K) for K classes.
+
         As in training, a number that is not finite counts as 0, unless `missing` says otherwise; in a column of words
         stand the places of its levels.
 
-        The sign is the class for hinge and logistic; for other losses the score is the prediction, on the scale of the
-        labels as trained.
+        The sign is the class for hinge and logistic, and the largest of K scores for softmax; for other losses the
+        score is the prediction, on the scale of the labels as trained.
 
         Raises:
             SpecError: rows have another number of columns.
@@ -177,6 +184,10 @@ def _described(model: Model) -> dict[str, Any]:
     fields = model._asdict()
     for name in _ARRAYS:
         fields[name] = None if fields[name] is None else fields[name].tolist()
+    if fields["classes"] is None:
+        del fields["classes"]
+    else:
+        fields["intercept"] = fields["intercept"].tolist()
     fields["privacy"] = strict_json(model.privacy)  # delta may be exactly 0, and its logarithm no number
     return {"schema": SCHEMA, "dpcalc": __version__, **fields}
 
@@ -231,8 +242,12 @@ def _model(fields: dict[str, Any]) -> Model:
     if fields["target_range"] is not None:
         low, high = map(float, fields["target_range"])
         fields["target_range"] = low, high
-    for name in ("intercept", "bound"):
-        fields[name] = float(fields[name])
+    fields["bound"] = float(fields["bound"])
+    if fields.get("classes") is None:
+        fields["intercept"] = float(fields["intercept"])
+    else:
+        fields["classes"] = tuple(fields["classes"])
+        fields["intercept"] = np.array(fields["intercept"], dtype=np.float64)
     fields["levels"] = {name: tuple(levels) for name, levels in dict(fields.get("levels", {})).items()}
     fields["missing"] = dict(fields.get("missing", {}))
     model = Model(**fields)
@@ -247,17 +262,33 @@ def _consistent(model: Model) -> bool:
     words = (*model.columns, model.target, *(label for label in (model.positive, model.negative) if label is not None))
     return (
         _declares(model)
-        and _is_vector(model.weights, model.ranges.width(len(model.columns)))
+        and _has_weights(model)
         and all(_is_vector(each, len(model.columns)) for each in mapped)
         and bool(np.isfinite(model.target_range or 0.0).all())
         and (model.low is None or model.high is None or bool((model.low < model.high).all()))
         and all(isinstance(word, str) for word in words)
-        and math.isfinite(model.intercept)
         and 0.0 < model.bound < math.inf
         and model.norm in (1, 2)
         and isinstance(model.loss, Mapping)
         and isinstance(model.privacy, Mapping)
-        and (model.released is None or _is_matrix(model.released, len(model.weights) + 1))
+        and (model.released is None or _is_matrix(model.released, model.weights.size + np.size(model.intercept)))
+    )
+
+
+def _has_weights(model: Model) -> bool:
+    """Return whether weights and intercept are those of one score, or of as many as there are classes."""
+    width = model.ranges.width(len(model.columns))
+    if model.classes is None:
+        return _is_vector(model.weights, width) and math.isfinite(model.intercept)
+    count = len(model.classes)
+    return (
+        count >= 2
+        and all(isinstance(name, str) for name in model.classes)
+        and model.weights.shape == (width, count)
+        and bool(np.isfinite(model.weights).all())
+        and _is_vector(model.intercept, count)
+        and model.positive is None
+        and model.negative is None
     )
 
 

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from dpcalc.notes import LabelReading, ModelFile, NotCovered, Note, NoTestRecords, NotPrivate, UnreadableCells
 from dpcalc.report import Case
 from dpcalc.training.accounting import RiskBound
+from dpcalc.training.cells import NUMBERS, Classes
+from dpcalc.training.defaults import CLASSIFYING
 from dpcalc.training.draft import Draft
 from dpcalc.training.execution import NonPrivate, Replicas, Trained, finite
 from dpcalc.training.model import Model, card_path
@@ -55,6 +57,7 @@ class Outcome(NamedTuple):
             "records": rows,
             "test_records": self.records.test_count,
             "dimension": columns,
+            **({"classes": self.draft.loss.scores} if self.draft.loss.classified else {}),
             "intercept": self.setup.intercept,
             "norm": self.plan.norm,
             "steps": self.plan.steps,
@@ -74,7 +77,7 @@ class Outcome(NamedTuple):
     def _units(self) -> str:
         """What RMSE and loss are measured in, where that is not the target's own unit."""
         ranges = self.records.ranges
-        if self.draft.loss.signed or ranges is None or ranges.target is None:
+        if self.draft["loss"] in CLASSIFYING or ranges is None or ranges.target is None:
             return ""
         (low, high), bound = ranges.target, float(self.draft.get("label_bound", 1.0))
         return f"; in units of the mapped target: {low:g} to {high:g} goes to [{-bound:g}, {bound:g}]"
@@ -83,7 +86,10 @@ class Outcome(NamedTuple):
         """Yield what the records give reason to say: no guarantee covers it."""
         labels, total = self.records.train.labels, self.records.shape[0] + self.records.test_count
         if labels.min() == labels.max():
-            yield f"the target is {labels[0]:g} for every training record: there is nothing to learn"
+            name = f"{labels[0]:g}"
+            if isinstance(self.records.labels, Classes):
+                name = self.records.labels.names[int(labels[0])]
+            yield f"the target is {name} for every training record: there is nothing to learn"
         ranges = self.records.ranges
         unmapped = self.setup.synthetic is None and (ranges is None or ranges.features is None)
         if unmapped and self.records.train.counts["rows_clipped"] == total:
@@ -94,7 +100,7 @@ class Outcome(NamedTuple):
         if self.rule is not None:
             yield self.rule.note()
         if self.setup.synthetic is None:
-            if self.draft.loss.signed or self.records.labels.positive is not None:
+            if self.draft["loss"] in CLASSIFYING or self.records.labels is not NUMBERS:
                 yield LabelReading(reading=self.records.labels.said)
             yield UnreadableCells()
         if self.trained.randomness.why_not_private:
@@ -120,25 +126,44 @@ class Outcome(NamedTuple):
         """Return the model as a file holds it, but for the statement of its privacy; None of many replicas."""
         if isinstance(self.trained, Replicas):
             return None
-        weights, records, ranges = self.trained.weights, self.records, self.records.ranges
-        intercept, constant = self.setup.intercept, records.constant
+        records, ranges, labels = self.records, self.records.ranges, self.records.labels
+        scores = self.draft.loss.scores if self.draft.loss.classified else None
+        weights, intercept = _parted(self.trained.weights, records.constant, scores)
+        named = {"positive": None, "classes": labels.names} if isinstance(labels, Classes) else labels._asdict()
+        released = self.trained.released if self._iterates_released > 1 else None
         return Model(
-            weights=weights[:-1] if intercept else weights,
-            intercept=float(weights[-1] * constant) if intercept else 0.0,
-            columns=records.names[:-1], target=records.names[-1], positive=records.labels.positive,
+            weights=weights, intercept=intercept, columns=records.names[:-1], target=records.names[-1],
             low=ranges.low if ranges else None, high=ranges.high if ranges else None,
             target_range=ranges.target if ranges else None, bound=records.bound, norm=self.draft.norm,
-            loss=self.draft.described_loss, privacy=_privacy(self.trained, case), negative=records.labels.negative,
-            released=_with_intercepts(self.trained.released, constant) if self._iterates_released > 1 else None,
-            **_declared(records),
+            loss=self.draft.described_loss, privacy=_privacy(self.trained, case),
+            released=None if released is None else _with_intercepts(released, records.constant, scores),
+            **named, **_declared(records),
         )  # fmt: skip
 
 
-def _with_intercepts(released: Array, constant: float) -> Array:
-    """Return iterates with the intercept in their last column: what a constant column adds to a score, or 0."""
-    if not constant:
-        return np.column_stack([released, np.zeros(len(released))])
-    return np.column_stack([released[:, :-1], released[:, -1] * constant])
+def _parted(weights: Array, constant: float, classes: int | None) -> tuple[Array, Any]:
+    """Return the weights of the features, and the intercept: what a constant column adds to a score, or 0.
+
+    Args:
+        weights: shape (d,), of K classes (d K,).
+        constant: what the last column holds, 0 where there is no intercept.
+        classes: K, or None for one score.
+
+    Returns:
+        Shapes (features,) and (), or (features, K) and (K,).
+    """
+    rows = weights if classes is None else weights.reshape(-1, classes)
+    if constant:
+        rows, last = rows[:-1], rows[-1] * constant
+    else:
+        last = 0.0 * rows[-1]
+    return (rows, float(last)) if classes is None else (rows, last)
+
+
+def _with_intercepts(released: Array, constant: float, classes: int | None) -> Array:
+    """Return iterates, each a row, with the intercept after the weights of the features."""
+    parts = (_parted(each, constant, classes) for each in released)
+    return np.array([np.append(weights, intercept) for weights, intercept in parts])
 
 
 def _declared(records: Records) -> dict[str, Any]:

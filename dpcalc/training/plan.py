@@ -40,7 +40,7 @@ class Plan(NamedTuple):
 
     Attributes:
         algorithm: as accounted.
-        records, columns: shape of the data.
+        records, columns: how many records there are, and how many weights: of K classes K for each column.
         order: ``fixed`` (that of the data), ``rotation`` (from a uniform record on), ``shuffle`` (a fresh uniform order
             each pass), ``shuffle-once`` (one for all), ``sample`` (fresh uniform batches without replacement),
             ``draw`` (single records with replacement), ``full``.

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
 from dpcalc.inert import spreadsheet_text
+from dpcalc.model.choices import LossName
 from dpcalc.model.loss import LOSSES, SIGNED
-from dpcalc.training import data, rows
+from dpcalc.training import data, rows, several
 from dpcalc.training.cells import NUMBERS
 from dpcalc.training.model import Model
 
@@ -30,14 +31,14 @@ class Predictor(NamedTuple):
 
     Attributes:
         model: that predicts.
-        classes: the names of -1 and +1; None for a regression.
-        probable: whether the scores are log-odds.
+        classes: the names of -1 and +1, or of several classes in the order of their scores; None for a regression.
+        probable: whether the scores are log-odds, or logarithms of the odds of several classes.
         middle, half: of a regression: a score z stands for the target ``middle + half z``.
         width: of the interval that targets were cut to in training.
     """
 
     model: Model
-    classes: tuple[str, str] | None
+    classes: tuple[str, ...] | None
     probable: bool
     middle: float
     half: float
@@ -50,6 +51,19 @@ class Predictor(NamedTuple):
             return ("prediction",)
         return ("prediction", "probability" if self.probable else "score")
 
+    @property
+    def several(self) -> bool:
+        """Whether each class has a score of its own."""
+        return self.model.classes is not None
+
+    def places(self, scores: Array) -> NDArray[Any]:
+        """Return the places of the classes that scores stand for: the largest of several, or 1 above 0 and else 0."""
+        return scores.argmax(axis=1) if self.several else np.asarray(scores > 0.0).astype(np.intp)
+
+    def right(self, scores: Array, targets: Array) -> NDArray[np.bool_]:
+        """Return which rows are predicted right, for targets as their cells are read."""
+        return np.asarray(self.places(scores) == (targets if self.several else targets > 0.0))
+
     def targets(self, scores: Array) -> Array:
         """Return the targets, in their own units, that the scores of a regression stand for."""
         return np.asarray(self.middle + self.half * scores)
@@ -58,6 +72,9 @@ class Predictor(NamedTuple):
         """Return what is predicted, name -> array of shape (m,): see `names`; a score of 0 counts as -1."""
         if self.classes is None:
             return {"prediction": self.targets(scores)}
+        if self.several:
+            most = several.probabilities(scores).max(axis=1)
+            return {"prediction": np.array(self.classes)[self.places(scores)], "probability": most}
         labels = np.where(scores > 0.0, self.classes[1], self.classes[0])
         return {"prediction": labels, self.names[1]: probabilities(scores) if self.probable else scores}
 
@@ -74,6 +91,10 @@ def predictor(model: Model) -> Predictor:
     name, bound = model.loss.get("loss"), model.loss.get("label_bound")
     if not isinstance(name, str) or name not in LOSSES:
         raise SpecError("the model's loss is not known", "give a model that this release wrote")
+    if (model.classes is not None) != (name == LossName.SOFTMAX):
+        raise SpecError("the model's loss and its classes do not go together", "give a model that this release wrote")
+    if model.classes is not None:
+        return Predictor(model, model.classes, True, 0.0, 1.0, 2.0)
     if name in SIGNED:
         other = f"not {model.positive}" if model.negative is None else model.negative
         classes = ("-1", "1") if model.positive is None else (other, model.positive)
@@ -101,7 +122,7 @@ def probabilities(scores: Array) -> Array:
 
 
 def scored(model: Model, source: Any, *, target: bool = False) -> Iterator[tuple[Array, Array]]:
-    """Yield scores, shape (m,), and targets as their cells are read, shape (m,), of some rows at a time.
+    """Yield scores, shape (m,) or (m, K), and targets as their cells are read, shape (m,), of some rows at a time.
 
     Args:
         model: whose columns are read.
@@ -153,7 +174,7 @@ def write_csv(predicting: Predictor, source: Any, write: Callable[[str], None]) 
         write: takes whole lines.
     """
     if predicting.classes is not None:
-        predicting = predicting._replace(classes=(_cell(predicting.classes[0]), _cell(predicting.classes[1])))
+        predicting = predicting._replace(classes=tuple(map(_cell, predicting.classes)))
     head, count = ",".join(predicting.names) + "\n", 0
     for read in predicted(predicting, source):
         buffer = io.StringIO()

@@ -22,7 +22,7 @@ class Problem(NamedTuple):
 
     Attributes:
         features: shape (n, d), float64, C-contiguous; may be a memory map.
-        labels: shape (n,), float64.
+        labels: shape (n,), float64; of a loss of K classes whole numbers from 0 to K - 1.
         loss: of the catalogue, with the bounds on features and labels.
     """
 
@@ -32,9 +32,9 @@ class Problem(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The numbers of records and of columns."""
+        """The numbers of records and of weights: one for each column, and of several classes for each of them."""
         rows, columns = self.features.shape
-        return rows, columns
+        return rows, columns * self.loss.scores
 
 
 def slope_caps(features: Array, clip: float | None, norm: int = 2) -> Array | None:
@@ -51,7 +51,7 @@ def slope_caps(features: Array, clip: float | None, norm: int = 2) -> Array | No
     if clip is None:
         return None
     caps, columns = np.empty(len(features)), features.shape[1]
-    held = clip * (1.0 - max(_ROOM, (columns + 8) * 2.0**-52))
+    held = clip * (1.0 - max(_ROOM, (columns + 8) * 2.0**-52))  # a slope of K scores fits into the room as well
     step = max(1, _PIECE // columns)
     with np.errstate(divide="ignore", over="ignore"):
         for first in range(0, len(features), step):
@@ -92,6 +92,14 @@ def _refuse_labels(y: Array, loss: Loss, first: int) -> None:
             row = int(wrong.argmax())
             raise SpecError(
                 f"the label of record {first + row + 1} is {y[row]:g}", f"labels of {loss.name} are +1 and -1"
+            )
+    elif loss.classified:
+        wrong = (y != np.floor(y)) | ~((y >= 0.0) & (y < loss.scores))
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise SpecError(
+                f"the label of record {first + row + 1} is {y[row]:g}",
+                f"labels of {loss.name} are whole numbers from 0 to {loss.scores - 1}",
             )
     elif loss.label_bound is not None:
         _refuse_outside(np.abs(y), loss.label_bound, first, "label_bound")

@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dpcalc.errors import MissingParameter, SpecError
+from dpcalc.model.choices import LossName
 from dpcalc.model.examples import to_give
 from dpcalc.model.loss import SIGNED
 from dpcalc.training import cells, data, synthetic
-from dpcalc.training.cells import Labels
+from dpcalc.training.cells import Classes, Labels
 from dpcalc.training.data import Prepared, Ranges, Table
 from dpcalc.training.draft import Draft
 from dpcalc.training.schema import is_schema, read_schema
@@ -25,7 +26,7 @@ class Records(NamedTuple):
         test: what is set aside, if anything is.
         names: of the columns, the target last.
         ranges: the map of the columns, if one is given.
-        labels: the rule by which the target's cells become +1 and -1.
+        labels: the rule by which the target's cells become +1 and -1, or the places of classes.
         constant: what the column of the intercept holds, 0 where there is none.
         bound: the length to which rows without it are shortened.
     """
@@ -34,7 +35,7 @@ class Records(NamedTuple):
     test: Prepared | None
     names: tuple[str, ...]
     ranges: Ranges | None
-    labels: Labels
+    labels: Labels | Classes
     constant: float
     bound: float
 
@@ -64,6 +65,8 @@ def read_records(draft: Draft, setup: Setup, *, share: float | None = None) -> R
     """
     splitting = np.random.default_rng(None if setup.seed is None else (setup.seed, 1))
     labels, ranges = labels_of(setup), None
+    if draft["loss"] == LossName.SOFTMAX:
+        labels = cells.as_classes(labels, draft.get("classes"))
     if setup.synthetic is not None:
         table = _synthetic(setup.synthetic, draft, setup.seed)
     else:
@@ -83,8 +86,8 @@ def read_records(draft: Draft, setup: Setup, *, share: float | None = None) -> R
     return Records(train, test, table.names, ranges, labels, constant, data.rest_of(bound, constant, draft.norm))
 
 
-def labels_of(setup: Setup) -> Labels:
-    """Return the rule by which the target's cells become +1 and -1."""
+def labels_of(setup: Setup) -> Labels | Classes:
+    """Return the rule by which the target's cells become +1 and -1, or the places of more classes."""
     if setup.example and setup.labels is None and setup.positive is None:
         return data.EXAMPLES[setup.example][1]
     return cells.declared(setup.labels, setup.positive)
@@ -100,7 +103,7 @@ def _synthetic(kind: str, draft: Draft, seed: int | None) -> Table:
     )  # fmt: skip
 
 
-def _table(setup: Setup, labels: Labels) -> tuple[Table, Ranges | None]:
+def _table(setup: Setup, labels: Labels | Classes) -> tuple[Table, Ranges | None]:
     """Return the table of a file, of a shipped example or of arrays, and its map if it has one."""
     path, target, ranges = setup.data, setup.target, setup.ranges
     if setup.example:

@@ -57,8 +57,10 @@ def _largest_error(plan: Plan, loss: Loss, law: Law) -> float:
     With u = 2^-53, a step of a batch of b in d dimensions makes an error of less than (6 d + b + 64) u times the sum of
     |w|, the lengths of the gradient's and of the noise's step, and Y/B for labels: scores and norms (any order of
     summation) 3 d + 16, the projection 3 d + 22, the sum b + 3, slopes 16, the rest less than 7. Where
-    gradients are clipped, the norm of a row and the cap that it gives add less than d + 8. The noise's own errors come
-    to that. All is doubled, for terms of higher order.
+    gradients are clipped, the norm of a row and the cap that it gives add less than d + 8. For K classes d K stands for
+    d: the scores of a class need d alone, which leaves 3 d (K - 1) for the softmax. Its sum and its quotient take K + 4
+    of the 16 and of that, its differences of scores 2 (1 + sqrt(K)). The noise's own errors come to that. All is
+    doubled, for terms of higher order.
     """
     _refuse_spreading(plan, loss)
     eta, noisy = plan.step_size, np.multiply(plan.step_size, plan.scale)
@@ -88,6 +90,12 @@ def _refuse_spreading(plan: Plan, loss: Loss) -> None:
         NotApplicable: a step may.
     """
     smoothness = loss.smoothness
+    if plan.clip is not None and loss.scores > 2:
+        raise NotApplicable(
+            "clipped gradients of a softmax of more than two classes are those of no convex loss, and a step may "
+            "spread rounding errors of iterates that stay hidden",
+            "leave out --clip, or " + _COMPOSITION.partition(";")[0], parameters=("clip",),
+        )  # fmt: skip
     if smoothness is None:
         raise NotApplicable(
             f"the slope of the {loss.name} loss jumps, so that rounding errors of iterates that stay hidden have no "

@@ -22,10 +22,10 @@ from dpcalc.files.csv_lines import record_lines
 from dpcalc.files.paths import ending
 from dpcalc.files.place import clipped, near
 from dpcalc.files.reading import opened
-from dpcalc.training.cells import Labels, Levels, Lines, as_array
+from dpcalc.training.cells import Classes, Labels, Levels, Lines, as_array
 
 Array = NDArray[np.float64]
-Rule = Labels | Levels
+Rule = Labels | Classes | Levels
 
 _CELLS = 1 << 18
 """Cells held at once, about."""

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 from dpcalc.engine.question import Question
 from dpcalc.errors import MissingParameter, SpecError
 from dpcalc.model.choices import Releases
-from dpcalc.model.loss import SIGNED
 from dpcalc.model.loss.base import flag_of
 from dpcalc.model.source import Source
 from dpcalc.notes import DefaultRule
+from dpcalc.training.defaults import CLASSIFYING
 from dpcalc.training.draft import Draft
 from dpcalc.training.setup import Average, Setup
 
@@ -41,8 +41,8 @@ SWITCHES = (
 )  # fmt: skip
 """Parameters that describe a run of another kind: where one of them is given, the rule fills in nothing."""
 
-LOSSES = ("logistic", "hinge", "squares", "huber")
-"""The losses that the rule speaks of. It was tuned on the first of each kind: logistic and squares."""
+LOSSES = ("logistic", "hinge", "softmax", "squares", "huber")
+"""The losses that the rule speaks of. It was tuned on logistic, softmax and squares."""
 
 
 class Pick(NamedTuple):
@@ -153,7 +153,7 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> Rule:
     unit = float(draft["clip"]) / (bound * height)
     travel = travel_of(draft, kappa, unit, int(draft["steps"]))
     step_size = travel / (unit * bound * bound * int(draft["steps"]))
-    why = f"A/(C T) for a travel of A = {travel:.4g}: {_WHY_CLASSES if draft['loss'] in SIGNED else _WHY_NUMBERS}"
+    why = f"A/(C T) for a travel of A = {travel:.4g}: {_WHY_CLASSES if draft['loss'] in CLASSIFYING else _WHY_NUMBERS}"
     pick("step_size", float(f"{step_size:.4g}"), Source.DERIVED, why)
     return Rule(kappa, mu, travel, picks)
 
@@ -195,7 +195,7 @@ def picks_of_setup(asked: Setup) -> dict[str, Pick]:
 
 def clip_of(draft: Draft, kappa: float, unit: float) -> tuple[float, Source, str]:
     """Return C, where it comes from and why, for bounds whose product is ``unit``."""
-    if draft["loss"] in SIGNED:
+    if draft["loss"] in CLASSIFYING:
         return 0.1 * unit, Source.DEFAULT, "slopes that saturate early keep confident records from steering the model"
     why = "kappa/130 within 0.03 and 0.3: a cap that is too low biases the fit, and one too high adds noise"
     if kappa >= SUFFICIENT:
@@ -211,7 +211,7 @@ _WHY_NUMBERS = "kappa/4 within 0.3 and 2, times kappa, at most 1.9 C T, so that 
 
 def travel_of(draft: Draft, kappa: float, clip: float, steps: int) -> float:
     """Return A = eta C T, for a clip in units of rows of norm 1 and targets in [-1, 1]."""
-    if draft["loss"] in SIGNED:
+    if draft["loss"] in CLASSIFYING:
         return min(30.0 * kappa, 1e4)
     return min(min(max(kappa / 4.0, 0.3), 2.0) * kappa, 1.9 * clip * steps)
 

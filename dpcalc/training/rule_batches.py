@@ -53,10 +53,11 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> tuple[
         picks["epochs"] = Pick(PASSES, Source.DEFAULT, "more cost time and change little")
         draft.default("epochs", PASSES)
     steps = int(draft["epochs"]) * -(-int(draft["records"]) // int(draft["batch_size"]))
+    draft.fill_model()
     sampled = {"algorithm": "noisy-sgd", "release": Releases.EPOCH}
     noise = {"sampled": _noise(draft, question, step_size=1.0, **sampled)}
     hidden = {"algorithm": "shuffled-epochs", "permutation": Permutation.SECRET}
-    smoothness = draft.loss.smoothness
+    smoothness = None if "model" in draft else draft.loss.smoothness
     if smoothness and asked.average != Average.TAIL:
         longest = min(down(2.0 / smoothness), float(draft.get("step_size", math.inf)))
         noise["hidden"] = _noise(draft, question, step_size=longest, **hidden)

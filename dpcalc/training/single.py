@@ -21,6 +21,7 @@ from dpcalc.training.noise import Source, fill
 from dpcalc.training.plan import Plan
 from dpcalc.training.problem import Problem, slope_caps, verify
 from dpcalc.training.rounding import Rounding
+from dpcalc.training.several import descents
 
 Array = NDArray[np.float64]
 Progress = Callable[[int, int], None]
@@ -54,9 +55,9 @@ class Trained(NamedTuple):
     """The outcome of a run.
 
     Attributes:
-        weights: what the algorithm is run for, shape (d,).
-        released: all that it may publish, shape (k, d); the last row is ``weights``, unless these are the mean of the
-            second half of them (`Plan.tail`).
+        weights: what the algorithm is run for, shape (d,); of K classes (d K,), those of a column one after another.
+        released: all that it may publish, shape (k, d) or (k, d K); the last row is ``weights``, unless these are the
+            mean of the second half of them (`Plan.tail`).
         tally: what was executed. After a random skip or stop it tells what must stay hidden: never publish it.
     """
 
@@ -226,7 +227,8 @@ class _Run:
         self.sum = np.zeros_like(w)
         self.released: list[Array] = []
         self.caps = slope_caps(problem.features, plan.clip, plan.norm)
-        self.descent, self.overwrite = problem.loss.scalar_descent(), problem.loss.array_descent()
+        if not problem.loss.classified:
+            self.descent, self.overwrite = problem.loss.scalar_descent(), problem.loss.array_descent()
         self.block = max(1, min(_STEPS, _ENTRIES // plan.columns))  # steps taken at once
         stacked = np.empty((self.block + 1, 3, plan.columns))
         self.stacked = stacked, list(stacked[:, 1:]), list(stacked[1:, 2])  # views are made once
@@ -267,6 +269,8 @@ class _Run:
             np.multiply(noise, factors[:, np.newaxis], out=noise)
         if self.sums is not None:
             self._take_exact_sums(self.sums, stretch, eta, scale * stretch.divisor, noise)
+        elif self.problem.loss.classified:
+            self._take_classes(stretch, eta, noise)
         elif stretch.rows is not None and stretch.size == 1:
             self._take_single_records(stretch, eta, noise)
         elif stretch.rows is None or stretch.size * plan.columns > _ENTRIES:
@@ -397,6 +401,23 @@ class _Run:
                 self.overwrite(z, labels[chosen])
                 self._cap(z, chosen)
                 descent += z @ x
+            w *= 1.0 - eta[k] * loss.regularisation * stretch.size / stretch.divisor
+            w += (eta[k] / stretch.divisor) * descent + noise[k]
+            self._project(before, w)
+
+    def _take_classes(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
+        """Take steps on weights of several classes, every one projected at once."""
+        w, (features, labels, loss) = self.w, self.problem
+        matrix = w.reshape(features.shape[1], -1)
+        most = max(1, _ENTRIES // self.plan.columns)
+        for k in range(stretch.steps):
+            before, descent = w.copy(), np.zeros_like(w)
+            for first in range(0, stretch.size, most):
+                some = slice(first, min(stretch.size, first + most))
+                chosen = some if stretch.rows is None else stretch.rows[k, some]
+                x = features[chosen]
+                slopes = descents(x @ matrix, labels[chosen], None if self.caps is None else self.caps[chosen])
+                descent += (slopes @ x).T.reshape(-1)
             w *= 1.0 - eta[k] * loss.regularisation * stretch.size / stretch.divisor
             w += (eta[k] / stretch.divisor) * descent + noise[k]
             self._project(before, w)

@@ -169,9 +169,23 @@ def test_parameters_out_of_range_are_refused(wrong: Any) -> None:
 
 
 @needs_sklearn
-def test_more_than_two_classes_are_refused() -> None:
-    with pytest.raises(ValueError, match="Only binary classification is supported"):
-        estimator("DPClassifier").fit(np.zeros((9, 1)), np.arange(9) % 3)
+def test_more_than_two_classes(tmp_path: Path) -> None:
+    from sklearn.datasets import load_digits
+
+    rows, places = load_digits(n_class=4, return_X_y=True)
+    labels = np.array(["no", "one", "two", "three"])[places]
+    labels[labels == "no"] = "odd"  # counts as the first
+    found = estimator("DPClassifier", epsilon=4.0, classes=("no", "one", "two", "three"), ranges=(0, 16))
+    found.fit(rows, labels)
+    assert (found.private_, found.coef_.shape, found.intercept_.shape) == (True, (4, 64), (4,))
+    assert np.mean(found.predict(rows) == np.where(labels == "odd", "no", labels)) > 0.9
+    p = found.predict_proba(rows)
+    assert p.sum(axis=1) == pytest.approx(np.ones(len(rows)))
+    assert (found.classes_[p.argmax(axis=1)] == found.predict(rows)).all()
+    assert np.log(p[:, 1] / p[:, 0]) == pytest.approx(np.diff(found.decision_function(rows)[:, :2])[:, 0], abs=1e-6)
+    save(found.model_, str(tmp_path / "m.npz"))
+    assert dpcalc.predict(tmp_path / "m.npz", rows)["prediction"].tolist() == found.predict(rows).tolist()
+    assert not estimator("DPClassifier", classes=None).fit(rows, places).private_
 
 
 @needs_sklearn

@@ -11,6 +11,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpcalc.cli.main import main
@@ -31,6 +32,8 @@ LINES = (
     "--loss absolute --power 1.5 --label-bound 1e100 -R 1 --sigma 2 -d 1e-2 --steps 5 --eta 0.1",
     "--loss huber --huber-threshold 1 --label-bound 1e150 --algorithm shuffled --sigma 2 -d 1e-2 --eta 0.1",
     "--loss logistic --algorithm pnsgd --noise laplace --laplace-scale 2 -R 1 -d 1e-2 --eta 0.1",
+    "--labels no,yes,2 -e 1 -d 1e-2 --ranges ranges.csv",
+    "--loss softmax --classes 4 --algorithm cyclic -R 1 --sigma 2 -d 1e-2 --eta 0.1 --intercept",
     "--loss squares -R 1 --feature-bound 1e140 --algorithm stop --sigma 1e150 -d 1e-2 --eta 1e-290 --target a",
 )
 
@@ -80,8 +83,10 @@ def plain(output: str) -> list[str]:
 def model(path: Path) -> dict[str, Any]:
     """Return what stands in a model file beside the weights, which are the release."""
     fields: dict[str, Any] = json.loads(path.read_text())
-    assert all(isinstance(weight, float) for weight in fields.pop("weights"))
-    assert isinstance(fields.pop("intercept"), float)
+    several = "classes" in fields
+    for name in ("weights", "intercept"):
+        numbers = np.array(fields.pop(name))
+        assert (numbers.dtype, numbers.ndim) == (np.float64, int(name == "weights") + int(several))
     return fields
 
 

@@ -70,6 +70,11 @@ class Loss(Frozen):
                 raise SpecError(f"labels of the {self.name} loss are classes", "leave out --label-bound")
             check("label_bound", self.label_bound, 0.0)
 
+    @property
+    def scores(self) -> int:
+        """How many scores a record has: one, but for losses of several classes."""
+        return 1
+
     # --- what a loss says of itself -----------------------------------------------------------------------------------
 
     def _check_own(self) -> None:

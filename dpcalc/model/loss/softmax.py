@@ -35,6 +35,11 @@ class Softmax(Loss):
 
     classes: int
 
+    @property
+    def scores(self) -> int:
+        """One for each class."""
+        return int(self.classes)
+
     def data_values(self, z: Array, labels: Array) -> Array:
         """Return the loss of every row of scores, shape (n, K); labels are n whole numbers from 0."""
         import numpy as np
