@@ -150,7 +150,7 @@ class Case(NamedTuple):
     writes them when the cases become a report. ``training`` is what was measured where the run was carried out as well,
     ``check`` what became of a recipe's case, ``ledger`` the entries that a total is of, ``risk`` what an attacker can
     do, ``curves`` what is drawn of the answer. ``query`` is what it answers, as a `dpcalc.engine.question.Query`: for
-    a card, which asks again.
+    a card, which asks again; ``runs`` are the queries about single runs of which the best was chosen.
     """
 
     algorithm: str
@@ -168,6 +168,7 @@ class Case(NamedTuple):
     risk: Mapping[str, Any] | None = None
     curves: Curves | None = None
     query: Any = None
+    runs: tuple[Any, ...] = ()
 
     @property
     def best(self) -> Result | None:
