@@ -288,6 +288,10 @@ def train(
     target_range: tuple[float, float] | str | None = None,
     average: str | None = None,
     reference: bool = False,
+    tune: Mapping[str, Sequence[float]] | Sequence[str] = (),
+    tune_runs: float | None = None,
+    tune_law: str | None = None,
+    tune_score: float | str | None = None,
     **given: Unpack[keywords.Train],
 ) -> Report:
     """Train a linear model by an algorithm whose privacy is accounted first; nothing is trained where a gate fails.
@@ -313,8 +317,13 @@ def train(
         output: path of the model, .json or .npz; `dpcalc.training.model.load` reads it.
         card: whether a privacy card is written beside the model, as ``model.card.json``; none of one that is not
             private.
-
         reference: whether to compare with the non-private minimiser, which takes most of the time of a run.
+        tune: settings to choose from, such as ``{"clip": [0.05, 0.1], "travel": [10, 30]}``: the best of a random
+            number of runs is released, and what the choice costs is part of the guarantee.
+        tune_runs: the mean of that number, 10 by default.
+        tune_law: ``geometric`` (default), ``logarithmic`` or ``poisson``.
+        tune_score: the share of the training records that runs are scored on, 0.2 by default, or the path of a public
+            file.
 
     Returns:
         A report; ``training`` of a case has ``metrics``, those of the ``non_private`` fit if that is asked for, and
@@ -330,10 +339,12 @@ def train(
     """
     from dpcalc.training import fitting, with_one_blas_thread
     from dpcalc.training.setup import Setup, check_setup
+    from dpcalc.training.tuning import tune_of
 
     setup = Setup(
         data, synthetic, target, positive, tuple(ignore), ranges, intercept, test_fraction, seed, noise_source,
         replicas, workers, output, labels, card, target_range, average, reference,
+        tune_of(tune, tune_runs, tune_law, tune_score),
     )  # fmt: skip
     asked = _read("train", **given)
     check_setup(setup, len(asked.runs))
@@ -740,7 +751,7 @@ def card(report: Report, *, model: str | os.PathLike[str] | None = None) -> dict
     from dpcalc.cards.models import refuse_another
 
     made = card_of(report, model=model_of(os.fspath(model), report.cases[0]))
-    refuse_another(os.fspath(model), made["cases"][0])
+    refuse_another(os.fspath(model), made)
     return made
 
 

@@ -336,6 +336,46 @@ class Rounded(Note):
     delta: float
 
 
+class Tuned(Note):
+    """The release is the best of a random number of runs, and what that costs is part of the guarantee.
+
+    Attributes:
+        law, mean: of the number of runs.
+        candidates: how many settings each run draws from.
+        on, records: what runs are scored on, and how many records these are.
+        score_epsilon: of the score of one run; None where it is on public records.
+    """
+
+    kind: str = "tuned"
+    law: str
+    mean: float
+    candidates: int
+    on: str
+    records: int
+    score_epsilon: float | None = None
+
+
+class NothingDrawn(Note):
+    """The number of runs that was drawn is 0, and nothing is released."""
+
+    kind: str = "nothing_drawn"
+
+
+class CostOfTries(Note):
+    """What it would cost to release the best of several such runs.
+
+    Attributes:
+        runs: the mean of their number, which is geometric.
+        epsilon: of one run.
+        value: of the best of them, at the same delta.
+    """
+
+    kind: str = "cost_of_tries"
+    runs: int
+    epsilon: float
+    value: float
+
+
 class NotCovered(Note):
     """What is said of the records, and that the guarantee does not cover it."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dpcalc.cards.answer import answer, with_risks
@@ -57,10 +57,13 @@ def card_of(
         raise SpecError(f"dpcalc {report.command} gives no guarantee that a card could state", _HINT)
     if not cases:
         raise SpecError("no case has a guarantee: there is nothing to put on a card", "`-v` says why")
-    if len(cases) > MOST_CASES:
-        raise SpecError(f"a card of {len(cases)} cases; at most {MOST_CASES} go on one", "ask about fewer")
+    count = sum(1 + len(case.runs) for case in cases)
+    if count > MOST_CASES:
+        raise SpecError(f"a card of {count} cases; at most {MOST_CASES} go on one", "ask about fewer")
     if fields_of is None:
-        card = assembled([case_fields(case, trained=model is not None) for case in cases], model)
+        trained = model is not None
+        fields = [each for case in cases for each in (case_fields(case, trained=trained), *_of_runs(case, trained))]
+        card = assembled(fields, model)
     else:
         card = assembled(fields_of(cases), model)
     if len(card_text(card).encode()) > DOCUMENT_BYTES:
@@ -117,7 +120,9 @@ def trained_model(report: Report) -> dict[str, Any] | None:
 
 
 def write_beside(report: Report, model: str) -> None:
-    """Write the card of a model that was saved beside it, atomically; none of a model that is not private.
+    """Write the card of a model that was saved beside it, atomically.
+
+    There is none of a model that is not private, nor of the best of runs that no card can state.
 
     Raises:
         SpecError: it cannot be written.
@@ -125,7 +130,7 @@ def write_beside(report: Report, model: str) -> None:
     from dpcalc.training.model import card_path
 
     training = report.cases[0].training
-    if not training or not training["private"]:
+    if not training or not training["private"] or report.cases[0].query is None:
         return
     card = card_of(report, model=model_of(model, report.cases[0]))
     write(card_text(card), card_path(model), "-o")
@@ -134,6 +139,14 @@ def write_beside(report: Report, model: str) -> None:
 def card_text(card: Mapping[str, Any]) -> str:
     """Return a card as the text of a file."""
     return json_text(card, 2) + "\n"
+
+
+def _of_runs(case: Case, trained: bool) -> Iterator[Fields]:
+    """Yield what a card says of the runs of which the best was chosen: one run of every candidate."""
+    for number, query in enumerate(case.runs, start=1):
+        asked = asked_of(with_risks(query))
+        again = answer(query_of_card(asked, query.given.get("schedule")))
+        yield case_of(asked, again, name=f"one run of candidate {number}", trained=trained)
 
 
 def case_fields(case: Case, *, trained: bool = False) -> dict[str, Any]:

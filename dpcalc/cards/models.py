@@ -6,13 +6,15 @@ model. Its cases have the guarantee on real numbers, from a budget that is small
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.cards.card import STATED
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import SpecError
+from dpcalc.model.run import NOISE_SCALES
 from dpcalc.render.numbers import Side, number, symbol_of
 from dpcalc.theorems.record import all_bounds
 
@@ -40,8 +42,35 @@ def refuse_untrained(card: Mapping[str, Any]) -> None:
     claimed = card["model"] is not None or any(
         each["by"] == "carried out" for case in card["cases"] for each in case["assumptions"]
     )
-    if claimed and (len(card["cases"]) != 1 or not _trains(card["cases"][0]["asked"])):
+    if not claimed:
+        return
+    first, *runs = card["cases"]
+    if not (_trains(first["asked"]) and not runs) and not _tunes(first, runs):
         raise SpecError("the card says that dpcalc carried the run out, and describes none that dpcalc train runs")
+
+
+def _tunes(total: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a total is of the best of several such runs: each is as private as the total takes it to be."""
+    ledger = total["asked"]["ledger"]
+    if total["asked"]["command"] != "ledger" or not runs or not all(_trains(run["asked"]) for run in runs):
+        return False
+    tuned, *scores = ledger["entries"]
+    held_out = [each for each in scores if set(each["given"]) == {"epsilon"} and not each["command"]]
+    largest = max(_mu(run) for run in runs)
+    return (
+        set(tuned["given"]) == {"mu"}
+        and not tuned["command"]
+        and all(each["times"] == 1 and each["tuning"] is not None for each in ledger["entries"])
+        and len(scores) == len(held_out) <= 1
+        and all(each["tuning"] == tuned["tuning"] and each["part"] != tuned["part"] for each in scores)
+        and largest <= _number(tuned["given"]["mu"])
+    )
+
+
+def _mu(run: Mapping[str, Any]) -> float:
+    """Return the mu that a run is stated to have; infinity where it has none."""
+    mu = run["guarantee"]["numbers"][0]["mu"]
+    return _number(mu) if mu is not None else math.inf
 
 
 def _trains(asked: Mapping[str, Any]) -> bool:
@@ -97,19 +126,63 @@ def differences(path: str, case: Mapping[str, Any]) -> Iterator[Difference]:
     yield from _of_statement(case, stated.get("statement"))
 
 
-def refuse_another(path: str, case: Mapping[str, Any]) -> None:
+def refuse_another(path: str, card: Mapping[str, Any]) -> None:
     """Refuse a model of which a card does not speak.
 
     Raises:
         SpecError: the file is no model, or that of another run, or of one that is not private.
     """
-    different = next(differences(path, case), None)
+    case = card["cases"][0]
+    different = next(itertools.chain(differences(path, case), candidate_differences(path, card)), None)
     if different is not None:
         raise SpecError(
             f"the model is not that of the report: {different.name} is {different.model!r} in its file, and "
             f"{different.card!r} here",
             "give the file that this run wrote, without --seed and --replicas",
         )
+
+
+def candidate_differences(path: str, card: Mapping[str, Any]) -> Iterator[Difference]:
+    """Yield in what the candidates of a tuned model differ from those of its card.
+
+    Raises:
+        SpecError: the file is no model.
+    """
+    from dpcalc.training.model import load
+
+    ledger = card["cases"][0]["asked"]["ledger"]
+    tuning = load(path).privacy.get("tuning")
+    if ledger is None and tuning is None:
+        return
+    ours: dict[str, Any] = {}
+    if ledger is not None:
+        tuned = ledger["entries"][0]
+        ours = {
+            "distribution": tuned["tuning"]["distribution"], "mean": tuned["tuning"]["mean"],
+            "candidates": [_noise(case) for case in card["cases"][1:]],
+            "score": next((each["given"]["epsilon"] for each in ledger["entries"][1:]), None),
+        }  # fmt: skip
+    theirs = _public_of(tuning)
+    for name in dict.fromkeys((*ours, *theirs)):
+        if ours.get(name) != theirs.get(name):
+            yield Difference(f"tuning: {name}", ours.get(name), theirs.get(name))
+
+
+def _noise(case: Mapping[str, Any]) -> list[Any]:
+    found = case["guarantee"]["numbers"][0]
+    return [found["quantity"], found["value"]]
+
+
+def _public_of(tuning: Any) -> dict[str, Any]:
+    """Return what a model's file says of its tuning, as far as a card does; nothing where it is malformed."""
+    try:
+        candidates = [
+            next([name, each[name]] for name in NOISE_SCALES if name in each) for each in tuning["candidates"]
+        ]
+        score = tuning["score"]["epsilon"]
+        return {**{name: tuning[name] for name in ("distribution", "mean")}, "candidates": candidates, "score": score}
+    except (KeyError, TypeError, StopIteration):
+        return {}
 
 
 def _number(value: Any) -> float:

@@ -12,7 +12,7 @@ from dpcalc.cards.asked import BESIDE, asked_of, query_of_card
 from dpcalc.cards.card import STATED, card_text
 from dpcalc.cards.document import SCHEMA, case_of
 from dpcalc.cards.hashes import canonical, hash_of_file, seal_of
-from dpcalc.cards.models import differences, refuse_untrained, too_strong
+from dpcalc.cards.models import candidate_differences, differences, refuse_untrained, too_strong
 from dpcalc.engine.question import Query
 from dpcalc.errors import SpecError
 from dpcalc.model.parameter import PARAMETERS, check
@@ -135,7 +135,9 @@ def _of_model(path: str | None, card: Mapping[str, Any]) -> Iterator[Mismatch]:
     """Yield in what the model is another one than the card speaks of, or cannot be as private as that says."""
     if card["model"] is None:
         return
-    found = [*too_strong(card), *(() if path is None else differences(path, card["cases"][0]))]
+    found = list(too_strong(card))
+    if path is not None:
+        found += [*differences(path, card["cases"][0]), *candidate_differences(path, card)]
     for each in found:
         told = (json.dumps(value, sort_keys=True, default=str) for value in (each.card, each.model))
         yield Mismatch(f"/model: {each.name}", *told)

@@ -49,6 +49,10 @@ _OWN = (
 @click.option(
     "--test-fraction", type=float, default=0.0, help="Share of the records set aside for testing (default 0)."
 )
+@click.option("--tune", metavar="KEY=V1,V2", multiple=True, help="Choose among these values, paid for (repeatable).")
+@click.option("--tune-runs", metavar="MEAN", help="Mean number of the runs chosen from (default 10).")
+@click.option("--tune-law", type=click.Choice(["geometric", "logarithmic", "poisson"]), help="Default: geometric.")
+@click.option("--tune-score", metavar="SHARE|FILE", help="Score on this share of the records, or on a public file.")
 @click.option("--reference", is_flag=True, help="Compare with the non-private fit, which takes longer than training.")
 @click.option("--seed", type=int, help="Draw noise and order from a seed: for experiments. The result is NOT PRIVATE.")
 @click.option("--noise-source", type=click.Choice(["os", "secure"]), default="os", help="secure: AES in counter mode.")
@@ -56,7 +60,10 @@ _OWN = (
 @click.option("--workers", type=int, help="Processors for the replicas (default: all).")
 @click.option("--no-card", is_flag=True, help="Write no privacy card beside the model.")
 @training_options("train")
-def command(*, no_card: bool, **flags: Any) -> None:
+def command(
+    *, no_card: bool, tune: tuple[str, ...], tune_runs: str | None, tune_law: str | None, tune_score: str | None,
+    **flags: Any,
+) -> None:  # fmt: skip
     """Train a linear model by an algorithm whose privacy is accounted: budget in, model out.
 
     Data, a task and a budget are enough: a default rule picks the rest, from public numbers alone, and says what it
@@ -72,6 +79,9 @@ def command(*, no_card: bool, **flags: Any) -> None:
     Predict a number:
       dpcalc train --data table.csv --target price --target-range 0,1000 \\
         --ranges columns.yaml -e 1 -d 1e-6 -o model.json
+    Settings chosen from, with the choice paid for:
+      dpcalc train --data example:breast-cancer -e 1 -d 1e-5 \\
+        --tune clip=0.05,0.1,0.3 --tune travel=10,30
     A run that is described: projected on a ball, against the non-private fit:
       dpcalc train --data example:breast-cancer --radius 5 -e 1 -d 1e-5 \\
         --reference
@@ -85,9 +95,11 @@ def command(*, no_card: bool, **flags: Any) -> None:
     one_blas_thread()
     from dpcalc.training import fitting
     from dpcalc.training.setup import Setup, check_setup
+    from dpcalc.training.tuning import tune_of
 
     output = flags["output"]
-    setup = Setup(**{name: flags.pop(name) for name in _OWN}, output=output, card=not no_card)
+    choice = tune_of(tune, tune_runs, tune_law, tune_score)
+    setup = Setup(**{name: flags.pop(name) for name in _OWN}, output=output, card=not no_card, tune=choice)
     if flags.get("plot"):
         setup = setup._replace(reference=True)  # what is drawn is the excess risk
     check_setup(setup, _combinations(parts for name, parts in flags.items() if name != "gates"))

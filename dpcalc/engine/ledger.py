@@ -48,8 +48,8 @@ ASSUMES = (
     "what is assumed of each run holds of it (`dpcalc compare` says what)",
 )
 _DISJOINT = (
-    "which part a record is in is decided by a rule that looks at this record alone, fixed beforehand; an entry of a "
-    "part uses no record of another part"
+    "which part a record is in is decided by chance, or by a rule that looks at this record alone, fixed beforehand; "
+    "an entry of a part uses no record of another part"
 )
 _TUNED = (
     "the number of runs of a tuned entry is drawn from its law, independently of the data, stays secret, and nothing "
@@ -92,7 +92,7 @@ def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ())
         solved, ledger, known = _solved(ledger, question, chained)
     else:
         known = known_of(ledger, question)
-    rows, deciding = _rows(ledger, known, question, chained)
+    rows, deciding = rows_of(ledger, known, question, chained)
     if solved is not None:
         kept = [row for row in rows if row.best or row.value <= question.safe_epsilon]
         rows = [_as_solved(row, solved, question) for row in kept]  # others may need more noise
@@ -198,7 +198,7 @@ def _selection(about: Sequence[Chosen], kind: Any) -> list[Part] | None:
     return None if any(part is None for part in found) else [part for part in found if part is not None]
 
 
-def _rows(ledger: Ledger, chosen: Sequence[Chosen], question: Question, chained: bool) -> tuple[list[Result], str]:
+def rows_of(ledger: Ledger, chosen: Sequence[Chosen], question: Question, chained: bool) -> tuple[list[Result], str]:
     """Return the rows of the part that is worst off, best first, and its name."""
     worst: tuple[float, list[Result], str] | None = None
     for name in _names(ledger):

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.named_tuple import NamedTuple
-from dpcalc.notions.account import Box, Part, box_curve, response_renyi
+from dpcalc.notions.account import Box, Part, box_curve, compose_all, response_renyi
 from dpcalc.notions.curves import Curve, profile_of
 from dpcalc.notions.guarantee import Gdp, Profile, Rdp
 from dpcalc.numerics.floats import UNIT, down, up
@@ -120,6 +121,21 @@ def tuned(part: Part, tuning: Tuning) -> list[Part]:
     if tuning.law is not Law.THRESHOLD and _renyi_of(part) is not None:
         found.append(Rdp(functools.cache(lambda order: tuned_renyi(part, curve, tuning, order))))
     return found
+
+
+def least_epsilon(forms: Sequence[Part], log_delta: float) -> float:
+    """Return the least epsilon at a delta of one release that is known in several forms."""
+    totals = [total for form in forms for total in compose_all([(form, 1)])]
+    return min(total.guarantee.epsilon(log_delta).value for total in totals)
+
+
+def tuned_epsilon(part: Part, tuning: Tuning, log_delta: float) -> float:
+    """Return the least epsilon that is known of the best of K runs at a delta.
+
+    >>> round(tuned_epsilon(Gdp(0.1), tuning_of(Law.GEOMETRIC, 10.0), math.log(1e-6)), 6)
+    0.627296
+    """
+    return least_epsilon(tuned(part, tuning), log_delta)
 
 
 def _pure(epsilon: float, tuning: Tuning) -> float:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from dpcalc.inert import printable
 from dpcalc.model.quantities import Quantity
-from dpcalc.render.check.verdicts import checked, gate_name, rows, summary
+from dpcalc.render.check.verdicts import PUBLIC, checked, gate_name, not_private, rows, summary
 from dpcalc.report import Assertion, Case, Check, Report, Status
 
 MAX_BARS = 60
@@ -28,13 +28,25 @@ _PRECISION = 5
 
 class Bar(NamedTuple):
     """A gate, or a case without one. ``share`` is the part of the limit that is used up, more than 1 where the gate
-    failed; None where that is no number. ``before`` is what that was in an earlier report, where it was another."""
+    failed; None where that is no number. ``before`` is what that was in an earlier report, where it was another.
+    ``public`` is whether the case trained a model that is not private."""
 
     label: str
     status: Status
     text: str
     share: float | None
     before: float | None = None
+    public: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether the verdict is good: none is of a model that is not private."""
+        return self.status == Status.PASSED and not self.public
+
+    @property
+    def mark(self) -> str:
+        """The verdict in a word or two."""
+        return PUBLIC if self.public and self.status == Status.PASSED else MARKS[self.status]
 
 
 class Bars(NamedTuple):
@@ -55,7 +67,7 @@ def bars(report: Report) -> Bars:
     drawn = every
     if len(every) > MAX_BARS:
         notes.append(f"{len(every) - MAX_BARS} of {len(every)} bars are not drawn, for want of room")
-        drawn = sorted(every, key=lambda bar: bar.status == Status.PASSED)[:MAX_BARS]
+        drawn = sorted(every, key=lambda bar: bar.passed)[:MAX_BARS]
     shares = [share for bar in drawn for share in (bar.share, bar.before) if share]
     log = bool(shares) and max(*shares, 1.0) >= 100.0 * min(*shares, 1.0)
     if log and not all(10.0**-DECADES < share < 10.0**DECADES for share in shares):
@@ -89,12 +101,12 @@ def _bars(check: Check, case: Case, several: bool, moved: Mapping[tuple[str, str
     for row in verdicts[:first_gate]:
         answer = f"{row.quantity} {row.value}" if row.value else printable(check.message or "")
         without = ", no gate" if row.value and not case.assertions else ""
-        yield Bar(label, row.status, _clipped(answer + without, MAX_TEXT), None)
+        yield Bar(label, row.status, _clipped(answer + without, MAX_TEXT), None, public=not_private(case))
     for gate, row in zip(case.assertions, verdicts[first_gate:], strict=True):
         text = _clipped(f"{row.quantity} {row.value} {row.limit}", MAX_TEXT)
         share = _share(gate, case)
         was = moved.get((os.path.normpath(check.file), check.name, gate_name(gate.text)))
-        yield Bar(label, row.status, text, share, _before(gate, share, was))
+        yield Bar(label, row.status, text, share, _before(gate, share, was), not_private(case))
 
 
 def _clipped(text: str, width: int) -> str:

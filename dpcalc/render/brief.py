@@ -13,6 +13,7 @@ from dpcalc.model.quantities import RISKS
 from dpcalc.notes import (
     AccountantPrints,
     BetterThanPublished,
+    CostOfTries,
     HidingPays,
     NotCovered,
     Note,
@@ -285,7 +286,7 @@ def _better(command: str, case: Case) -> Iterator[Part]:
 
 _RANKS: dict[type[Note], int] = {
     OtherIndex: 7, OtherAdjacencies: 7, AccountantPrints: 9, HidingPays: 11, TunedNoise: 11, BetterThanPublished: 12,
-    UnreadableCells: 9, NotCovered: 13, NoTestRecords: 9, Rounded: 13,
+    UnreadableCells: 9, NotCovered: 13, NoTestRecords: 9, Rounded: 13, CostOfTries: 9,
 }  # fmt: skip
 """Notes that may be left out. Those of other kinds are part of the answer, and stay."""
 

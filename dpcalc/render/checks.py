@@ -5,22 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpcalc.inert import printable
-from dpcalc.render.check.verdicts import changed, checked, circumstances, findings, place, rows, summary
+from dpcalc.render.check.verdicts import (
+    PUBLIC,
+    changed,
+    checked,
+    circumstances,
+    findings,
+    not_private,
+    place,
+    rows,
+    summary,
+)
 from dpcalc.render.plain import aligned
 from dpcalc.report import Report, Status
 
 MAX_NOTES = 20
 MAX_CHANGES = 50
 _MARKS = {Status.PASSED: "pass", Status.FAILED: "FAIL", Status.SKIPPED: "skip", Status.ERROR: "ERROR"}
-_COLORS = {Status.PASSED: "32", Status.FAILED: "1;31", Status.SKIPPED: "33", Status.ERROR: "1;31"}
+_COLORS = {"pass": "32", "FAIL": "1;31", "skip": "33", "ERROR": "1;31", PUBLIC: "1;31"}
 _HEAD = ("", "case", "quantity", "value", "gate", "slack", "bound")
 
 
 def render(report: Report, precision: int = 6, *, color: bool = False) -> str:
     """Return the verdict on every gate; values are rounded to the safe side and slacks down."""
     verdicts = list(_rows(report, precision))
-    head, *body = [line.rstrip() for line in aligned([_HEAD, *(cells for _, cells in verdicts)])]
-    lines = [_colored(status, line) if color else line for (status, _), line in zip(verdicts, body, strict=True)]
+    head, *body = [line.rstrip() for line in aligned([_HEAD, *verdicts])]
+    lines = [_colored(cells[0], line) if color else line for cells, line in zip(verdicts, body, strict=True)]
     for part in (
         _about(report, precision),
         _reasons(report, precision),
@@ -32,20 +42,19 @@ def render(report: Report, precision: int = 6, *, color: bool = False) -> str:
     return "\n".join([head, *lines, "", summary(report) + _gates(report)]) + "\n"
 
 
-def _rows(report: Report, precision: int) -> Iterator[tuple[Status, tuple[str, ...]]]:
-    """Yield the status and the cells of every line."""
+def _rows(report: Report, precision: int) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of every line, its verdict first."""
     several = len({check.file for check, _ in checked(report)}) > 1
     for check, case in checked(report):
         name = printable(f"{check.file}: {check.name}" if several else check.name)
         bound = case.best.bound if case.best else ""
         for row in rows(check, case, precision):
-            cells = (_MARKS[row.status], name, row.quantity, row.value, row.limit, row.slack, bound)
-            yield row.status, cells
+            mark = PUBLIC if not_private(case) and row.status == Status.PASSED else _MARKS[row.status]
+            yield mark, name, row.quantity, row.value, row.limit, row.slack, bound
 
 
-def _colored(status: Status, line: str) -> str:
-    mark = _MARKS[status]
-    return f"\x1b[{_COLORS[status]}m{mark}\x1b[0m{line[len(mark) :]}"
+def _colored(mark: str, line: str) -> str:
+    return f"\x1b[{_COLORS[mark]}m{mark}\x1b[0m{line[len(mark) :]}"
 
 
 def _reasons(report: Report, precision: int) -> list[str]:

@@ -25,7 +25,13 @@ def _measured(report: Mapping[str, Any]) -> list[str]:
     width = max(len(_NAMES[name]) for name, _ in metrics)
     lines = [f"on {report['records']} test rows"]
     lines += [f"{_NAMES[name]:<{width}}  {'undefined' if value is None else number(value)}" for name, value in metrics]
-    return [*lines, *report["remarks"], f"NOT PRIVATE: {report['why_not_private']}"]
+    return [*lines, *_units(report), *report["remarks"], f"NOT PRIVATE: {report['why_not_private']}"]
+
+
+def _units(report: Mapping[str, Any]) -> list[str]:
+    """Return what errors are measured in; nothing of a classification."""
+    said = "RMSE and mean absolute error are in the original units of the target"
+    return [said] if report["task"] == "regression" else []
 
 
 def _private(report: Mapping[str, Any]) -> list[str]:
@@ -42,6 +48,7 @@ def _private(report: Mapping[str, Any]) -> list[str]:
         )
     if report["error_bound"] is not None:
         lines.append(f"errors are cut to {number(report['error_bound'])}; both intervals hold at once")
+    lines += _units(report)
     ledger = report["ledger"]
     charged = f"charged to {printable(ledger['file'])}" if ledger["file"] else "for the ledger of the test rows"
     epsilon = number(report["epsilon"], side=Side.UP)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dpcalc.inert import printable
-from dpcalc.render.bars import DECADES, MARKS, Bars
+from dpcalc.render.bars import DECADES, Bars
 from dpcalc.render.chart import ENVELOPE, GUESSING, RATE, Axis, Chart, Panel, Series
 from dpcalc.report import Status
 
@@ -246,17 +246,17 @@ def _draw_bars(axes: Any, chart: Bars) -> None:
     ends = [_bar_end(bar.share, chart.log) for bar in chart.bars]
     left = min((end for end in ends if end is not None), default=1.0) / 3.0 if chart.log else 0.0
     for place, (bar, end) in enumerate(zip(chart.bars, ends, strict=True)):
-        colour = _VERDICTS[bar.status]
+        colour = _VERDICTS[Status.FAILED if bar.public else bar.status]
         if end is not None:
             axes.barh(place, end - left, left=left, height=0.62, color=colour)
         if (before := _bar_end(bar.before, chart.log)) is not None:
             axes.plot(
                 before, place, marker="o", markersize=7, markerfacecolor="white", markeredgecolor="#000000", zorder=4
             )
-        shown = f"{MARKS[bar.status]:5}  {bar.text}".rstrip()
+        shown = f"{bar.mark:5}  {bar.text}".rstrip()
         axes.annotate(
             _literal(shown), (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=8.5, color=colour,
-            fontweight="normal" if bar.status == Status.PASSED else "bold", annotation_clip=False,
+            fontweight="normal" if bar.passed else "bold", annotation_clip=False,
         )  # fmt: skip
     drawn = [*ends, *(_bar_end(bar.before, chart.log) for bar in chart.bars)]
     right = max([1.0, *(end for end in drawn if end is not None)])

@@ -13,6 +13,7 @@ from dpcalc.notes import (
     AccountantPrints,
     Alternative,
     BetterThanPublished,
+    CostOfTries,
     DefaultRule,
     HidingPays,
     Improvement,
@@ -26,6 +27,7 @@ from dpcalc.notes import (
     NotCovered,
     Note,
     NoTestRecords,
+    NothingDrawn,
     NotPrivate,
     NotTrained,
     OnePass,
@@ -39,6 +41,7 @@ from dpcalc.notes import (
     Rounded,
     SeveralModels,
     ShortLastBatch,
+    Tuned,
     TunedNoise,
     UnreadableCells,
     Vacuous,
@@ -374,6 +377,23 @@ def _rounded(note: Rounded) -> str:
     return f"{note.of} is rounded to {grid}; {epsilon}{number(note.delta, 3, Side.UP)} of delta stand for that"
 
 
+def _tuned(note: Tuned) -> str:
+    noise = "" if note.score_epsilon is None else f"; a score has noise for epsilon = {number(note.score_epsilon, 3)}"
+    return (
+        f"the best of a random number of runs ({note.law}, mean {number(note.mean, 6)}) is released, each with one of "
+        f"{note.candidates} candidates drawn at random{noise}; the number of runs and the other scores stay secret, "
+        "and so must the time that they took"
+    )
+
+
+def _cost_of_tries(note: CostOfTries) -> str:
+    one, best = (number(value, 3, Side.UP) for value in (note.epsilon, note.value))
+    return (
+        f"choosing the best of {note.runs} such runs, on average, would have cost epsilon {best} instead of {one}: "
+        "--tune does it within the budget"
+    )
+
+
 def _not_covered(note: NotCovered) -> str:
     return f"metrics and remarks on the records are {note.because}"
 
@@ -419,6 +439,9 @@ _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
     ),
     NotPrivate: _not_private,
     NotCovered: _not_covered,
+    Tuned: _tuned,
+    NothingDrawn: _always("the number of runs that was drawn is 0: nothing is released"),
+    CostOfTries: _cost_of_tries,
     Rounded: _rounded,
     NoTestRecords: _always("no records were set aside: --test-fraction 0.2 tells how the model does on others"),
     ModelFile: _model_file,

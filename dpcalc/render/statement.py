@@ -35,8 +35,14 @@ def _statement(case: Case, precision: int) -> str:
         f"{caution}We run {released(case).partition(': ')[2]} ({parameters}). {claim(best, precision)}, "
         f"under {adjacency} adjacency. {promise(case)} The guarantee assumes: {assumptions}. "
         f"It follows from {best.reference} (`{best.bound}`), evaluated with dpcalc and rounded to the "
-        f"safe side{_proved(best)}.{training.kept_bounds(case)}"
+        f"safe side{_proved(best)}.{training.kept_bounds(case)}{_chosen(case)}"
     )
+
+
+def _chosen(case: Case) -> str:
+    """Return that the guarantee covers the choice of settings, where they were chosen."""
+    sentence = training.chosen(case)
+    return f" Of the settings {sentence}; the guarantee covers the choice." if sentence else ""
 
 
 def _proved(best: Result) -> str:

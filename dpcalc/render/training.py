@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from dpcalc.model.run import NOISE_SCALES
 from dpcalc.render.numbers import Side, number
 from dpcalc.report import PARTS, Case, Report
 
-_NAMES = {"accuracy": "accuracy", "rmse": "RMSE", "r2": "R2", "loss": "mean loss", "excess_risk": "excess risk"}
+_NAMES = {
+    "accuracy": "accuracy",
+    "mae": "mean absolute error",
+    "rmse": "RMSE",
+    "r2": "R2",
+    "loss": "mean loss",
+    "excess_risk": "excess risk",
+}
 _RISKS = {
     "excess_risk": "expected excess risk under the law of the records, if they are independent draws from one,",
     "empirical_excess_risk": "expected excess risk on the records",
@@ -65,10 +76,39 @@ def _cell(case: Case, model: str, part: str, name: str, precision: int) -> str:
     return "" if value is None else number(value, precision)
 
 
+def _held_out(training: Mapping[str, Any]) -> int:
+    """Return how many records were held out to score runs on."""
+    score = training.get("tuning", {}).get("score", {})
+    return score["records"] if score.get("epsilon") is not None else 0
+
+
+def chosen(case: Case) -> str:
+    """Return in a sentence what was chosen by a tuned run, and how; empty where nothing was."""
+    tuning = (case.training or {}).get("tuning")
+    if not tuning:
+        return ""
+    settings = tuning["candidates"][tuning["chosen"]]
+    best = ", ".join(
+        f"{name} = {number(value, side=Side.AS_GIVEN)}"
+        for name, value in settings.items()
+        if name not in (*NOISE_SCALES, "mu", "bound")
+    )
+    score = tuning["score"]
+    scored = ", ".join(
+        f"{_NAMES[name]} {number(score[name], 4)}" for name in ("accuracy", "mae") if score.get(name) is not None
+    )
+    noisy = " with noise" if score["epsilon"] is not None else ""
+    return (
+        f"{best} was chosen of {len(tuning['candidates'])} candidates, as the best of a random number of runs "
+        f"({tuning['distribution']}, mean {number(tuning['mean'], 6)}), by its score{noisy} on {score['records']} "
+        f"{score['on']}: {scored}, which is optimistic, since the best was chosen by it"
+    )
+
+
 def _counted(case: Case) -> str:
     """Return what was counted in the records."""
     training = case.training or {}
-    total = training["records"] + training["test_records"]
+    total = training["records"] + training["test_records"] + _held_out(training)
     counts = f"{training['rows_clipped']} of {total} rows shortened"
     if training["labels_clipped"]:
         counts += f", {training['labels_clipped']} targets cut"
@@ -83,7 +123,7 @@ def training_lines(case: Case, precision: int) -> list[str]:
     runs = f"{training['replicas']} runs" if "replicas" in training else "trained"
     features = f"{training['dimension']} columns" + (", one of them constant" if training["intercept"] else "")
     steps = f"{training['steps']} steps on {training['records']} records of {features}"
-    lines = [f"{runs}: {steps}; noise: {training['noise_source']}"]
+    lines = [f"{runs}: {steps}; noise: {training['noise_source']}", *filter(None, [chosen(case)])]
     if "quantiles" in training:
         probabilities = training["quantiles"]["probabilities"]
         lines.append(f"median [{probabilities[0]:.0%}, {probabilities[-1]:.0%} quantiles] over the runs")

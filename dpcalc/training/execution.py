@@ -119,7 +119,7 @@ def execute(
     Raises:
         SpecError: on some records, numbers might leave the range of doubles.
     """
-    parts = _parts(records, loss)
+    parts = parts_of(records, loss)
     refuse_overflow(plan, loss)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning would tell of the records
@@ -131,19 +131,21 @@ def execute(
         if not setup.reference:
             return trained, None
         optimum = metrics.minimise(parts["train"], radius)
-        non_private = NonPrivate(optimum, _measured(optimum.weights, parts))
+        non_private = NonPrivate(optimum, measured(optimum.weights, parts))
     _add_excess_risk(trained, optimum)
     return trained, non_private
 
 
-def _parts(records: Records, loss: Loss) -> Parts:
+def parts_of(records: Records, loss: Loss) -> Parts:
+    """Return the problem on the training records, and that on the test records if there are any."""
     parts = {"train": Problem(records.train.features, records.train.labels, loss)}
     if records.test:
         parts["test"] = Problem(records.test.features, records.test.labels, loss)
     return parts
 
 
-def _measured(weights: Array, parts: Parts) -> Metrics:
+def measured(weights: Array, parts: Parts) -> Metrics:
+    """Return how good a model is on every part."""
     return {name: metrics.measure(weights, part) for name, part in parts.items()}
 
 
@@ -155,7 +157,7 @@ def _train_one(plan: Plan, parts: Parts, setup: Setup, progress: Progress | None
     else:
         source = noise.secure() if setup.noise_source == NoiseSource.SECURE else noise.from_os()
     weights, released, _ = single.train(plan, parts["train"], source, progress=progress, rounding=rounding)
-    return Trained(weights, released, Randomness(source.label, setup.seed, because), _measured(weights, parts))
+    return Trained(weights, released, Randomness(source.label, setup.seed, because), measured(weights, parts))
 
 
 def _train_replicas(plan: Plan, parts: Parts, setup: Setup, progress: Progress | None) -> Replicas:

@@ -5,7 +5,8 @@ What is executed is derived from what was accounted and from nothing else (`dpca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.engine.ask import without_guarantee
@@ -15,7 +16,7 @@ from dpcalc.engine.question import Question
 from dpcalc.errors import Infeasible, MissingParameter, NotApplicable, NotConverged, SpecError
 from dpcalc.model.run import Description
 from dpcalc.model.source import Source
-from dpcalc.notes import NotTrained, SeveralModels
+from dpcalc.notes import CostOfTries, Note, NotTrained, SeveralModels
 from dpcalc.report import Assertion, Case
 from dpcalc.training import rule, rule_batches
 from dpcalc.training.accounting import account, accounted_run, least_risk, takes_dimension
@@ -30,6 +31,20 @@ if TYPE_CHECKING:
     from dpcalc.training.records import Records
 
 Progress = Callable[[int, int], None]
+
+
+class Described(NamedTuple):
+    """A run that lacks nothing but its noise.
+
+    Attributes:
+        draft, setup, records: what is run, and on what.
+        rule: what the default rule chose, if it did.
+    """
+
+    draft: Draft
+    setup: Setup
+    records: Records
+    rule: Rule | None
 
 
 class Fit(NamedTuple):
@@ -64,27 +79,15 @@ def fit(
         SpecError: description or data are malformed.
         NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`; or the guarantee says nothing.
     """
-    from dpcalc.training.guarantee import guarantee
-    from dpcalc.training.records import read_records
+    if setup.tune is not None:
+        from dpcalc.training.tuned import fit_tuned
 
-    draft = Draft(Description(given, sources or {}))
-    _check_names(draft)
-    fill_loss(draft, setup)
-    batched, asked = rule_batches.applies(draft, question), setup
-    ruled = batched or rule.applies(draft, question)
-    setup = rule.settle(setup, draft, ruled=ruled, batched=batched)
-    records = read_records(draft, setup, share=rule.CONSTANT if ruled else None)
+        return fit_tuned(given, question, setup, sources=sources or {}, gates=gates, accepting=accepting)
+    from dpcalc.training.guarantee import guarantee
+
+    draft, setup, records, chosen = described(given, question, setup, sources or {})
     rows, columns = records.shape
     weights = columns * draft.loss.scores
-    draft.take_shape(rows, columns, with_dimension=draft.laplace and takes_dimension(draft.algorithm))
-    chosen = None
-    if batched:
-        chosen, average = rule_batches.fill(draft, question, asked, columns)
-        setup = setup._replace(average=average)
-    elif ruled:
-        chosen = rule.fill(draft, question, asked, columns)
-    fill_split(draft)
-    draft.fill_model()
     try:
         fill_steps(draft, question, weights)
         made = None if setup.replicas > 1 else guarantee(draft, question, gates, (rows, weights))
@@ -96,10 +99,46 @@ def fit(
     if case.best is not None and case.best.delta == 1.0:
         raise NotApplicable("nothing is guaranteed: delta is 1", "use more noise, or a larger --epsilon")
     if case.assertions and not accepting:
-        case = case._replace(assertions=(*case.assertions, *_privacy_gate(setup)))
+        case = case._replace(assertions=(*case.assertions, *privacy_gate(setup)))
     if case.failed:
         return Fit(case._replace(note_data=(*case.note_data, NotTrained())), None)
     return _executed(case, made, draft, records, setup, progress, chosen)
+
+
+def described(
+    given: Mapping[str, Any], question: Question, setup: Setup, sources: Mapping[str, Source],
+    read: Callable[..., Records] | None = None,
+) -> Described:  # fmt: skip
+    """Return the run with all that the default rule and the data say of it.
+
+    Args:
+        given, question, setup, sources: as in `fit`.
+        read: what reads the records; by default `dpcalc.training.records.read_records`.
+
+    Raises:
+        SpecError: description or data are malformed.
+        MissingParameter: there is no budget to choose by.
+    """
+    from dpcalc.training.records import read_records
+
+    draft = Draft(Description(given, sources))
+    _check_names(draft)
+    fill_loss(draft, setup)
+    batched, asked = rule_batches.applies(draft, question), setup
+    ruled = batched or rule.applies(draft, question)
+    setup = rule.settle(setup, draft, ruled=ruled, batched=batched)
+    records = (read or read_records)(draft, setup, share=rule.CONSTANT if ruled else None)
+    rows, columns = records.shape
+    draft.take_shape(rows, columns, with_dimension=draft.laplace and takes_dimension(draft.algorithm))
+    chosen = None
+    if batched:
+        chosen, average = rule_batches.fill(draft, question, asked, columns)
+        setup = setup._replace(average=average)
+    elif ruled:
+        chosen = rule.fill(draft, question, asked, columns)
+    fill_split(draft)
+    draft.fill_model()
+    return Described(draft, setup, records, chosen)
 
 
 def fit_among_others(given: Mapping[str, Any], question: Question, setup: Setup, **more: Any) -> Fit:
@@ -128,7 +167,7 @@ def _check_names(draft: Draft) -> None:
         raise SpecError(f"algorithm is {algorithm!r}; to train it must be one of {', '.join(train.algorithms)}")
 
 
-def _privacy_gate(setup: Setup) -> tuple[Assertion, ...]:
+def privacy_gate(setup: Setup) -> tuple[Assertion, ...]:
     """Return a gate that fails where the outcome is not private, whatever was accounted; none where it is."""
     from dpcalc.training.execution import EXPERIMENT
 
@@ -166,5 +205,22 @@ def _executed(
     trained, non_private = execute(planned, records, draft.loss, draft.radius, setup, progress, rounding)
     risk = None if planned.tail or draft.loss.classified else least_risk(draft, run, best, columns)
     outcome = Outcome(draft, setup, records, planned, trained, non_private, risk, chosen)
-    case = case._replace(training=outcome.to_json(), note_data=(*case.note_data, *outcome.notes()))
+    case = case._replace(training=outcome.to_json(), note_data=(*case.note_data, *outcome.notes(), *_tries(case)))
     return Fit(case, outcome.model(case))
+
+
+_RUNS = 10
+
+
+def _tries(case: Case) -> Iterator[Note]:
+    """Yield what choosing among several such runs would have cost, where one is known by its mu."""
+    from dpcalc.notions.guarantee import Gdp
+    from dpcalc.notions.tuning import Law, tuned_epsilon, tuning_of
+
+    best = case.best
+    mu = ((best.details or {}).get("floating_point") or {}).get("mu") if best is not None else None
+    if best is None or mu is None or best.log_delta is None or best.epsilon is None:
+        return
+    value = tuned_epsilon(Gdp(mu), tuning_of(Law.GEOMETRIC, _RUNS), best.log_delta)
+    if math.isfinite(value):
+        yield CostOfTries(runs=_RUNS, epsilon=best.epsilon, value=value)

@@ -42,7 +42,7 @@ _MOST_EPSILON = 0.01  # of epsilon
 _MOST_HINTED = 0.1  # a delta that nobody should be told to give is larger
 _ROOM = 1.0625
 _TRIES = 8
-_ROUNDED = "released numbers are rounded to a grid that does not depend on the records"
+ROUNDED = "released numbers are rounded to a grid that does not depend on the records"
 
 
 class Guaranteed(NamedTuple):
@@ -271,6 +271,6 @@ def _of_release(row: Result, question: Question, rounding: Rounding, cost: Cost,
         total = min(1.0, up(cost.factor * ideal + cost.delta, 8.0))
         changed.update(value=total, delta=total, log_delta=min(0.0, up(math.log(total), 4.0)))
     return row._replace(
-        kind=Kind.UPPER, mu=None, assumes=(*row.assumes, _ROUNDED, assumption(planned.noise)),
+        kind=Kind.UPPER, mu=None, assumes=(*row.assumes, ROUNDED, assumption(planned.noise)),
         details=details, **changed,
     )  # fmt: skip

@@ -39,6 +39,7 @@ class Outcome(NamedTuple):
         non_private: what that is compared with, if it is.
         risk: a bound on its excess risk, if one covers exactly this run.
         rule: what the default rule chose, if it did.
+        tuning: what is public of the choice among candidates, if there was one.
     """
 
     draft: Draft
@@ -49,6 +50,7 @@ class Outcome(NamedTuple):
     non_private: NonPrivate | None
     risk: RiskBound | None
     rule: Rule | None = None
+    tuning: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what is reported, JSON types only."""
@@ -63,6 +65,7 @@ class Outcome(NamedTuple):
             "steps": self.plan.steps,
             "average": self.setup.average,
             "rule": None if self.rule is None else self.rule.to_json(),
+            **({} if self.tuning is None else {"tuning": self.tuning}),
             **self.records.train.counts,
             "released": self.setup.output,
             "iterates_released": self._iterates_released,
@@ -84,7 +87,7 @@ class Outcome(NamedTuple):
 
     def _remarks(self) -> Iterator[str]:
         """Yield what the records give reason to say: no guarantee covers it."""
-        labels, total = self.records.train.labels, self.records.shape[0] + self.records.test_count
+        labels, total = self.records.train.labels, self.records.shape[0] + self.records.test_count + self._held_out
         if labels.min() == labels.max():
             name = f"{labels[0]:g}"
             if isinstance(self.records.labels, Classes):
@@ -94,6 +97,12 @@ class Outcome(NamedTuple):
         unmapped = self.setup.synthetic is None and (ranges is None or ranges.features is None)
         if unmapped and self.records.train.counts["rows_clipped"] == total:
             yield "every row was shortened, so that only directions are left: --ranges maps columns to [-1, 1] first"
+
+    @property
+    def _held_out(self) -> int:
+        """How many records runs were scored on that are held out of the training records."""
+        score = {} if self.tuning is None else self.tuning["score"]
+        return score["records"] if score.get("epsilon") is not None else 0
 
     def notes(self) -> Iterator[Note]:
         """Yield what holds of every run described like this one, whatever the records are."""
@@ -135,7 +144,7 @@ class Outcome(NamedTuple):
             weights=weights, intercept=intercept, columns=records.names[:-1], target=records.names[-1],
             low=ranges.low if ranges else None, high=ranges.high if ranges else None,
             target_range=ranges.target if ranges else None, bound=records.bound, norm=self.draft.norm,
-            loss=self.draft.described_loss, privacy=_privacy(self.trained, case),
+            loss=self.draft.described_loss, privacy=_privacy(self.trained, case, self.tuning),
             released=None if released is None else _with_intercepts(released, records.constant, scores),
             **named, **_declared(records),
         )  # fmt: skip
@@ -186,7 +195,7 @@ def _risk_to_json(risk: RiskBound | None) -> dict[str, Any]:
     return {"excess_risk_bound": {**risk._asdict(), "assumes": list(risk.assumes)}}
 
 
-def _privacy(trained: Trained, case: Case) -> dict[str, Any]:
+def _privacy(trained: Trained, case: Case, tuning: dict[str, Any] | None) -> dict[str, Any]:
     """Return what is guaranteed of a model, or why nothing is."""
     source, seed, because = trained.randomness
     seeded = {} if seed is None else {"why_not_private": because, "seed": seed}
@@ -197,4 +206,5 @@ def _privacy(trained: Trained, case: Case) -> dict[str, Any]:
         **{name: getattr(best, name) for name in ("epsilon", "delta", "log_delta", "mu", "bound", "reference")},
         "adjacency": best.adjacency, "assumes": list(best.assumes),
         **{name: value for name, value in (best.details or {}).items() if name == "floating_point"},
+        **({} if tuning is None else {"tuning": tuning}),
     }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any, NamedTuple
 
 from dpcalc.errors import SpecError
@@ -10,6 +11,7 @@ from dpcalc.files.output import refuse_over, refuse_unwritable
 from dpcalc.model.numbers import parse_number
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.training.intervals import is_interval
+from dpcalc.training.tuning import Tune
 
 
 class NoiseSource(PlainEnum):
@@ -46,6 +48,7 @@ class Setup(NamedTuple):
         target_range: the interval of the target of a regression, (low, high) or a text "low,high": it goes to [-Y, Y].
         average: an `Average`; None: as the default rule has it.
         reference: whether the non-private minimiser is sought, to compare with.
+        tune: the settings to choose from, where the choice is part of what is accounted; else None.
     """
 
     data: Any = None
@@ -66,6 +69,7 @@ class Setup(NamedTuple):
     target_range: Any = None
     average: str | None = None
     reference: bool = False
+    tune: Tune | None = None
 
     @property
     def example(self) -> str | None:
@@ -127,6 +131,8 @@ def check_setup(setup: Setup, cases: int = 1) -> None:
         flags = ", ".join("--" + name for name in only_files)
         raise SpecError(f"synthetic data take no {flags}", f"leave out {flags}")
     labels_of(setup)
+    if setup.tune is not None:
+        _check_tuned(setup, cases)
     if setup.target_range is not None:
         interval(setup.target_range)
     if setup.output is not None:
@@ -142,6 +148,25 @@ def _check_numbers(setup: Setup) -> None:
         raise SpecError(f"workers is {setup.workers}; it must be a whole number from 1", "leave it out for all")
     if setup.seed is not None and not 0 <= setup.seed < 1 << 64:
         raise SpecError(f"seed is {setup.seed}; it must be a whole number from 0 to 2^64 - 1", "leave it out")
+
+
+def _check_tuned(setup: Setup, cases: int) -> None:
+    if setup.replicas > 1:
+        raise SpecError("replicas are an experiment, and a tuned run is a release", "leave out --replicas, or --tune")
+    if setup.reference:
+        raise SpecError("a tuned run has no bound to compare the non-private fit with", "leave out --reference")
+    scored = setup.tune.public if setup.tune is not None else None
+    if scored is not None and isinstance(setup.data, str) and _same(scored, setup.data):
+        raise SpecError(
+            "runs would be scored without noise on the records that they are trained on: nothing covers that",
+            "give a public file, or a share that is held out, such as --tune-score 0.2",
+        )
+    if cases > 1:
+        raise SpecError(f"{cases} cases would be tuned, each at its own cost", "give one budget and one algorithm")
+
+
+def _same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _check_randomness(setup: Setup) -> None:
@@ -163,7 +188,8 @@ def _check_output(setup: Setup, path: str, cases: int) -> None:
             f"{cases} models would be trained, and a guarantee is of one alone", "leave out -o, or choose one case"
         )
     check_path(path)
-    read = [each for each in (setup.data, setup.ranges) if isinstance(each, str)]
+    scored = setup.tune.public if setup.tune is not None else None
+    read = [each for each in (setup.data, setup.ranges, scored) if isinstance(each, str)]
     refuse_over(read, (path, card_path(path) if setup.card else None))
     if setup.card:
         refuse_unwritable(card_path(path), "-o")

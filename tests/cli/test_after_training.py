@@ -113,6 +113,7 @@ def test_metrics_without_noise_say_that_they_are_not_private(folder: Path, ask: 
     assert "NOT PRIVATE" in ask("evaluate model.json --data rows.csv")
     found = json.loads(ask("evaluate numbers.npz --data numbers.csv --json"))
     assert set(found["metrics"]) == {"rmse", "mae", "r2"}
+    assert "in the original units of the target" in ask("evaluate numbers.npz --data numbers.csv")
     assert dpcalc.evaluate("numbers.npz", "numbers.csv") == found
 
 

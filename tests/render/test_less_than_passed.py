@@ -11,6 +11,7 @@ import pytest
 from dpcalc.engine.ask import ask
 from dpcalc.render import Asked
 from dpcalc.render.badge import render_badge
+from dpcalc.render.bars import bars
 from dpcalc.render.check import render
 from dpcalc.render.checks import render as render_text
 from dpcalc.render.notebook import render_notebook
@@ -79,6 +80,18 @@ def test_a_check_counts_the_models_that_are_not_private() -> None:
     report = Report("check", (SEEDED, PASSED))
     assert "2 of 2 cases passed, 1 NOT PRIVATE" in render_text(report)
     assert "1 NOT PRIVATE" in render(report, "markdown")
+
+
+@pytest.mark.parametrize("seeded", [SEEDED, UNSAID])
+def test_no_table_says_that_a_model_that_is_not_private_passed(seeded: Case) -> None:
+    report = Report("check", (seeded, PASSED))
+    first, second = render_text(report).splitlines()[1:3]
+    assert (first.startswith("NOT PRIVATE  "), second.startswith("pass  ")) == (True, True)
+    first, second = render_text(report, color=True).splitlines()[1:3]
+    assert (first.startswith("\x1b[1;31mNOT PRIVATE"), second.startswith("\x1b[32mpass")) == (True, True)
+    table = [line for line in render(report, "markdown").splitlines() if line.startswith("| ")]
+    assert [line.split(" | ")[0] for line in table[2:]] == ["| **NOT PRIVATE**", "| pass"]
+    assert [(bar.mark, bar.passed) for bar in bars(report).bars] == [("NOT PRIVATE", False), ("pass", True)]
 
 
 # --- cases that did not pass ------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpcalc.inert import inert, printable
 from dpcalc.render.check.baseline import Snapshot, changes
-from dpcalc.render.check.verdicts import checked, circumstances, findings, place, rows, summary
+from dpcalc.render.check.verdicts import PUBLIC, checked, circumstances, findings, not_private, place, rows, summary
 from dpcalc.report import Case, Change, Check, Difference, Report, Status
 
 MAX_ROWS = 100
@@ -45,14 +45,19 @@ def _gates(report: Report, precision: int) -> list[str]:
     """Return the table of gates, those that did not hold first."""
     several = len({check.file for check, _ in checked(report)}) > 1
     table: list[tuple[Status, tuple[str, ...]]] = [
-        (row.status, (_MARK[row.status], _code(f"{check.file}: {check.name}" if several else check.name),
+        (row.status, (_mark(row.status, case), _code(f"{check.file}: {check.name}" if several else check.name),
                       *map(_code, row[1:5]), _plain(row.theorem)))
         for check, case in checked(report)
         for row in rows(check, case, precision)
     ]  # fmt: skip
-    table.sort(key=lambda row: _ORDER.index(row[0]))
+    table.sort(key=lambda row: (row[1][0] != f"**{PUBLIC}**", _ORDER.index(row[0])))
     marked = [cells for _, cells in table]
     return _table(("", "case", "quantity", "value", "limit", "slack", "theorem"), marked) if table else []
+
+
+def _mark(status: Status, case: Case) -> str:
+    """Return the verdict; nothing passes of a model that is not private."""
+    return f"**{PUBLIC}**" if status == Status.PASSED and not_private(case) else _MARK[status]
 
 
 def _changes(changes: list[Change]) -> list[str]:
@@ -94,7 +99,7 @@ def _reason(check: Check, case: Case, precision: int) -> list[str]:
     why = findings(check, case, precision) if check.status != Status.PASSED else []
     why += [f"warning: {printable(text)}" for text in case.warnings]
     return [
-        f"- {_MARK[check.status]} {_code(check.name)} at {_code(place(check))}",
+        f"- {_mark(check.status, case)} {_code(check.name)} at {_code(place(check))}",
         *(f"  - {_code(w, 500)}" for w in why),
     ]
 

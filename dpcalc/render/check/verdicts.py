@@ -55,8 +55,8 @@ def summary(report: Report) -> str:
     parts += [f"{statuses.count(word)} {word}" for word in (Status.FAILED, Status.SKIPPED) if word in statuses]
     parts += [f"{statuses.count(Status.ERROR)} could not be judged"] if Status.ERROR in statuses else []
     parts += [f"{len(report.not_selected)} not selected"] if report.not_selected else []
-    public = sum(bool(training.warning(case)) for _, case in checked(report))
-    parts += [f"{public} NOT PRIVATE"] if public else []
+    public = sum(not_private(case) for _, case in checked(report))
+    parts += [f"{public} {PUBLIC}"] if public else []
     said = ", ".join(parts)
     return f"{shard_text(report)}: {said} ({MERGE})" if report.shard else said
 
@@ -68,6 +68,15 @@ def shard_text(report: Report) -> str:
 
 MERGE = "dpcalc merge gives the verdict"
 """What a report of one shard says of the whole check."""
+
+
+PUBLIC = "NOT PRIVATE"
+"""What stands in place of a verdict where what was trained is not private: no gate makes it good."""
+
+
+def not_private(case: Case) -> bool:
+    """Return whether the case trained a model that is not private, whatever its gates say."""
+    return bool(training.warning(case))
 
 
 def refused(case: Case) -> bool:

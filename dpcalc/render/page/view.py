@@ -16,6 +16,7 @@ from dpcalc.render import Asked, training
 from dpcalc.render.check.baseline import changes
 from dpcalc.render.check.verdicts import (
     MERGE,
+    PUBLIC,
     Row,
     checked,
     circumstances,
@@ -23,6 +24,7 @@ from dpcalc.render.check.verdicts import (
     gate_limit,
     gate_name,
     gate_rows,
+    not_private,
     place,
     refused,
     rows,
@@ -358,8 +360,8 @@ def _verdicts(report: Report, full: set[int], precision: int) -> list[Verdict]:
 
 def _qualified(row: Verdict, case: Case) -> Verdict:
     """Return a row with what is wrong with its case as a whole, or what its gate does not say."""
-    if training.warning(case):
-        return row._replace(style="bad", word="NOT PRIVATE")
+    if not_private(case):
+        return row._replace(style="bad", word=PUBLIC)
     return row._replace(style="plain", word="refused") if refused(case) else row
 
 
