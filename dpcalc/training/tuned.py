@@ -27,6 +27,7 @@ from dpcalc.notes import NothingDrawn, NotTrained, Rounded, Tuned
 from dpcalc.notions.guarantee import Gdp
 from dpcalc.report import Case
 from dpcalc.training import data, discrete_laplace, execution, noise, run_count, single
+from dpcalc.training.cells import Classes
 from dpcalc.training.data import Prepared
 from dpcalc.training.defaults import CLASSIFYING, fill_steps
 from dpcalc.training.draft import Draft
@@ -96,10 +97,16 @@ def _public(path: str, draft: Draft, setup: Setup, records: Records, share: floa
     labels, ranges = labels_of(setup), setup.ranges
     if setup.example and ranges is None:
         ranges = data.example_file(setup.example, ".ranges.csv")
-    named = [labels.negative, labels.positive] if labels.negative is not None else None
+    positive = None
+    if isinstance(labels, Classes):
+        named: list[str] | None = list(labels.names)
+    elif labels.negative is not None and labels.positive is not None:
+        named = [labels.negative, labels.positive]
+    else:
+        named, positive = None, labels.positive
     reading = setup._replace(
         data=path, synthetic=None, target=records.names[-1], ranges=ranges, test_fraction=0.0, labels=named,
-        positive=None if named else labels.positive,
+        positive=positive,
     )  # fmt: skip
     found = read_records(draft, reading, share=share)
     if found.names != records.names:
@@ -355,8 +362,9 @@ def score_of(weights: Array, scored: Prepared, draft: Draft) -> int:
 def _measured(score: int, scored: Prepared, draft: Draft, records: Records) -> dict[str, float]:
     """Return the score of the best run as a number that says something: the accuracy, or the mean absolute error."""
     count = len(scored.labels)
-    share = min(max(abs(score) / count / _most(draft), 0.0), 1.0) if (score > 0) == (draft["loss"] in CLASSIFYING) else 0.0
-    if draft["loss"] in CLASSIFYING:
+    classifying = draft["loss"] in CLASSIFYING
+    share = min(max(abs(score) / count / _most(draft), 0.0), 1.0) if (score > 0) == classifying else 0.0
+    if classifying:
         return {"accuracy": share}
     interval = records.ranges.target if records.ranges is not None else None
     width = interval[1] - interval[0] if interval is not None else 2.0 * float(draft.get("label_bound", 1.0))
