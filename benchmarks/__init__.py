@@ -1,0 +1,1 @@
+"""Measurements that the documentation shows, and those that are made by hand."""
