@@ -5,7 +5,7 @@ What is executed is derived from what was accounted and from nothing else (`dpca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.engine.ask import without_guarantee
@@ -21,6 +21,7 @@ from dpcalc.training import rule, rule_batches
 from dpcalc.training.accounting import account, accounted_run, least_risk, takes_dimension
 from dpcalc.training.defaults import fill_loss, fill_split, fill_steps
 from dpcalc.training.draft import Draft
+from dpcalc.training.phases import Phases, silent
 from dpcalc.training.rule import Rule
 from dpcalc.training.setup import Average, Setup
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from dpcalc.training.guarantee import Guaranteed
     from dpcalc.training.model import Model
     from dpcalc.training.records import Records
-
-Progress = Callable[[int, int], None]
 
 
 class Fit(NamedTuple):
@@ -46,7 +45,7 @@ def fit(
     *,
     sources: Mapping[str, Source] | None = None,
     gates: Sequence[Gate] = (),
-    progress: Progress | None = None,
+    phases: Phases = silent,
     accepting: bool = False,
 ) -> Fit:
     """Return the case of a run that was accounted and then executed; nothing is executed where a gate fails.
@@ -57,7 +56,7 @@ def fit(
         setup: data and circumstances.
         sources: parameter name -> source.
         gates: parsed assertions.
-        progress: called with (done, in all).
+        phases: told how far each phase of the work is.
         accepting: whether gates are judged although the model is not private; the caller then says that it is not.
 
     Raises:
@@ -73,7 +72,7 @@ def fit(
     batched, asked = rule_batches.applies(draft, question), setup
     ruled = batched or rule.applies(draft, question)
     setup = rule.settle(setup, draft, ruled=ruled, batched=batched)
-    records = read_records(draft, setup, share=rule.CONSTANT if ruled else None)
+    records = read_records(draft, setup, share=rule.CONSTANT if ruled else None, progress=phases("records read"))
     rows, columns = records.shape
     draft.take_shape(rows, columns, with_dimension=draft.laplace and takes_dimension(draft.algorithm))
     chosen = None
@@ -97,7 +96,7 @@ def fit(
         case = case._replace(assertions=(*case.assertions, *_privacy_gate(setup)))
     if case.failed:
         return Fit(case._replace(note_data=(*case.note_data, NotTrained())), None)
-    return _executed(case, made, draft, records, setup, progress, chosen)
+    return _executed(case, made, draft, records, setup, phases, chosen)
 
 
 def fit_among_others(given: Mapping[str, Any], question: Question, setup: Setup, **more: Any) -> Fit:
@@ -138,7 +137,7 @@ def _privacy_gate(setup: Setup) -> tuple[Assertion, ...]:
 
 
 def _executed(
-    case: Case, made: Guaranteed | None, draft: Draft, records: Records, setup: Setup, progress: Progress | None,
+    case: Case, made: Guaranteed | None, draft: Draft, records: Records, setup: Setup, phases: Phases,
     chosen: Rule | None,
 ) -> Fit:  # fmt: skip
     """Carry out what is guaranteed; for replicas, which are an experiment, what was accounted on real numbers."""
@@ -160,7 +159,7 @@ def _executed(
     if setup.output is not None:
         numbers = (planned.iterates_released if draft.given("release") else 1) * (columns + 1)
         refuse_too_large(setup.output, numbers + columns)
-    trained, non_private = execute(planned, records, draft.loss, draft.radius, setup, progress, rounding)
+    trained, non_private = execute(planned, records, draft.loss, draft.radius, setup, phases, rounding)
     risk = None if planned.tail else least_risk(draft, run, best, columns)
     outcome = Outcome(draft, setup, records, planned, trained, non_private, risk, chosen)
     case = case._replace(training=outcome.to_json(), note_data=(*case.note_data, *outcome.notes()))

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.model.loss import Loss, PowerLoss
-from dpcalc.training.problem import Problem
+from dpcalc.training.phases import Progress
+from dpcalc.training.problem import AnyProblem
 
 Array = NDArray[np.float64]
 
@@ -38,31 +39,32 @@ class Optimum(NamedTuple):
     gap: float | None
 
 
-def measure(weights: Array, problem: Problem) -> dict[str, float]:
+def measure(weights: Array, problem: AnyProblem, progress: Progress | None = None) -> dict[str, float]:
     """Return the mean loss, and accuracy or RMSE and R2, of weights of shape (d,)."""
-    row = measure_all(weights[np.newaxis], problem)
+    row = measure_all(weights[np.newaxis], problem, progress)
     return {name: float(values[0]) for name, values in row.items()}
 
 
-def measure_all(weights: Array, problem: Problem) -> dict[str, Array]:
+def measure_all(weights: Array, problem: AnyProblem, progress: Progress | None = None) -> dict[str, Array]:
     """Return the metrics of every row of weights, shape (replicas, d), as arrays of shape (replicas,).
 
     ``loss``, with the regulariser; ``accuracy`` for hinge and logistic (a score of 0 counts as -1); else ``rmse``, and
     ``r2`` (nan where all labels are the same), both on the scale of the labels as trained.
     """
-    x, y, loss = problem
-    replicas, n = len(weights), len(y)
+    loss, (n, columns), replicas = problem.loss, problem.shape, len(weights)
     total, right = np.zeros(replicas), np.zeros(replicas)
-    step = max(1, _BLOCK // max(replicas, x.shape[1]))
+    step = max(1, _BLOCK // max(replicas, columns))
     for first in range(0, n, step):
-        rows = slice(first, first + step)
-        z, labels = x[rows] @ weights.T, y[rows, np.newaxis]
+        x, y = problem.at(slice(first, first + step))
+        z, labels = x @ weights.T, y[:, np.newaxis]
         total += loss.data_values(z, labels).sum(axis=0)
         right += ((z > 0.0) == (labels > 0.0) if loss.signed else np.square(labels - z)).sum(axis=0)
+        if progress is not None:
+            progress(min(n, first + step), n)
     mean = total / n + 0.5 * loss.regularisation * np.square(weights).sum(axis=1)
     if loss.signed:
         return {"loss": mean, "accuracy": right / n}
-    spread = float(np.var(y))
+    spread = problem.label_variance
     r2 = 1.0 - right / n / spread if spread > 0.0 else np.full(replicas, np.nan)
     return {"loss": mean, "rmse": np.sqrt(right / n), "r2": r2}
 
@@ -72,7 +74,7 @@ def quantiles(values: Array) -> list[float]:
     return [float(q) for q in np.quantile(values, QUANTILES)]
 
 
-def minimise(problem: Problem, radius: float | None) -> Optimum:
+def minimise(problem: AnyProblem, radius: float | None) -> Optimum:
     """Return the minimiser of the mean loss over the ball of this radius about 0, or over the whole space.
 
     L-BFGS (scipy) on the loss plus a multiple of |w|^2 chosen so that |w| = R, where the ball decides. Losses with a
@@ -85,9 +87,9 @@ def minimise(problem: Problem, radius: float | None) -> Optimum:
     """
     mean, corner = _objective(problem)
     try:
-        w = _candidate(mean, radius, np.zeros(problem.features.shape[1]))
+        w = _candidate(mean, radius, np.zeros(problem.shape[1]))
     except (ArithmeticError, ValueError, RuntimeError):  # on records at the edge of the range of doubles
-        w = np.zeros(problem.features.shape[1])
+        w = np.zeros(problem.shape[1])
     gradient = mean(w)[1]
     weight = problem.loss.regularisation
     gaps = []
@@ -117,25 +119,25 @@ def _candidate(mean: Mean, radius: float | None, zero: Array) -> Array:
     return w
 
 
-def _objective(problem: Problem) -> tuple[Mean, float]:
+def _objective(problem: AnyProblem) -> tuple[Mean, float]:
     """Return the mean loss with its gradient, and how much lower it may be where corners are rounded off."""
-    x, y, loss = problem
+    loss, (n, columns) = problem.loss, problem.shape
     parts: Callable[[Array, Array], tuple[Array, Array]]
     if isinstance(loss, PowerLoss) and loss.power == 1.0:
         parts, lowered = functools.partial(_rounded, loss), 0.5 * _CORNER
     else:
         parts, lowered = functools.partial(_exact, loss), 0.0
-    step = max(1, _BLOCK // x.shape[1])
+    step = max(1, _BLOCK // columns)
 
     def mean(w: Array) -> tuple[float, Array]:
         value, gradient = 0.0, np.zeros_like(w)
-        for first in range(0, len(y), step):
-            rows, labels = x[first : first + step], y[first : first + step]
+        for first in range(0, n, step):
+            rows, labels = problem.at(slice(first, first + step))
             values, slopes = parts(rows @ w, labels)
             value += float(values.sum())
             gradient += slopes @ rows
         weight = loss.regularisation
-        return value / len(y) + 0.5 * weight * float(w @ w), gradient / len(y) + weight * w
+        return value / n + 0.5 * weight * float(w @ w), gradient / n + weight * w
 
     return mean, lowered
 

@@ -60,7 +60,7 @@ class Outcome(NamedTuple):
             "steps": self.plan.steps,
             "average": self.setup.average,
             "rule": None if self.rule is None else self.rule.to_json(),
-            **self.records.train.counts,
+            **self.records.counts,
             "released": self.setup.output,
             "iterates_released": self._iterates_released,
             **self.trained.to_json(),
@@ -81,12 +81,12 @@ class Outcome(NamedTuple):
 
     def _remarks(self) -> Iterator[str]:
         """Yield what the records give reason to say: no guarantee covers it."""
-        labels, total = self.records.train.labels, self.records.shape[0] + self.records.test_count
-        if labels.min() == labels.max():
-            yield f"the target is {labels[0]:g} for every training record: there is nothing to learn"
+        label, total = self.records.one_label, self.records.shape[0] + self.records.test_count
+        if label is not None:
+            yield f"the target is {label:g} for every training record: there is nothing to learn"
         ranges = self.records.ranges
         unmapped = self.setup.synthetic is None and (ranges is None or ranges.features is None)
-        if unmapped and self.records.train.counts["rows_clipped"] == total:
+        if unmapped and self.records.counts["rows_clipped"] == total:
             yield "every row was shortened, so that only directions are left: --ranges maps columns to [-1, 1] first"
 
     def notes(self) -> Iterator[Note]:
