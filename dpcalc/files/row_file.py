@@ -6,6 +6,7 @@ Rows are read, and not mapped: a mapped file that is cut short ends the process,
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import tempfile
 import threading
@@ -22,6 +23,20 @@ from dpcalc.files.arrays import Header
 Chosen = slice | NDArray[np.integer[Any]]
 
 _DENSE = 4  # rows are read together with those between them, if they are at most so many times as many
+
+
+class Room:
+    """Memory that is used again and again: what was put there last is overwritten, and no page is asked for twice."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, NDArray[Any]] = {}
+
+    def of(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return an array that holds anything, in the memory of this name."""
+        size = math.prod(shape) * dtype.itemsize
+        if name not in self._kept or self._kept[name].size < size:
+            self._kept[name] = np.empty(size, np.uint8)
+        return self._kept[name][:size].view(dtype).reshape(shape)
 
 
 class RowFile:
@@ -50,44 +65,52 @@ class RowFile:
         self._lock = threading.Lock()
         self._state = self._now()
 
-    def rows(self, chosen: Chosen) -> NDArray[Any]:
-        """Return some rows, shape (m, ...), which may not be overwritten.
+    def rows(self, chosen: Chosen, room: Room | None = None) -> NDArray[Any]:
+        """Return some rows, shape (m, ...), as an array of their own.
 
         Args:
             chosen: a slice without a step, or whole numbers from 0 to count - 1 in any order.
+            room: for the rows; by default they have memory of their own.
 
         Raises:
             SpecError: the file cannot be read, or has changed.
         """
         if isinstance(chosen, slice):
             first, last, _ = chosen.indices(self.count)
-            return self._between(first, max(first, last))
+            return self._between(first, max(first, last), room or Room())
         if not len(chosen):
-            return self._between(0, 0)
+            return self._between(0, 0, Room())
         low, high = int(chosen.min()), int(chosen.max()) + 1
         if high - low <= _DENSE * len(chosen):
-            return self._between(low, high)[chosen - low]
+            return self._between(low, high, room or Room())[chosen - low]
+        rows = (room or Room()).of("rows", (len(chosen), *self.width), self.dtype)
+        whole, each = memoryview(rows.reshape(-1).view(np.uint8)), self.bytes  # type: ignore[arg-type, unused-ignore]
+        size = 0
         with self._checked():
-            each = self.bytes
-            parts = [self._read(each, self.offset + each * place) for place in chosen.tolist()]
-        return self._array(b"".join(parts), len(chosen))
-
-    def _between(self, first: int, last: int) -> NDArray[Any]:
-        with self._checked():
-            raw = self._read((last - first) * self.bytes, self.offset + first * self.bytes)
-        return self._array(raw, last - first)
-
-    def _array(self, raw: bytes, count: int) -> NDArray[Any]:
-        if len(raw) != count * self.bytes:
+            for k, place in enumerate(chosen.tolist()):
+                size += self._read(whole[k * each : (k + 1) * each], self.offset + each * place)
+        if size != rows.nbytes:
             raise self._changed()
-        return np.frombuffer(raw, self.dtype).reshape(count, *self.width)
+        return rows
 
-    def _read(self, size: int, place: int) -> bytes:
-        if hasattr(os, "pread"):
-            return os.pread(self.descriptor, size, place)
+    def _between(self, first: int, last: int, room: Room) -> NDArray[Any]:
+        rows = room.of("rows", (last - first, *self.width), self.dtype)
+        whole = memoryview(rows.reshape(-1).view(np.uint8))  # type: ignore[arg-type, unused-ignore]
+        with self._checked():
+            size = self._read(whole, self.offset + first * self.bytes)
+        if size != rows.nbytes:
+            raise self._changed()
+        return rows
+
+    def _read(self, room: memoryview, place: int) -> int:
+        """Fill a piece of memory from a place on, and return how many bytes there were."""
+        if hasattr(os, "preadv"):
+            return os.preadv(self.descriptor, [room], place)
         with self._lock:
             os.lseek(self.descriptor, place, os.SEEK_SET)
-            return os.read(self.descriptor, size)
+            raw = os.read(self.descriptor, len(room))
+        room[: len(raw)] = raw
+        return len(raw)
 
     @contextlib.contextmanager
     def _checked(self) -> Iterator[None]:
@@ -144,7 +167,7 @@ class Spool:
         if rows.start != self._done or block.shape != (rows.stop - rows.start, self.shape[1]):
             raise ValueError(rows)
         with self._reported():
-            left = memoryview(np.ascontiguousarray(block)).cast("B")
+            left = memoryview(np.ascontiguousarray(block).reshape(-1).view(np.uint8))  # type: ignore[arg-type, unused-ignore]
             while left:
                 left = left[self._file.write(left) :]
         self._done = rows.stop

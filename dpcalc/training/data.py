@@ -30,7 +30,7 @@ from dpcalc.files.csv_lines import read_rows, record_lines
 from dpcalc.files.paths import ProjectFile, ending
 from dpcalc.files.place import FileError, Place
 from dpcalc.files.reading import opened
-from dpcalc.files.row_file import Chosen, RowFile, Spool
+from dpcalc.files.row_file import Chosen, Room, RowFile, Spool
 from dpcalc.model.numbers import parse_number
 from dpcalc.training.cells import NUMBERS, Labels, Levels, Lines, as_array, numbers
 from dpcalc.training.intervals import is_interval, why_not
@@ -43,6 +43,7 @@ _BLOCK = 1 << 18  # cells looked at together
 _HUGE = 1e300  # stands for what the map takes beyond the range of a double
 _TINY = 1e-290
 _LARGE = 1e150  # of the bounds
+_USUAL = 1e-200, 1e280  # of a row's square, which is then as exact as a sum can be
 _ROOM = 1e-12  # by which clipped rows stay below their bound: more than rounding adds
 
 EXAMPLES = {"breast-cancer": ("diagnosis", Labels("malignant", "benign"), "logistic")}
@@ -56,7 +57,7 @@ class Stored:
         shape: (n, d + 1).
     """
 
-    def __init__(self, file: RowFile, columns: int, coded: Callable[[NDArray[Any]], Array] = np.array) -> None:
+    def __init__(self, file: RowFile, columns: int, coded: Callable[[NDArray[Any]], Array] = np.asarray) -> None:
         """Keep a file.
 
         Args:
@@ -67,13 +68,13 @@ class Stored:
         self.shape = (file.count, columns)
         self._file, self._coded = file, coded
 
-    def rows(self, chosen: Chosen) -> Array:
-        """Return some rows, shape (m, d + 1), as an array of their own.
+    def rows(self, chosen: Chosen, room: Room | None = None) -> Array:
+        """Return some rows, shape (m, d + 1), which may be overwritten; nan or inf for what is no finite number.
 
         Raises:
             SpecError: the file cannot be read, or has changed.
         """
-        return self._coded(self._file.rows(chosen))
+        return self._coded(self._file.rows(chosen, room))
 
 
 class Table(NamedTuple):
@@ -373,8 +374,11 @@ def _of_header(
     kept = [names[place] for place in order]
     rules = wanted.rules(kept)
     whole = order == list(range(len(names)))
+    plain = whole and header.dtype == np.float64 and all(rule is NUMBERS for rule in rules)
 
     def of_matrix(rows: NDArray[Any]) -> Array:
+        if plain and not isinstance(rows, np.memmap):
+            return rows  # whoever brings them within bounds sees what is not finite
         return _coded(numbers(rows if whole else rows[:, order]), rules)
 
     def of_fields(rows: NDArray[Any]) -> Array:
@@ -657,36 +661,57 @@ class Bounds(NamedTuple):
         """How many features there are, the constant one included."""
         return self.width - (not self.constant)
 
-    def kept(self, cells: Array) -> Prepared:
+    def kept(self, cells: Array, room: Room | None = None) -> Prepared:
         """Return some records within their bounds.
 
         Args:
-            cells: shape (m, raw columns), as read; overwritten, and perhaps the memory of what is returned.
+            cells: shape (m, raw columns), as read; they may be overwritten.
+            room: for the features; by default they have memory of their own.
         """
         held = 1.0 - max(_ROOM, (self.width + 8) * 2.0**-52)
         labels = cells[:, -1].copy()
-        x, unreadable = encode(cells[:, :-1], self.ranges)
+        x = (room or Room()).of("features", (len(cells), self.columns), np.dtype(np.float64))
+        with np.errstate(all="ignore"):  # of what is not finite, and is then looked at again
+            plain = self._encode_plain(cells, x)
+        unreadable = 0 if plain else self._encode(cells, x)
         size = lengths(x, self.norm)
-        outside = size > self.rest * held
         clipped = int(np.count_nonzero(size > self.rest))
-        # First to norm 1: the ratio of the two may be no normal double, and then far off.
-        x[outside] = x[outside] / size[outside, np.newaxis] * (self.rest * held)
-        if not self.constant:
-            x = np.ascontiguousarray(x)
-        elif np.may_share_memory(x, cells):
-            cells[:, -1] = self.constant * held
-            x = cells
-        else:
-            x = np.column_stack([x, np.full(len(x), self.constant * held)])
-        interval = self.ranges.target if self.ranges and not self.signed else None
-        unreadable += settle(labels, interval, self.label_bound or 1.0)
+        shorten(x, size, self.rest * held)
+        if self.constant:
+            x[:, -1] = self.constant * held
         if self.signed:
-            labels, cut = np.where(labels > 0.0, 1.0, -1.0), 0
+            unreadable += len(labels) - int(np.count_nonzero(np.isfinite(labels)))
+            labels, cut = np.where((labels > 0.0) & (labels < math.inf), 1.0, -1.0), 0
         else:
+            interval = self.ranges.target if self.ranges else None
+            unreadable += settle(labels, interval, self.label_bound or 1.0)
             most = math.inf if self.label_bound is None else self.label_bound
             cut = int(np.count_nonzero(np.abs(labels) > most))
             np.clip(labels, -most, most, out=labels)
         return Prepared(x, labels, {"rows_clipped": clipped, "labels_clipped": cut, "unreadable": unreadable})
+
+    def _encode(self, cells: Array, out: Array) -> int:
+        """Write what `encode` returns of the features, with a 0 in the place of the constant, and count as it does."""
+        out[:, self.width - 1 :] = 0.0
+        out[:, : self.width - 1], unreadable = encode(cells[:, :-1], self.ranges)
+        return unreadable
+
+    def _encode_plain(self, cells: Array, out: Array) -> bool:
+        """Do so in fewer looks at them, if all features are numbers of a usual size; return whether they are."""
+        ranges = self.ranges
+        if ranges is not None and ranges.words:
+            return False
+        raw = cells if self.constant else cells[:, :-1]  # whole rows are next to each other: the target gives its place
+        if ranges is None or ranges.features is None:
+            np.copyto(out, raw)
+        else:
+            middle, half = np.zeros(raw.shape[1]), np.ones(raw.shape[1])
+            middle[: self.width - 1], half[: self.width - 1] = _affine(*ranges.features)
+            np.subtract(raw, middle, out=out)
+            np.divide(out, half, out=out)
+        if self.constant:
+            out[:, -1] = 0.0
+        return float(np.dot(out.reshape(-1), out.reshape(-1))) <= _USUAL[1]  # and no nan
 
 
 def bounds_of(
@@ -728,8 +753,7 @@ def encode(rows: Array, ranges: Ranges | None) -> tuple[Array, int]:
     """
     if ranges is None:
         return rows, settle(rows, None, 1.0)
-    unreadable = int(np.count_nonzero(~np.isfinite(rows)))
-    words = ranges.words
+    words, unreadable = ranges.words, int(np.count_nonzero(~np.isfinite(rows)))
     codes = {place: rows[:, place].copy() for place in words}
     for place, value in enumerate(ranges.missing):
         if value is not None:
@@ -750,14 +774,19 @@ def settle(values: Array, interval: tuple[Any, Any] | None, bound: float) -> int
     missing = ~np.isfinite(values)
     values[missing] = np.nan
     if interval is not None:
-        low, high = interval
+        middle, half = _affine(*interval)
         with np.errstate(over="ignore"):
-            values -= 0.5 * low + 0.5 * high
-            values /= 0.5 * high - 0.5 * low
+            values -= middle
+            values /= half
             values *= bound
     np.clip(values, -_HUGE, _HUGE, out=values)
     values[missing] = 0.0
     return int(np.count_nonzero(missing))
+
+
+def _affine(low: Any, high: Any) -> tuple[Any, Any]:
+    """Return the middles of intervals, and half their widths."""
+    return 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
 
 
 def intercept_of(feature_bound: float, norm: int = 2) -> float:
@@ -775,11 +804,35 @@ def lengths(x: Array, norm: int) -> Array:
     """Return the 1- or 2-norms of rows, also where squares would leave the range of a double."""
     if norm == 1:
         return np.asarray(np.abs(x).sum(axis=1))
-    largest = np.abs(x).max(axis=1)
-    scale = np.where(largest > 0.0, largest, 1.0)
-    scaled = x / scale[:, np.newaxis]
-    norms: Array = scale * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+    squares = np.einsum("ij,ij->i", x, x)
+    norms: Array = np.sqrt(squares)
+    unusual = ~((squares >= _USUAL[0]) & (squares <= _USUAL[1]))
+    if unusual.any():
+        some = x[unusual]
+        largest = np.abs(some).max(axis=1)
+        scale = np.where(largest > 0.0, largest, 1.0)
+        scaled = some / scale[:, np.newaxis]
+        norms[unusual] = scale * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
     return norms
+
+
+def shorten(x: Array, size: Array, most: float) -> None:
+    """Shorten rows that are longer than ``most`` to that, in place.
+
+    Args:
+        x: shape (m, d).
+        size: their lengths, shape (m,).
+        most: > 0.
+    """
+    outside = size > most
+    far = outside & ~((size <= _LARGE) & (most >= 1.0 / _LARGE))
+    if far.any():  # first to norm 1: the ratio of the two may be no normal double, and then far off
+        x[far] = x[far] / size[far, np.newaxis] * most
+        outside &= ~far
+    if outside.any():
+        factors = np.ones(len(x))
+        np.divide(most, size, out=factors, where=outside)
+        x *= factors[:, np.newaxis]
 
 
 def aside_of(n: int, fraction: float, generator: np.random.Generator) -> NDArray[np.int64] | None:

@@ -14,11 +14,13 @@ scale of the noise.
 from __future__ import annotations
 
 import math
+import threading
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
+from dpcalc.files.row_file import Room
 from dpcalc.training.problem import AnyProblem, Problem, StoredProblem
 from dpcalc.training.sharing import summed
 
@@ -154,10 +156,15 @@ class ExactSums:
         """
         count, step = self.count if rows is None else len(rows), problem.records.step
 
+        rooms = threading.local()
+
         def of(first: int) -> Array:
             some = slice(first, min(first + step, count))
-            x, y = problem.at(some if rows is None else rows[some])
-            x = cut(x, self.unit)
+            room = rooms.__dict__.setdefault("room", Room())
+            x, y, _ = problem.records.at(some if rows is None else rows[some], room)
+            x *= 1.0 / self.unit
+            np.trunc(x, out=x)
+            x *= self.unit
             return self._of(x, y, self._steepest(x), w)
 
         return np.asarray(summed(of, range(0, count, step)))

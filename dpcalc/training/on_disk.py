@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcalc.files.row_file import Chosen
+from dpcalc.files.row_file import Chosen, Room
 from dpcalc.training.data import NO_COUNTS, Bounds, Prepared, Stored, added, aside_of
 from dpcalc.training.phases import Progress
 
 Array = NDArray[np.float64]
 
-_CELLS = 1 << 16  # of a piece: 512 KiB
+_CELLS = 1 << 16  # of a piece: 512 KiB, which caches hold
 
 
 class Survey(NamedTuple):
@@ -65,11 +65,12 @@ class OnDisk:
         """How many records are read at once where all are."""
         return max(1, _CELLS // self._bounds.width)
 
-    def at(self, chosen: Chosen) -> Prepared:
+    def at(self, chosen: Chosen, room: Room | None = None) -> Prepared:
         """Return some records, in the order in which they are named.
 
         Args:
             chosen: a slice without a step, or whole numbers from 0 to n - 1.
+            room: for them; by default they have memory of their own.
 
         Raises:
             SpecError: the file cannot be read, or has changed.
@@ -77,7 +78,7 @@ class OnDisk:
         if self._gaps is not None:
             places = np.arange(*chosen.indices(len(self))) if isinstance(chosen, slice) else chosen
             chosen = places + np.searchsorted(self._gaps, places, side="right")
-        return self._bounds.kept(self._stored.rows(chosen))
+        return self._bounds.kept(self._stored.rows(chosen, room), room)
 
     def split(self, fraction: float, generator: np.random.Generator) -> tuple[OnDisk, OnDisk | None]:
         """As `dpcalc.training.data.split`."""
@@ -102,8 +103,9 @@ class OnDisk:
             progress: called with (records read, in all).
         """
         counts, least, most, mean, squares = NO_COUNTS, math.inf, -math.inf, 0.0, 0.0
+        room = Room()
         for first in range(0, len(self), self.step):
-            part = self.at(slice(first, first + self.step))
+            part = self.at(slice(first, first + self.step), room)
             look(first, part)
             labels, counts = part.labels, added(counts, part.counts)
             least, most = min(least, float(labels.min())), max(most, float(labels.max()))
@@ -129,5 +131,5 @@ class _Some(OnDisk):
         super().__init__(stored, bounds)
         self.shape, self._places = (len(aside), bounds.columns), aside
 
-    def at(self, chosen: Chosen) -> Prepared:
-        return self._bounds.kept(self._stored.rows(self._places[chosen]))
+    def at(self, chosen: Chosen, room: Room | None = None) -> Prepared:
+        return self._bounds.kept(self._stored.rows(self._places[chosen], room), room)
