@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,6 +27,9 @@ _OWN = (
     "noise_source", "replicas", "workers", "target_range", "average",
     "reference",
 )  # fmt: skip
+
+
+_PAUSE = 0.1  # seconds between two looks of a bar
 
 
 @click.command("train", cls=Command)
@@ -107,8 +112,8 @@ def command(
 
     def asker(answer: Callable[..., Any]) -> Callable[..., Case]:
         def asked(command: str, given: Any, question: Any, *, notes: bool, brief: bool, **more: Any) -> Case:
-            with _bar(setup.replicas) as progress:
-                fitted = answer(given, question, setup, progress=progress, **more)
+            with contextlib.closing(_Bars()) as bars:
+                fitted = answer(given, question, setup, phases=bars, **more)
             models.append(fitted.model)
             case: Case = fitted.case
             return case
@@ -146,17 +151,36 @@ def _combinations(values: Iterable[object]) -> int:
     return math.prod(sum(map(len, lists)) for lists in swept)
 
 
-@contextlib.contextmanager
-def _bar(replicas: int) -> Iterator[Callable[[int, int], None] | None]:
-    """Show on a terminal how far a run is and how long it will take; yield what to call with (done, in all)."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield None
-        return
-    label = "replicas" if replicas > 1 else "steps"
-    with click.progressbar(length=1, label=label, file=sys.stderr, show_pos=True) as bar:
+class _Bars:
+    """How far each phase of a run is and how long it will take, on a terminal; nothing elsewhere."""
 
-        def progress(done: int, total: int) -> None:
-            bar.length = total
-            bar.update(done - bar.pos)
+    def __init__(self) -> None:
+        self._shown, self._last = "", 0.0
+        self._bar: Any = None
 
-        yield progress
+    def __call__(self, phase: str) -> Callable[[int, int], None] | None:
+        """Return what to call with (done, in all) during a phase."""
+        if sys.stderr is None or not sys.stderr.isatty():
+            return None
+        return functools.partial(self._show, phase)
+
+    def _show(self, phase: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if phase == self._shown and done < total and now - self._last < _PAUSE:
+            return
+        if phase != self._shown:
+            self.close()
+            if done == total:
+                return  # at once
+            self._shown = phase
+            self._bar = click.progressbar(length=total, label=phase, file=sys.stderr, show_pos=True)
+            self._bar.render_progress()
+        self._last = now
+        if self._bar is not None:
+            self._bar.update(done - self._bar.pos)
+
+    def close(self) -> None:
+        """End the line of the phase that is shown."""
+        if self._bar is not None:
+            self._bar.render_finish()
+        self._shown, self._bar = "", None

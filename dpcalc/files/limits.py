@@ -44,6 +44,9 @@ LINE_BYTES = 1 << 20
 TABLE_CELLS = 1 << 33
 """Cells of a table of records, 64 GiB: more is a forged header, not data that could be trained on here."""
 
+HELD_CELLS = 1 << 23
+"""Cells of a table that is held in memory, 64 MiB: of a larger one some rows at a time are."""
+
 TABLE_COLUMNS = 1 << 20
 """Columns of a matrix: each is given a name."""
 

@@ -202,7 +202,9 @@ def numbers(values: NDArray[Any]) -> Array:
     """Return numbers as float64; what is not finite as nan."""
     with np.errstate(all="ignore"):
         cells = values.astype(np.float64)
-    cells[~np.isfinite(cells)] = _NAN
+    finite = np.isfinite(cells)
+    if not finite.all():
+        cells[~finite] = _NAN
     return cells
 
 

@@ -1,9 +1,10 @@
 """Tables of records: read from files, and bounded by rules that do not depend on the records.
 
 A table is one float64 array of shape (n, d + 1) whose last column is the target; it is read into place and changed in
-place, some rows at a time, so that the data is in memory about once. Files are untrusted: nothing is evaluated,
-unpickled or fetched. What is refused is refused for the shape of a table, the names and the types of its columns, which
-count as public, and never for what a record holds (`dpcalc.training.cells`).
+place, some rows at a time, so that the data is in memory about once. One of more than `limits.HELD_CELLS` stays in its
+file; or it goes to a temporary one, where rows cannot be found by their numbers in its own (`Stored`). Files are
+untrusted: nothing is evaluated, unpickled or fetched. What is refused is refused for the shape of a table, the names
+and the types of its columns, which count as public, and never for what a record holds (`dpcalc.training.cells`).
 """
 
 from __future__ import annotations
@@ -23,15 +24,17 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
 from dpcalc.files import limits
-from dpcalc.files.arrays import damaged_as, map_array, open_archive, read_header, read_member
+from dpcalc.files.arrays import Header, damaged_as, map_array, open_archive, read_header
 from dpcalc.files.csv_lines import read_header as read_csv_header
 from dpcalc.files.csv_lines import read_rows, record_lines
 from dpcalc.files.paths import ProjectFile, ending
 from dpcalc.files.place import FileError, Place
 from dpcalc.files.reading import opened
+from dpcalc.files.row_file import Chosen, Room, RowFile, Spool
 from dpcalc.model.numbers import parse_number
 from dpcalc.training.cells import NUMBERS, Classes, Labels, Levels, Lines, as_array, numbers
 from dpcalc.training.intervals import is_interval, why_not
+from dpcalc.training.phases import Progress
 
 Array = NDArray[np.float64]
 
@@ -40,10 +43,38 @@ _BLOCK = 1 << 18  # cells looked at together
 _HUGE = 1e300  # stands for what the map takes beyond the range of a double
 _TINY = 1e-290
 _LARGE = 1e150  # of the bounds
+_USUAL = 1e-200, 1e280  # of a row's square, which is then as exact as a sum can be
 _ROOM = 1e-12  # by which clipped rows stay below their bound: more than rounding adds
 
 EXAMPLES = {"breast-cancer": ("diagnosis", Labels("malignant", "benign"), "logistic")}
 """The shipped tables: target, the label that counts as +1, and the loss that suits."""
+
+
+class Stored:
+    """The cells of a table in a file, read some rows at a time.
+
+    Attributes:
+        shape: (n, d + 1).
+    """
+
+    def __init__(self, file: RowFile, columns: int, coded: Callable[[NDArray[Any]], Array] = np.asarray) -> None:
+        """Keep a file.
+
+        Args:
+            file: where the rows are.
+            columns: d + 1.
+            coded: makes cells, as `Table` has them, of rows of the file.
+        """
+        self.shape = (file.count, columns)
+        self._file, self._coded = file, coded
+
+    def rows(self, chosen: Chosen, room: Room | None = None) -> Array:
+        """Return some rows, shape (m, d + 1), which may be overwritten; nan or inf for what is no finite number.
+
+        Raises:
+            SpecError: the file cannot be read, or has changed.
+        """
+        return self._coded(self._file.rows(chosen, room))
 
 
 class Table(NamedTuple):
@@ -54,7 +85,7 @@ class Table(NamedTuple):
         names: of the d + 1 columns.
     """
 
-    cells: Array
+    cells: Array | Stored
     names: tuple[str, ...]
 
 
@@ -71,6 +102,12 @@ class Prepared(NamedTuple):
     features: Array
     labels: Array
     counts: Mapping[str, int]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of records and of columns."""
+        rows, columns = self.features.shape
+        return rows, columns
 
 
 class Ranges(NamedTuple):
@@ -133,7 +170,7 @@ def example_file(name: str, ending: str = ".csv") -> str:
 
 def read(
     path: str, *, target: str | None = None, labels: Labels | Classes = NUMBERS, ignore: Sequence[str] = (),
-    words: Mapping[str, Levels] = {},
+    words: Mapping[str, Levels] = {}, held: bool = False, progress: Progress | None = None,
 ) -> Table:  # fmt: skip
     """Return the table in a file.
 
@@ -143,6 +180,8 @@ def read(
         labels: what the target's cells mean.
         ignore: columns to leave out.
         words: name -> what the cells of a column of words mean: the places of its levels stand in the table.
+        held: whether a large table, too, is held in memory.
+        progress: called with (records read, in all), where a large table is copied from a file.
 
     Raises:
         SpecError: it cannot be read; the columns asked for are not there, or are of a type that holds no numbers;
@@ -155,7 +194,7 @@ def read(
     if reader is None:
         raise SpecError(f"{path}: unknown kind of data file", "use a name that ends in " + ", ".join(readers))
     with opened(path) as stream, unquoted(path):
-        return reader(stream, _Wanted(path, target, labels, tuple(ignore), words))
+        return reader(stream, _Wanted(path, target, labels, tuple(ignore), words, held, progress))
 
 
 @contextlib.contextmanager
@@ -196,6 +235,23 @@ class _Wanted(NamedTuple):
     labels: Labels | Classes
     ignore: tuple[str, ...]
     words: Mapping[str, Levels]
+    held: bool = False
+    progress: Progress | None = None
+
+    def cells(self, rows: int, columns: int) -> Array | Spool:
+        """Return where a table is written, from its first row to its last: memory, or for a large one a file.
+
+        Raises:
+            SpecError: there are no records, or too many cells.
+        """
+        _check_size(self.path, rows, columns)
+        return (
+            np.empty((rows, columns)) if self.holds(rows, columns) else Spool(self.path, rows, columns, self.progress)
+        )
+
+    def holds(self, rows: int, columns: int) -> bool:
+        """Return whether a table of this shape is held in memory."""
+        return self.held or rows * columns <= limits.HELD_CELLS
 
     def rules(self, names: Sequence[str]) -> list[Labels | Classes | Levels]:
         """Return what the cells of the columns of these names mean, the target's last."""
@@ -238,14 +294,22 @@ def _blocks(rows: int, columns: int, cells: int = _BLOCK) -> Iterator[slice]:
     return (slice(first, min(first + step, rows)) for first in range(0, rows, step))
 
 
-def _empty(path: str, rows: int, columns: int) -> Array:
+def _check_size(path: str, rows: int, columns: int) -> None:
     if not rows:
         raise SpecError(f"{path} has no records", "add some")
     if rows * columns > limits.TABLE_CELLS:
         raise SpecError(
             f"{path} has {rows} rows of {columns} columns; at most {limits.TABLE_CELLS} cells are read", "use fewer"
         )
+
+
+def _empty(path: str, rows: int, columns: int) -> Array:
+    _check_size(path, rows, columns)
     return np.empty((rows, columns))
+
+
+def _table(cells: Array | Spool, names: Sequence[str]) -> Table:
+    return Table(Stored(cells.finished(), len(names)) if isinstance(cells, Spool) else cells, tuple(names))
 
 
 # --- CSV --------------------------------------------------------------------------------------------------------------
@@ -259,7 +323,7 @@ def _read_csv(stream: IO[bytes], wanted: _Wanted) -> Table:
     count = sum(1 for _ in record_lines(stream, len(names)))
     if not count:
         raise SpecError(f"{path} has a header but no records", "add some")
-    cells = _empty(path, count, len(order))
+    cells = wanted.cells(count, len(order))
     stream.seek(start)
     words = {place: wanted.words[names[place]] for place in order[:-1] if names[place] in wanted.words}
     reader, lines = Lines(len(names), order, wanted.labels, words), record_lines(stream, len(names))
@@ -268,7 +332,7 @@ def _read_csv(stream: IO[bytes], wanted: _Wanted) -> Table:
         if len(block) < rows.stop - rows.start:
             raise SpecError(f"{path} changed while it was read", "try again")
         cells[rows] = reader.rows(block)
-    return Table(cells, tuple(names[place] for place in order))
+    return _table(cells, [names[place] for place in order])
 
 
 # --- numpy and Parquet ------------------------------------------------------------------------------------------------
@@ -277,42 +341,61 @@ def _read_csv(stream: IO[bytes], wanted: _Wanted) -> Table:
 def _read_npy(stream: IO[bytes], wanted: _Wanted) -> Table:
     path = wanted.path
     with _damaged(path):
+        header = read_header(stream, os.fstat(stream.fileno()).st_size)
+        stream.seek(0)
+    names, order, coded = _of_header(header, wanted)
+    kept = [names[place] for place in order]
+    _check_size(path, header.shape[0], len(order))
+    if not wanted.holds(header.shape[0], len(order)):
+        if header.by_columns:
+            raise SpecError(f"{path} is stored by columns, and too large to be held", "save numpy.ascontiguousarray(X)")
+        stored = Stored(RowFile(path, stream, header), len(order), coded)
+        stored.rows(slice(0, 1))  # the types of its columns are refused at once
+        return Table(stored, tuple(kept))
+    with _damaged(path):
         array = map_array(stream)
-    return _of_matrix(array, wanted) if array.dtype.names is None else _of_fields(array, array.dtype.names, wanted)
+    cells = np.empty((len(array), len(order)))
+    for rows in _blocks(len(array), len(names)):
+        cells[rows] = coded(array[rows])
+    return Table(cells, tuple(kept))
 
 
-def _of_matrix(matrix: NDArray[Any], wanted: _Wanted) -> Table:
-    path = wanted.path
-    if matrix.ndim != 2:
-        raise SpecError(f"{path} has shape {matrix.shape}", "it must be a matrix: one row per record")
-    names = _numbered(path, matrix.shape)
+def _of_header(
+    header: Header, wanted: _Wanted
+) -> tuple[Sequence[str], list[int], Callable[[NDArray[Any]], Array]]:  # fmt: skip
+    """Return the names of an array's columns, the places of those to read, and what makes cells of some of its rows."""
+    path, shape, fields = wanted.path, header.shape, header.dtype.names
+    if fields is None and len(shape) != 2:
+        raise SpecError(f"{path} has shape {shape}", "it must be a matrix: one row per record")
+    names = _numbered(path, shape) if fields is None else fields
     order = wanted.order(names)
-    _numeric(path, matrix.dtype)
-    cells = _empty(path, len(matrix), len(order))
-    for rows in _blocks(*matrix.shape):
-        cells[rows] = numbers(matrix[rows][:, order])
-    return _coded(cells, [names[place] for place in order], wanted)
+    if fields is None:
+        _numeric(path, header.dtype)
+    elif len(shape) != 1:
+        raise SpecError(f"{path} has shape {shape}", "named fields must be one-dimensional: one row per record")
+    kept = [names[place] for place in order]
+    rules = wanted.rules(kept)
+    whole = order == list(range(len(names)))
+    plain = whole and header.dtype == np.float64 and all(rule is NUMBERS for rule in rules)
+
+    def of_matrix(rows: NDArray[Any]) -> Array:
+        if plain and not isinstance(rows, np.memmap):
+            return rows  # whoever brings them within bounds sees what is not finite
+        return _coded(numbers(rows if whole else rows[:, order]), rules)
+
+    def of_fields(rows: NDArray[Any]) -> Array:
+        columns = (_column(path, rows[name], name, rule) for name, rule in zip(kept, rules, strict=True))
+        return np.column_stack(list(columns))
+
+    return names, order, of_matrix if fields is None else of_fields
 
 
-def _coded(cells: Array, names: Sequence[str], wanted: _Wanted) -> Table:
-    """Return the table of numbers as read, those that stand for words or labels replaced by what they mean."""
-    for place, rule in enumerate(wanted.rules(names)):
+def _coded(cells: Array, rules: Sequence[Labels | Classes | Levels]) -> Array:
+    """Return numbers as read, those that stand for words or labels replaced by what they mean."""
+    for place, rule in enumerate(rules):
         if rule is not NUMBERS:
             cells[:, place] = rule.codes(cells[:, place])
-    return Table(cells, tuple(names))
-
-
-def _of_fields(array: NDArray[Any], names: Sequence[str], wanted: _Wanted) -> Table:
-    path = wanted.path
-    order = wanted.order(names)
-    if array.ndim != 1:
-        raise SpecError(f"{path} has shape {array.shape}", "named fields must be one-dimensional: one row per record")
-    cells = _empty(path, len(array), len(order))
-    rules = wanted.rules([names[place] for place in order])
-    for place, (column, rule) in enumerate(zip(order, rules, strict=True)):
-        for rows in _blocks(len(array), 1):
-            cells[rows, place] = _column(path, array[names[column]][rows], names[column], rule)
-    return Table(cells, tuple(names[place] for place in order))
+    return cells
 
 
 def _numbered(path: str, shape: tuple[int, ...]) -> list[str]:
@@ -335,11 +418,9 @@ def _read_npz(stream: IO[bytes], wanted: _Wanted) -> Table:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         _check_members(path, members)
         with _damaged(path):
-            y = read_member(archive, members["y"])
-        with _damaged(path):
-            member = archive.open(members["X"])
-        with member:
-            return _of_parts(member, members["X"].file_size, y, wanted)
+            target, features = archive.open(members["y"]), archive.open(members["X"])
+        with target, features:
+            return _of_parts(features, members["X"].file_size, target, members["y"].file_size, wanted)
 
 
 def _check_members(path: str, members: Mapping[str, zipfile.ZipInfo]) -> None:
@@ -353,31 +434,38 @@ def _check_members(path: str, members: Mapping[str, zipfile.ZipInfo]) -> None:
             raise Place(path).error(f"it would unpack to {info.file_size} bytes", "save it with numpy.savez")
 
 
-def _of_parts(features: IO[bytes], room: int, target: NDArray[Any], wanted: _Wanted) -> Table:
+def _of_parts(features: IO[bytes], room: int, target: IO[bytes], target_room: int, wanted: _Wanted) -> Table:
     path = wanted.path
     with _damaged(path):
+        of_target = read_header(target, target_room)
+    with _damaged(path):
         shape, by_columns, dtype, _ = read_header(features, room)
-    if len(shape) != 2 or target.shape != shape[:1]:
-        raise SpecError(f"{path}: X has shape {shape} and y {target.shape}", "they must be (n, d) and (n,)")
+    if len(shape) != 2 or of_target.shape != shape[:1]:
+        raise SpecError(f"{path}: X has shape {shape} and y {of_target.shape}", "they must be (n, d) and (n,)")
     _numeric(path, dtype)
     if by_columns:
         raise SpecError(f"{path}: X is stored by columns", "save numpy.ascontiguousarray(X)")
     names = [*_numbered(path, shape), "y"]
     order = wanted.order(names)
-    cells = _empty(path, shape[0], len(order))
-    for rows in _blocks(*shape):
-        size = (rows.stop - rows.start) * shape[1] * dtype.itemsize
-        with _damaged(path):
-            raw = features.read(size)
-        if len(raw) != size:
-            raise SpecError(f"{path} ends early", "save it again")
-        block = np.frombuffer(raw, dtype).reshape(-1, shape[1])
-        cells[rows, :-1] = numbers(block if len(order) == len(names) else block[:, order[:-1]])
-    labels = _column(path, target, "y", wanted.labels)
     kept = [names[place] for place in order]
-    coded = _coded(cells, kept, wanted._replace(labels=NUMBERS))
-    cells[:, -1] = labels
-    return coded
+    *rules, labels = wanted.rules(kept)
+    cells = wanted.cells(shape[0], len(order))
+    for rows in _blocks(*shape, _BLOCK // 4):
+        count = rows.stop - rows.start
+        block = _values(path, features, dtype, count * shape[1]).reshape(count, shape[1])
+        chosen = _coded(numbers(block if len(order) == len(names) else block[:, order[:-1]]), rules)
+        of_rows = _column(path, _values(path, target, of_target.dtype, count), "y", labels)
+        cells[rows] = np.column_stack([chosen, of_rows])
+    return _table(cells, kept)
+
+
+def _values(path: str, stream: IO[bytes], dtype: np.dtype[Any], count: int) -> NDArray[Any]:
+    """Return the next values of a member of an archive."""
+    with _damaged(path):
+        raw = stream.read(count * dtype.itemsize)
+    if len(raw) != count * dtype.itemsize:
+        raise SpecError(f"{path} ends early", "save it again")
+    return np.frombuffer(raw, dtype)
 
 
 def _read_parquet(stream: IO[bytes], wanted: _Wanted) -> Table:
@@ -391,19 +479,23 @@ def _read_parquet(stream: IO[bytes], wanted: _Wanted) -> Table:
         file = parquet.ParquetFile(stream)
     names = list(file.schema_arrow.names)
     order = wanted.order(names)
-    cells = _empty(path, file.metadata.num_rows, len(order))
-    first, chosen = 0, [names[place] for place in order]
+    count, first, chosen = int(file.metadata.num_rows), 0, [names[place] for place in order]
+    cells, rules = wanted.cells(count, len(order)), wanted.rules(chosen)
     for batch in _batches(path, file, chosen):
-        if first + len(batch) > len(cells):
+        if first + len(batch) > count:
             raise Place(path).error("more records than the file says", "save it again")
-        for place, (name, rule) in enumerate(zip(chosen, wanted.rules(chosen), strict=True)):
+        block = np.empty((len(batch), len(chosen)))
+        for place, (name, rule) in enumerate(zip(chosen, rules, strict=True)):
             column = batch.column(batch.schema.names.index(name))
             # By the type in the schema: nulls, too, would change that of the values.
             if pyarrow.types.is_primitive(column.type) and not pyarrow.types.is_temporal(column.type):
                 column = column.cast(pyarrow.float64(), safe=False)
-            cells[first : first + len(column), place] = _column(path, column.to_numpy(False), name, rule)
+            block[:, place] = _column(path, column.to_numpy(False), name, rule)
+        cells[first : first + len(batch)] = block
         first += len(batch)
-    return Table(cells, tuple(chosen))
+    if first < count:
+        raise Place(path).error("fewer records than the file says", "save it again")
+    return _table(cells, chosen)
 
 
 def _batches(path: str, file: Any, columns: list[str]) -> Iterator[Any]:
@@ -522,43 +614,129 @@ def prepared(
     Raises:
         SpecError: rows or labels of such a size cannot be computed with in double precision.
     """
+    rule = bounds_of(
+        table, feature_bound=feature_bound, label_bound=label_bound, signed=signed, ranges=ranges, intercept=intercept,
+        share=share, norm=norm,
+    )  # fmt: skip
+    cells = table.cells
+    if isinstance(cells, Stored):
+        raise ValueError("the records are not in memory")
+    n, kept = len(cells), rule.columns
+    # Rows are written over those before them, but for levels, which take more room.
+    flat = (cells if kept <= cells.shape[1] else _empty("the table with its levels", n, kept)).reshape(-1)
+    labels, counts = np.empty(n), NO_COUNTS
+    for rows in _blocks(n, rule.width, _BLOCK // 4):  # which takes some copies
+        x, labels[rows], found = rule.kept(cells[rows])
+        flat[rows.start * kept : rows.stop * kept] = x.reshape(-1)
+        counts = added(counts, found)
+    return Prepared(flat[: n * kept].reshape(n, kept), labels, counts)
+
+
+NO_COUNTS: Mapping[str, int] = {"rows_clipped": 0, "labels_clipped": 0, "unreadable": 0}
+
+
+def added(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    """Return the sums of counts of the same names."""
+    return {name: count + more[name] for name, count in counts.items()}
+
+
+class Bounds(NamedTuple):
+    """How a raw record is brought within its bounds: see `prepared`. What becomes of it depends on it alone.
+
+    Attributes:
+        width: of a row with its levels and the target.
+        rest: the length to which rows are shortened, the constant column apart.
+        constant: what that holds; 0 where there is none.
+        label_bound, signed, ranges, norm: as there.
+    """
+
+    width: int
+    rest: float
+    constant: float
+    label_bound: float | None
+    signed: bool
+    ranges: Ranges | None
+    norm: int
+
+    @property
+    def columns(self) -> int:
+        """How many features there are, the constant one included."""
+        return self.width - (not self.constant)
+
+    def kept(self, cells: Array, room: Room | None = None) -> Prepared:
+        """Return some records within their bounds.
+
+        Args:
+            cells: shape (m, raw columns), as read; they may be overwritten.
+            room: for the features; by default they have memory of their own.
+        """
+        held = 1.0 - max(_ROOM, (self.width + 8) * 2.0**-52)
+        labels = cells[:, -1].copy()
+        x = (room or Room()).of("features", (len(cells), self.columns), np.dtype(np.float64))
+        with np.errstate(all="ignore"):  # of what is not finite, and is then looked at again
+            plain = self._encode_plain(cells, x)
+        unreadable = 0 if plain else self._encode(cells, x)
+        size = lengths(x, self.norm)
+        clipped = int(np.count_nonzero(size > self.rest))
+        shorten(x, size, self.rest * held)
+        if self.constant:
+            x[:, -1] = self.constant * held
+        if self.signed:
+            unreadable += len(labels) - int(np.count_nonzero(np.isfinite(labels)))
+            labels, cut = np.where((labels > 0.0) & (labels < math.inf), 1.0, -1.0), 0
+        else:
+            interval = self.ranges.target if self.ranges else None
+            unreadable += settle(labels, interval, self.label_bound or 1.0)
+            most = math.inf if self.label_bound is None else self.label_bound
+            cut = int(np.count_nonzero(np.abs(labels) > most))
+            np.clip(labels, -most, most, out=labels)
+        return Prepared(x, labels, {"rows_clipped": clipped, "labels_clipped": cut, "unreadable": unreadable})
+
+    def _encode(self, cells: Array, out: Array) -> int:
+        """Write what `encode` returns of the features, with a 0 in the place of the constant, and count as it does."""
+        out[:, self.width - 1 :] = 0.0
+        out[:, : self.width - 1], unreadable = encode(cells[:, :-1], self.ranges)
+        return unreadable
+
+    def _encode_plain(self, cells: Array, out: Array) -> bool:
+        """Do so in fewer looks at them, if all features are numbers of a usual size; return whether they are."""
+        ranges = self.ranges
+        if ranges is not None and ranges.words:
+            return False
+        raw = cells if self.constant else cells[:, :-1]  # whole rows are next to each other: the target gives its place
+        if ranges is None or ranges.features is None:
+            np.copyto(out, raw)
+        else:
+            middle, half = np.zeros(raw.shape[1]), np.ones(raw.shape[1])
+            middle[: self.width - 1], half[: self.width - 1] = _affine(*ranges.features)
+            np.subtract(raw, middle, out=out)
+            np.divide(out, half, out=out)
+        if self.constant:
+            out[:, -1] = 0.0
+        return float(np.dot(out.reshape(-1), out.reshape(-1))) <= _USUAL[1]  # and no nan
+
+
+def bounds_of(
+    table: Table, *, feature_bound: float, label_bound: float | None, signed: bool, ranges: Ranges | None = None,
+    intercept: bool = False, share: float | None = None, norm: int = 2,
+) -> Bounds:  # fmt: skip
+    """Return how the records of a table are brought within their bounds.
+
+    Args:
+        table, feature_bound, label_bound, signed, ranges, intercept, share, norm: see `prepared`.
+
+    Raises:
+        SpecError: rows or labels of such a size cannot be computed with in double precision.
+    """
     if feature_bound < _TINY:
         raise SpecError(f"feature_bound is {feature_bound:g}: so short a row loses its digits", "use other units")
     for name, most in (("feature_bound", feature_bound), ("label_bound", label_bound or 0.0)):
         if most > _LARGE:
             raise SpecError(f"{name} is {most:g}: squares above {_LARGE:g} are no doubles", "use other units")
-    cells, (n, width) = table.cells, table.cells.shape
-    labels = cells[:, -1].copy()
     constant = feature_bound * (share or intercept_of(1.0, norm)) if intercept else 0.0
-    bound = rest_of(feature_bound, constant, norm)
-    clipped = unreadable = 0
-    columns = width - 1 if ranges is None else ranges.width(width - 1)
-    if columns != width - 1:  # else the features stay in the memory of the cells
-        cells, width = _empty("the table with its levels", n, columns + 1), columns + 1
-    held = 1.0 - max(_ROOM, (width + 8) * 2.0**-52)
-    for rows in _blocks(n, width):
-        x, unknown = encode(table.cells[rows, :-1], ranges)
-        unreadable += unknown
-        size = lengths(x, norm)
-        outside = size > bound * held
-        clipped += int(np.count_nonzero(size > bound))
-        # First to norm 1: the ratio of the two may be no normal double, and then far off.
-        x[outside] = x[outside] / size[outside, np.newaxis] * (bound * held)
-        if cells is not table.cells:
-            cells[rows, :-1] = x
-    if intercept:
-        cells[:, -1] = constant * held
-        features = cells
-    else:
-        features = _chosen(cells, range(width - 1))
-    unreadable += settle(labels, ranges.target if ranges and not signed else None, label_bound or 1.0)
-    if signed:
-        labels[:], cut = np.where(labels > 0.0, 1.0, -1.0), 0
-    else:
-        most = math.inf if label_bound is None else label_bound
-        cut = int(np.count_nonzero(np.abs(labels) > most))
-        np.clip(labels, -most, most, out=labels)
-    return Prepared(features, labels, {"rows_clipped": clipped, "labels_clipped": cut, "unreadable": unreadable})
+    raw = table.cells.shape[1] - 1
+    width = 1 + (raw if ranges is None else ranges.width(raw))
+    return Bounds(width, rest_of(feature_bound, constant, norm), constant, label_bound, signed, ranges, norm)
 
 
 def encode(rows: Array, ranges: Ranges | None) -> tuple[Array, int]:
@@ -577,8 +755,7 @@ def encode(rows: Array, ranges: Ranges | None) -> tuple[Array, int]:
     """
     if ranges is None:
         return rows, settle(rows, None, 1.0)
-    unreadable = int(np.count_nonzero(~np.isfinite(rows)))
-    words = ranges.words
+    words, unreadable = ranges.words, int(np.count_nonzero(~np.isfinite(rows)))
     codes = {place: rows[:, place].copy() for place in words}
     for place, value in enumerate(ranges.missing):
         if value is not None:
@@ -599,14 +776,19 @@ def settle(values: Array, interval: tuple[Any, Any] | None, bound: float) -> int
     missing = ~np.isfinite(values)
     values[missing] = np.nan
     if interval is not None:
-        low, high = interval
+        middle, half = _affine(*interval)
         with np.errstate(over="ignore"):
-            values -= 0.5 * low + 0.5 * high
-            values /= 0.5 * high - 0.5 * low
+            values -= middle
+            values /= half
             values *= bound
     np.clip(values, -_HUGE, _HUGE, out=values)
     values[missing] = 0.0
     return int(np.count_nonzero(missing))
+
+
+def _affine(low: Any, high: Any) -> tuple[Any, Any]:
+    """Return the middles of intervals, and half their widths."""
+    return 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
 
 
 def intercept_of(feature_bound: float, norm: int = 2) -> float:
@@ -624,20 +806,47 @@ def lengths(x: Array, norm: int) -> Array:
     """Return the 1- or 2-norms of rows, also where squares would leave the range of a double."""
     if norm == 1:
         return np.asarray(np.abs(x).sum(axis=1))
-    largest = np.abs(x).max(axis=1)
-    scale = np.where(largest > 0.0, largest, 1.0)
-    scaled = x / scale[:, np.newaxis]
-    norms: Array = scale * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+    squares = np.einsum("ij,ij->i", x, x)
+    norms: Array = np.sqrt(squares)
+    unusual = ~((squares >= _USUAL[0]) & (squares <= _USUAL[1]))
+    if unusual.any():
+        some = x[unusual]
+        largest = np.abs(some).max(axis=1)
+        scale = np.where(largest > 0.0, largest, 1.0)
+        scaled = some / scale[:, np.newaxis]
+        norms[unusual] = scale * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
     return norms
 
 
-def _chosen(cells: Array, order: Sequence[int]) -> Array:
-    """Return these columns as a C-contiguous array in the same memory: rows move towards the front."""
-    n, kept = len(cells), len(order)
-    flat = cells.reshape(-1)
-    for rows in _blocks(*cells.shape):
-        flat[rows.start * kept : rows.stop * kept] = cells[rows][:, list(order)].reshape(-1)
-    return flat[: n * kept].reshape(n, kept)
+def shorten(x: Array, size: Array, most: float) -> None:
+    """Shorten rows that are longer than ``most`` to that, in place.
+
+    Args:
+        x: shape (m, d).
+        size: their lengths, shape (m,).
+        most: > 0.
+    """
+    outside = size > most
+    far = outside & ~((size <= _LARGE) & (most >= 1.0 / _LARGE))
+    if far.any():  # first to norm 1: the ratio of the two may be no normal double, and then far off
+        x[far] = x[far] / size[far, np.newaxis] * most
+        outside &= ~far
+    if outside.any():
+        factors = np.ones(len(x))
+        np.divide(most, size, out=factors, where=outside)
+        x *= factors[:, np.newaxis]
+
+
+def aside_of(n: int, fraction: float, generator: np.random.Generator) -> NDArray[np.int64] | None:
+    """Return the rising numbers of a uniformly random set of ``fraction`` of n records; None where it is empty.
+
+    Raises:
+        SpecError: fewer than 2 records are left for training.
+    """
+    aside = 0 if fraction == 0.0 else max(1, round(fraction * n))
+    if n - aside < 2:
+        raise SpecError(f"{n} records, {aside} of them for testing, are too few", "at least 2 are needed for training")
+    return np.sort(generator.choice(n, aside, replace=False, shuffle=False)) if aside else None
 
 
 def split(data: Prepared, fraction: float, generator: np.random.Generator) -> tuple[Prepared, Prepared | None]:
@@ -649,13 +858,11 @@ def split(data: Prepared, fraction: float, generator: np.random.Generator) -> tu
         SpecError: fewer than 2 records are left for training.
     """
     n = len(data.labels)
-    aside = 0 if fraction == 0.0 else max(1, round(fraction * n))
-    if n - aside < 2:
-        raise SpecError(f"{n} records, {aside} of them for testing, are too few", "at least 2 are needed for training")
-    if not aside:
+    aside = aside_of(n, fraction, generator)
+    if aside is None:
         return data, None
     chosen = np.zeros(n, dtype=bool)
-    chosen[generator.choice(n, aside, replace=False, shuffle=False)] = True
+    chosen[aside] = True
     test = data._replace(features=data.features[chosen], labels=data.labels[chosen])
     kept = 0
     for rows in _blocks(n, data.features.shape[1]):

@@ -22,9 +22,10 @@ from dpcalc.model.algorithm import Order, Release
 from dpcalc.training import orders
 from dpcalc.training.domain import Ball, Box
 from dpcalc.training.noise import fill
+from dpcalc.training.phases import Progress
 from dpcalc.training.plan import Plan
 from dpcalc.training.problem import Problem, slope_caps
-from dpcalc.training.single import Progress, starting_point
+from dpcalc.training.single import starting_point
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]

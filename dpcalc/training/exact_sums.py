@@ -14,13 +14,16 @@ scale of the noise.
 from __future__ import annotations
 
 import math
+import threading
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
-from dpcalc.training.problem import Problem
+from dpcalc.files.row_file import Room
+from dpcalc.training.problem import AnyProblem, Problem, StoredProblem
 from dpcalc.training.several import descents
+from dpcalc.training.sharing import summed
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -88,7 +91,7 @@ class ExactSums:
     several classes a slope is a vector and a gradient a matrix, whose norm is that of all its entries.
     """
 
-    def __init__(self, problem: Problem, bound: float, size: int, norm: int = 2) -> None:
+    def __init__(self, problem: AnyProblem, bound: float, size: int, norm: int = 2) -> None:
         """Cut the features.
 
         Args:
@@ -100,7 +103,7 @@ class ExactSums:
         Raises:
             SpecError: the units are out of the range of doubles.
         """
-        features, self.labels, loss = problem
+        self.problem, loss, (self.count, columns) = problem, problem.loss, problem.shape
         kept, longest = bits_kept(size), loss.feature_bound
         self.unit = math.ldexp(1.0, _exponent(longest) - kept)
         self.slope_unit = math.ldexp(1.0, _exponent(bound / longest) - kept)
@@ -109,14 +112,20 @@ class ExactSums:
             raise SpecError(
                 f"gradients of at most {bound:g} are too short for sums without rounding", "use other units"
             )
-        self.features = cut(features, self.unit)
-        x, columns = self.features, features.shape[1]
-        size_of = np.abs(x).sum(axis=1) if norm == 1 else np.sqrt(np.einsum("ij,ij->i", x, x))
-        most = bound * (1.0 - max(_ROOM, 4.0 * (columns + loss.scores + 8) * _UNIT))
-        steepest = self.slope_unit * 2.0**_BITS
-        self.steepest = np.minimum(most / np.maximum(size_of, most / steepest), steepest)
+        self.norm = norm
+        self.most = bound * (1.0 - max(_ROOM, 4.0 * (columns + loss.scores + 8) * _UNIT))
         self.overwrite = None if loss.classified else loss.array_descent()
         self.rows = max(1, _ENTRIES // columns)
+        if isinstance(problem, Problem):
+            self.labels, self.features = problem.labels, cut(problem.features, self.unit)
+            self.steepest = self._steepest(self.features)
+
+    def _steepest(self, x: Array) -> Array:
+        """Return how steep the loss of every record may be in its score; features are cut."""
+        size_of = np.abs(x).sum(axis=1) if self.norm == 1 else np.sqrt(np.einsum("ij,ij->i", x, x))
+        steepest = self.slope_unit * 2.0**_BITS
+        caps: Array = np.minimum(self.most / np.maximum(size_of, self.most / steepest), steepest)
+        return caps
 
     def check_scale(self, scale: float) -> None:
         """Refuse noise on the sum that is too small for its grid.
@@ -132,13 +141,35 @@ class ExactSums:
     def descent(self, w: Array, rows: Index | None) -> Array:
         """Return the sum over the records of these rows (None: all), shape (d,) or (d K,), exactly."""
         w = self._cut_iterate(w)
+        if isinstance(self.problem, StoredProblem):
+            return self._read(self.problem, w, rows)
         total = np.zeros_like(w)
-        count = len(self.labels) if rows is None else len(rows)
+        count = self.count if rows is None else len(rows)
         for first in range(0, count, self.rows):  # the places of records in a batch do not depend on what they hold
             some = slice(first, first + self.rows)
             chosen = some if rows is None else rows[some]
             total += self._of(self.features[chosen], self.labels[chosen], self.steepest[chosen], w)
         return total
+
+    def _read(self, problem: StoredProblem, w: Array, rows: Index | None) -> Array:
+        """As `descent`, of records in a file: they are cut as they are read.
+
+        Sums are exact, so that it does not matter who adds which records, nor in which pieces.
+        """
+        count, step = self.count if rows is None else len(rows), problem.records.step
+
+        rooms = threading.local()
+
+        def of(first: int) -> Array:
+            some = slice(first, min(first + step, count))
+            room = rooms.__dict__.setdefault("room", Room())
+            x, y, _ = problem.records.at(some if rows is None else rows[some], room)
+            x *= 1.0 / self.unit
+            np.trunc(x, out=x)
+            x *= self.unit
+            return self._of(x, y, self._steepest(x), w)
+
+        return np.asarray(summed(of, range(0, count, step)))
 
     def _cut_iterate(self, w: Array) -> Array:
         """Return w cut so that its scores are sums of numbers that doubles hold: to some 32 bits."""

@@ -12,17 +12,19 @@ from numpy.typing import NDArray
 
 from dpcalc.model.loss import Loss
 from dpcalc.training import ensemble, metrics, noise, single
+from dpcalc.training.data import Prepared
 from dpcalc.training.metrics import Optimum
+from dpcalc.training.on_disk import OnDisk
+from dpcalc.training.phases import Phases, silent
 from dpcalc.training.plan import Plan
-from dpcalc.training.problem import Problem
+from dpcalc.training.problem import AnyProblem, Problem, StoredProblem
 from dpcalc.training.reach import refuse_overflow
 from dpcalc.training.records import Records
 from dpcalc.training.rounding import Rounding
 from dpcalc.training.setup import NoiseSource, Setup
-from dpcalc.training.single import Progress
 
 Array = NDArray[np.float64]
-Parts = dict[str, Problem]
+Parts = dict[str, AnyProblem]
 """The problem on the training records, ``train``, and on the test records if there are any, ``test``."""
 
 Metrics = dict[str, dict[str, float]]
@@ -111,7 +113,7 @@ class NonPrivate(NamedTuple):
 
 
 def execute(
-    plan: Plan, records: Records, loss: Loss, radius: float | None, setup: Setup, progress: Progress | None,
+    plan: Plan, records: Records, loss: Loss, radius: float | None, setup: Setup, phases: Phases,
     rounding: Rounding | None,
 ) -> tuple[Trained | Replicas, NonPrivate | None]:  # fmt: skip
     """Return what was trained, and what it is compared with if that is asked for.
@@ -125,9 +127,9 @@ def execute(
         warnings.simplefilter("ignore")  # a warning would tell of the records
         trained: Trained | Replicas
         if setup.replicas > 1:
-            trained = _train_replicas(plan, parts, setup, progress)
+            trained = _train_replicas(plan, parts, setup, phases)
         else:
-            trained = _train_one(plan, parts, setup, progress, rounding)
+            trained = _train_one(plan, parts, setup, phases, rounding)
         if not setup.reference:
             return trained, None
         optimum = metrics.minimise(parts["train"], radius)
@@ -138,32 +140,46 @@ def execute(
 
 def parts_of(records: Records, loss: Loss) -> Parts:
     """Return the problem on the training records, and that on the test records if there are any."""
-    parts = {"train": Problem(records.train.features, records.train.labels, loss)}
-    if records.test:
-        parts["test"] = Problem(records.test.features, records.test.labels, loss)
+    parts = {"train": _problem(records.train, loss)}
+    if records.test is not None:
+        parts["test"] = _problem(records.test, loss)
     return parts
 
 
-def measured(weights: Array, parts: Parts) -> Metrics:
+def _problem(records: Prepared | OnDisk, loss: Loss) -> AnyProblem:
+    if isinstance(records, OnDisk):
+        return StoredProblem(records, loss)
+    return Problem(records.features, records.labels, loss)
+
+
+def measured(weights: Array, parts: Parts, phases: Phases = silent) -> Metrics:
     """Return how good a model is on every part."""
-    return {name: metrics.measure(weights, part) for name, part in parts.items()}
+    return {
+        name: metrics.measure(weights, part, phases(f"measured {name} records")) for name, part in parts.items()
+    }  # fmt: skip
 
 
-def _train_one(plan: Plan, parts: Parts, setup: Setup, progress: Progress | None, rounding: Rounding | None) -> Trained:
+def _train_one(plan: Plan, parts: Parts, setup: Setup, phases: Phases, rounding: Rounding | None) -> Trained:
     because = None
     if setup.seed is not None:
         source = noise.seeded(setup.seed)
         because = f"seeded: the noise can be drawn again from the seed {setup.seed}"
     else:
         source = noise.secure() if setup.noise_source == NoiseSource.SECURE else noise.from_os()
-    weights, released, _ = single.train(plan, parts["train"], source, progress=progress, rounding=rounding)
-    return Trained(weights, released, Randomness(source.label, setup.seed, because), measured(weights, parts))
+    weights, released, _ = single.train(
+        plan, parts["train"], source, progress=phases("steps"), rounding=rounding, reading=phases("records read"),
+    )  # fmt: skip
+    return Trained(weights, released, Randomness(source.label, setup.seed, because), measured(weights, parts, phases))
 
 
-def _train_replicas(plan: Plan, parts: Parts, setup: Setup, progress: Progress | None) -> Replicas:
+def _train_replicas(plan: Plan, parts: Parts, setup: Setup, phases: Phases) -> Replicas:
     seed = setup.seed or 0
     begun = time.perf_counter()
-    weights = ensemble.train(plan, parts["train"], setup.replicas, seed, workers=setup.workers, progress=progress)
+    problem = parts["train"]
+    assert isinstance(problem, Problem)  # replicas are trained on what is held in memory
+    weights = ensemble.train(
+        plan, problem, setup.replicas, seed, workers=setup.workers, progress=phases("replicas")
+    )  # fmt: skip
     seconds = round(time.perf_counter() - begun, 3)
     columns = {name: metrics.measure_all(weights, part) for name, part in parts.items()}
     means = {name: {metric: float(c.mean()) for metric, c in each.items()} for name, each in columns.items()}

@@ -22,6 +22,7 @@ from dpcalc.training import rule, rule_batches
 from dpcalc.training.accounting import account, accounted_run, least_risk, takes_dimension
 from dpcalc.training.defaults import fill_loss, fill_split, fill_steps
 from dpcalc.training.draft import Draft
+from dpcalc.training.phases import Phases, Progress, silent
 from dpcalc.training.rule import Rule
 from dpcalc.training.setup import Average, Setup
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from dpcalc.training.guarantee import Guaranteed
     from dpcalc.training.model import Model
     from dpcalc.training.records import Records
-
-Progress = Callable[[int, int], None]
 
 
 class Described(NamedTuple):
@@ -61,7 +60,7 @@ def fit(
     *,
     sources: Mapping[str, Source] | None = None,
     gates: Sequence[Gate] = (),
-    progress: Progress | None = None,
+    phases: Phases = silent,
     accepting: bool = False,
 ) -> Fit:
     """Return the case of a run that was accounted and then executed; nothing is executed where a gate fails.
@@ -72,7 +71,7 @@ def fit(
         setup: data and circumstances.
         sources: parameter name -> source.
         gates: parsed assertions.
-        progress: called with (done, in all).
+        phases: told how far each phase of the work is.
         accepting: whether gates are judged although the model is not private; the caller then says that it is not.
 
     Raises:
@@ -85,7 +84,7 @@ def fit(
         return fit_tuned(given, question, setup, sources=sources or {}, gates=gates, accepting=accepting)
     from dpcalc.training.guarantee import guarantee
 
-    draft, setup, records, chosen = described(given, question, setup, sources or {})
+    draft, setup, records, chosen = described(given, question, setup, sources or {}, progress=phases("records read"))
     rows, columns = records.shape
     weights = columns * draft.loss.scores
     try:
@@ -102,18 +101,19 @@ def fit(
         case = case._replace(assertions=(*case.assertions, *privacy_gate(setup)))
     if case.failed:
         return Fit(case._replace(note_data=(*case.note_data, NotTrained())), None)
-    return _executed(case, made, draft, records, setup, progress, chosen)
+    return _executed(case, made, draft, records, setup, phases, chosen)
 
 
 def described(
     given: Mapping[str, Any], question: Question, setup: Setup, sources: Mapping[str, Source],
-    read: Callable[..., Records] | None = None,
+    read: Callable[..., Records] | None = None, progress: Progress | None = None,
 ) -> Described:  # fmt: skip
     """Return the run with all that the default rule and the data say of it.
 
     Args:
         given, question, setup, sources: as in `fit`.
         read: what reads the records; by default `dpcalc.training.records.read_records`.
+        progress: called with how far that is.
 
     Raises:
         SpecError: description or data are malformed.
@@ -127,7 +127,7 @@ def described(
     batched, asked = rule_batches.applies(draft, question), setup
     ruled = batched or rule.applies(draft, question)
     setup = rule.settle(setup, draft, ruled=ruled, batched=batched)
-    records = (read or read_records)(draft, setup, share=rule.CONSTANT if ruled else None)
+    records = (read or read_records)(draft, setup, share=rule.CONSTANT if ruled else None, progress=progress)
     rows, columns = records.shape
     draft.take_shape(rows, columns, with_dimension=draft.laplace and takes_dimension(draft.algorithm))
     chosen = None
@@ -179,7 +179,7 @@ def privacy_gate(setup: Setup) -> tuple[Assertion, ...]:
 
 
 def _executed(
-    case: Case, made: Guaranteed | None, draft: Draft, records: Records, setup: Setup, progress: Progress | None,
+    case: Case, made: Guaranteed | None, draft: Draft, records: Records, setup: Setup, phases: Phases,
     chosen: Rule | None,
 ) -> Fit:  # fmt: skip
     """Carry out what is guaranteed; for replicas, which are an experiment, what was accounted on real numbers."""
@@ -202,7 +202,7 @@ def _executed(
         scores = draft.loss.scores
         numbers = (planned.iterates_released if draft.given("release") else 1) * (columns + 1) * scores
         refuse_too_large(setup.output, numbers + columns)
-    trained, non_private = execute(planned, records, draft.loss, draft.radius, setup, progress, rounding)
+    trained, non_private = execute(planned, records, draft.loss, draft.radius, setup, phases, rounding)
     risk = None if planned.tail or draft.loss.classified else least_risk(draft, run, best, columns)
     outcome = Outcome(draft, setup, records, planned, trained, non_private, risk, chosen)
     case = case._replace(training=outcome.to_json(), note_data=(*case.note_data, *outcome.notes(), *_tries(case)))

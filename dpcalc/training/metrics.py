@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.model.loss import Loss, PowerLoss
-from dpcalc.training.problem import Problem
+from dpcalc.training.phases import Progress
+from dpcalc.training.problem import AnyProblem
 from dpcalc.training.several import class_metrics
 
 Array = NDArray[np.float64]
@@ -39,35 +40,36 @@ class Optimum(NamedTuple):
     gap: float | None
 
 
-def measure(weights: Array, problem: Problem) -> dict[str, float]:
+def measure(weights: Array, problem: AnyProblem, progress: Progress | None = None) -> dict[str, float]:
     """Return the mean loss, and accuracy or RMSE and R2, of weights of shape (d,)."""
-    row = measure_all(weights[np.newaxis], problem)
+    row = measure_all(weights[np.newaxis], problem, progress)
     return {name: float(values[0]) for name, values in row.items()}
 
 
-def measure_all(weights: Array, problem: Problem) -> dict[str, Array]:
+def measure_all(weights: Array, problem: AnyProblem, progress: Progress | None = None) -> dict[str, Array]:
     """Return the metrics of every row of weights, shape (replicas, d), as arrays of shape (replicas,).
 
     ``loss``, with the regulariser; ``accuracy`` for hinge and logistic (a score of 0 counts as -1) and for softmax;
     else ``rmse``, and ``r2`` (nan where all labels are the same), both on the scale of the labels as trained.
     """
-    x, y, loss = problem
-    replicas, n = len(weights), len(y)
+    loss, (n, columns), replicas = problem.loss, problem.shape, len(weights)
     total, right = np.zeros(replicas), np.zeros(replicas)
-    step = max(1, _BLOCK // max(replicas, x.shape[1]))
+    step = max(1, _BLOCK // max(replicas, columns))
     for first in range(0, n, step):
-        rows = slice(first, first + step)
+        x, y = problem.at(slice(first, first + step))
         if loss.classified:
-            for sums, found in zip((total, right), class_metrics(x[rows], y[rows], loss, weights), strict=True):
+            for sums, found in zip((total, right), class_metrics(x, y, loss, weights), strict=True):
                 sums += found
-            continue
-        z, labels = x[rows] @ weights.T, y[rows, np.newaxis]
-        total += loss.data_values(z, labels).sum(axis=0)
-        right += ((z > 0.0) == (labels > 0.0) if loss.signed else np.square(labels - z)).sum(axis=0)
+        else:
+            z, labels = x @ weights.T, y[:, np.newaxis]
+            total += loss.data_values(z, labels).sum(axis=0)
+            right += ((z > 0.0) == (labels > 0.0) if loss.signed else np.square(labels - z)).sum(axis=0)
+        if progress is not None:
+            progress(min(n, first + step), n)
     mean = total / n + 0.5 * loss.regularisation * np.square(weights).sum(axis=1)
     if loss.signed or loss.classified:
         return {"loss": mean, "accuracy": right / n}
-    spread = float(np.var(y))
+    spread = problem.label_variance
     r2 = 1.0 - right / n / spread if spread > 0.0 else np.full(replicas, np.nan)
     return {"loss": mean, "rmse": np.sqrt(right / n), "r2": r2}
 
@@ -77,7 +79,7 @@ def quantiles(values: Array) -> list[float]:
     return [float(q) for q in np.quantile(values, QUANTILES)]
 
 
-def minimise(problem: Problem, radius: float | None) -> Optimum:
+def minimise(problem: AnyProblem, radius: float | None) -> Optimum:
     """Return the minimiser of the mean loss over the ball of this radius about 0, or over the whole space.
 
     L-BFGS (scipy) on the loss plus a multiple of |w|^2 chosen so that |w| = R, where the ball decides. Losses with a
@@ -122,25 +124,25 @@ def _candidate(mean: Mean, radius: float | None, zero: Array) -> Array:
     return w
 
 
-def _objective(problem: Problem) -> tuple[Mean, float]:
+def _objective(problem: AnyProblem) -> tuple[Mean, float]:
     """Return the mean loss with its gradient, and how much lower it may be where corners are rounded off."""
-    x, y, loss = problem
+    loss, (n, columns) = problem.loss, problem.shape
     parts: Callable[[Array, Array], tuple[Array, Array]]
     if isinstance(loss, PowerLoss) and loss.power == 1.0:
         parts, lowered = functools.partial(_rounded, loss), 0.5 * _CORNER
     else:
         parts, lowered = functools.partial(_exact, loss), 0.0
-    step, shape = max(1, _BLOCK // x.shape[1]), (x.shape[1], -1) if loss.classified else (-1,)
+    step, shape = max(1, _BLOCK // columns), (columns // loss.scores, -1) if loss.classified else (-1,)
 
     def mean(w: Array) -> tuple[float, Array]:
         value, gradient = 0.0, np.zeros_like(w)
-        for first in range(0, len(y), step):
-            rows, labels = x[first : first + step], y[first : first + step]
+        for first in range(0, n, step):
+            rows, labels = problem.at(slice(first, first + step))
             values, slopes = parts(rows @ w.reshape(shape), labels)
             value += float(values.sum())
             gradient += (slopes.T @ rows).T.reshape(-1)
         weight = loss.regularisation
-        return value / len(y) + 0.5 * weight * float(w @ w), gradient / len(y) + weight * w
+        return value / n + 0.5 * weight * float(w @ w), gradient / n + weight * w
 
     return mean, lowered
 

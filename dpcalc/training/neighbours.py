@@ -35,7 +35,7 @@ def pair_of_files(run: Run, given: Mapping[str, Any], first: str, second: str) -
     """
     if given.get("loss") is None:
         raise SpecError("a custom attack needs the loss that is trained", "give --loss and --feature-bound")
-    tables = [read(path).cells for path in (first, second)]
+    tables = [_cells(path) for path in (first, second)]
     shape = tables[0].shape
     if tables[1].shape != shape:
         raise SpecError(f"the data sets have shapes {shape} and {tables[1].shape}", "they must differ in one record")
@@ -58,6 +58,12 @@ def pair_of_files(run: Run, given: Mapping[str, Any], first: str, second: str) -
             "let its features be 0 in one of them",
         )
     return Pair(Attack.CUSTOM, f"those of the files, record {row + 1} replaced", planned, one, other, None)
+
+
+def _cells(path: str) -> Array:
+    cells = read(path, held=True).cells
+    assert isinstance(cells, np.ndarray)
+    return cells
 
 
 def _differing(first: Array, second: Array) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from dpcalc.training.plan import Plan
 
 Index = NDArray[np.int64]
 
+_MANY = 1 << 22  # records, from which on their numbers are kept in half the room
 _ENTRIES = 1 << 16  # indices made at once, where no whole order is needed
 
 
@@ -86,8 +87,18 @@ def _all(plan: Plan, generator: np.random.Generator) -> Iterator[Stretch]:
         offset = int(generator.integers(plan.records)) if plan.order is Order.ROTATION else 0
         for number in range(plan.passes):
             if plan.order is Order.SHUFFLE or (plan.order is Order.SHUFFLE_ONCE and order is None):
-                order = generator.permutation(plan.records)
+                order = _permutation(plan.records, generator)
             yield from _one_pass(plan, order, offset, number * plan.steps_per_pass)
+
+
+def _permutation(records: int, generator: np.random.Generator) -> Index:
+    """Return the numbers from 0 on in a uniform order, which does not depend on the type that holds them."""
+    if not _MANY <= records < 2**31:
+        whole: Index = generator.permutation(records)
+        return whole
+    order: NDArray[Any] = np.arange(records, dtype=np.int32)
+    generator.shuffle(order)
+    return order
 
 
 def _one_pass(plan: Plan, order: Index | None, offset: int, first: int) -> Iterator[Stretch]:

@@ -66,7 +66,7 @@ class Outcome(NamedTuple):
             "average": self.setup.average,
             "rule": None if self.rule is None else self.rule.to_json(),
             **({} if self.tuning is None else {"tuning": self.tuning}),
-            **self.records.train.counts,
+            **self.records.counts,
             "released": self.setup.output,
             "iterates_released": self._iterates_released,
             **self.trained.to_json(),
@@ -87,15 +87,15 @@ class Outcome(NamedTuple):
 
     def _remarks(self) -> Iterator[str]:
         """Yield what the records give reason to say: no guarantee covers it."""
-        labels, total = self.records.train.labels, self.records.shape[0] + self.records.test_count + self._held_out
-        if labels.min() == labels.max():
-            name = f"{labels[0]:g}"
+        label, total = self.records.one_label, self.records.shape[0] + self.records.test_count + self._held_out
+        if label is not None:
+            name = f"{label:g}"
             if isinstance(self.records.labels, Classes):
-                name = self.records.labels.names[int(labels[0])]
+                name = self.records.labels.names[int(label)]
             yield f"the target is {name} for every training record: there is nothing to learn"
         ranges = self.records.ranges
         unmapped = self.setup.synthetic is None and (ranges is None or ranges.features is None)
-        if unmapped and self.records.train.counts["rows_clipped"] == total:
+        if unmapped and self.records.counts["rows_clipped"] == total:
             yield "every row was shortened, so that only directions are left: --ranges maps columns to [-1, 1] first"
 
     @property

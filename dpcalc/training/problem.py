@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
+from dpcalc.files.row_file import Chosen
 from dpcalc.model.loss import Loss
 from dpcalc.training.data import lengths
+from dpcalc.training.on_disk import OnDisk
+from dpcalc.training.phases import Progress
 
 Array = NDArray[np.float64]
 
@@ -36,6 +39,45 @@ class Problem(NamedTuple):
         rows, columns = self.features.shape
         return rows, columns * self.loss.scores
 
+    def at(self, chosen: Chosen) -> tuple[Array, Array]:
+        """Return the features, shape (m, d), and the labels, shape (m,), of some records."""
+        return self.features[chosen], self.labels[chosen]
+
+    @property
+    def label_variance(self) -> float:
+        """The variance of the labels."""
+        return float(np.var(self.labels))
+
+
+class StoredProblem(NamedTuple):
+    """The data of a linear model, in a file, and its loss."""
+
+    records: OnDisk
+    loss: Loss
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """As `Problem.shape`."""
+        rows, columns = self.records.shape
+        return rows, columns * self.loss.scores
+
+    def at(self, chosen: Chosen) -> tuple[Array, Array]:
+        """As `Problem.at`; whatever is returned is new.
+
+        Raises:
+            SpecError: the file cannot be read, or has changed.
+        """
+        part = self.records.at(chosen)
+        return part.features, part.labels
+
+    @property
+    def label_variance(self) -> float:
+        """As `Problem.label_variance`."""
+        return self.records.survey().spread
+
+
+AnyProblem = Problem | StoredProblem
+
 
 def slope_caps(features: Array, clip: float | None, norm: int = 2) -> Array | None:
     """Return how steep the loss of every record may be in its score, shape (n,): C/|x|, and inf where x is 0.
@@ -59,18 +101,25 @@ def slope_caps(features: Array, clip: float | None, norm: int = 2) -> Array | No
     return caps
 
 
-def verify(problem: Problem, *, norm: int = 2) -> None:
+def verify(problem: AnyProblem, *, norm: int = 2, progress: Progress | None = None) -> None:
     """Refuse data outside the bounds by which the loss was accounted.
 
     Args:
         problem: data and loss.
         norm: of the features: 2, or 1 for Laplace noise in several dimensions.
+        progress: called with (records read, in all), where they are read from a file.
 
     Raises:
         SpecError: wrong shapes or types, features longer than ``feature_bound``, labels beyond ``label_bound`` or, for
             hinge and logistic, other than +1 and -1.
     """
-    x, y, loss = problem
+    loss = problem.loss
+    if isinstance(problem, StoredProblem):
+        problem.records.visit(
+            lambda first, part: _verify_piece(part.features, part.labels, loss, first, norm), progress
+        )
+        return
+    x, y, _ = problem
     if x.ndim != 2 or y.shape != (len(x),) or not len(x) or not x.shape[1]:
         raise SpecError(
             f"features have shape {x.shape} and labels {y.shape}", "they must be (records, columns) and (records,)"
@@ -79,10 +128,13 @@ def verify(problem: Problem, *, norm: int = 2) -> None:
         raise SpecError("features and labels must be float64 in C order", "use np.ascontiguousarray(x, dtype=float)")
     step = max(1, _PIECE // x.shape[1])
     for first in range(0, len(x), step):
-        piece = x[first : first + step]
-        size = np.abs(piece).sum(axis=1) if norm == 1 else np.sqrt(np.einsum("ij,ij->i", piece, piece))
-        _refuse_outside(size, loss.feature_bound, first, "feature_bound")
-        _refuse_labels(y[first : first + step], loss, first)
+        _verify_piece(x[first : first + step], y[first : first + step], loss, first, norm)
+
+
+def _verify_piece(x: Array, y: Array, loss: Loss, first: int, norm: int) -> None:
+    size = np.abs(x).sum(axis=1) if norm == 1 else np.sqrt(np.einsum("ij,ij->i", x, x))
+    _refuse_outside(size, loss.feature_bound, first, "feature_bound")
+    _refuse_labels(y, loss, first)
 
 
 def _refuse_labels(y: Array, loss: Loss, first: int) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,8 +13,10 @@ from dpcalc.model.examples import to_give
 from dpcalc.model.loss import SIGNED
 from dpcalc.training import cells, data, synthetic
 from dpcalc.training.cells import Classes, Labels
-from dpcalc.training.data import Prepared, Ranges, Table
+from dpcalc.training.data import Prepared, Ranges, Stored, Table
 from dpcalc.training.draft import Draft
+from dpcalc.training.on_disk import OnDisk
+from dpcalc.training.phases import Progress
 from dpcalc.training.schema import is_schema, read_schema
 from dpcalc.training.setup import Setup
 
@@ -31,8 +34,8 @@ class Records(NamedTuple):
         bound: the length to which rows without it are shortened.
     """
 
-    train: Prepared
-    test: Prepared | None
+    train: Prepared | OnDisk
+    test: Prepared | OnDisk | None
     names: tuple[str, ...]
     ranges: Ranges | None
     labels: Labels | Classes
@@ -42,22 +45,47 @@ class Records(NamedTuple):
     @property
     def shape(self) -> tuple[int, int]:
         """The numbers of training records and of columns."""
-        rows, columns = self.train.features.shape
-        return rows, columns
+        return self.train.shape
 
     @property
     def test_count(self) -> int:
         """The number of records set aside."""
-        return len(self.test.labels) if self.test else 0
+        return self.test.shape[0] if self.test else 0
+
+    @property
+    def one_label(self) -> float | None:
+        """The label of all training records, if they have the same."""
+        if isinstance(self.train, OnDisk):
+            survey = self.train.survey()
+            return survey.least if survey.least == survey.most else None
+        labels = self.train.labels
+        return float(labels[0]) if labels.min() == labels.max() else None
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What `dpcalc.training.data.Prepared` counts, over training and test records."""
+        if isinstance(self.test, OnDisk):
+            return data.added(self.train.counts, self.test.counts)
+        return self.train.counts
 
 
-def read_records(draft: Draft, setup: Setup, *, share: float | None = None) -> Records:
+def in_memory(records: Records) -> Prepared:
+    """Return the training records of a table that was to be held in memory."""
+    assert isinstance(records.train, Prepared)
+    return records.train
+
+
+def read_records(
+    draft: Draft, setup: Setup, *, share: float | None = None, progress: Progress | None = None, held: bool = False
+) -> Records:  # fmt: skip
     """Return the records within their bounds, split at random.
 
     Args:
         draft: the loss, its bounds and the kind of noise.
         setup: what is read; whether there is an intercept.
         share: what the column of the intercept holds, over the feature bound; None: as much as the features may.
+        progress: called with (records read, in all), where a large table is read.
+        held: whether a large table, too, is held in memory.
 
     Raises:
         SpecError: the data cannot be read, or a number that follows from them is given.
@@ -73,15 +101,20 @@ def read_records(draft: Draft, setup: Setup, *, share: float | None = None) -> R
         refused = [name for name in ("records", "dimension") if name in draft]
         if refused:
             raise SpecError(f"{', '.join(refused)} follow from the data", f"leave out --{refused[0]}")
-        table, ranges = _table(setup, labels)
+        table, ranges = _table(setup, labels, progress, held or setup.replicas > 1)
     ranges = _with_target(ranges, setup)
     bound = float(draft["feature_bound"])
     share = share or data.intercept_of(1.0, draft.norm)
-    ready = data.prepared(
-        table, feature_bound=bound, label_bound=draft.get("label_bound"), signed=draft["loss"] in SIGNED, ranges=ranges,
-        intercept=bool(setup.intercept), share=share, norm=draft.norm,
-    )  # fmt: skip
-    train, test = data.split(ready, setup.test_fraction, splitting)
+    kept: dict[str, Any] = {
+        "feature_bound": bound, "label_bound": draft.get("label_bound"), "signed": draft["loss"] in SIGNED,
+        "ranges": ranges, "intercept": bool(setup.intercept), "share": share, "norm": draft.norm,
+    }  # fmt: skip
+    train: Prepared | OnDisk
+    test: Prepared | OnDisk | None
+    if isinstance(table.cells, Stored):
+        train, test = OnDisk(table.cells, data.bounds_of(table, **kept)).split(setup.test_fraction, splitting)
+    else:
+        train, test = data.split(data.prepared(table, **kept), setup.test_fraction, splitting)
     constant = bound * share if setup.intercept else 0.0
     return Records(train, test, table.names, ranges, labels, constant, data.rest_of(bound, constant, draft.norm))
 
@@ -103,7 +136,9 @@ def _synthetic(kind: str, draft: Draft, seed: int | None) -> Table:
     )  # fmt: skip
 
 
-def _table(setup: Setup, labels: Labels | Classes) -> tuple[Table, Ranges | None]:
+def _table(
+    setup: Setup, labels: Labels | Classes, progress: Progress | None, held: bool
+) -> tuple[Table, Ranges | None]:
     """Return the table of a file, of a shipped example or of arrays, and its map if it has one."""
     path, target, ranges = setup.data, setup.target, setup.ranges
     if setup.example:
@@ -112,7 +147,10 @@ def _table(setup: Setup, labels: Labels | Classes) -> tuple[Table, Ranges | None
     declared = read_schema(ranges) if ranges is not None and is_schema(ranges) else None
     words = {} if declared is None else declared.words
     if isinstance(path, str):
-        table = data.read(path, target=target, labels=labels, ignore=setup.ignore, words=words)
+        table = data.read(
+            path, target=target, labels=labels, ignore=setup.ignore, words=words, held=held,
+            progress=progress,
+        )  # fmt: skip
     else:
         table = data.of_arrays(*path, labels=labels, words=words)
     if declared is not None:

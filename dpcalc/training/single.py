@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
-from itertools import cycle, repeat
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,14 +17,13 @@ from dpcalc.training import orders
 from dpcalc.training.domain import Ball, Box
 from dpcalc.training.exact_sums import ExactSums, rounded, rounded_sum
 from dpcalc.training.noise import Source, fill
+from dpcalc.training.phases import Progress
 from dpcalc.training.plan import Plan
-from dpcalc.training.problem import Problem, slope_caps, verify
+from dpcalc.training.problem import AnyProblem, Problem, slope_caps, verify
 from dpcalc.training.rounding import Rounding
 from dpcalc.training.several import descents
 
 Array = NDArray[np.float64]
-Progress = Callable[[int, int], None]
-
 _ENTRIES = 1 << 15  # noise drawn at once: 256 KiB
 _STEPS = 512  # steps in a block
 _MAX_RELEASED = 1 << 28  # numbers
@@ -67,8 +65,8 @@ class Trained(NamedTuple):
 
 
 def train(
-    plan: Plan, problem: Problem, source: Source, *, start: Array | None = None, progress: Progress | None = None,
-    rounding: Rounding | None = None,
+    plan: Plan, problem: AnyProblem, source: Source, *, start: Array | None = None, progress: Progress | None = None,
+    rounding: Rounding | None = None, reading: Progress | None = None,
 ) -> Trained:  # fmt: skip
     """Execute a plan.
 
@@ -77,17 +75,20 @@ def train(
         problem: data and loss, within the bounds accounted.
         source: of the order of records and of the noise.
         start: shape (d,), in the domain and chosen without looking at the data; by default 0.
-        progress: called with (steps done or skipped, steps in all) after every block, and at the end.
+        progress: called with (steps done or skipped, steps in all) after every block or full step, and at the end.
         rounding: of what is released; None for plain doubles, whose low-order bits no guarantee covers.
+        reading: called with (records read, in all), while those in a file are checked.
 
     Raises:
         SpecError: data, loss or start are not what was accounted, or the iterates to be released are too many.
     """
-    w = starting_point(plan, problem, start)
+    w = starting_point(plan, problem, start, reading)
     return _Run(plan, problem, source, w, progress, rounding).execute()
 
 
-def starting_point(plan: Plan, problem: Problem, start: Array | None) -> Array:
+def starting_point(
+    plan: Plan, problem: AnyProblem, start: Array | None, reading: Progress | None = None
+) -> Array:  # fmt: skip
     """Return the first iterate, after a check that data, loss and start are what was accounted.
 
     Raises:
@@ -95,8 +96,8 @@ def starting_point(plan: Plan, problem: Problem, start: Array | None) -> Array:
     """
     if problem.shape != (plan.records, plan.columns):
         raise SpecError(f"the plan is for data of shape {plan.records, plan.columns}, not {problem.shape}", "plan anew")
-    verify(problem, norm=plan.norm)
     check_loss(plan, problem.loss)
+    verify(problem, norm=plan.norm, progress=reading)
     count = plan.iterates_released
     if count * plan.columns > _MAX_RELEASED:
         raise SpecError(f"{count} iterates of {plan.columns} numbers are released: too many to hold", "fewer steps")
@@ -201,7 +202,7 @@ def _lipschitz(loss: Loss, radius: float) -> float:
     return min(bounds)
 
 
-def _exact_sums(plan: Plan, problem: Problem) -> ExactSums:
+def _exact_sums(plan: Plan, problem: AnyProblem) -> ExactSums:
     """Return the exact sums of a plan whose every step has noise.
 
     Raises:
@@ -212,11 +213,17 @@ def _exact_sums(plan: Plan, problem: Problem) -> ExactSums:
     return sums
 
 
+def _cap(slopes: Array, caps: Array | None) -> None:
+    """Clip slopes, in place."""
+    if caps is not None:
+        np.clip(slopes, -caps, caps, out=slopes)
+
+
 class _Run:
     """The state of one run."""
 
     def __init__(
-        self, plan: Plan, problem: Problem, source: Source, w: Array, progress: Progress | None,
+        self, plan: Plan, problem: AnyProblem, source: Source, w: Array, progress: Progress | None,
         rounding: Rounding | None,
     ) -> None:  # fmt: skip
         self.plan, self.problem, self.generator, self.w, self.progress = plan, problem, source.generator, w, progress
@@ -226,7 +233,7 @@ class _Run:
         self.project = plan.domain.projector(plan.columns)
         self.sum = np.zeros_like(w)
         self.released: list[Array] = []
-        self.caps = slope_caps(problem.features, plan.clip, plan.norm)
+        self.caps = slope_caps(problem.features, plan.clip, plan.norm) if isinstance(problem, Problem) else None
         if not problem.loss.classified:
             self.descent, self.overwrite = problem.loss.scalar_descent(), problem.loss.array_descent()
         self.block = max(1, min(_STEPS, _ENTRIES // plan.columns))  # steps taken at once
@@ -245,12 +252,11 @@ class _Run:
                     count = min(self.block, stretch.steps - done)
                     rows = None if stretch.rows is None else stretch.rows[done : done + count]
                     self._take_block(stretch._replace(first=stretch.first + done, rows=rows, steps=count))
-                    if self.progress is not None:
-                        self.progress(stretch.first + done + count, plan.steps)
+                    self._report(stretch.first + done + count)
                 if plan.release is Release.PASS and stretch.ends_pass:
                     self.released.append(self._last())
-        if self.progress is not None and within.end < plan.steps:
-            self.progress(plan.steps, plan.steps)
+        if within.end < plan.steps:
+            self._report(plan.steps)
         return self._finished()
 
     def _take_block(self, stretch: orders.Stretch) -> None:
@@ -293,6 +299,7 @@ class _Run:
             w *= 1.0 - eta[k] * weight * stretch.size / stretch.divisor
             w += (eta[k] / stretch.divisor) * total
             self._project(before, w)
+            self._report(stretch.first + k + 1)
 
     def _take_single_records(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
         """Take steps on single records.
@@ -307,13 +314,14 @@ class _Run:
         rows = stretch.rows[:, 0]
         stacked, tails, nexts = self.stacked
         stacked[:steps, 0] = noise
-        stacked[:steps, 1] = self.problem.features[rows]
+        stacked[:steps, 1], y = self.problem.at(rows)
         stacked[0, 2] = self.w
         most, at_once, held = self._ball()
         kept = (1.0 - eta * (self.problem.loss.regularisation / stretch.divisor)).tolist()
         factors = (eta / stretch.divisor).tolist()
-        both, weights, labels = np.empty(2), np.ones(3), self.problem.labels[rows].tolist()
-        caps = repeat(math.inf) if self.caps is None else self.caps[rows].tolist()
+        both, weights, labels = np.empty(2), np.ones(3), y.tolist()
+        steepest = self._caps(stacked[:steps, 1], rows)
+        caps = repeat(math.inf) if steepest is None else steepest.tolist()
         rest = zip(labels, caps, factors, kept, strict=False)
         for whole, tail, after, (y, cap, factor, c) in zip(stacked, tails, nexts, rest, strict=False):
             dot(tail, tail[1], both)
@@ -356,77 +364,91 @@ class _Run:
     def _take_small_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
         """Take steps on small batches, with the iterate stacked below the records as in `_take_single_records`."""
         assert stretch.rows is not None
-        plan, overwrite, dot, size = self.plan, self.overwrite, np.dot, stretch.size
-        features, labels = self.problem.features, self.problem.labels[stretch.rows]
-        stacked = np.empty((2, size + 1, plan.columns))  # of this step and of the next, in turn
-        places = cycle([(whole, whole[:size], whole[size], other[size]) for whole, other in (stacked, stacked[::-1])])
-        stacked[0, size] = self.w
+        plan, overwrite, dot, size, w = self.plan, self.overwrite, np.dot, stretch.size, self.w.copy()
+        group = max(1, _ENTRIES // (size * plan.columns))  # steps whose records are read at once
+        stacked = np.empty((min(group, stretch.steps), size + 1, plan.columns))
         most, at_once, held = self._ball()
         kept = (1.0 - eta * (self.problem.loss.regularisation * size / stretch.divisor)).tolist()
         factors = (eta / stretch.divisor).tolist()
         weights = np.empty(size + 1)
-        slopes, moved, after = weights[:size], 0, self.w
-        for rows, y, drawn, factor, c in zip(stretch.rows, labels, noise, factors, kept, strict=True):
-            whole, x, w, after = next(places)
-            features.take(rows, axis=0, out=x, mode="clip")  # the indices are within, and need no check
-            dot(whole, w, weights)
-            norm = weights[size]
-            if norm > most:
-                shrunk = held / math.sqrt(norm)
-                weights *= shrunk
-                c, moved = c * shrunk, moved + 1
-            overwrite(slopes, y)
-            self._cap(slopes, rows)
-            slopes *= factor
-            weights[size] = c
-            dot(weights, whole, after)
-            after += drawn
-            if at_once:
-                self._project(w, after)
-        self.w[:] = after
+        slopes, moved = weights[:size], 0
+        for first in range(0, stretch.steps, group):
+            some = slice(first, first + group)
+            rows = stretch.rows[some]
+            x, labels = self.problem.at(rows.reshape(-1))
+            caps = self._caps(x, rows.reshape(-1))
+            stacked[: len(rows), :size] = x.reshape(len(rows), size, -1)
+            limits = repeat(None) if caps is None else caps.reshape(rows.shape)
+            given = zip(
+                stacked, labels.reshape(rows.shape), limits, noise[some], factors[some], kept[some], strict=False
+            )
+            for whole, y, cap, drawn, factor, c in given:
+                whole[size] = w
+                dot(whole, w, weights)
+                norm = weights[size]
+                if norm > most:
+                    shrunk = held / math.sqrt(norm)
+                    weights *= shrunk
+                    c, moved = c * shrunk, moved + 1
+                overwrite(slopes, y)
+                _cap(slopes, cap)
+                slopes *= factor
+                weights[size] = c
+                before, w = w, dot(weights, whole)
+                w += drawn
+                if at_once:
+                    self._project(before, w)
+        self.w[:] = w
         self.moved += moved
         self._project_last(at_once)
 
     def _take_large_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
         """Take steps on large batches or on all records, in pieces that fit the cache."""
-        w, (features, labels, loss) = self.w, self.problem
+        w, loss = self.w, self.problem.loss
         most = max(1, _ENTRIES // self.plan.columns)
         for k in range(stretch.steps):
             before, descent = w.copy(), np.zeros_like(w)
             for first in range(0, stretch.size, most):
                 some = slice(first, min(stretch.size, first + most))
                 chosen = some if stretch.rows is None else stretch.rows[k, some]
-                x = features[chosen]
+                x, y = self.problem.at(chosen)
                 z = x @ w
-                self.overwrite(z, labels[chosen])
-                self._cap(z, chosen)
+                self.overwrite(z, y)
+                _cap(z, self._caps(x, chosen))
                 descent += z @ x
             w *= 1.0 - eta[k] * loss.regularisation * stretch.size / stretch.divisor
             w += (eta[k] / stretch.divisor) * descent + noise[k]
             self._project(before, w)
+            self._report(stretch.first + k + 1)
 
     def _take_classes(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
         """Take steps on weights of several classes, every one projected at once."""
-        w, (features, labels, loss) = self.w, self.problem
-        matrix = w.reshape(features.shape[1], -1)
+        w, problem = self.w, self.problem
+        matrix = w.reshape(-1, problem.loss.scores)
         most = max(1, _ENTRIES // self.plan.columns)
         for k in range(stretch.steps):
             before, descent = w.copy(), np.zeros_like(w)
             for first in range(0, stretch.size, most):
                 some = slice(first, min(stretch.size, first + most))
                 chosen = some if stretch.rows is None else stretch.rows[k, some]
-                x = features[chosen]
-                slopes = descents(x @ matrix, labels[chosen], None if self.caps is None else self.caps[chosen])
+                x, labels = problem.at(chosen)
+                slopes = descents(x @ matrix, labels, self._caps(x, chosen))
                 descent += (slopes @ x).T.reshape(-1)
-            w *= 1.0 - eta[k] * loss.regularisation * stretch.size / stretch.divisor
+            w *= 1.0 - eta[k] * problem.loss.regularisation * stretch.size / stretch.divisor
             w += (eta[k] / stretch.divisor) * descent + noise[k]
             self._project(before, w)
+            self._report(stretch.first + k + 1)
 
-    def _cap(self, slopes: Array, rows: Any) -> None:
-        """Clip the slopes of these records, in place."""
-        if self.caps is not None:
-            caps = self.caps[rows]
-            np.clip(slopes, -caps, caps, out=slopes)
+    def _report(self, done: int) -> None:
+        if self.progress is not None:
+            self.progress(done, self.plan.steps)
+
+    def _caps(self, x: Array, rows: Any) -> Array | None:
+        """Return how steep the loss of these records may be, if gradients are clipped; x has their features."""
+        if self.caps is None:
+            return slope_caps(x, self.plan.clip, self.plan.norm)
+        caps: Array = self.caps[rows]
+        return caps
 
     def _ball(self) -> tuple[float, bool, float]:
         """Return how iterates are projected.

@@ -21,6 +21,7 @@ from dpcalc.engine.gate import Gate
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Query, Question
 from dpcalc.errors import GateRefused, MissingParameter, SpecError
+from dpcalc.model.choices import LossName
 from dpcalc.model.run import NOISE_SCALES
 from dpcalc.model.source import Source
 from dpcalc.notes import NothingDrawn, NotTrained, Rounded, Tuned
@@ -36,10 +37,11 @@ from dpcalc.training.fitting import Described, Fit, described, privacy_gate
 from dpcalc.training.guarantee import Guaranteed, guarantee
 from dpcalc.training.model import refuse_too_large
 from dpcalc.training.outcome import Outcome
+from dpcalc.training.phases import Progress
 from dpcalc.training.plan import Plan
 from dpcalc.training.problem import Problem
 from dpcalc.training.reach import refuse_overflow
-from dpcalc.training.records import Records, labels_of, read_records
+from dpcalc.training.records import Records, in_memory, labels_of, read_records
 from dpcalc.training.setup import Average, NoiseSource, Setup
 from dpcalc.training.several import class_metrics
 from dpcalc.training.tuned_guarantee import TunedGuarantee, part_of, tuned_guarantee
@@ -73,16 +75,16 @@ class _Reader:
         self.records: Records | None = None
         self.scored: Prepared | None = None
 
-    def __call__(self, draft: Draft, setup: Setup, *, share: float | None) -> Records:
+    def __call__(self, draft: Draft, setup: Setup, *, share: float | None, progress: Progress | None = None) -> Records:
         """Return the records to train on, as `dpcalc.training.records.read_records`."""
         if self.records is None:
-            found = read_records(draft, setup, share=share)
+            found = read_records(draft, setup, share=share, progress=progress, held=True)
             if self.tune.public is not None:
                 self.scored = _public(self.tune.public, draft, setup, found, share)
             else:
                 assert self.tune.held_out is not None
                 splitting = np.random.default_rng(None if setup.seed is None else (setup.seed, 3))
-                train, self.scored = data.split(found.train, self.tune.held_out, splitting)
+                train, self.scored = data.split(in_memory(found), self.tune.held_out, splitting)
                 found = found._replace(train=train)
             self.records = found
         return self.records
@@ -108,13 +110,13 @@ def _public(path: str, draft: Draft, setup: Setup, records: Records, share: floa
         data=path, synthetic=None, target=records.names[-1], ranges=ranges, test_fraction=0.0, labels=named,
         positive=positive,
     )  # fmt: skip
-    found = read_records(draft, reading, share=share)
+    found = read_records(draft, reading, share=share, held=True)
     if found.names != records.names:
         raise SpecError(
             f"the public records to score on have the columns {', '.join(found.names)[:200]}",
             f"they must be those that are trained on: {', '.join(records.names)[:200]}",
         )
-    return found.train
+    return in_memory(found)
 
 
 def fit_tuned(
@@ -298,7 +300,7 @@ def _executed(
             drawn = _source(setup, drawing)
             source = drawn.label
             each, rounding = candidates[place], found.made[place].rounding
-            records = each.records.train
+            records = in_memory(each.records)
             problem = Problem(records.features, records.labels, each.draft.loss)
             weights, released, _ = single.train(plans[place], problem, drawn, rounding=rounding)
             score = _scored(weights, scored, each.draft, found.score_epsilon, below)
@@ -348,7 +350,7 @@ def score_of(weights: Array, scored: Prepared, draft: Draft) -> int:
     What a record adds depends on that record and its place alone. An error counts as at most the width of the range;
     of squared ones, most are far smaller parts of the largest, and less of them would be left above the noise.
     """
-    if draft.loss.classified:
+    if draft["loss"] == LossName.SOFTMAX:
         [right] = class_metrics(scored.features, scored.labels, draft.loss, weights[np.newaxis])[1]
         return int(right)
     scores = scored.features @ weights

@@ -1,0 +1,194 @@
+"""Rows of equal size in a file, read by their numbers, so that a file may be larger than memory.
+
+Rows are read, and not mapped: a mapped file that is cut short ends the process, and one that is read is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.errors import SpecError
+from dpcalc.files.arrays import Header
+
+Chosen = slice | NDArray[np.integer[Any]]
+
+_DENSE = 4  # rows are read together with those between them, if they are at most so many times as many
+
+
+class Room:
+    """Memory that is used again and again: what was put there last is overwritten, and no page is asked for twice."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, NDArray[Any]] = {}
+
+    def of(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return an array that holds anything, in the memory of this name."""
+        size = math.prod(shape) * dtype.itemsize
+        if name not in self._kept or self._kept[name].size < size:
+            self._kept[name] = np.empty(size, np.uint8)
+        return self._kept[name][:size].view(dtype).reshape(shape)
+
+
+class RowFile:
+    """Rows in a file that stays open; one that changes meanwhile is refused. Threads may share it.
+
+    Attributes:
+        count: of rows.
+    """
+
+    def __init__(self, shown: str, stream: IO[bytes], header: Header) -> None:
+        """Keep a file open.
+
+        Args:
+            shown: its path, for messages.
+            stream: open for reading; it may be closed afterwards.
+            header: rows are along the first axis, and a row's values next to each other.
+
+        Raises:
+            OSError: the system refuses.
+        """
+        self.shown, self.count, self.width = shown, header.shape[0], header.shape[1:]
+        self.dtype, self.offset = header.dtype, header.offset
+        self.bytes = header.size // max(1, header.shape[0])
+        self.descriptor = os.dup(stream.fileno())
+        self._closed = weakref.finalize(self, os.close, self.descriptor)
+        self._lock = threading.Lock()
+        self._state = self._now()
+
+    def rows(self, chosen: Chosen, room: Room | None = None) -> NDArray[Any]:
+        """Return some rows, shape (m, ...), as an array of their own.
+
+        Args:
+            chosen: a slice without a step, or whole numbers from 0 to count - 1 in any order.
+            room: for the rows; by default they have memory of their own.
+
+        Raises:
+            SpecError: the file cannot be read, or has changed.
+        """
+        if isinstance(chosen, slice):
+            first, last, _ = chosen.indices(self.count)
+            return self._between(first, max(first, last), room or Room())
+        if not len(chosen):
+            return self._between(0, 0, Room())
+        low, high = int(chosen.min()), int(chosen.max()) + 1
+        if high - low <= _DENSE * len(chosen):
+            return self._between(low, high, room or Room())[chosen - low]
+        rows = (room or Room()).of("rows", (len(chosen), *self.width), self.dtype)
+        whole, each = memoryview(rows.reshape(-1).view(np.uint8)), self.bytes  # type: ignore[arg-type, unused-ignore]
+        size = 0
+        with self._checked():
+            for k, place in enumerate(chosen.tolist()):
+                size += self._read(whole[k * each : (k + 1) * each], self.offset + each * place)
+        if size != rows.nbytes:
+            raise self._changed()
+        return rows
+
+    def _between(self, first: int, last: int, room: Room) -> NDArray[Any]:
+        rows = room.of("rows", (last - first, *self.width), self.dtype)
+        whole = memoryview(rows.reshape(-1).view(np.uint8))  # type: ignore[arg-type, unused-ignore]
+        with self._checked():
+            size = self._read(whole, self.offset + first * self.bytes)
+        if size != rows.nbytes:
+            raise self._changed()
+        return rows
+
+    def _read(self, room: memoryview, place: int) -> int:
+        """Fill a piece of memory from a place on, and return how many bytes there were."""
+        if hasattr(os, "preadv"):
+            return os.preadv(self.descriptor, [room], place)
+        with self._lock:
+            os.lseek(self.descriptor, place, os.SEEK_SET)
+            raw = os.read(self.descriptor, len(room))
+        room[: len(raw)] = raw
+        return len(raw)
+
+    @contextlib.contextmanager
+    def _checked(self) -> Iterator[None]:
+        """Refuse what the system refuses, and a file that is no longer as it was."""
+        try:
+            yield
+            now = self._now()
+        except OSError as error:
+            why = error.strerror or error
+            raise SpecError(f"cannot read {self.shown}: {why}", "check the path and its permissions") from None
+        if now != self._state:
+            raise self._changed()
+
+    def _now(self) -> tuple[int, int]:
+        state = os.fstat(self.descriptor)
+        return state.st_size, state.st_mtime_ns
+
+    def _changed(self) -> SpecError:
+        return SpecError(f"{self.shown} changed while it was read", "nothing was released; try again")
+
+
+class Spool:
+    """A matrix of doubles that is written once, from its first row to its last, and then read by rows.
+
+    It is a temporary file of the user's own without a name, where the system has such files: it is gone when the
+    process ends, whatever ends it.
+    """
+
+    def __init__(
+        self, shown: str, rows: int, columns: int, progress: Callable[[int, int], None] | None = None
+    ) -> None:  # fmt: skip
+        """Make the file.
+
+        Args:
+            shown: what is written, for messages.
+            rows, columns: of the matrix.
+            progress: called with (rows written, in all).
+
+        Raises:
+            SpecError: there is no folder for temporary files.
+        """
+        self.shown, self.shape, self._done = shown, (rows, columns), 0
+        self._progress = progress
+        with self._reported():
+            self._file = tempfile.TemporaryFile(prefix="dpcalc-", buffering=0)  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
+
+    def __setitem__(self, rows: slice, block: NDArray[np.float64]) -> None:
+        """Write the next rows.
+
+        Raises:
+            SpecError: the disk is full.
+        """
+        if rows.start != self._done or block.shape != (rows.stop - rows.start, self.shape[1]):
+            raise ValueError(rows)
+        with self._reported():
+            left = memoryview(np.ascontiguousarray(block).reshape(-1).view(np.uint8))  # type: ignore[arg-type, unused-ignore]
+            while left:
+                left = left[self._file.write(left) :]
+        self._done = rows.stop
+        if self._progress is not None:
+            self._progress(rows.stop, self.shape[0])
+
+    def finished(self) -> RowFile:
+        """Return the file, to be read; the spool is not used any more."""
+        if self._done != self.shape[0]:
+            raise ValueError(self._done)
+        with self._reported(), self._file:
+            return RowFile("a temporary file", self._file, Header(self.shape, False, np.dtype(np.float64), 0))
+
+    @contextlib.contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            size = 8 * self.shape[0] * self.shape[1]
+            raise SpecError(
+                f"{self.shown} is kept in a temporary file of {size / 1e9:.3g} GB while it is used, and that failed: "
+                f"{error.strerror or error}",
+                "make room, or name another folder in the environment variable TMPDIR; a .npy file needs no copy",
+            ) from None

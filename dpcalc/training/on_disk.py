@@ -1,0 +1,135 @@
+"""Records that stay in a file: some of them at a time are read, and brought within their bounds.
+
+What becomes of a record depends on it alone, so that records are the same here as in memory, in every bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcalc.files.row_file import Chosen, Room
+from dpcalc.training.data import NO_COUNTS, Bounds, Prepared, Stored, added, aside_of
+from dpcalc.training.phases import Progress
+
+Array = NDArray[np.float64]
+
+_CELLS = 1 << 16  # of a piece: 512 KiB, which caches hold
+
+
+class Survey(NamedTuple):
+    """What is known of records that have all been read once.
+
+    Attributes:
+        counts: see `dpcalc.training.data.Prepared`.
+        least, most: of the labels.
+        spread: the variance of the labels.
+    """
+
+    counts: Mapping[str, int]
+    least: float
+    most: float
+    spread: float
+
+
+class OnDisk:
+    """Records in a file, within their bounds.
+
+    Attributes:
+        shape: (n, d).
+    """
+
+    def __init__(self, stored: Stored, bounds: Bounds, aside: NDArray[np.int64] | None = None) -> None:
+        """Describe the records.
+
+        Args:
+            stored: their cells.
+            bounds: how they are brought within their bounds.
+            aside: rising numbers of records that are not among these; None for none.
+        """
+        self._stored, self._bounds = stored, bounds
+        # The k-th record that is left is k + s, where s of those set aside have a gap of at most k before them.
+        self._gaps = None if aside is None else aside - np.arange(len(aside))
+        self.shape = (stored.shape[0] - (0 if aside is None else len(aside)), bounds.columns)
+        self._survey: Survey | None = None
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def step(self) -> int:
+        """How many records are read at once where all are."""
+        return max(1, _CELLS // self._bounds.width)
+
+    def at(self, chosen: Chosen, room: Room | None = None) -> Prepared:
+        """Return some records, in the order in which they are named.
+
+        Args:
+            chosen: a slice without a step, or whole numbers from 0 to n - 1.
+            room: for them; by default they have memory of their own.
+
+        Raises:
+            SpecError: the file cannot be read, or has changed.
+        """
+        if self._gaps is not None:
+            places = np.arange(*chosen.indices(len(self))) if isinstance(chosen, slice) else chosen
+            chosen = places + np.searchsorted(self._gaps, places, side="right")
+        return self._bounds.kept(self._stored.rows(chosen, room), room)
+
+    def split(self, fraction: float, generator: np.random.Generator) -> tuple[OnDisk, OnDisk | None]:
+        """As `dpcalc.training.data.split`."""
+        aside = aside_of(len(self), fraction, generator)
+        if aside is None:
+            return self, None
+        return OnDisk(self._stored, self._bounds, aside), _Some(self._stored, self._bounds, aside)
+
+    def survey(self) -> Survey:
+        """Return what is known of the records, which are read once.
+
+        Raises:
+            SpecError: see `at`.
+        """
+        return self._survey or self.visit(lambda first, part: None)
+
+    def visit(self, look: Callable[[int, Prepared], None], progress: Progress | None = None) -> Survey:
+        """As `survey`, and show all records on the way.
+
+        Args:
+            look: called with how many records came before, and the next ones.
+            progress: called with (records read, in all).
+        """
+        counts, least, most, mean, squares = NO_COUNTS, math.inf, -math.inf, 0.0, 0.0
+        room = Room()
+        for first in range(0, len(self), self.step):
+            part = self.at(slice(first, first + self.step), room)
+            look(first, part)
+            labels, counts = part.labels, added(counts, part.counts)
+            least, most = min(least, float(labels.min())), max(most, float(labels.max()))
+            # The variance of what is known already, and of these (Chan, Golub and LeVeque 1983).
+            ours, done = float(labels.mean()), first + len(labels)
+            squares += float(np.square(labels - ours).sum()) + (ours - mean) ** 2 * first * len(labels) / done
+            mean += (ours - mean) * len(labels) / done
+            if progress is not None:
+                progress(done, len(self))
+        self._survey = Survey(counts, least, most, squares / len(self))
+        return self._survey
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """See `dpcalc.training.data.Prepared`."""
+        return self.survey().counts
+
+
+class _Some(OnDisk):
+    """The records of a file that were set aside."""
+
+    def __init__(self, stored: Stored, bounds: Bounds, aside: NDArray[np.int64]) -> None:
+        super().__init__(stored, bounds)
+        self.shape, self._places = (len(aside), bounds.columns), aside
+
+    def at(self, chosen: Chosen, room: Room | None = None) -> Prepared:
+        return self._bounds.kept(self._stored.rows(self._places[chosen], room), room)

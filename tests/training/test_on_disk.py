@@ -1,0 +1,320 @@
+"""Records in a file: the same bits as in memory, in little memory, and never of a file that changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpcalc
+from dpcalc.errors import SpecError
+from dpcalc.files import limits
+from dpcalc.files.row_file import Spool
+from dpcalc.model import loss as losses
+from dpcalc.training import data, orders
+from dpcalc.training.exact_sums import ExactSums
+from dpcalc.training.on_disk import OnDisk
+from dpcalc.training.problem import Problem, StoredProblem
+
+N, D = 1500, 7
+RANGES = "column,low,high\n" + "".join(f"{k},-2,2\n" for k in range(1, D + 1))
+BUDGET: dict[str, Any] = {"loss": "logistic", "delta": 1e-5, "seed": 3}
+ALGORITHMS: list[dict[str, Any]] = [
+    {"epsilon": 1.0, "steps": 9},
+    {"epsilon": 1.0, "steps": 9, "test_fraction": 0.3},
+    {"algorithm": "pnsgd", "noise_std": 1.0, "radius": 1.0, "step_size": 0.01},
+    {"algorithm": "rotation", "batch_size": 16, "noise_std": 1.0, "radius": 1.0, "step_size": 0.01, "clip": 0.5},
+    {"algorithm": "shuffled-epochs", "batch_size": 50, "epochs": 2, "noise_std": 1.0, "radius": 1.0, "clip": 0.5,
+     "step_size": 0.1, "test_fraction": 0.2},
+    {"algorithm": "noisy-sgd", "batch_size": 20, "steps": 30, "noise_std": 1.0, "radius": 1.0, "step_size": 0.1,
+     "test_fraction": 0.01},
+    {"algorithm": "noisy-gd", "steps": 5, "noise_std": 0.1, "radius": 1.0, "step_size": 0.1, "intercept": True},
+]  # fmt: skip
+
+
+@pytest.fixture
+def on_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """What lets every table be read from its file, in pieces of some hundred records."""
+
+    def change() -> None:
+        monkeypatch.setattr(limits, "HELD_CELLS", 100)
+        monkeypatch.setattr(OnDisk, "step", 200)
+
+    return change
+
+
+def table(seed: int = 0) -> np.ndarray:
+    """Rows of which some are long, unreadable or beyond their ranges, and labels that can be learnt."""
+    rng = np.random.default_rng(seed)
+    cells = rng.standard_normal((N, D + 1)) * rng.choice([0.01, 1.0, 40.0], (N, 1))
+    cells[:, -1] = cells[:, 0] + 0.1 * rng.standard_normal(N) > 0.0
+    cells[rng.random(cells.shape) < 0.01] = np.nan
+    cells[3, 2], cells[4, 1] = np.inf, 1e308
+    return cells
+
+
+def saved(folder: Path, cells: np.ndarray, ending: str) -> str:
+    path = folder / f"t.{ending}"
+    if ending == "csv":
+        head = ",".join([*(str(k) for k in range(1, D + 1)), "y"])
+        np.savetxt(path, cells, delimiter=",", header=head, comments="", fmt="%.17g")
+    elif ending == "npz":
+        np.savez(path, X=cells[:, :-1], y=cells[:, -1])
+    elif ending == "parquet":
+        arrow = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        columns = {str(k + 1): cells[:, k] for k in range(D)} | {"y": cells[:, -1]}
+        parquet.write_table(arrow.table(columns), path, row_group_size=400)
+    else:
+        np.save(path, cells)
+    return str(path)
+
+
+def trained(path: str, **how: Any) -> dict[str, Any]:
+    folder = Path(path).parent
+    report = dpcalc.train(data=path, output=str(folder / "m.json"), **BUDGET, **how)
+    model = json.loads((folder / "m.json").read_text())
+    return {"weights": model["weights"], **(report.cases[0].training or {})}
+
+
+@pytest.mark.parametrize("how", ALGORITHMS, ids=lambda how: how.get("algorithm", "rule"))
+def test_a_model_has_the_same_bits_as_one_from_memory(
+    how: dict[str, Any], tmp_path: Path, on_disk: Callable[[], None]
+) -> None:
+    path = saved(tmp_path, table(), "npy")
+    (tmp_path / "r.csv").write_text(RANGES, encoding="utf-8")
+    expected = trained(path, ranges=str(tmp_path / "r.csv"), **how)
+    on_disk()
+    found = trained(path, ranges=str(tmp_path / "r.csv"), **how)
+    assert expected["unreadable"] > 10
+    assert expected["rows_clipped"] > 10
+    assert found == expected
+
+
+@pytest.mark.parametrize("ending", ["csv", "npz", "parquet"])
+def test_other_files_are_copied_and_read_alike(ending: str, tmp_path: Path, on_disk: Callable[[], None]) -> None:
+    path = saved(tmp_path, table(), ending)
+    held = data.read(path)
+    assert isinstance(held.cells, np.ndarray)
+    on_disk()
+    told: list[tuple[int, int]] = []
+    stored = data.read(path, progress=lambda *now: told.append(now))
+    assert isinstance(stored.cells, data.Stored)
+    assert told[-1] == (N, N)
+    assert stored.names == held.names
+    assert np.array_equal(stored.cells.rows(slice(0, N)), held.cells, equal_nan=True)
+    some = np.array([5, 1400, 5, 0])
+    assert np.array_equal(stored.cells.rows(some), held.cells[some], equal_nan=True)
+    assert isinstance(data.read(path, held=True).cells, np.ndarray)
+
+
+@pytest.mark.parametrize("dtype", ["<f8", ">f4", "<i2", "|b1"])
+def test_numbers_of_every_type_are_read_alike(dtype: str, tmp_path: Path, on_disk: Callable[[], None]) -> None:
+    with np.errstate(all="ignore"):
+        path = saved(tmp_path, table(1).astype(dtype), "npy")
+    how: dict[str, Any] = {"target": "3", "ignore": ["5"], "labels": data.Labels("1")}
+    held = data.read(path, **how)
+    on_disk()
+    stored = data.read(path, **how)
+    assert isinstance(stored.cells, data.Stored)
+    found = stored.cells.rows(slice(0, N))
+    found[np.isinf(found)] = np.nan
+    assert np.array_equal(found, held.cells, equal_nan=True)
+
+
+def test_named_fields_are_read_by_rows(tmp_path: Path, on_disk: Callable[[], None]) -> None:
+    fields = np.zeros(N, dtype=[("a", "<f4"), ("w", "U3"), ("y", "U1")])
+    fields["a"], fields["y"] = np.arange(N), np.where(np.arange(N) % 3, "p", "n")
+    np.save(tmp_path / "f.npy", fields)
+    path = str(tmp_path / "f.npy")
+    on_disk()
+    stored = data.read(path, ignore=["w"], labels=data.Labels("p")).cells
+    assert isinstance(stored, data.Stored)
+    assert stored.rows(np.array([2, 900])).tolist() == [[2.0, 1.0], [900.0, -1.0]]
+    with pytest.raises(SpecError, match="column 'w' holds texts"):
+        data.read(path, labels=data.Labels("p"))
+
+
+def test_what_cannot_be_read_by_rows_is_refused(tmp_path: Path, on_disk: Callable[[], None]) -> None:
+    np.save(tmp_path / "t.npy", np.asfortranarray(table()))
+    assert data.read(str(tmp_path / "t.npy")).cells.shape == (N, D + 1)
+    on_disk()
+    with pytest.raises(SpecError, match="stored by columns"):
+        data.read(str(tmp_path / "t.npy"))
+
+
+def stored_problem(path: str) -> StoredProblem:
+    read = data.read(path)
+    assert isinstance(read.cells, data.Stored)
+    bounds = data.bounds_of(read, feature_bound=1.0, label_bound=None, signed=True)
+    return StoredProblem(OnDisk(read.cells, bounds), losses.of("logistic", feature_bound=1.0))
+
+
+@pytest.mark.parametrize("norm", [1, 2])
+def test_sums_are_the_same_in_all_pieces_and_all_orders(
+    norm: int, tmp_path: Path, on_disk: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(tmp_path, table(), "npy")
+    ready = data.prepared(data.read(path), feature_bound=1.0, label_bound=None, signed=True)
+    on_disk()
+    problem = stored_problem(path)
+    w = np.random.default_rng(1).standard_normal(D)
+    whole = ExactSums(Problem(ready.features, ready.labels, problem.loss), 1.0, N, norm)
+    sums = ExactSums(problem, 1.0, N, norm)
+    expected = whole.descent(w, None)
+    order = np.random.default_rng(2).permutation(N)
+    for step in (1, 7, 200, N):
+        monkeypatch.setattr(OnDisk, "step", step)
+        assert np.array_equal(sums.descent(w, None), expected)
+        assert np.array_equal(sums.descent(w, order), expected)
+    assert np.array_equal(sums.descent(w, order[:9]), whole.descent(w, order[:9]))
+
+
+@pytest.mark.parametrize("cut", [True, False])
+def test_a_file_that_changes_is_refused(cut: bool, tmp_path: Path, on_disk: Callable[[], None]) -> None:
+    path = saved(tmp_path, table(), "npy")
+    on_disk()
+    problem = stored_problem(path)
+    problem.at(slice(0, 5))
+    if cut:
+        os.truncate(path, os.path.getsize(path) - 8)
+    else:
+        with open(path, "r+b") as stream:
+            stream.seek(-8, os.SEEK_END)
+            stream.write(b"\0" * 8)
+        os.utime(path, (1.0, 1.0))
+    for chosen in (slice(0, 5), np.array([0, 900]), slice(N - 5, N)):
+        with pytest.raises(SpecError, match="changed while it was read"):
+            problem.at(chosen)
+
+
+def test_a_file_that_is_cut_short_during_training_trains_nothing(
+    tmp_path: Path, on_disk: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(tmp_path, table(), "npy")
+    on_disk()
+    descent = ExactSums.descent
+
+    def cutting(sums: ExactSums, *given: Any) -> Any:
+        os.truncate(path, os.path.getsize(path) - 8)
+        return descent(sums, *given)
+
+    monkeypatch.setattr(ExactSums, "descent", cutting)
+    with pytest.raises(SpecError, match="changed while it was read"):
+        dpcalc.train(data=path, output=str(tmp_path / "m.json"), epsilon=1.0, **BUDGET)
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_a_header_that_promises_more_is_refused(tmp_path: Path, on_disk: Callable[[], None]) -> None:
+    path = saved(tmp_path, table(), "npy")
+    os.truncate(path, os.path.getsize(path) - 1)
+    on_disk()
+    with pytest.raises(SpecError, match="not a readable"):
+        data.read(path)
+
+
+def test_a_full_disk_is_told(tmp_path: Path, on_disk: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(tmp_path, table(), "npz")
+    on_disk()
+    full = Path("/dev/full") if os.path.exists("/dev/full") else tmp_path / "none" / "t"
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: full.open("w+b", buffering=0))
+    with pytest.raises(SpecError, match=r"temporary file of .* GB") as caught:
+        data.read(path)
+    assert "TMPDIR" in str(caught.value.hint)
+
+
+def test_a_spool_is_written_from_its_first_row_on() -> None:
+    spool = Spool("it", 4, 2)
+    spool[slice(0, 3)] = np.ones((3, 2))
+    with pytest.raises(ValueError):
+        spool[slice(0, 1)] = np.ones((1, 2))
+    with pytest.raises(ValueError):
+        spool.finished()
+
+
+def test_an_order_does_not_depend_on_the_type_of_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = orders._permutation(5000, np.random.default_rng(4))
+    monkeypatch.setattr(orders, "_MANY", 1)
+    found = orders._permutation(5000, np.random.default_rng(4))
+    assert found.dtype == np.int32
+    assert np.array_equal(found, expected)
+
+
+INTERRUPTED = """
+import sys, threading, numpy as np
+from dpcalc.files import limits
+limits.HELD_CELLS = 100
+from dpcalc.cli.main import run
+from dpcalc.files.row_file import Spool
+write = Spool.__setitem__
+def slow(spool, *given):
+    write(spool, *given)
+    print("writing", flush=True)
+    threading.Event().wait(30.0)
+Spool.__setitem__ = slow
+sys.argv[1:] = ["train", "--data", sys.argv[1], "--loss", "logistic", "-e", "1", "-d", "1e-5"]
+run()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_an_interrupt_leaves_no_file(tmp_path: Path) -> None:
+    path, folder = saved(tmp_path, table(), "csv"), tmp_path / "tmp"
+    folder.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, path], env={**os.environ, "TMPDIR": str(folder)}, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"writing\n"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert b"nothing was released" in said
+    assert not list(folder.iterdir())
+
+
+PEAK = """
+import re, sys
+import numpy as np, scipy.linalg, dpcalc, dpcalc.training.single
+def peak():  # that of getrusage may be of the process before
+    return int(re.search(r"VmHWM:\\s*([0-9]+) kB", open("/proc/self/status").read())[1])
+before = peak()
+report = dpcalc.train(data=sys.argv[1], epsilon=1, delta=1e-6, loss="logistic", steps=1, test_fraction=0.01)
+print(report.cases[0].training["records"], peak() - before)
+"""
+
+
+def peak(path: Path, rows: int, columns: int) -> float:
+    """Return by how much training raises the peak memory of a process, in MB; the file is sparse."""
+    header = {"descr": "<f8", "fortran_order": False, "shape": (rows, columns)}
+    with open(path, "wb") as stream:
+        np.lib.format.write_array_header_1_0(stream, header)
+        stream.truncate(stream.tell() + 8 * rows * columns)
+    env = {**os.environ, "PYTHONPATH": str(Path(dpcalc.__file__).parents[1])}
+    ran = subprocess.run([sys.executable, "-c", PEAK, str(path)], capture_output=True, text=True, check=True, env=env)
+    path.unlink()
+    records, added = ran.stdout.split()
+    print(added)
+    assert int(records) == rows - round(0.01 * rows)
+    return int(added) / 1024.0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="kilobytes")
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    assert peak(tmp_path / "t.npy", 90_000, 101) < 30.0  # of 73 MB
+
+
+@pytest.mark.campaign
+@pytest.mark.skipif(sys.platform != "linux", reason="kilobytes")
+def test_memory_is_a_small_part_of_a_large_file(tmp_path: Path) -> None:
+    assert peak(tmp_path / "t.npy", 500_000, 101) < 30.0  # of 404 MB
