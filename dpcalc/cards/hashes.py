@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from typing import Any
 
-from dpcalc.errors import SpecError
+from dpcalc.files.digest import digest_of
 from dpcalc.files.limits import MODEL_BYTES
-from dpcalc.files.reading import opened, shown_path
-
-_BLOCK = 1 << 20
 
 
 def canonical(document: Any) -> str:
@@ -39,11 +35,5 @@ def hash_of_file(path: str) -> dict[str, Any]:
     Raises:
         SpecError: it cannot be read, is no regular file, or has more than `MODEL_BYTES`.
     """
-    digest, size = hashlib.sha256(), 0
-    with opened(path) as stream:
-        if os.fstat(stream.fileno()).st_size > MODEL_BYTES:
-            raise SpecError(f"{shown_path(path)} is larger than {MODEL_BYTES} bytes", "give a smaller file")
-        while block := stream.read(_BLOCK):
-            digest.update(block)
-            size += len(block)
-    return {"sha256": digest.hexdigest(), "bytes": size}
+    found = digest_of(path, MODEL_BYTES)
+    return {"sha256": found.sha256, "bytes": found.size}

@@ -15,9 +15,8 @@ from dpcalc.model.quantities import Quantity
 from dpcalc.model.run import Run
 from dpcalc.notions.account import Box, Part, box_curve
 from dpcalc.notions.curves import profile_of
-from dpcalc.notions.guarantee import Composition, Gdp, LowerBound
-from dpcalc.notions.trade_off import Points, log_up, through, trade_off
-from dpcalc.numerics.logspace import exp_up
+from dpcalc.notions.guarantee import Composition, Gdp, LowerBound, Profile
+from dpcalc.notions.trade_off import Points, tprs
 from dpcalc.report import Case, Curves, Result, Tightness
 from dpcalc.theorems.record import Theorem, for_algorithm, lookup
 
@@ -121,8 +120,9 @@ def _top(curve: Callable[[float], float]) -> float:
 
 def _trade_off(parts: Sequence[Part], profile: Points) -> tuple[tuple[float, float], ...]:
     """Return the largest rates of true positives at rates of false ones, by closed forms and the profile's points."""
-    exact = [trade_off(part).log_tpr for part in parts if isinstance(part, (Gdp, Box))]
-    curves = [*exact, through(profile)] if profile else exact
-    if not curves:
-        return ()
-    return tuple((fpr, min(1.0, exp_up(min(curve(log_up(fpr)) for curve in curves)))) for fpr in _FPRS)
+    known: list[Part] = [part for part in parts if isinstance(part, (Gdp, Box))]
+    if profile:
+        known.append(Profile(dict(profile).__getitem__))
+    nodes = [epsilon for epsilon, _ in profile]
+    found = [tprs(part, _FPRS, nodes) for part in known]
+    return tuple((fpr, min(each)) for fpr, *each in zip(_FPRS, *found, strict=True)) if found else ()

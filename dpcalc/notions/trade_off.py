@@ -165,19 +165,6 @@ Points = tuple[tuple[float, float], ...]
 """Some (epsilon, ln delta) of a profile, epsilon >= 0."""
 
 
-def through(points: Points) -> Curve:
-    """Return ln of the largest rate of true positives that follows from some points of a profile alone.
-
-    >>> round(math.exp(through(((1.0, math.log(1e-5)),))(math.log(0.001))), 10)
-    0.0027282818
-    """
-
-    def log_tpr(log_fpr: float) -> float:
-        return min(0.0, *(line(d, e, log_fpr) for e, d in points for line in (_line, _reversed_line)))
-
-    return log_tpr
-
-
 _LEAST_EPSILON = 1e-12
 
 
@@ -236,21 +223,21 @@ _NODES = (0.0, *(2.0 ** (0.25 * k) for k in range(-56, -16)), *(0.0625 * k for k
 """Epsilons at which a picture asks a profile."""
 
 
-def tprs(part: Part, fprs: Sequence[float]) -> list[float]:
+def tprs(part: Part, fprs: Sequence[float], nodes: Sequence[float] = _NODES) -> list[float]:
     """Return the largest rates of true positives at many rates of false ones, each in (0, 1), for a picture.
 
-    A profile is asked at a few epsilons, the same for all rates: a little loose, and never wrong.
+    A profile is asked at a few epsilons, ``nodes``, the same for all rates: a little loose, and never wrong.
 
     >>> [round(value, 6) for value in tprs(Gdp(1.0), (0.001, 0.01))]
     [0.018298, 0.092362]
     """
     if isinstance(part, Worst):
-        return [max(each) for each in zip(*(tprs(member, fprs) for member in part.members), strict=True)]
+        return [max(each) for each in zip(*(tprs(member, fprs, nodes) for member in part.members), strict=True)]
     if isinstance(part, (Gdp, Box, Rdp)):
         curve = trade_off(part)
         return [curve.tpr(fpr) for fpr in fprs]
     highest = -math.log(min(fprs))
-    asked = [epsilon for epsilon in _NODES if epsilon <= highest]
+    asked = [epsilon for epsilon in nodes if epsilon <= highest]
     forward, backward = ([(e, curve(e)) for e in asked] for curve in profiles_of_orders(part))
     logs = [min(-UNIT, log_up(fpr)) for fpr in fprs]
     return [max(_tpr_of_lines(forward, backward, log), _tpr_of_lines(backward, forward, log)) for log in logs]

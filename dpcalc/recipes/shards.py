@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.errors import SpecError
+from dpcalc.files.digest import digest_of
 from dpcalc.files.paths import ProjectFile
-from dpcalc.files.reading import opened
 from dpcalc.report import Case, Report, Shard, Status, case_fields, strict_json
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from dpcalc.recipes.run import Selected
 
 _MOST = 100_000  # shards
-_PIECE = 1 << 20  # bytes
 
 
 class Share(NamedTuple):
@@ -152,14 +151,10 @@ def _digest(selected: Sequence[Selected]) -> str:
 
 def _hash_of(path: ProjectFile) -> str:
     """Return the hash of a file of data; nothing where it cannot be read, which its case will say."""
-    whole = hashlib.sha256()
     try:
-        with opened(path) as stream:
-            while piece := stream.read(_PIECE):
-                whole.update(piece)
+        return digest_of(path).sha256
     except SpecError:
         return ""
-    return whole.hexdigest()
 
 
 # --- merging ----------------------------------------------------------------------------------------------------------

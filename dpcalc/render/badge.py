@@ -7,9 +7,9 @@ import json
 from dpcalc.inert import inert, printable
 from dpcalc.render import Asked
 from dpcalc.render.check.verdicts import gate_name, gate_value, share_used
+from dpcalc.render.page.case import headlines
 from dpcalc.render.page.outcome import style_of, warnings, without_gate, word_of
 from dpcalc.render.page.svg import element, label, picture
-from dpcalc.render.page.view import headlines
 from dpcalc.report import Assertion, Case, Report
 
 _LABEL = "privacy"

@@ -8,9 +8,9 @@ from dpcalc.inert import inert
 from dpcalc.render import training
 from dpcalc.render.check.verdicts import summary as verdicts
 from dpcalc.render.meaning import meaning
+from dpcalc.render.page.case import headlines, reasons
 from dpcalc.render.page.outcome import warnings, word_of
 from dpcalc.render.page.svg import element, text
-from dpcalc.render.page.view import headlines, reasons
 from dpcalc.render.summary import common_lines, summary, summary_counts
 from dpcalc.report import Case, Report
 

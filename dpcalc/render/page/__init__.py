@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpcalc.inert import inert, printable
 from dpcalc.render import Asked
-from dpcalc.render.page.view import clipped, page_of
+from dpcalc.render.page.names import clipped
+from dpcalc.render.page.view import page_of
 from dpcalc.report import Report
 
 if TYPE_CHECKING:
