@@ -24,21 +24,20 @@ if TYPE_CHECKING:
 
 @click.command("audit", cls=Command)
 @click.option(
-    "--attack", type=click.Choice(["best", "linear", "wall", "reset", "custom"]), default="best", show_default=True,
-    help="What the records do; best: of those that apply, what shows most in pilot runs.",
+    "--attack", type=click.Choice(["best", "linear", "wall", "reset", "low-bits", "custom"]), default="best",
+    show_default=True, help="What the records do; best: of the first three that apply, what shows most in pilot runs.",
 )  # fmt: skip
-@click.option("--data", metavar="FILE", help="custom: a data set, its target last; CSV with a header, NPY or Parquet.")
+@click.option("--data", metavar="FILE", help="custom: a table, its target last; CSV with a header, NPY or Parquet.")
 @click.option("--neighbour", metavar="FILE", help="custom: the same data set with one record replaced.")
 @click.option("--replicas", metavar="NUM", default="1e5", show_default=True, help="Runs on each of the two data sets.")
+@click.option("--as-released", is_flag=True, help="Run the engine that trains one model, with its rounding; slow.")
 @click.option("--confidence", metavar="NUM", default="0.99", show_default=True, help="With which all bounds hold.")
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="Of all randomness: the same seed, the same report."
-)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of all randomness: one seed, one report.")
 @click.option("--workers", type=int, help="Processors (default: all). The numbers do not depend on it.")
 @audit_options
 def command(
-    *, attack: str, data: str | None, neighbour: str | None, replicas: str, confidence: str, seed: int,
-    workers: int | None, **flags: Any,
+    *, attack: str, data: str | None, neighbour: str | None, replicas: str, as_released: bool, confidence: str,
+    seed: int, workers: int | None, **flags: Any,
 ) -> None:  # fmt: skip
     """Attack a described run: an epsilon that it has at least, with a confidence, beside what is guaranteed.
 
@@ -69,7 +68,10 @@ def command(
     def asker(answer: Callable[..., Case]) -> Callable[..., Case]:
         def asked(_: str, given: Any, question: Any, *, notes: bool, brief: bool, **more: Any) -> Case:
             with _bar() as progress:
-                return answer(given, question, attack, setup, custom=custom, progress=progress, brief=brief, **more)
+                return answer(
+                    given, question, attack, setup, custom=custom, as_released=as_released, progress=progress,
+                    brief=brief, **more,
+                )  # fmt: skip
 
         return asked
 

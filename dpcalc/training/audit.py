@@ -23,8 +23,9 @@ from dpcalc.errors import SpecError
 from dpcalc.numerics import clopper_pearson
 from dpcalc.numerics.floats import down, up
 from dpcalc.numerics.normal import quantile
-from dpcalc.training import ensemble
+from dpcalc.training import ensemble, single
 from dpcalc.training.attacks import Pair
+from dpcalc.training.noise import Source
 from dpcalc.training.problem import Problem
 from dpcalc.training.reach import refuse_overflow
 
@@ -36,6 +37,9 @@ LEAST, MOST = 1000, 10**9
 
 _SHARE, _PILOT = 10, 200_000
 """One run in so many is a pilot run, and no more than this."""
+
+_BLOCK = 256
+"""Runs of the engine that trains one model between two calls of progress."""
 
 _TRIED = 400
 """Thresholds that the pilot runs are looked at with."""
@@ -194,12 +198,39 @@ class _Work:
             assert report is not None
             report(before + done, self.total)
 
+        shown = None if report is None else progress
+        if pair.one_by_one:
+            result = _one_by_one(pair, problem, replicas, seed, statistic, shown)
+            self.done += pair.plan.steps * replicas
+            return result
         result = ensemble.train(
             pair.plan, problem, replicas, seed, workers=self.setup.workers, statistic=statistic,
-            progress=None if report is None else progress, trace=pair.trace,
+            progress=shown, trace=pair.trace,
         )  # fmt: skip
         self.done += pair.plan.steps * replicas
         return result
+
+
+def _one_by_one(
+    pair: Pair,
+    problem: Problem,
+    replicas: int,
+    seed: int,
+    statistic: Callable[[Array], Array],
+    progress: Progress | None,
+) -> Array:
+    """Return the statistic of runs of the engine that trains one model, rounded as a model that is released."""
+    results = []
+    with np.errstate(all="ignore"):
+        for block, first in enumerate(range(0, replicas, _BLOCK)):
+            count = min(_BLOCK, replicas - first)
+            stream = np.random.SeedSequence(seed, spawn_key=(block,))
+            source = Source(np.random.Generator(np.random.SFC64(stream)), False, "an audit")
+            ends = [single.train(pair.plan, problem, source, rounding=pair.rounding).weights for _ in range(count)]
+            results.append(statistic(np.array(ends)))
+            if progress is not None:
+                progress((first + count) * pair.plan.steps, replicas * pair.plan.steps)
+    return np.concatenate(results)
 
 
 class _Pilot(NamedTuple):
@@ -290,7 +321,7 @@ def to_json(found: Audit, epsilon: float | None, mu: float | None) -> dict[str, 
     """Return what is reported, JSON types only; beside it the epsilon and the mu that are guaranteed."""
     setup, pair = found.setup, found.pair
     return {
-        "attack": pair.attack, "others": pair.others, "looks_at": pair.looks_at,
+        "attack": pair.attack, "others": pair.others, "looks_at": pair.looks_at, "as_released": pair.one_by_one,
         "exceeded": exceeded(found, epsilon, mu),
         "confidence": setup.confidence, "delta": found.delta, "epsilon_lower": found.epsilon, "epsilon": epsilon,
         "mu_lower": found.mu, "mu": mu, "replicas": setup.replicas, "pilot": setup.pilot, "seed": setup.seed,

@@ -31,7 +31,7 @@ RUNS = {
     "cyclic": MANY,
     "shuffle-once": MANY,
     "rotation-epochs": MANY,
-    "shuffled-epochs": f"{MANY} --batch-size 4",
+    "shuffled-epochs": MANY,
     "noisy-sgd": STEPS,
     "noisy-gd": f"{PASS} --steps 4",
     "dp-sgd-gradient": f"{SAMPLED} --batch-size 2",
@@ -197,6 +197,16 @@ def test_a_place_that_the_guarantee_is_not_of(capsys: pytest.CaptureFixture[str]
     files = "--data a.csv --neighbour b.csv --replicas 2e3"
     assert "--index 1" in answered(f"{line} {files} -i 2", 2, capsys)[1]
     answered(f"{line} {files} -i 1", 0, capsys)
+
+
+def test_runs_as_they_are_released(ask_json: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "LEAST", 100)
+    run = "-n 2 -L 4 --smoothness 1 --eta 0.5 --sigma 2 -d 0.1"
+    for algorithm in ("noisy-gd --steps 4", "shuffled"):
+        [case] = ask_json(f"audit --algorithm {algorithm} {run} --as-released --attack linear --replicas 200")
+        told = case["audit"]
+        assert told["as_released"] is True
+        assert 0.2 * told["epsilon"] < told["epsilon_lower"] <= told["epsilon"]
 
 
 # --- questions and refusals -------------------------------------------------------------------------------------------
