@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -75,6 +75,8 @@ def command(
 
         return asked
 
+    if flags.get("plot") and _is_one(flags.values()):
+        flags["risk"] = True  # what is drawn is what attackers can do
     try:
         cases, printing = run_cases(
             "compare", flags, Askers(asker(audited.audited), asker(audited.audited_among_others))
@@ -86,6 +88,12 @@ def command(
         if case.audit and case.audit["exceeded"]:
             _say_contradicted(case)
     emit("audit", cases, printing)
+
+
+def _is_one(values: Iterable[object]) -> bool:
+    """Return whether the flags describe one case: each may hold several lists of values."""
+    lists = [given for given in values if isinstance(given, tuple) and given and isinstance(given[0], list)]
+    return all(sum(map(len, given)) == 1 for given in lists)
 
 
 def _count(typed: str) -> int:

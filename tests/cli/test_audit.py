@@ -226,6 +226,23 @@ def test_several_cases_stand_side_by_side(ask: Any) -> None:
     assert "dp-sgd is no algorithm that can be executed" in text or "dp-sgd takes no" in text
 
 
+def test_the_picture_has_what_was_seen_below_what_is_guaranteed(
+    ask: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr("dpcalc.render.figure.draw", lambda chart, _: drawn.append(chart) or b"picture")
+    ask(f"{EXACT} --plot {tmp_path / 'a.svg'}")
+    guaranteed, seen = drawn[0].panels[0].series[:2]
+    assert "0.99" in seen.label
+    assert seen.dashed
+    assert not guaranteed.dashed
+    rates = list(zip(seen.xs, guaranteed.ys, seen.ys, strict=False))
+    assert all(x <= low <= high for x, high, low in rates)
+    assert max(low - x for x, _, low in rates) > 0.7 * max(high - x for x, high, _ in rates)
+    ask(f"{EXACT.replace('--sigma 1', '--sigma 1,2')} --plot {tmp_path / 'b.svg'}")  # a sweep is drawn as for compare
+    assert "audit" not in drawn[1].panels[0].series[0].label
+
+
 @pytest.mark.parametrize(
     ("line", "code", "why"),
     [
