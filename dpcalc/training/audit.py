@@ -41,6 +41,9 @@ _SHARE, _PILOT = 10, 200_000
 _BLOCK = 256
 """Runs of the engine that trains one model between two calls of progress."""
 
+_DOUBT = 0.05
+"""How often a share of pilot runs may be less telling than it is taken for."""
+
 _TRIED = 400
 """Thresholds that the pilot runs are looked at with."""
 
@@ -267,7 +270,7 @@ def _chosen(pair: Pair, first: Array, second: Array, delta: float | None, setup:
     best: list[tuple[float, float, Event]] = []
     for upwards in (True, False):
         true, false = above if upwards else (1.0 - above[1], 1.0 - above[0])
-        epsilons, mus = _promised(true, np.maximum(false, 1.0 / len(first)), delta, setup)
+        epsilons, mus = _promised(true, false, delta, setup)
         for place in {int(np.argmax(epsilons)), int(np.argmax(mus))}:
             event = Event(upwards, float(thresholds[place]))
             best.append((float(epsilons[place]), float(mus[place]), event))
@@ -279,17 +282,28 @@ def _chosen(pair: Pair, first: Array, second: Array, delta: float | None, setup:
 
 
 def _promised(true: Array, false: Array, delta: float | None, setup: Setup) -> tuple[Array, Array]:
-    """Return the epsilon and the mu that the bounds will give where the shares are as in pilot runs, roughly."""
-    from scipy.special import betaincinv, ndtri
+    """Return the epsilon and the mu that the bounds will give, roughly, where pilot runs had these shares.
 
-    alpha, runs = (1.0 - setup.confidence) / 6.0, setup.counted
-    hits = np.maximum(np.floor(true * runs), 1.0)
-    misses = np.minimum(np.ceil(false * runs), runs - 1.0)
-    tpr, fpr = betaincinv(hits, runs - hits + 1.0, alpha), betaincinv(misses + 1.0, runs - misses, 1.0 - alpha)
+    The shares are first taken for less telling than they were in the pilot runs, where the best of many may be so by
+    chance.
+    """
+    from scipy.special import ndtri
+
+    alpha = (1.0 - setup.confidence) / 6.0
+    likely = _ends(true, false, setup.pilot, _DOUBT)
+    tpr, fpr = _ends(*likely, setup.counted, alpha)
     epsilons = np.zeros(len(true))
     if delta is not None:
         epsilons = np.log(np.maximum((tpr - delta) / fpr, 1.0))
     return epsilons, np.maximum(ndtri(tpr) - ndtri(fpr), 0.0)
+
+
+def _ends(true: Array, false: Array, runs: int, alpha: float) -> tuple[Array, Array]:
+    """Return the bounds of Clopper and Pearson for shares of so many runs, not rounded, within (0, 1)."""
+    from scipy.special import betaincinv
+
+    hits, misses = np.maximum(true * runs, 1e-9), np.minimum(false * runs, runs - 1e-9)
+    return betaincinv(hits, runs - hits + 1.0, alpha), betaincinv(misses + 1.0, runs - misses, 1.0 - alpha)
 
 
 def _bounded(event: Event, true: int, false: int, setup: Setup, alpha: float) -> Seen:
