@@ -271,7 +271,8 @@ def _chosen(pair: Pair, first: Array, second: Array, delta: float | None, setup:
     for upwards in (True, False):
         true, false = above if upwards else (1.0 - above[1], 1.0 - above[0])
         epsilons, mus = _promised(true, false, delta, setup)
-        for place in {int(np.argmax(epsilons)), int(np.argmax(mus))}:
+        gap = true - false  # where nothing is promised
+        for place in {int(np.argmax(each if each.any() else gap)) for each in (epsilons, mus)}:
             event = Event(upwards, float(thresholds[place]))
             best.append((float(epsilons[place]), float(mus[place]), event))
     events = [max(best, key=lambda each: each[1])[2]]
