@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,21 +24,20 @@ if TYPE_CHECKING:
 
 @click.command("audit", cls=Command)
 @click.option(
-    "--attack", type=click.Choice(["best", "linear", "wall", "reset", "custom"]), default="best", show_default=True,
-    help="What the records do; best: of those that apply, what shows most in pilot runs.",
+    "--attack", type=click.Choice(["best", "linear", "wall", "reset", "low-bits", "custom"]), default="best",
+    show_default=True, help="What the records do; best: of the first three that apply, what shows most in pilot runs.",
 )  # fmt: skip
-@click.option("--data", metavar="FILE", help="custom: a data set, its target last; CSV with a header, NPY or Parquet.")
+@click.option("--data", metavar="FILE", help="custom: a table, its target last; CSV with a header, NPY or Parquet.")
 @click.option("--neighbour", metavar="FILE", help="custom: the same data set with one record replaced.")
 @click.option("--replicas", metavar="NUM", default="1e5", show_default=True, help="Runs on each of the two data sets.")
+@click.option("--as-released", is_flag=True, help="Run the engine that trains one model, with its rounding; slow.")
 @click.option("--confidence", metavar="NUM", default="0.99", show_default=True, help="With which all bounds hold.")
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="Of all randomness: the same seed, the same report."
-)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of all randomness: one seed, one report.")
 @click.option("--workers", type=int, help="Processors (default: all). The numbers do not depend on it.")
 @audit_options
 def command(
-    *, attack: str, data: str | None, neighbour: str | None, replicas: str, confidence: str, seed: int,
-    workers: int | None, **flags: Any,
+    *, attack: str, data: str | None, neighbour: str | None, replicas: str, as_released: bool, confidence: str,
+    seed: int, workers: int | None, **flags: Any,
 ) -> None:  # fmt: skip
     """Attack a described run: an epsilon that it has at least, with a confidence, beside what is guaranteed.
 
@@ -69,10 +68,15 @@ def command(
     def asker(answer: Callable[..., Case]) -> Callable[..., Case]:
         def asked(_: str, given: Any, question: Any, *, notes: bool, brief: bool, **more: Any) -> Case:
             with _bar() as progress:
-                return answer(given, question, attack, setup, custom=custom, progress=progress, brief=brief, **more)
+                return answer(
+                    given, question, attack, setup, custom=custom, as_released=as_released, progress=progress,
+                    brief=brief, **more,
+                )  # fmt: skip
 
         return asked
 
+    if flags.get("plot") and _is_one(flags.values()):
+        flags["risk"] = True  # what is drawn is what attackers can do
     try:
         cases, printing = run_cases(
             "compare", flags, Askers(asker(audited.audited), asker(audited.audited_among_others))
@@ -84,6 +88,12 @@ def command(
         if case.audit and case.audit["exceeded"]:
             _say_contradicted(case)
     emit("audit", cases, printing)
+
+
+def _is_one(values: Iterable[object]) -> bool:
+    """Return whether the flags describe one case: each may hold several lists of values."""
+    lists = [given for given in values if isinstance(given, tuple) and given and isinstance(given[0], list)]
+    return all(sum(map(len, given)) == 1 for given in lists)
 
 
 def _count(typed: str) -> int:

@@ -6,6 +6,8 @@ All records pull along the first coordinate, with gradients of at most the accou
   iterate; all other records rest, or pull the other way where the order is random.
 * ``wall``: the others push the iterates to the boundary of the domain, which forgets the noise before the record.
 * ``reset``: the others pull to 0 with the largest curvature that is accounted, which forgets it as well.
+* ``low-bits``: of one step, the others rest, and the record pulls or rests as well. Where noise cancels the pull, what
+  is left is a multiple of the last bit of the pull; noise alone is finer (Mironov 2012).
 
 Every loss is convex and within the constants that were accounted; `dpcalc.training.single.check_loss` looks.
 """
@@ -21,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import MissingParameter, NotApplicable
 from dpcalc.model.algorithm import Order, Release
-from dpcalc.model.choices import Adjacency
+from dpcalc.model.choices import Adjacency, Noise
 from dpcalc.model.loss import Loss, of
 from dpcalc.model.loss.base import ArrayDescent, ScalarDescent
 from dpcalc.model.run import Run
@@ -29,11 +31,15 @@ from dpcalc.plain_enum import PlainEnum
 from dpcalc.training.domain import Whole
 from dpcalc.training.plan import Batch, Plan
 from dpcalc.training.problem import Problem
+from dpcalc.training.rounding import Rounding
 
 Array = NDArray[np.float64]
 
 _ROOM = 1e-9
 """By which part the constants of the curved loss stay below those accounted, for their rounding."""
+
+_COLUMNS = 2000
+"""Of the data of low-order bits, where the run has no dimension: noise cancels some of many small pulls."""
 
 _STEEP = 8.0
 """How many times as long as the clip the gradients of the attack are where they are clipped."""
@@ -45,6 +51,7 @@ class Attack(PlainEnum):
     LINEAR = "linear"
     WALL = "wall"
     RESET = "reset"
+    LOW_BITS = "low-bits"
     BEST = "best"  # of those that apply, the one that shows most in the pilot runs
     CUSTOM = "custom"
 
@@ -159,6 +166,8 @@ class Pair(NamedTuple):
         first, second: the data sets; the record pulls up in the first.
         direction: of the projection that tells them apart, shape (d,); None where the pilot runs find it.
         steps: where every iterate is public, what is looked for in each of them; the score is then of all.
+        bits_of: the drift whose low-order bits are looked for, in place of a projection.
+        one_by_one: whether the runs are those of `dpcalc.training.single`, rounded as ``rounding`` says.
     """
 
     attack: str
@@ -168,10 +177,15 @@ class Pair(NamedTuple):
     second: Problem
     direction: Array | None
     steps: Steps | None = None
+    bits_of: float | None = None
+    rounding: Rounding | None = None
+    one_by_one: bool = False
 
     @property
     def looks_at(self) -> str:
         """What the score is made of."""
+        if self.bits_of is not None:
+            return "the low-order bits of the last iterate"
         return "the last iterate" if self.steps is None else "all iterates"
 
     @property
@@ -182,6 +196,8 @@ class Pair(NamedTuple):
 
     def scores(self, weights: Array) -> Array:
         """Return the projections of what runs release, shape (m, d) to (m,)."""
+        if self.bits_of is not None:
+            return _has_bits(weights, self.bits_of)
         return weights[:, 0] if self.direction is None else weights @ self.direction
 
 
@@ -201,11 +217,11 @@ def pairs(run: Run, plan: Plan, attack: str = Attack.BEST) -> list[Pair]:
             parameters=("lipschitz",),
         )
     makers: dict[str, Callable[[_Scene], Iterator[Pair]]] = {
-        Attack.LINEAR: _linear, Attack.WALL: _wall, Attack.RESET: _reset,
+        Attack.LINEAR: _linear, Attack.WALL: _wall, Attack.RESET: _reset, Attack.LOW_BITS: _low_bits,
     }  # fmt: skip
     scene = _Scene(run, plan, min(lengths))
     if attack == Attack.BEST:
-        return [pair for make in makers.values() for pair in make(scene)]
+        return [pair for make in (_linear, _wall, _reset) for pair in make(scene)]
     found = list(makers[attack](scene))
     if not found:
         raise NotApplicable(_WHY_NOT[attack], "--attack linear is on every run")
@@ -213,6 +229,7 @@ def pairs(run: Run, plan: Plan, attack: str = Attack.BEST) -> list[Pair]:
 
 
 _WHY_NOT: dict[str, str] = {
+    Attack.LOW_BITS: "low-order bits are looked for in one step with Gaussian noise",
     Attack.WALL: "iterates are not projected, so there is no wall to push them to",
     Attack.RESET: "the accounted losses have no curvature that forgets the past, or are bounded or clipped",
 }
@@ -351,6 +368,32 @@ def _reset(scene: _Scene) -> Iterator[Pair]:
             return Problem(features, labels, loss)
 
         yield Pair(Attack.RESET, others, plan, problem(1.0), problem(scene.absent), None)
+
+
+def _low_bits(scene: _Scene) -> Iterator[Pair]:
+    plan = scene.plan
+    if plan.steps != 1 or plan.output_scale or plan.noise != Noise.GAUSSIAN:
+        return
+    columns = plan.columns if plan.columns > 1 else _COLUMNS
+    loss = Linear(feature_bound=scene.lipschitz, label_bound=1.0, regularisation=scene.regularisation)
+    features, labels = np.zeros((plan.records, columns)), np.zeros(plan.records)
+    each = scene.lipschitz / math.sqrt(columns) * (1.0 - _ROOM)
+    features[scene.place] = each
+    present = labels.copy()
+    present[scene.place] = 1.0
+    pair = Pair(
+        Attack.LOW_BITS, "the others rest", plan._replace(columns=columns), Problem(features, present, loss),
+        Problem(features, labels, loss), None,
+    )  # fmt: skip
+    yield lean(pair, scene.place)._replace(bits_of=_at(plan.step_size, 0) * each / plan.batches[0].divisor)
+
+
+def _has_bits(weights: Array, drift: float) -> Array:
+    """Return 1 for runs with entries far below the drift, all multiples of half its last bit, zeros aside; else 0."""
+    small = (weights != 0.0) & (np.abs(weights) < drift / 64.0)
+    multiple = np.fmod(weights, 0.5 * math.ulp(drift)) == 0.0
+    found: Array = (small.any(axis=1) & (multiple | ~small).all(axis=1)).astype(np.float64)
+    return found
 
 
 def lean(pair: Pair, place: int) -> Pair:

@@ -23,8 +23,9 @@ from dpcalc.errors import SpecError
 from dpcalc.numerics import clopper_pearson
 from dpcalc.numerics.floats import down, up
 from dpcalc.numerics.normal import quantile
-from dpcalc.training import ensemble
+from dpcalc.training import ensemble, single
 from dpcalc.training.attacks import Pair
+from dpcalc.training.noise import Source
 from dpcalc.training.problem import Problem
 from dpcalc.training.reach import refuse_overflow
 
@@ -36,6 +37,12 @@ LEAST, MOST = 1000, 10**9
 
 _SHARE, _PILOT = 10, 200_000
 """One run in so many is a pilot run, and no more than this."""
+
+_BLOCK = 256
+"""Runs of the engine that trains one model between two calls of progress."""
+
+_DOUBT = 0.05
+"""How often a share of pilot runs may be less telling than it is taken for."""
 
 _TRIED = 400
 """Thresholds that the pilot runs are looked at with."""
@@ -194,12 +201,39 @@ class _Work:
             assert report is not None
             report(before + done, self.total)
 
+        shown = None if report is None else progress
+        if pair.one_by_one:
+            result = _one_by_one(pair, problem, replicas, seed, statistic, shown)
+            self.done += pair.plan.steps * replicas
+            return result
         result = ensemble.train(
             pair.plan, problem, replicas, seed, workers=self.setup.workers, statistic=statistic,
-            progress=None if report is None else progress, trace=pair.trace,
+            progress=shown, trace=pair.trace,
         )  # fmt: skip
         self.done += pair.plan.steps * replicas
         return result
+
+
+def _one_by_one(
+    pair: Pair,
+    problem: Problem,
+    replicas: int,
+    seed: int,
+    statistic: Callable[[Array], Array],
+    progress: Progress | None,
+) -> Array:
+    """Return the statistic of runs of the engine that trains one model, rounded as a model that is released."""
+    results = []
+    with np.errstate(all="ignore"):
+        for block, first in enumerate(range(0, replicas, _BLOCK)):
+            count = min(_BLOCK, replicas - first)
+            stream = np.random.SeedSequence(seed, spawn_key=(block,))
+            source = Source(np.random.Generator(np.random.SFC64(stream)), False, "an audit")
+            ends = [single.train(pair.plan, problem, source, rounding=pair.rounding).weights for _ in range(count)]
+            results.append(statistic(np.array(ends)))
+            if progress is not None:
+                progress((first + count) * pair.plan.steps, replicas * pair.plan.steps)
+    return np.concatenate(results)
 
 
 class _Pilot(NamedTuple):
@@ -236,8 +270,9 @@ def _chosen(pair: Pair, first: Array, second: Array, delta: float | None, setup:
     best: list[tuple[float, float, Event]] = []
     for upwards in (True, False):
         true, false = above if upwards else (1.0 - above[1], 1.0 - above[0])
-        epsilons, mus = _promised(true, np.maximum(false, 1.0 / len(first)), delta, setup)
-        for place in {int(np.argmax(epsilons)), int(np.argmax(mus))}:
+        epsilons, mus = _promised(true, false, delta, setup)
+        gap = true - false  # where nothing is promised
+        for place in {int(np.argmax(each if each.any() else gap)) for each in (epsilons, mus)}:
             event = Event(upwards, float(thresholds[place]))
             best.append((float(epsilons[place]), float(mus[place]), event))
     events = [max(best, key=lambda each: each[1])[2]]
@@ -248,17 +283,28 @@ def _chosen(pair: Pair, first: Array, second: Array, delta: float | None, setup:
 
 
 def _promised(true: Array, false: Array, delta: float | None, setup: Setup) -> tuple[Array, Array]:
-    """Return the epsilon and the mu that the bounds will give where the shares are as in pilot runs, roughly."""
-    from scipy.special import betaincinv, ndtri
+    """Return the epsilon and the mu that the bounds will give, roughly, where pilot runs had these shares.
 
-    alpha, runs = (1.0 - setup.confidence) / 6.0, setup.counted
-    hits = np.maximum(np.floor(true * runs), 1.0)
-    misses = np.minimum(np.ceil(false * runs), runs - 1.0)
-    tpr, fpr = betaincinv(hits, runs - hits + 1.0, alpha), betaincinv(misses + 1.0, runs - misses, 1.0 - alpha)
+    The shares are first taken for less telling than they were in the pilot runs, where the best of many may be so by
+    chance.
+    """
+    from scipy.special import ndtri
+
+    alpha = (1.0 - setup.confidence) / 6.0
+    likely = _ends(true, false, setup.pilot, _DOUBT)
+    tpr, fpr = _ends(*likely, setup.counted, alpha)
     epsilons = np.zeros(len(true))
     if delta is not None:
         epsilons = np.log(np.maximum((tpr - delta) / fpr, 1.0))
     return epsilons, np.maximum(ndtri(tpr) - ndtri(fpr), 0.0)
+
+
+def _ends(true: Array, false: Array, runs: int, alpha: float) -> tuple[Array, Array]:
+    """Return the bounds of Clopper and Pearson for shares of so many runs, not rounded, within (0, 1)."""
+    from scipy.special import betaincinv
+
+    hits, misses = np.maximum(true * runs, 1e-9), np.minimum(false * runs, runs - 1e-9)
+    return betaincinv(hits, runs - hits + 1.0, alpha), betaincinv(misses + 1.0, runs - misses, 1.0 - alpha)
 
 
 def _bounded(event: Event, true: int, false: int, setup: Setup, alpha: float) -> Seen:
@@ -290,7 +336,7 @@ def to_json(found: Audit, epsilon: float | None, mu: float | None) -> dict[str, 
     """Return what is reported, JSON types only; beside it the epsilon and the mu that are guaranteed."""
     setup, pair = found.setup, found.pair
     return {
-        "attack": pair.attack, "others": pair.others, "looks_at": pair.looks_at,
+        "attack": pair.attack, "others": pair.others, "looks_at": pair.looks_at, "as_released": pair.one_by_one,
         "exceeded": exceeded(found, epsilon, mu),
         "confidence": setup.confidence, "delta": found.delta, "epsilon_lower": found.epsilon, "epsilon": epsilon,
         "mu_lower": found.mu, "mu": mu, "replicas": setup.replicas, "pilot": setup.pilot, "seed": setup.seed,

@@ -17,7 +17,7 @@ from dpcalc.model.quantities import Quantity
 from dpcalc.model.run import NOISE_SCALES, Description, Run
 from dpcalc.model.source import Source
 from dpcalc.report import Assertion, Case, Result
-from dpcalc.training.attacks import pairs, refuse_unfit
+from dpcalc.training.attacks import Attack, Pair, pairs, refuse_unfit
 from dpcalc.training.audit import Audit, Progress, Setup, audit, check_setup, exceeded, to_json
 from dpcalc.training.domain import Whole
 from dpcalc.training.neighbours import pair_of_files
@@ -30,8 +30,8 @@ COMMAND = "compare"
 
 def audited(
     given: Mapping[str, Any], question: Question, attack: str, setup: Setup, *, custom: tuple[str, str] | None = None,
-    sources: Mapping[str, Source] | None = None, gates: Sequence[Gate] = (), progress: Progress | None = None,
-    brief: bool = False,
+    as_released: bool = False, sources: Mapping[str, Source] | None = None, gates: Sequence[Gate] = (),
+    progress: Progress | None = None, brief: bool = False,
 ) -> Case:  # fmt: skip
     """Return the case of a run, with what an attack on it found; a gate fails where that contradicts the guarantee.
 
@@ -41,6 +41,8 @@ def audited(
         attack: an `Attack`.
         setup: how many runs, and the confidence.
         custom: the paths of two data sets, for the custom attack.
+        as_released: whether each run is that of the engine that trains one model, its numbers rounded as released; so
+            are those whose low-order bits are looked for.
         sources, gates, brief: as in `dpcalc.engine.ask.ask`.
         progress: called with (steps of runs done, in all).
 
@@ -58,6 +60,8 @@ def audited(
     run = _accounted(given, best)
     refuse_unfit(run)
     attacks = pairs(run, _plan(run), attack) if custom is None else [pair_of_files(run, given, *custom)]
+    if as_released or attack == Attack.LOW_BITS:
+        attacks = [_rounded(pair, best.bound) for pair in attacks if pair.steps is None]
     epsilon, delta = _point(best)
     mus = [result.mu for result in case.results if result.guarantee and result.mu is not None]
     mu = min(mus, default=None)
@@ -112,6 +116,17 @@ def _plan(run: Run) -> Plan:
         raise MissingParameter("runs are carried out, and the number of records is not known", "give --records")
     planned = plan(run, run.records, run.dimension or 1)
     return _own_message(run, planned) if run.algorithm.local else planned
+
+
+def _rounded(pair: Pair, bound: str) -> Pair:
+    """Return the pair whose runs are those of a model that is released.
+
+    Raises:
+        NotApplicable: rounding errors have no bound, so that no such model is released.
+    """
+    from dpcalc.training.guarantee import rounding_of
+
+    return pair._replace(rounding=rounding_of(bound, pair.plan, pair.first.loss), one_by_one=True)
 
 
 def _own_message(run: Run, planned: Plan) -> Plan:

@@ -129,7 +129,7 @@ def _with_spare(
         try:
             run = accounted_run(draft, row)
             planned = plan(run, *shape)
-            rounding = _rounding(row, planned, draft.loss)
+            rounding = rounding_of(row.bound, planned, draft.loss)
             try:
                 cost = _cost(row, rounding, question, spare)
             except _Needs:
@@ -189,13 +189,13 @@ def _cost(row: Result, rounding: Rounding, question: Question, spare: _Spare) ->
     raise _Needs(_Spare(0.0, _ROOM * plain.delta))
 
 
-def _rounding(row: Result, planned: Plan, loss: Loss) -> Rounding:
+def rounding_of(bound: str, planned: Plan, loss: Loss) -> Rounding:
     """Return how a run is rounded that a theorem is quoted of.
 
     Raises:
         NotApplicable: its iterates must stay hidden, and rounding errors of them have no bound.
     """
-    if row.bound not in PUBLIC_SUMS:
+    if bound not in PUBLIC_SUMS:
         return output_rounding(planned, loss)
     entries = float(planned.steps * planned.columns)
     log_factor, tail = stretch(planned.noise, entries, sum_error(planned.noise))

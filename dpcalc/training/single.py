@@ -236,7 +236,7 @@ class _Run:
         self.caps = slope_caps(problem.features, plan.clip, plan.norm) if isinstance(problem, Problem) else None
         if not problem.loss.classified:
             self.descent, self.overwrite = problem.loss.scalar_descent(), problem.loss.array_descent()
-        self.block = max(1, min(_STEPS, _ENTRIES // plan.columns))  # steps taken at once
+        self.block = max(1, min(_STEPS, _ENTRIES // plan.columns, plan.steps))  # steps taken at once
         stacked = np.empty((self.block + 1, 3, plan.columns))
         self.stacked = stacked, list(stacked[:, 1:]), list(stacked[1:, 2])  # views are made once
         self.sums = None if rounding is None or rounding.grid is not None else _exact_sums(plan, problem)

@@ -31,7 +31,7 @@ RUNS = {
     "cyclic": MANY,
     "shuffle-once": MANY,
     "rotation-epochs": MANY,
-    "shuffled-epochs": f"{MANY} --batch-size 4",
+    "shuffled-epochs": MANY,
     "noisy-sgd": STEPS,
     "noisy-gd": f"{PASS} --steps 4",
     "dp-sgd-gradient": f"{SAMPLED} --batch-size 2",
@@ -199,6 +199,16 @@ def test_a_place_that_the_guarantee_is_not_of(capsys: pytest.CaptureFixture[str]
     answered(f"{line} {files} -i 1", 0, capsys)
 
 
+def test_runs_as_they_are_released(ask_json: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "LEAST", 100)
+    run = "-n 2 -L 4 --smoothness 1 --eta 0.5 --sigma 2 -d 0.1"
+    for algorithm in ("noisy-gd --steps 4", "shuffled"):
+        [case] = ask_json(f"audit --algorithm {algorithm} {run} --as-released --attack linear --replicas 200")
+        told = case["audit"]
+        assert told["as_released"] is True
+        assert 0.2 * told["epsilon"] < told["epsilon_lower"] <= told["epsilon"]
+
+
 # --- questions and refusals -------------------------------------------------------------------------------------------
 
 
@@ -214,6 +224,23 @@ def test_several_cases_stand_side_by_side(ask: Any) -> None:
     text = ask(f"audit --algorithm pnsgd,shuffled,dp-sgd {PASS} -d 0.1 --replicas 2e3")
     assert "audited epsilon" in text
     assert "dp-sgd is no algorithm that can be executed" in text or "dp-sgd takes no" in text
+
+
+def test_the_picture_has_what_was_seen_below_what_is_guaranteed(
+    ask: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr("dpcalc.render.figure.draw", lambda chart, _: drawn.append(chart) or b"picture")
+    ask(f"{EXACT} --plot {tmp_path / 'a.svg'}")
+    guaranteed, seen = drawn[0].panels[0].series[:2]
+    assert "0.99" in seen.label
+    assert seen.dashed
+    assert not guaranteed.dashed
+    rates = list(zip(seen.xs, guaranteed.ys, seen.ys, strict=False))
+    assert all(x <= low <= high for x, high, low in rates)
+    assert max(low - x for x, _, low in rates) > 0.7 * max(high - x for x, high, _ in rates)
+    ask(f"{EXACT.replace('--sigma 1', '--sigma 1,2')} --plot {tmp_path / 'b.svg'}")  # a sweep is drawn as for compare
+    assert "audit" not in drawn[1].panels[0].series[0].label
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def trade_off_chart(report: Report, only: Sequence[str] = ()) -> Chart:
         (f"{titles.get(row['bound'], row['bound'])} (no guarantee is below)", tuple(row["tpr"]), Kind.LOWER)
         for row in highest
     ]
-    series = _told_apart(xs, kept)
+    series = [*_told_apart(xs, kept), *_audited(case, xs)]
     diagonal = Series(GUESSING, (0.0, *xs, 1.0), (0.0, *xs, 1.0), Kind.PUBLISHED)
     notes = [f"not drawn, for want of room: {'; '.join(label for label, _, _ in left)}"] if left else []
     ends = tuple(one._replace(xs=(*xs, 1.0), ys=(*one.ys, 1.0)) for one in series)
@@ -71,6 +71,26 @@ def trade_off_chart(report: Report, only: Sequence[str] = ()) -> Chart:
     )  # fmt: skip
     about = "" if report.command == "risk" else f"{case.algorithm}: "
     return Chart(f"{about}what an attacker can tell of a record", _given(case), panels, tuple(notes))
+
+
+def _audited(case: Case, xs: Numbers) -> list[Series]:
+    """Return what an audit proved of attacks, if there was one: between its events an attacker may choose by chance."""
+    if not case.audit:
+        return []
+    events = [(event["fpr_upper"], event["tpr_lower"]) for event in case.audit["events"]]
+    corners = sorted({(0.0, 0.0), (1.0, 1.0), *events})
+    ys = tuple(max(_chance(one, other, x) for one in corners for other in corners) for x in xs)
+    label = f"seen in an audit: at least this, with confidence {number(case.audit['confidence'])}"
+    return [Series(label, xs, ys, Kind.LOWER)]
+
+
+def _chance(one: tuple[float, float], other: tuple[float, float], x: float) -> float:
+    """Return the height of the line between two points at x; 0 where it does not reach there."""
+    if not one[0] <= x <= other[0]:
+        return 0.0
+    if one[0] == other[0]:
+        return max(one[1], other[1])
+    return one[1] + (other[1] - one[1]) * (x - one[0]) / (other[0] - one[0])
 
 
 def _given(case: Case) -> str:

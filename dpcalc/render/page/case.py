@@ -12,6 +12,7 @@ from dpcalc.named_tuple import NamedTuple
 from dpcalc.notes import Referenced
 from dpcalc.references import SHORT, proof_of
 from dpcalc.render import Asked, training
+from dpcalc.render.audit import audit_lines
 from dpcalc.render.check.verdicts import (
     circumstances,
     findings,
@@ -142,7 +143,7 @@ def shown_case(report: Report, case: Case, number_of: int, asked: Asked, *, draw
         inputs=tuple(_inputs(case)),
         proofs=tuple(certified_lines(case)),
         bounds=_bounds(case, precision) if drawn else (),
-        notes=tuple(_notes(report, case)),
+        notes=(*audit_lines(case, precision), *_notes(report, case)),
         command=_command(case),
     )
 
