@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpcalc.engine.evaluate import ANSWERS, Described, guarantee_from, is_lower
-from dpcalc.engine.question import Question, unknown_of
+from dpcalc.engine.question import Query, Question, unknown_of
 from dpcalc.engine.rows import ranked
 from dpcalc.errors import DpcalcError
 from dpcalc.model.run import Run
@@ -68,8 +68,8 @@ class Pattern(NamedTuple):
         once = {id(condition): condition for condition in conditions}
         return cls(case, question, unknown_of(run, question), tuple(once.values()), rows)
 
-    def at(self, run: Run) -> Case | None:
-        """Return the answer for a run that differs in its index alone, without a query; None where it is another.
+    def at(self, run: Run, query: Query) -> Case | None:
+        """Return the answer for a run that differs in its index alone; None where it is another.
 
         Raises:
             DpcalcError: a theorem says nothing of this position.
@@ -90,4 +90,4 @@ class Pattern(NamedTuple):
         if any(result.details for result in results):
             return None
         inputs = {**self.case.inputs, "index": (run.index, self.case.inputs["index"][1])}
-        return self.case._replace(inputs=inputs, results=ranked(results, self.unknown), assertions=())
+        return self.case._replace(inputs=inputs, results=ranked(results, self.unknown), assertions=(), query=query)

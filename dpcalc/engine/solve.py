@@ -43,7 +43,7 @@ _COARSEST, _NEAR = 64, 0.2  # points per standard deviation, and the excess of l
 _FAR = 50.0  # an excess that says nothing of how far the solution is
 _STEEP = 100.0  # the search does not distinguish larger excesses of ln delta
 NUDGES = 24
-_SMALLEST, _STRIDE = 1e-12, 8.0  # the first epsilon that is tried, and by how much more the next is
+_SMALLEST, _STRIDE = 1e-12, 8.0  # the smallest epsilon that is tried, and how far apart the first ones are
 _THROUGH = {
     "lipschitz": "sensitivity",
     "noise_std": "scale",
@@ -274,14 +274,18 @@ def _epsilon_beyond(missed: float, profile: Profile, log_delta: float) -> float:
         return profile._replace(ulps=ROUGH).epsilon(log_delta).value
 
     def excess(epsilon: float) -> float:
-        return excess_of(profile, epsilon, log_delta)
+        # Where delta ends in a step, a search does best by halves.
+        return min(1.0, max(-1.0, excess_of(profile, epsilon, log_delta)))
 
-    low, high = missed, max(missed, _SMALLEST)
+    low, high = missed, max(1.0, _STRIDE * missed)
     while excess(high) > 0.0:
         low, high = high, _STRIDE * high
         if high > 1e300:
             return math.inf
-    return least(excess, low, high, ulps=ROUGH)
+    # Downwards: where delta is far below the budget a walk ends soon, and where it is above it is long.
+    while high / _STRIDE > max(low, _SMALLEST) and excess(high / _STRIDE) <= 0.0:
+        high /= _STRIDE
+    return least(excess, max(low, high / _STRIDE), high, ulps=ROUGH)
 
 
 def search(problem: Problem, excess: Excess) -> float:

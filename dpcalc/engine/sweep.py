@@ -102,15 +102,14 @@ class Sweep:
         """Return the answer to the last question about a run that differs in its index alone; None for another run."""
         try:
             run = self._described(record, given)
-            if run is None or self._pattern is None or not self._moved:
+            if run is None or self._pattern is None or self._question is None or not self._moved:
                 return None
-            case = self._pattern.at(run)
+            case = self._pattern.at(run, query_of(record.name, given, self._question))
         except DpcalcError:
             return None
-        if case is None or self._question is None:
+        if case is None:
             return None
         self._known = run
-        case = case._replace(query=query_of(record.name, given, self._question))
         implied = implied_gate(self._question, case)
         return case._replace(assertions=implied) if implied else case
 

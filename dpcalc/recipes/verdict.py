@@ -48,7 +48,8 @@ def judged(
     if outcome.case is None:
         return error(entry, entry.place, outcome)
     case = _asked(outcome.case, entry)
-    case = case._replace(note_data=(*case.note_data, *entry.notes, *_by_default(case)))
+    if more := (*entry.notes, *_by_default(case)):
+        case = case._replace(note_data=(*case.note_data, *more))
     return _with_verdicts(recipe, entry, case, outcomes, certify, {} if stale is None else stale)
 
 

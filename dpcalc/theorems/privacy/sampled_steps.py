@@ -445,7 +445,7 @@ def _log_cdf(x: float) -> float:
 
 def likely(run: Run, unknown: str, *, epsilon: float, log_delta: float) -> float | None:
     """Return about the value of the unknown that meets the budget, by the central limit theorem; None for no idea."""
-    whole = gaussian.largest_mu(epsilon=epsilon, log_delta_target=log_delta)
+    whole = gaussian.largest_mu(epsilon=epsilon, log_delta_target=log_delta) / (run.group_size or 1)
     apart = 2.0 if run.adjacency == Adjacency.REPLACE_ONE or run.sampling == Sampling.FIXED else 1.0
     rate, steps, noise = run.sample_rate, run.steps, run.noise_multiplier
     fixed = run.sampling == Sampling.FIXED
