@@ -25,8 +25,10 @@ Block = Callable[[int, Beat], Array]
 
 
 def may_fork() -> bool:
-    """Return whether this process may be copied: on Linux, as long as it has one thread."""
-    if sys.platform != "linux":
+    """Return whether this process may be copied: on Linux, as long as it has one thread, and is nobody's worker."""
+    from multiprocessing import current_process
+
+    if sys.platform != "linux" or current_process().daemon:
         return False
     try:
         return len(os.listdir("/proc/self/task")) == 1
