@@ -7,7 +7,7 @@ the order reversed every other repeat, medians of 7 repeats (3 with --quick). Wh
 reference loop on the same noise to 1e-12 (Opacus draws its own: its step without noise is compared). Ratios travel
 from machine to machine, microseconds do not. On a machine that others use, --cpu measures the processor time of this
 process in place of the clock, which says nothing of two threads. The ensemble's two processes are also measured by
-the processor time of the busier one over that of one process: the share of the time where nobody else is on the machine.
+the processor time of the busier one over that of one process, which is the share where nobody else is on the machine.
 With --file ROWS a pass over a file of so many records is timed alone (10^7 take 4 GB on the disk).
 """
 
