@@ -313,7 +313,7 @@ def train(
         test_fraction: share of the records set aside for testing.
         seed: of noise, order and split; the result is then not private.
         noise_source: ``os`` (default) or ``secure``.
-        replicas, workers: so many independent runs on so many threads: quantiles of the metrics, and no model.
+        replicas, workers: so many independent runs on so many processors: quantiles of the metrics, and no model.
         output: path of the model, .json or .npz; `dpcalc.training.model.load` reads it.
         card: whether a privacy card is written beside the model, as ``model.card.json``; none of one that is not
             private.

@@ -476,7 +476,7 @@ def _read_parquet(stream: IO[bytes], wanted: _Wanted) -> Table:
     except ImportError:
         raise SpecError("Parquet files need pyarrow", "pip install pyarrow") from None
     with _damaged(path):
-        file = parquet.ParquetFile(stream)
+        file = parquet.ParquetFile(stream, buffer_size=1 << 20, pre_buffer=False)  # else a whole row group is held
     names = list(file.schema_arrow.names)
     order = wanted.order(names)
     count, first, chosen = int(file.metadata.num_rows), 0, [names[place] for place in order]

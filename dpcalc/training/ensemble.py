@@ -1,14 +1,13 @@
 """Independent runs by the thousand, as one array.
 
 The runs are cut into blocks whose width follows from the plan and their number alone, and every block draws from a
-generator of its own, ``SeedSequence(seed, spawn_key=(0, block))``: the numbers do not depend on how many threads share
-the blocks, nor on which thread takes which block.
+generator of its own, ``SeedSequence(seed, spawn_key=(0, block))``: the numbers do not depend on how many threads or
+processes share the blocks, nor on which takes which block.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +24,9 @@ from dpcalc.training.noise import fill
 from dpcalc.training.phases import Progress
 from dpcalc.training.plan import Plan
 from dpcalc.training.problem import Problem, slope_caps
+from dpcalc.training.sharing import cores
 from dpcalc.training.single import starting_point
+from dpcalc.training.workers import by_processes, may_fork
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -35,6 +36,7 @@ _ENTRIES = 1 << 15  # of a block's state, and of the noise drawn at once: 256 Ki
 _ORDERS = 1 << 24  # indices of a block's orders: 64 MiB
 _PRODUCTS = 1 << 19  # records times replicas looked at together
 _FEW = 64  # records of a batch that is drawn record by record, at most
+_MUCH = 1 << 22  # numbers of noise, which take more time than the copies of a process
 _BEATS = 1 << 22  # numbers of noise between two calls of progress
 
 
@@ -74,7 +76,8 @@ def train(
         plan, problem, start: as in `dpcalc.training.single.train`.
         replicas: number of runs, >= 1.
         seed: of all randomness; by default from the operating system.
-        workers: number of threads; by default one per available core.
+        workers: number of processes, or of threads where the process cannot be copied (`may_fork`), the work is little
+            or there is a statistic; by default one per available core.
         common_order: whether all runs share one draw of the order of records, of the skip and of the stop, which is
             cheaper. Every run has noise of its own; the runs then follow the law conditional on the order.
         progress: called with (steps of runs done, in all), one call at a time, from any thread.
@@ -99,23 +102,37 @@ def train(
     report = _Progress(progress, plan.steps * replicas)
     caps = slope_caps(problem.features, plan.clip, plan.norm)
     result: list[Array] = [w] * (len(edges) - 1)
+    workers = min(len(result), workers or cores())
 
-    def run(block: int) -> None:
-        report.add(0)
+    def weights_of(block: int, report: _Progress) -> Array:
         width = edges[block + 1] - edges[block]
         generator = _generator(root, 0, block)
         shared = _generator(root, 1) if common_order else None
+        seeing = trace() if trace is not None else None
+        weights = _Block(plan, problem, w, width, generator, shared, report, caps, seeing).execute()
+        return weights if seeing is None else seeing.result()[:, np.newaxis]
+
+    plain = statistic is None and trace is None
+    if workers > 1 and plain and plan.steps * replicas * plan.columns >= _MUCH and may_fork():
+        return by_processes(
+            lambda block, beat: weights_of(block, _Progress(lambda done, _: beat(done), 0, apart=True)),
+            edges, plan.columns, workers, report.add,
+        )  # fmt: skip
+
+    def run(block: int) -> None:
+        report.add(0)
         try:
-            seeing = trace() if trace is not None else None
-            weights = _Block(plan, problem, w, width, generator, shared, report, caps, seeing).execute()
-            if seeing is not None:
-                weights = seeing.result()[:, np.newaxis]
+            weights = weights_of(block, report)
             result[block] = weights if statistic is None else np.asarray(statistic(weights))
         except BaseException as error:
             report.cause = report.cause or error
             raise
 
-    with ThreadPoolExecutor(min(len(result), workers or _cores())) as pool:
+    if workers == 1:
+        for block in range(len(result)):
+            run(block)
+        return np.concatenate(result)
+    with ThreadPoolExecutor(workers) as pool:
         try:
             for done in [pool.submit(run, block) for block in range(len(result))]:
                 done.result()
@@ -123,10 +140,6 @@ def train(
             report.cause = report.cause or error
             raise
     return np.concatenate(result)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _generator(root: np.random.SeedSequence, *key: int) -> np.random.Generator:
@@ -146,10 +159,14 @@ def _edges(plan: Plan, replicas: int, common: bool) -> list[int]:
 
 
 class _Progress:
-    """The steps that the threads have done together; an error in one of them stops the others."""
+    """The steps that the threads have done together; an error in one of them stops the others.
 
-    def __init__(self, report: Progress | None, total: int) -> None:
+    Told ``apart``, they are not added up.
+    """
+
+    def __init__(self, report: Progress | None, total: int, *, apart: bool = False) -> None:
         self.report, self.total, self.done, self.lock = report, total, 0, threading.Lock()
+        self.apart = apart
         self.cause: BaseException | None = None
 
     def add(self, steps: int) -> None:
@@ -157,7 +174,7 @@ class _Progress:
             raise self.cause
         if self.report is not None and steps:
             with self.lock:
-                self.done += steps
+                self.done = steps if self.apart else self.done + steps
                 self.report(self.done, self.total)
 
 

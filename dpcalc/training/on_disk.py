@@ -18,7 +18,7 @@ from dpcalc.training.phases import Progress
 
 Array = NDArray[np.float64]
 
-_CELLS = 1 << 16  # of a piece: 512 KiB, which caches hold
+_CELLS = 1 << 17  # of a piece: 1 MiB
 
 
 class Survey(NamedTuple):

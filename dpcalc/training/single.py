@@ -24,7 +24,9 @@ from dpcalc.training.rounding import Rounding
 from dpcalc.training.several import descents
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 _ENTRIES = 1 << 15  # noise drawn at once: 256 KiB
+_STACK = 1 << 15  # features gathered at once, where batches are small: 256 KiB
 _STEPS = 512  # steps in a block
 _MAX_RELEASED = 1 << 28  # numbers
 
@@ -239,6 +241,8 @@ class _Run:
         self.block = max(1, min(_STEPS, _ENTRIES // plan.columns, plan.steps))  # steps taken at once
         stacked = np.empty((self.block + 1, 3, plan.columns))
         self.stacked = stacked, list(stacked[:, 1:]), list(stacked[1:, 2])  # views are made once
+        self.stacks: dict[int, tuple[Array, list[tuple[Array, Array, Array]]]] = {}
+        self.index = np.empty((0, 0), dtype=np.int64)
         self.sums = None if rounding is None or rounding.grid is not None else _exact_sums(plan, problem)
         self.grid = None if rounding is None else rounding.grid
         self.unprojected = w  # after the latest step, where that is to be rounded
@@ -362,45 +366,70 @@ class _Run:
         return w
 
     def _take_small_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
-        """Take steps on small batches, with the iterate stacked below the records as in `_take_single_records`."""
+        """Take steps on small batches, with the iterate stacked below the records as in `_take_single_records`.
+
+        The records of some steps are gathered at once, to the places where they are used.
+        """
         assert stretch.rows is not None
-        plan, overwrite, dot, size, w = self.plan, self.overwrite, np.dot, stretch.size, self.w.copy()
-        group = max(1, _ENTRIES // (size * plan.columns))  # steps whose records are read at once
-        stacked = np.empty((min(group, stretch.steps), size + 1, plan.columns))
+        overwrite, dot, multiply, size = self.overwrite, np.dot, np.multiply, stretch.size
+        stacked, places = self._stack(size)
         most, at_once, held = self._ball()
         kept = (1.0 - eta * (self.problem.loss.regularisation * size / stretch.divisor)).tolist()
-        factors = (eta / stretch.divisor).tolist()
-        weights = np.empty(size + 1)
-        slopes, moved = weights[:size], 0
-        for first in range(0, stretch.steps, group):
-            some = slice(first, first + group)
+        factors, limit = list(eta / stretch.divisor), len(stacked)
+        weights, w, moved = np.empty(size + 1), self.w, 0
+        slopes = weights[:size]
+        for first in range(0, stretch.steps, limit):
+            some = slice(first, first + limit)
             rows = stretch.rows[some]
-            x, labels = self.problem.at(rows.reshape(-1))
-            caps = self._caps(x, rows.reshape(-1))
-            stacked[: len(rows), :size] = x.reshape(len(rows), size, -1)
-            limits = repeat(None) if caps is None else caps.reshape(rows.shape)
-            given = zip(
-                stacked, labels.reshape(rows.shape), limits, noise[some], factors[some], kept[some], strict=False
-            )
-            for whole, y, cap, drawn, factor, c in given:
-                whole[size] = w
+            labels, caps = self._gather(rows, stacked)
+            stacked[0, size] = w
+            given = zip(places, labels, caps, noise[some], factors[some], kept[some], strict=False)
+            for (whole, w, after), y, cap, drawn, factor, c in given:
                 dot(whole, w, weights)
-                norm = weights[size]
+                norm = weights.item(size)
                 if norm > most:
                     shrunk = held / math.sqrt(norm)
-                    weights *= shrunk
+                    multiply(weights, shrunk, weights)
                     c, moved = c * shrunk, moved + 1
                 overwrite(slopes, y)
                 _cap(slopes, cap)
-                slopes *= factor
+                multiply(slopes, factor, slopes)
                 weights[size] = c
-                before, w = w, dot(weights, whole)
-                w += drawn
+                dot(weights, whole, after)
+                after += drawn
                 if at_once:
-                    self._project(before, w)
+                    self._project(w, after)
+            w = places[len(rows) - 1][2]
         self.w[:] = w
         self.moved += moved
         self._project_last(at_once)
+
+    def _stack(self, size: int) -> tuple[Array, list[tuple[Array, Array, Array]]]:
+        """Return where the records of some steps are put, and of each step where these, its iterate and the next are.
+
+        The last of the iterates stands apart, from where it is taken to the next stack.
+        """
+        if size not in self.stacks:
+            steps = max(1, _STACK // ((size + 1) * self.plan.columns))
+            stacked = np.empty((steps, size + 1, self.plan.columns))
+            iterates = [*stacked[:, size], np.empty(self.plan.columns)]
+            self.stacks = {size: (stacked, list(zip(stacked, iterates, iterates[1:], strict=False)))}
+        return self.stacks[size]
+
+    def _gather(self, rows: Index, stacked: Array) -> tuple[Array, Any]:
+        """Put the records of some steps where they are used; return their labels, and how steep their losses may be."""
+        steps, size = rows.shape
+        if isinstance(self.problem, Problem):
+            if self.index.shape != stacked.shape[:2]:
+                self.index = np.zeros(stacked.shape[:2], dtype=np.int64)  # of any record where iterates are
+            self.index[:steps, :size] = rows
+            # The indices are within, and need no check.
+            self.problem.features.take(self.index[:steps], axis=0, out=stacked[:steps], mode="clip")
+            return self.problem.labels[rows], repeat(None) if self.caps is None else self.caps[rows]
+        x, y = self.problem.at(rows.reshape(-1))
+        stacked[:steps, :size] = x.reshape(steps, size, -1)
+        caps = self._caps(x, rows)
+        return y.reshape(rows.shape), repeat(None) if caps is None else caps.reshape(rows.shape)
 
     def _take_large_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
         """Take steps on large batches or on all records, in pieces that fit the cache."""
