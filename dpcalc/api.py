@@ -24,6 +24,8 @@ from dpcalc.report import SHOWN_IN_NOTEBOOKS, Case, Report
 from dpcalc.theorems.record import all_bounds, lookup
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from dpcalc.cards.verify import Verification
     from dpcalc.engine.attack_risk import RiskQuestion
 
@@ -935,6 +937,9 @@ def check(
     memory_limit: float | None = None,
     strict: bool = False,
     shard: str | None = None,
+    max_cases: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    executor: Executor | None = None,
 ) -> Report:
     """Return the verdict on every case of some recipe files.
 
@@ -949,6 +954,13 @@ def check(
         memory_limit: how many GiB the process of a case may hold; None: as many as there are.
         strict: whether to demand that nothing is skipped, left out or accepted, and all is gated and certified.
         shard: such as ``"1/4"``: the cases of the first of four shards alone. `merge` makes one report of them.
+        max_cases: how many cases a recipe may have; None: 10^4. The cases of a larger check are on the disk, and each
+            is read whenever ``report.cases`` comes to it.
+        checkpoint: path of a file that each verdict is written to as it comes, and from which a check that was
+            interrupted is taken up.
+        executor: what computes in place of this process: any `concurrent.futures.Executor`, of threads, of processes or
+            of other machines that have this version of dpcalc. It is sent text and the name of a function, and every
+            answer is checked; cases that read files or compare with others are computed here.
 
     A case that exceeds a limit is an error of that case alone. Cases with a limit are evaluated in processes of their
     own, as with ``jobs`` > 1; so this works in every thread.
@@ -958,14 +970,29 @@ def check(
         and why. ``report.failed`` counts the cases of which a gate failed; a case without an answer is an error.
 
     Raises:
-        SpecError: a recipe is malformed, no case is left to check, or a limit is none.
+        SpecError: a recipe is malformed, no case is left to check, a limit is none, or the checkpoint is damaged, in use
+            or of another check.
+        WorkerLost: a worker of the executor died, did not answer in time, or answered something else.
     """
     from dpcalc.recipes.evaluate import limits_of
+    from dpcalc.recipes.matrix import MAX_CASES
     from dpcalc.recipes.run import checked, read_all, refuse_all_skipped, select, summed_up
     from dpcalc.recipes.shards import of_share, parse_share, taken
 
     limits = limits_of(timeout, memory_limit)
-    recipes = read_all(_paths(paths))
+    recipes = read_all(_paths(paths), MAX_CASES if max_cases is None else max_cases)
+    large = sum(len(recipe.entries) for recipe in recipes) > MAX_CASES
+    if large or executor is not None or checkpoint is not None:
+        from dpcalc.recipes.chunks import Options
+        from dpcalc.recipes.stream import Asked, places_of, streamed
+
+        if shard is not None:
+            raise SpecError("a shard is neither resumed nor sent to an executor here", "leave out shard")
+        places = places_of(recipes, run)
+        most = MAX_CASES if max_cases is None else max_cases
+        asked = Asked(recipes, _paths(paths), most, places, Options(certify, strict), limits)
+        kept = None if checkpoint is None else os.fspath(checkpoint)
+        return streamed(asked, jobs=jobs, executor=executor, fail_fast=fail_fast, checkpoint=kept)
     every = select(recipes, run)
     refuse_all_skipped(every)
     share = None if shard is None else parse_share(shard)

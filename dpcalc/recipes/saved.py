@@ -29,6 +29,8 @@ from dpcalc.report import (
     Shard,
     Status,
     Tightness,
+    case_fields,
+    strict_json,
 )
 from dpcalc.theorems.record import all_bounds
 from dpcalc.version import __version__
@@ -39,8 +41,11 @@ MAX_BYTES = 1 << 30
 Fields = dict[str, Any]
 
 
-class _Invalid(ValueError):
+class Garbled(ValueError):
     """What is no report."""
+
+
+_Invalid = Garbled
 
 
 def read_report(path: str) -> Report:
@@ -82,6 +87,72 @@ def report_of(envelope: Any) -> Report:
     if read.to_dict() != envelope:
         raise _Invalid("its numbers, verdicts and counts do not agree")
     return read
+
+
+_HEAD = {"schema": SCHEMA, "dpcalc": __version__, "command": "check"}
+
+
+def case_of_line(line: str, *, thoroughly: bool) -> Fields:
+    """Return the fields of a case of a check that ``--format jsonl`` wrote as a line.
+
+    Args:
+        line: of JSON.
+        thoroughly: whether every field is read, and what is read is written again and compared; else the verdict alone
+            is compared with the gates.
+
+    Raises:
+        Garbled: it is no such case, or the verdict contradicts the gates.
+    """
+    try:
+        if thoroughly:
+            fields = _fields_of_line(line)
+            _read_whole(fields)
+            return fields
+        found: Fields = _object(json.loads(line))
+        if any(found[name] != value for name, value in _HEAD.items()):
+            raise _Invalid("a case is of another version or command")
+        gates, check = _list(found["assertions"]), _object(found["check"])
+        if check["exit_code"] not in _EXITS[Status(check["status"])]:
+            raise _Invalid("a case's status and its exit code do not agree")
+        if check["status"] == Status.PASSED and not all(gate["passed"] is True for gate in gates):
+            raise _Invalid("a case is said to pass of which a gate does not hold")
+        return found
+    except _Invalid:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise _Invalid(f"a line is no case ({type(error).__name__})") from None
+
+
+def read_line(line: str) -> Case:
+    """Return the case of a line.
+
+    Raises:
+        Garbled: it is no such case.
+    """
+    try:
+        return _case(_without_head(_fields_of_line(line)))
+    except _Invalid:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise _Invalid(f"a line is no case ({type(error).__name__})") from None
+
+
+def _fields_of_line(line: str) -> Fields:
+    fields: Fields = _object(json.loads(line, parse_constant=_no_constant, object_pairs_hook=_once))
+    if any(fields.get(name) != value for name, value in _HEAD.items()):
+        raise _Invalid("a case is of another version or command")
+    return fields
+
+
+def _without_head(fields: Fields) -> Fields:
+    return {name: value for name, value in fields.items() if name not in _HEAD}
+
+
+def _read_whole(fields: Fields) -> None:
+    bare = _without_head(fields)
+    case = _case(bare)
+    if case.check is None or strict_json(case_fields(case)) != bare:
+        raise _Invalid("its numbers and verdicts do not agree")
 
 
 def _no_constant(word: str) -> float:

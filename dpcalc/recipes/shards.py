@@ -145,12 +145,12 @@ def _digest(selected: Sequence[Selected]) -> str:
         for value in one.entry.parameters.values():
             if isinstance(value, ProjectFile):
                 if value not in known:
-                    known[value] = _hash_of(value)
+                    known[value] = hash_of(value)
                 whole.update(known[value].encode())
     return whole.hexdigest()
 
 
-def _hash_of(path: ProjectFile) -> str:
+def hash_of(path: ProjectFile) -> str:
     """Return the hash of a file of data; nothing where it cannot be read, which its case will say."""
     whole = hashlib.sha256()
     try:
