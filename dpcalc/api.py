@@ -970,8 +970,8 @@ def check(
         and why. ``report.failed`` counts the cases of which a gate failed; a case without an answer is an error.
 
     Raises:
-        SpecError: a recipe is malformed, no case is left to check, a limit is none, or the checkpoint is damaged, in use
-            or of another check.
+        SpecError: a recipe is malformed, no case is left to check, a limit is none, or the checkpoint is damaged, in
+            use or of another check.
         WorkerLost: a worker of the executor died, did not answer in time, or answered something else.
     """
     from dpcalc.recipes.evaluate import limits_of
@@ -986,11 +986,9 @@ def check(
         from dpcalc.recipes.chunks import Options
         from dpcalc.recipes.stream import Asked, places_of, streamed
 
-        if shard is not None:
-            raise SpecError("a shard is neither resumed nor sent to an executor here", "leave out shard")
-        places = places_of(recipes, run)
         most = MAX_CASES if max_cases is None else max_cases
-        asked = Asked(recipes, _paths(paths), most, places, Options(certify, strict), limits)
+        asked = Asked(recipes, _paths(paths), most, places_of(recipes, run), Options(certify, strict), limits)
+        asked = asked if shard is None else asked.of_share(parse_share(shard))
         kept = None if checkpoint is None else os.fspath(checkpoint)
         return streamed(asked, jobs=jobs, executor=executor, fail_fast=fail_fast, checkpoint=kept)
     every = select(recipes, run)

@@ -30,7 +30,6 @@ from dpcalc.report import Case
 
 if TYPE_CHECKING:
     from dpcalc.recipes.evaluate import Limits
-    from dpcalc.recipes.shards import Share
     from dpcalc.recipes.stream import Asked
 
 Shown = TypeVar("Shown")
@@ -155,10 +154,11 @@ def command(
     try:
         recipes = read_all(files, max_cases)
         large = sum(len(recipe.entries) for recipe in recipes) > MAX_CASES
-        if large or checkpoint is not None or (printing.format == "jsonl" and not (listing or share or earlier)):
+        if large or checkpoint is not None or (printing.format == "jsonl" and not (listing or baseline)):
             options = {"certify": certify, "strict": strict}
             asked = Asked(recipes, files, max_cases, places_of(recipes, pattern), Options(**options), limits)
-            _streamed(asked, printing, wanted, jobs, fail_fast, checkpoint, listing, share, baseline)
+            asked = asked if share is None else asked.of_share(share)
+            _streamed(asked, printing, wanted, jobs, fail_fast, checkpoint, listing, baseline)
             return
         every = select(recipes, pattern)
     except Malformed as error:
@@ -193,7 +193,6 @@ def _streamed(
     fail_fast: bool,
     checkpoint: str | None,
     listing: bool,
-    share: Share | None,
     baseline: str | None,
 ) -> None:
     """Check cases that are written as they come."""
@@ -208,6 +207,8 @@ def _streamed(
                 put(printable(f"{entry.name}  {entry.command}  {entry.place}") + "\n")
         return
     refuse_large(len(places), wanted, baseline)
+    if baseline is not None:
+        raise SpecError("--checkpoint: what is taken up is compared with no baseline", "leave one of the two out")
     refuse_all_skipped(asked)
     files = [path for path in (printing.file, *(each.path for each in wanted)) if path not in (None, STANDARD_STREAM)]
     if checkpoint is not None and place_of(checkpoint) in map(place_of, (*files, *asked.paths)):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from typing import Any
 
 from dpcalc import notes
-from dpcalc.errors import SpecError
+from dpcalc.errors import PRECEDENCE, SpecError
 from dpcalc.files.reading import opened, shown_path
 from dpcalc.model.quantities import Kind
 from dpcalc.model.source import Source
@@ -54,16 +54,44 @@ def read_report(path: str) -> Report:
     Raises:
         SpecError: the file cannot be read, is larger than `MAX_BYTES`, or holds no report of this version of dpcalc.
     """
-    hint = "give reports that `dpcalc check ... --report json=FILE` of this version wrote"
+    hint = "give reports that `dpcalc check ... --report json=FILE`, or jsonl=FILE, of this version wrote"
     with opened(path, hint) as stream:
         data = stream.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise SpecError(f"{shown_path(path)} is larger than {MAX_BYTES} bytes", hint)
     try:
-        return report_of(json.loads(data, parse_constant=_no_constant, object_pairs_hook=_once))
+        return report_of(_envelope(data))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         what = f": {error}" if isinstance(error, _Invalid) else ""
         raise SpecError(f"{shown_path(path)} is no JSON report of dpcalc{what}", hint) from None
+
+
+def _envelope(data: bytes) -> Fields:
+    """Return the envelope that a file of JSON, or of lines of JSON, holds.
+
+    Raises:
+        ValueError, KeyError, TypeError: it holds none.
+    """
+
+    def parsed(text: bytes) -> Any:
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
+
+    if data[:1] != b"{" or data[:2] == b"{\n":
+        return _object(parsed(data))
+    lines = data.split(b"\n")
+    end = _object(parsed(lines[-2])) if len(lines) > 1 and not lines[-1] else {}
+    if "summary" not in end:
+        if len(lines) <= 2 and "cases" in (whole := _object(parsed(data))):
+            return whole  # JSON that another program wrote, in a line
+        raise _Invalid("it is not complete: its last line is missing")
+    if "cases" in end:
+        return end
+    cases = [_without_head(_fields_of_line(line.decode())) for line in lines[:-2]]
+    code = end.pop("exit_code")
+    codes = [_object(case["check"])["exit_code"] for case in cases]
+    if (code, end.pop("verdict")) != (worst(codes), "failed" if code else "passed"):
+        raise _Invalid("its verdict is not that of its cases")
+    return {**end, "cases": cases}
 
 
 def report_of(envelope: Any) -> Report:
@@ -87,6 +115,12 @@ def report_of(envelope: Any) -> Report:
     if read.to_dict() != envelope:
         raise _Invalid("its numbers, verdicts and counts do not agree")
     return read
+
+
+def worst(codes: Iterable[int]) -> int:
+    """Return the exit code that tells most, by `PRECEDENCE`."""
+    present = set(codes)
+    return next((code for code in PRECEDENCE if code in present), 0)
 
 
 _HEAD = {"schema": SCHEMA, "dpcalc": __version__, "command": "check"}

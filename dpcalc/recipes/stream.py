@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import re
 from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
@@ -35,7 +36,8 @@ from dpcalc.recipes.evaluate import Limits
 from dpcalc.recipes.journal import SCHEMA, Journal
 from dpcalc.recipes.matrix import MAX_CASES, MOST_CASES
 from dpcalc.recipes.recipe import Recipe
-from dpcalc.recipes.shards import hash_of
+from dpcalc.recipes.run import Selected
+from dpcalc.recipes.shards import Share, hash_of, of_share, shared_out
 from dpcalc.recipes.spread import Piece, Submit, spread, through
 from dpcalc.render.machine import case_line
 from dpcalc.report import Case, Report, Status
@@ -62,6 +64,8 @@ class Asked(NamedTuple):
         places: of the cases to check, among those of all recipes; ascending.
         options: what verdicts depend on.
         limits: of each case.
+        share: of several machines, that takes these cases; None where there is one.
+        everywhere: the places of the cases of all shares.
     """
 
     recipes: Sequence[Recipe]
@@ -70,6 +74,43 @@ class Asked(NamedTuple):
     places: Sequence[int]
     options: Options = Options()
     limits: Limits = Limits()
+    share: Share | None = None
+    everywhere: Sequence[int] = ()
+
+    def of_share(self, share: Share) -> Asked:
+        """Return what one of several machines is to check."""
+        here = shared_out(_Chosen(Located(self.recipes), self.places), share)
+        chosen = array("Q", (self.places[number] for number in here))
+        return self._replace(places=chosen, share=share, everywhere=self.places)
+
+    def with_share(self, report: Streamed) -> Streamed:
+        """Return the report with what it says of its share, if it is of one."""
+        if self.share is None:
+            return report
+        chosen = _Chosen(Located(self.recipes), self.everywhere)
+        numbers = [bisect_left(self.everywhere, place) for place in self.places]
+        made = of_share(report, self.recipes, chosen, numbers, self.share, **self.options._asdict())
+        assert isinstance(made, Streamed)
+        return made
+
+
+class _Chosen(Sequence[Selected]):
+    """The cases at some places, each made when it is asked for."""
+
+    def __init__(self, located: Located, places: Sequence[int]) -> None:
+        self._located, self._places = located, places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, number: int) -> Selected: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Selected]: ...
+    def __getitem__(self, number: int | slice) -> Any:
+        if isinstance(number, slice):
+            return [Selected(*self._located.at(place)) for place in self._places[number]]
+        return Selected(*self._located.at(self._places[number]))
 
 
 def places_of(recipes: Sequence[Recipe], pattern: str | None = None) -> Sequence[int]:
@@ -346,10 +387,13 @@ class Finished:
     def __call__(self) -> Streamed:
         """Return the report, with what a strict check misses."""
         asked = self._asked
-        missing = tuple(not_checked(Located(asked.recipes), asked.places, self._stream.tally.cases))
+        done = self._stream.tally.cases
+        selected = (asked.places, done) if asked.share is None else (asked.everywhere, len(asked.everywhere))
+        missing = tuple(not_checked(Located(asked.recipes), *selected))
         more = tuple(strictly.left_out(asked.recipes, missing, asked.options.strict))
         self.more = len(more)
-        return self._stream.report(missing=missing, more=more)
+        report = self._stream.report(missing=missing, more=more)
+        return asked._replace(places=asked.places[:done]).with_share(report)
 
 
 def not_checked(located: Located, places: Sequence[int], done: int) -> Iterator[tuple[str, str]]:

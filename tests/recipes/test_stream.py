@@ -136,6 +136,16 @@ def _other(text: str) -> str:
     return _with_head(head, lines[::-1])
 
 
+def _last_is(text: str) -> Callable[[str], str]:
+    """Return what puts a text in place of the last case."""
+
+    def changed(answer: str) -> str:
+        head, *lines = answer.split("\n")
+        return _with_head(head, [*lines[:-1], text])
+
+    return changed
+
+
 def _with_head(head: str, lines: list[str]) -> str:
     import hashlib
 
@@ -149,8 +159,7 @@ def _with_head(head: str, lines: list[str]) -> str:
         lambda text: "", lambda text: None, lambda text: 7, lambda text: "{}", lambda text: text[:-1],
         lambda text: text.split("\n")[0], lambda text: text + "\n" + text.split("\n")[-1], _spoiled, _emptied, _other,
         lambda text: text.replace('"cases": 1', '"cases": 2', 1) + "\n{}",
-        lambda text: _with_head(*(lambda head, *lines: (head, [*lines[:-1], "{}"]))(*text.split("\n"))),
-        lambda text: _with_head(*(lambda head, *lines: (head, [*lines[:-1], "[1"]))(*text.split("\n"))),
+        _last_is("{}"), _last_is("[1"), _last_is("null"),
     ],
 )  # fmt: skip
 def test_garbage_never_passes_a_gate(write: Write, answer: Callable[[str], Any]) -> None:
@@ -273,8 +282,13 @@ def _both(write: Write, monkeypatch: pytest.MonkeyPatch, text: str) -> tuple[Rec
 
 
 def test_cases_that_are_made_when_asked_for_are_the_same(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = CASES + "cut:\n  algorithm: pnsgd\n  matrix: {noise_std: [1, 2], index: [1, 2, 3]}\n" \
-        "  exclude: [{noise_std: 1, index: 2}, {index: 3}]\n  accept: one-index\n  assert: epsilon <= 9\n"  # fmt: skip
+    text = f"""{CASES}cut:
+  algorithm: pnsgd
+  matrix: {{noise_std: [1, 2], index: [1, 2, 3]}}
+  exclude: [{{noise_std: 1, index: 2}}, {{index: 3}}]
+  accept: one-index
+  assert: epsilon <= 9
+"""
     few, many = _both(write, monkeypatch, text)
     assert isinstance(many.entries, Cases)
     assert isinstance(few.entries, dict)
@@ -433,3 +447,36 @@ def test_a_check_that_is_killed_is_taken_up(write: Write, tmp_path: Path) -> Non
     last = subprocess.run(command, capture_output=True, env=environment, cwd=tmp_path, check=False)
     assert last.returncode == 1
     assert last.stdout.decode() == KINDS["jsonl"].write(dpcalc.check(path), HOW)
+
+
+# --- shards -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("of", [1, 3])
+def test_shards_of_lines_merge_to_the_whole(recipe: str, of: int) -> None:
+    """A shard that an executor computes is the one of this process, and JSON and lines of JSON are the same report."""
+    names = []
+    for number in range(1, of + 1):
+        share = dpcalc.check(recipe, shard=f"{number}/{of}", executor=InTurn())
+        assert share == dpcalc.check(recipe, shard=f"{number}/{of}")._replace(cases=share.cases)
+        assert share.to_dict() == dpcalc.check(recipe, shard=f"{number}/{of}").to_dict()
+        kind = "jsonl" if number % 2 else "json"
+        names.append(f"{number}.{kind}")
+        Path(names[-1]).write_text(KINDS[kind].write(share, HOW), encoding="utf-8")
+    assert _written(dpcalc.merge(names)) == _written(dpcalc.check(recipe))
+
+
+def test_lines_that_are_not_whole_are_no_shard(recipe: str) -> None:
+    """Without the last line, without another, twice, or with a verdict that was changed."""
+    text = KINDS["jsonl"].write(dpcalc.check(recipe, shard="1/1"), HOW)
+    lines = text.splitlines(keepends=True)
+    wrong = ["".join(lines[:-1]), "".join(lines[1:]), text[:-1], text + lines[-1], "".join([lines[0], *lines]), "",
+             text.replace('"exit_code": 2, "verdict"', '"exit_code": 0, "verdict"'), lines[-1],
+             text.replace('"verdict": "failed"', '"verdict": "passed"')]  # fmt: skip
+    for data in wrong:
+        assert data != text
+        Path("s.jsonl").write_text(data, encoding="utf-8")
+        with pytest.raises(SpecError):
+            dpcalc.merge("s.jsonl")
+    Path("s.jsonl").write_text(text, encoding="utf-8")
+    assert _written(dpcalc.merge("s.jsonl")) == _written(dpcalc.check(recipe))
