@@ -843,6 +843,83 @@ def _risks(asked: Any, listed: Mapping[str, Sequence[float]]) -> RiskQuestion | 
     return risk_question(**listed)
 
 
+def sweep(
+    runs: Iterable[Mapping[str, Any]],
+    *,
+    command: str = "compare",
+    executor: Executor | None = None,
+    in_flight: int = 32,
+    patience: float = 600.0,
+) -> Report:
+    """Return the answers to many queries of a command, a case for each; one that nothing covers says why.
+
+    Args:
+        runs: the keywords of each query, as `compare` and the others take them, each with one value.
+        command: such as ``compare`` or ``multi-epoch``.
+        executor: what computes in place of this process: any `concurrent.futures.Executor`, of threads, of processes or
+            of other machines that have this version of dpcalc. It is sent JSON and the name of a function, and every
+            answer is checked. The cases then have no ``curves``, and make no `card`.
+        in_flight: chunks of queries that the executor has at once.
+        patience: seconds without any answer after which the executor counts as lost.
+
+    Returns:
+        A report as in `rdp`, its cases in the order of the runs.
+
+    Raises:
+        SpecError: a run is malformed, names a file, or has several values of a keyword.
+        WorkerLost: a worker of the executor died, did not answer in time, or answered something else.
+
+    >>> run = {"records": 100, "lipschitz": 1, "smoothness": 1, "step_size": 0.5, "delta": 1e-5, "index": 1}
+    >>> found = sweep([{**run, "noise_std": noise} for noise in (1, 2)], command="rdp")
+    >>> [round(case.best.value, 6) for case in found.cases]
+    [0.725522, 0.340669]
+    """
+    if command not in COMMANDS or COMMANDS[command].trains:
+        raise SpecError(f"{command!r} answers no queries", "for example command='compare'")
+    if executor is None:
+        return Report(command, tuple(_query(command, run) for run in runs))
+    from dpcalc.recipes.queries import spread_queries
+
+    checked = (_one_run(command, run)[1] for run in runs)
+    ahead = max(1, in_flight)
+    found = spread_queries(command, checked, executor, run_queries, in_flight=ahead, patience=patience)
+    return Report(command, tuple(found))
+
+
+def run_queries(document: str) -> str:
+    """Return the answers to queries that `sweep` sends to an executor, as text: nobody else has to call it."""
+    from dpcalc.recipes.queries import answered
+    from dpcalc.render.machine import case_line
+
+    return answered(document, lambda command, run: case_line(command, _query(command, run)))
+
+
+def _one_run(command: str, run: Mapping[str, Any]) -> tuple[_Asked, dict[str, Any]]:
+    """Return what a run of a sweep asks, and its keywords as they travel.
+
+    Raises:
+        SpecError: it is malformed, has several values of a keyword, or names a file.
+    """
+    asked = _read(command, **run)
+    if len(asked.runs) != 1:
+        raise SpecError("a keyword of a run has several values", "give each run one, as another item of runs")
+    if "schedule" in asked.runs[0]:
+        raise SpecError("a run of a sweep names no schedule", f"ask it alone, as dpcalc.{command.replace('-', '_')}")
+    travelling = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in run.items()}
+    return asked, {name: list(value) if isinstance(value, tuple) else value for name, value in travelling.items()}
+
+
+def _query(command: str, run: Mapping[str, Any]) -> Case:
+    """Return the case of one run of a sweep."""
+    asked, _ = _one_run(command, run)
+    given = dict(asked.runs[0])
+    question = _question(given.pop("epsilon", None), given.pop("delta", None), asked.orders, asked.solve)
+    question = aimed(question._replace(risks=asked.risks), given, asked.listed)
+    options: dict[str, Any] = {"notes": False, "brief": True, **({"certified": True} if asked.certify else {})}
+    case = side_by_side(command, given, question, gates=asked.gates, **options)
+    return report(command, [case]).cases[0]
+
+
 def _known(rdp: Any, **sweeps: Any) -> list[dict[str, Any]]:
     """Return every combination of what is known of a mechanism and asked about it.
 

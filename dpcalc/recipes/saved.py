@@ -126,20 +126,21 @@ def worst(codes: Iterable[int]) -> int:
 _HEAD = {"schema": SCHEMA, "dpcalc": __version__, "command": "check"}
 
 
-def case_of_line(line: str, *, thoroughly: bool) -> Fields:
-    """Return the fields of a case of a check that ``--format jsonl`` wrote as a line.
+def case_of_line(line: str, *, thoroughly: bool, command: str = "check") -> Fields:
+    """Return the fields of a case of a command that ``--format jsonl`` wrote as a line.
 
     Args:
         line: of JSON.
         thoroughly: whether every field is read, and what is read is written again and compared; else the verdict alone
             is compared with the gates.
+        command: that it must be of.
 
     Raises:
         Garbled: it is no such case, or the verdict contradicts the gates.
     """
     try:
         if thoroughly:
-            fields = _fields_of_line(line)
+            fields = _fields_of_line(line, command)
             _read_whole(fields)
             return fields
         found: Fields = _object(json.loads(line))
@@ -157,23 +158,23 @@ def case_of_line(line: str, *, thoroughly: bool) -> Fields:
         raise _Invalid(f"a line is no case ({type(error).__name__})") from None
 
 
-def read_line(line: str) -> Case:
-    """Return the case of a line.
+def read_line(line: str, *, command: str = "check") -> Case:
+    """Return the case of a line, of a command.
 
     Raises:
         Garbled: it is no such case.
     """
     try:
-        return _case(_without_head(_fields_of_line(line)))
+        return _case(_without_head(_fields_of_line(line, command)))
     except _Invalid:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise _Invalid(f"a line is no case ({type(error).__name__})") from None
 
 
-def _fields_of_line(line: str) -> Fields:
+def _fields_of_line(line: str, command: str = "check") -> Fields:
     fields: Fields = _object(json.loads(line, parse_constant=_no_constant, object_pairs_hook=_once))
-    if any(fields.get(name) != value for name, value in _HEAD.items()):
+    if any(fields.get(name) != value for name, value in {**_HEAD, "command": command}.items()):
         raise _Invalid("a case is of another version or command")
     return fields
 
@@ -185,7 +186,8 @@ def _without_head(fields: Fields) -> Fields:
 def _read_whole(fields: Fields) -> None:
     bare = _without_head(fields)
     case = _case(bare)
-    if case.check is None or strict_json(case_fields(case)) != bare:
+    checked = fields["command"] == _HEAD["command"]
+    if (case.check is not None) is not checked or strict_json(case_fields(case)) != bare:
         raise _Invalid("its numbers and verdicts do not agree")
 
 

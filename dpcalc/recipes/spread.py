@@ -12,14 +12,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from typing import Any
 
-from dpcalc.errors import DpcalcError
+from dpcalc.errors import DpcalcError, WorkerLost
 from dpcalc.recipes.workers import Stopped
-
-
-class WorkerLost(DpcalcError):
-    """A worker died, did not answer, or answered something else: there is no verdict (exit 4)."""
-
-    exit_code = 4
 
 
 class Piece:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import dpcalc
-from dpcalc.errors import SpecError
+from dpcalc.errors import SpecError, WorkerLost
 from dpcalc.recipes import chunks, spread, stream
 from dpcalc.recipes.chunks import Chunk, Located, Options, run_chunk, written_check
 from dpcalc.recipes.evaluate import Limits
@@ -26,7 +26,6 @@ from dpcalc.recipes.journal import Journal
 from dpcalc.recipes.read import read
 from dpcalc.recipes.recipe import Cases, Recipe
 from dpcalc.recipes.run import read_all
-from dpcalc.recipes.spread import WorkerLost
 from dpcalc.render import Asked
 from dpcalc.render.check import KINDS
 from dpcalc.report import Report
@@ -480,3 +479,38 @@ def test_lines_that_are_not_whole_are_no_shard(recipe: str) -> None:
             dpcalc.merge("s.jsonl")
     Path("s.jsonl").write_text(text, encoding="utf-8")
     assert _written(dpcalc.merge("s.jsonl")) == _written(dpcalc.check(recipe))
+
+
+# --- many queries -----------------------------------------------------------------------------------------------------
+
+RUN = {"records": 100, "lipschitz": 1, "smoothness": 1, "step_size": 0.5, "delta": 1e-5}
+RUNS = [{**RUN, "algorithm": algorithm, "noise_std": noise, "gates": ["epsilon<=1"]}
+        for algorithm in ("pnsgd", "shuffled", "noisy-sgd") for noise in (1, 2.0, 3)]  # fmt: skip
+
+
+def test_queries_on_an_executor_are_those_of_this_process() -> None:
+    with ThreadPoolExecutor(2) as threads:
+        there = dpcalc.sweep(RUNS, executor=threads)
+    here = dpcalc.sweep(iter(RUNS))
+    assert there.to_dict() == here.to_dict()
+    for run, case in zip(RUNS, here.cases, strict=True):
+        alone = dpcalc.compare(**run).cases[0]
+        assert (case.best, case.assertions) == (alone.best, alone.assertions)
+    assert [type(case.best) for case in there.cases] == [type(case.best) for case in here.cases]
+
+
+@pytest.mark.parametrize("change", [lambda text: "", lambda text: 1, lambda text: text[:-1],
+                                    lambda text: text.replace('"passed": false', '"passed": true')])  # fmt: skip
+def test_garbage_answers_no_query(change: Callable[[str], Any]) -> None:
+    with pytest.raises(WorkerLost):
+        dpcalc.sweep([{**RUNS[0], "gates": "epsilon<=0.001"}], executor=InTurn(change))
+
+
+def test_a_run_of_a_sweep_is_one_run() -> None:
+    for wrong in ({**RUN, "noise_std": [1, 2], "algorithm": "pnsgd"}, {**RUN, "schedule": "x.csv"}, {"nonsense": 1},
+                  {**RUN, "gates": "nothing"}):  # fmt: skip
+        for executor in (None, InTurn()):
+            with pytest.raises(SpecError):
+                dpcalc.sweep([wrong], executor=executor)
+    with pytest.raises(SpecError):
+        dpcalc.sweep([RUN], command="train")
