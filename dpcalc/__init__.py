@@ -28,6 +28,7 @@ _PUBLIC = {
     "format_report": "dpcalc.api",
     "check": "dpcalc.api",
     "merge": "dpcalc.api",
+    "sweep": "dpcalc.api",
     "train": "dpcalc.api",
     "predict": "dpcalc.api",
     "evaluate": "dpcalc.api",
@@ -45,6 +46,7 @@ _PUBLIC = {
     "Infeasible": "dpcalc.errors",
     "NotConverged": "dpcalc.errors",
     "GateFailed": "dpcalc.errors",
+    "WorkerLost": "dpcalc.errors",
 }
 
 __all__ = [*_PUBLIC, "__version__"]  # noqa: PLE0604
@@ -74,6 +76,7 @@ if TYPE_CHECKING:
     from dpcalc.api import shifted as shifted
     from dpcalc.api import shuffle as shuffle
     from dpcalc.api import statement as statement
+    from dpcalc.api import sweep as sweep
     from dpcalc.api import train as train
     from dpcalc.api import utility as utility
     from dpcalc.api import verify as verify
@@ -83,6 +86,7 @@ if TYPE_CHECKING:
     from dpcalc.errors import NotApplicable as NotApplicable
     from dpcalc.errors import NotConverged as NotConverged
     from dpcalc.errors import SpecError as SpecError
+    from dpcalc.errors import WorkerLost as WorkerLost
     from dpcalc.report import Case as Case
     from dpcalc.report import Report as Report
     from dpcalc.report import Result as Result

@@ -24,6 +24,8 @@ from dpcalc.report import SHOWN_IN_NOTEBOOKS, Case, Report
 from dpcalc.theorems.record import all_bounds, lookup
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from dpcalc.cards.verify import Verification
     from dpcalc.engine.attack_risk import RiskQuestion
 
@@ -852,6 +854,83 @@ def _risks(asked: Any, listed: Mapping[str, Sequence[float]]) -> RiskQuestion | 
     return risk_question(**listed)
 
 
+def sweep(
+    runs: Iterable[Mapping[str, Any]],
+    *,
+    command: str = "compare",
+    executor: Executor | None = None,
+    in_flight: int = 32,
+    patience: float = 600.0,
+) -> Report:
+    """Return the answers to many queries of a command, a case for each; one that nothing covers says why.
+
+    Args:
+        runs: the keywords of each query, as `compare` and the others take them, each with one value.
+        command: such as ``compare`` or ``multi-epoch``.
+        executor: what computes in place of this process: any `concurrent.futures.Executor`, of threads, of processes or
+            of other machines that have this version of dpcalc. It is sent JSON and the name of a function, and every
+            answer is checked. The cases then have no ``curves``, and make no `card`.
+        in_flight: chunks of queries that the executor has at once.
+        patience: seconds without any answer after which the executor counts as lost.
+
+    Returns:
+        A report as in `rdp`, its cases in the order of the runs.
+
+    Raises:
+        SpecError: a run is malformed, names a file, or has several values of a keyword.
+        WorkerLost: a worker of the executor died, did not answer in time, or answered something else.
+
+    >>> run = {"records": 100, "lipschitz": 1, "smoothness": 1, "step_size": 0.5, "delta": 1e-5, "index": 1}
+    >>> found = sweep([{**run, "noise_std": noise} for noise in (1, 2)], command="rdp")
+    >>> [round(case.best.value, 6) for case in found.cases]
+    [0.725522, 0.340669]
+    """
+    if command not in COMMANDS or COMMANDS[command].trains:
+        raise SpecError(f"{command!r} answers no queries", "for example command='compare'")
+    if executor is None:
+        return Report(command, tuple(_query(command, run) for run in runs))
+    from dpcalc.recipes.queries import spread_queries
+
+    checked = (_one_run(command, run)[1] for run in runs)
+    ahead = max(1, in_flight)
+    found = spread_queries(command, checked, executor, run_queries, in_flight=ahead, patience=patience)
+    return Report(command, tuple(found))
+
+
+def run_queries(document: str) -> str:
+    """Return the answers to queries that `sweep` sends to an executor, as text: nobody else has to call it."""
+    from dpcalc.recipes.queries import answered
+    from dpcalc.render.machine import case_line
+
+    return answered(document, lambda command, run: case_line(command, _query(command, run)))
+
+
+def _one_run(command: str, run: Mapping[str, Any]) -> tuple[_Asked, dict[str, Any]]:
+    """Return what a run of a sweep asks, and its keywords as they travel.
+
+    Raises:
+        SpecError: it is malformed, has several values of a keyword, or names a file.
+    """
+    asked = _read(command, **run)
+    if len(asked.runs) != 1:
+        raise SpecError("a keyword of a run has several values", "give each run one, as another item of runs")
+    if "schedule" in asked.runs[0]:
+        raise SpecError("a run of a sweep names no schedule", f"ask it alone, as dpcalc.{command.replace('-', '_')}")
+    travelling = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in run.items()}
+    return asked, {name: list(value) if isinstance(value, tuple) else value for name, value in travelling.items()}
+
+
+def _query(command: str, run: Mapping[str, Any]) -> Case:
+    """Return the case of one run of a sweep."""
+    asked, _ = _one_run(command, run)
+    given = dict(asked.runs[0])
+    question = _question(given.pop("epsilon", None), given.pop("delta", None), asked.orders, asked.solve)
+    question = aimed(question._replace(risks=asked.risks), given, asked.listed)
+    options: dict[str, Any] = {"notes": False, "brief": True, **({"certified": True} if asked.certify else {})}
+    case = side_by_side(command, given, question, gates=asked.gates, **options)
+    return report(command, [case]).cases[0]
+
+
 def _known(rdp: Any, **sweeps: Any) -> list[dict[str, Any]]:
     """Return every combination of what is known of a mechanism and asked about it.
 
@@ -946,6 +1025,9 @@ def check(
     memory_limit: float | None = None,
     strict: bool = False,
     shard: str | None = None,
+    max_cases: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    executor: Executor | None = None,
 ) -> Report:
     """Return the verdict on every case of some recipe files.
 
@@ -960,6 +1042,13 @@ def check(
         memory_limit: how many GiB the process of a case may hold; None: as many as there are.
         strict: whether to demand that nothing is skipped, left out or accepted, and all is gated and certified.
         shard: such as ``"1/4"``: the cases of the first of four shards alone. `merge` makes one report of them.
+        max_cases: how many cases a recipe may have; None: 10^4. The cases of a larger check are on the disk, and each
+            is read whenever ``report.cases`` comes to it.
+        checkpoint: path of a file that each verdict is written to as it comes, and from which a check that was
+            interrupted is taken up.
+        executor: what computes in place of this process: any `concurrent.futures.Executor`, of threads, of processes or
+            of other machines that have this version of dpcalc. It is sent text and the name of a function, and every
+            answer is checked; cases that read files or compare with others are computed here.
 
     A case that exceeds a limit is an error of that case alone. Cases with a limit are evaluated in processes of their
     own, as with ``jobs`` > 1; so this works in every thread.
@@ -969,14 +1058,27 @@ def check(
         and why. ``report.failed`` counts the cases of which a gate failed; a case without an answer is an error.
 
     Raises:
-        SpecError: a recipe is malformed, no case is left to check, or a limit is none.
+        SpecError: a recipe is malformed, no case is left to check, a limit is none, or the checkpoint is damaged, in
+            use or of another check.
+        WorkerLost: a worker of the executor died, did not answer in time, or answered something else.
     """
     from dpcalc.recipes.evaluate import limits_of
+    from dpcalc.recipes.matrix import MAX_CASES
     from dpcalc.recipes.run import checked, read_all, refuse_all_skipped, select, summed_up
     from dpcalc.recipes.shards import of_share, parse_share, taken
 
     limits = limits_of(timeout, memory_limit)
-    recipes = read_all(_paths(paths))
+    recipes = read_all(_paths(paths), MAX_CASES if max_cases is None else max_cases)
+    large = sum(len(recipe.entries) for recipe in recipes) > MAX_CASES
+    if large or executor is not None or checkpoint is not None:
+        from dpcalc.recipes.chunks import Options
+        from dpcalc.recipes.stream import Asked, places_of, streamed
+
+        most = MAX_CASES if max_cases is None else max_cases
+        asked = Asked(recipes, _paths(paths), most, places_of(recipes, run), Options(certify, strict), limits)
+        asked = asked if shard is None else asked.of_share(parse_share(shard))
+        kept = None if checkpoint is None else os.fspath(checkpoint)
+        return streamed(asked, jobs=jobs, executor=executor, fail_fast=fail_fast, checkpoint=kept)
     every = select(recipes, run)
     refuse_all_skipped(every)
     share = None if shard is None else parse_share(shard)

@@ -75,6 +75,10 @@ class NotConverged(DpcalcError):
     exit_code = 3
 
 
+class WorkerLost(DpcalcError):
+    """A worker of an executor died, did not answer, or answered something else: there is no verdict (exit 4)."""
+
+
 class BoundFailed(DpcalcError):
     """The code of a bound failed unexpectedly (exit 4, where nothing else answers)."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from dpcalc.errors import PRECEDENCE
 from dpcalc.inert import Written
 from dpcalc.model.quantities import ATTACKS, RAN, RISKS, Kind
 from dpcalc.model.source import Source
@@ -274,24 +275,47 @@ class Report(NamedTuple):
         return sum(case.failed for case in self.cases)
 
     @property
+    def statuses(self) -> Mapping[str, int]:
+        """How many cases of recipes ended in each way."""
+        found: dict[str, int] = {}
+        for case in self.cases:
+            if case.check is not None:
+                found[case.check.status] = found.get(case.check.status, 0) + 1
+        return found
+
+    @property
+    def gates(self) -> tuple[int, int, int]:
+        """How many gates there are, how many of them held, and how many cases of recipes passed without one."""
+        verdicts = [assertion.passed for case in self.cases for assertion in case.assertions]
+        checked = [case for case in self.cases if case.check and case.check.status == Status.PASSED]
+        return len(verdicts), sum(verdicts), sum(not case.assertions for case in checked)
+
+    @property
+    def exit_code(self) -> int:
+        """What a check of these cases exits with, by `PRECEDENCE`."""
+        codes = {case.check.exit_code for case in self.cases if case.check}
+        return next((code for code in PRECEDENCE if code in codes), 0)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The keys of `rows`: the result, the run that has the cost if there are costs, inputs, what was measured."""
-        names = sorted({name for case in self.cases for name in case.inputs})
-        costs = any(result.quantity in RISKS for case in self.cases for result in case.results)
-        inputs = (f"input_{name}" for name in names)
-        measured = sorted({name for case in self.cases for name in _measured(case)})
-        attacks = dict.fromkeys(name for case in self.cases for name in attack_numbers(case.risk))
-        attacks.update(dict.fromkeys(name for case in self.cases for name in audit_numbers(case.audit)))
-        verdict = ("check", "status", "accepted") if any(case.check for case in self.cases) else ()
+        names, measured, attacks = set[str](), set[str](), dict[str, None]()
+        costs = checked = False
+        for case in self.cases:
+            names.update(case.inputs)
+            measured.update(_measured(case))
+            attacks.update(dict.fromkeys((*attack_numbers(case.risk), *audit_numbers(case.audit))))
+            costs = costs or any(result.quantity in RISKS for result in case.results)
+            checked = checked or case.check is not None
         return (
             *_NUMBERS,
             *(RAN if costs else ()),
             "adjacency",
             "best",
             "reference",
-            *verdict,
-            *inputs,
-            *measured,
+            *(("check", "status", "accepted") if checked else ()),
+            *(f"input_{name}" for name in sorted(names)),
+            *sorted(measured),
             *attacks,
         )
 
@@ -300,7 +324,10 @@ class Report(NamedTuple):
 
         ``case`` counts from 1; the inputs of a case follow prefixed ``input_``, None where it has no such input.
         """
-        columns, rows = self.columns, []
+        return list(self.each_row(self.columns))
+
+    def each_row(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Yield the rows one by one, of these columns."""
         for number, case in enumerate(self.cases, start=1):
             inputs = {f"input_{name}": value for name, (value, _) in case.inputs.items()}
             for result in case.results:
@@ -308,8 +335,7 @@ class Report(NamedTuple):
                 run = {"case": number, "algorithm": case.algorithm, **{n: details.get(n) for n in RAN}}
                 beside = {**_measured(case), **attack_numbers(case.risk), **audit_numbers(case.audit)}
                 cells = {**run, **result._asdict(), **_verdict(case.check), **inputs, **beside}
-                rows.append({name: cells.get(name) for name in columns})
-        return rows
+                yield {name: cells.get(name) for name in columns}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as the ``dpcalc.report/1`` envelope: JSON types only, no NaN or infinity.
@@ -352,11 +378,11 @@ class Report(NamedTuple):
 
     def _verdict_counts(self) -> dict[str, int]:
         """Return how many cases of a recipe passed, were skipped, and so on; nothing where there is no recipe."""
-        statuses = [case.check.status for case in self.cases if case.check]
+        statuses = self.statuses
         if not statuses:
             return {}
         keys = {"passed": Status.PASSED, "skipped": Status.SKIPPED, "errors": Status.ERROR}
-        counts = {key: statuses.count(status) for key, status in keys.items()}
+        counts = {key: statuses.get(status, 0) for key, status in keys.items()}
         return {**counts, "not_selected": len(self.not_selected)}
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -20,7 +21,7 @@ from dpcalc.cli.publish import CHECKED, publish
 from dpcalc.cli.reports import Destination, destinations, refuse_all_unwritable
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
-from dpcalc.files.output import place_of, refuse_unwritable, say, write
+from dpcalc.files.output import in_pieces, place_of, refuse_unwritable, say, write
 from dpcalc.inert import printable
 from dpcalc.model.numbers import parse_number
 from dpcalc.render import MOST_CURVES, Kind
@@ -29,6 +30,12 @@ from dpcalc.report import Case
 
 if TYPE_CHECKING:
     from dpcalc.recipes.evaluate import Limits
+    from dpcalc.recipes.stream import Asked
+
+Shown = TypeVar("Shown")
+
+MAX_CASES, MOST_CASES = 10_000, 10_000_000
+"""As in `dpcalc.recipes.matrix`, which takes long to import."""
 
 _TIMEOUT = 60.0  # seconds, where neither the command nor the recipe says how many
 _FROZEN = 256  # cases at a time
@@ -66,6 +73,19 @@ _FEW = 20  # cases without a progress bar
     metavar="I/N",
     help="Only shard I of N, for one of N machines; dpcalc merge makes one verdict of their --report json=FILE.",
 )
+@click.option(
+    "--max-cases",
+    type=click.IntRange(1, MOST_CASES),
+    default=MAX_CASES,
+    show_default=True,
+    metavar="N",
+    help="Most cases of a recipe; beyond the default, they are never all in memory, and texts show those that fail.",
+)
+@click.option(
+    "--checkpoint",
+    metavar="FILE",
+    help="Write each verdict to FILE as it comes, and take up there a check that was interrupted.",
+)
 @reports_option(CHECKED, ", or plot=FILE.svg (a sweep, or the verdicts)")
 @click.option(
     "--baseline",
@@ -84,6 +104,8 @@ def command(
     certify: bool,
     strict: bool,
     shard: str | None,
+    max_cases: int,
+    checkpoint: str | None,
     reports: tuple[str, ...],
     baseline: str | None,
     **output: Any,
@@ -116,9 +138,11 @@ def command(
     a 1, every gate was judged. A case that takes too long or too much memory is an error of that case alone, with 3. A
     report that fails costs no other. After an interrupt, no report is written.
     """
+    from dpcalc.recipes.chunks import Options
     from dpcalc.recipes.recipe import Malformed
     from dpcalc.recipes.run import checked, malformed, read_all, refuse_all_skipped, select, summed_up, with_curves
     from dpcalc.recipes.shards import of_share, parse_share, taken
+    from dpcalc.recipes.stream import Asked, places_of
 
     limits = _limits(timeout, memory_limit)
     printing = Printing.of(**output)
@@ -128,7 +152,14 @@ def command(
         raise SpecError("a shard is compared with no baseline", "give --baseline to dpcalc merge")
     earlier = load_baseline(baseline)
     try:
-        recipes = read_all(files)
+        recipes = read_all(files, max_cases)
+        large = sum(len(recipe.entries) for recipe in recipes) > MAX_CASES
+        if large or checkpoint is not None or (printing.format == "jsonl" and not (listing or baseline)):
+            options = {"certify": certify, "strict": strict}
+            asked = Asked(recipes, files, max_cases, places_of(recipes, pattern), Options(**options), limits)
+            asked = asked if share is None else asked.of_share(share)
+            _streamed(asked, printing, wanted, jobs, fail_fast, checkpoint, listing, baseline)
+            return
         every = select(recipes, pattern)
     except Malformed as error:
         tell(publish(report("check", malformed(error)), wanted, printing.precision, earlier))
@@ -145,13 +176,48 @@ def command(
         selected = with_curves(selected)
     options = {"certify": certify, "strict": strict}
     running = checked(selected, jobs=jobs, fail_fast=fail_fast, limits=limits, **options)
-    with contextlib.closing(running), _progress(running, len(selected)) as cases:
+    with contextlib.closing(running), progress(running, len(selected)) as cases:
         judged = list(_kept(cases))
     result = summed_up(recipes, judged, strict=strict, elsewhere=elsewhere)
     if share is not None:
         result = of_share(result, recipes, every, places[: len(judged)], share, **options)
     strictly = [recipe.file for recipe in recipes if strict or recipe.strict]
     conclude(result, printing, wanted, earlier, strictly, unchecked=len(selected) - len(judged))
+
+
+def _streamed(
+    asked: Asked,
+    printing: Printing,
+    wanted: Sequence[Destination],
+    jobs: int,
+    fail_fast: bool,
+    checkpoint: str | None,
+    listing: bool,
+    baseline: str | None,
+) -> None:
+    """Check cases that are written as they come."""
+    from dpcalc.cli.streaming import check_streamed, refuse_large
+    from dpcalc.recipes.chunks import Located
+    from dpcalc.recipes.stream import Finished, Stream, refuse_all_skipped
+
+    located, places = Located(asked.recipes), asked.places
+    if listing:
+        with in_pieces(printing.file) as put:
+            for entry in (located.at(place)[1] for place in places):
+                put(printable(f"{entry.name}  {entry.command}  {entry.place}") + "\n")
+        return
+    refuse_large(len(places), wanted, baseline)
+    if baseline is not None:
+        raise SpecError("--checkpoint: what is taken up is compared with no baseline", "leave one of the two out")
+    refuse_all_skipped(asked)
+    files = [path for path in (printing.file, *(each.path for each in wanted)) if path not in (None, STANDARD_STREAM)]
+    if checkpoint is not None and place_of(checkpoint) in map(place_of, (*files, *asked.paths)):
+        raise SpecError("the checkpoint is another file of the check", "give it a file of its own")
+    beside = os.path.dirname(files[0]) or "." if files and files[0] else None
+    strictly = [recipe.file for recipe in asked.recipes if asked.options.strict or recipe.strict]
+    with Stream(asked, jobs=jobs, fail_fast=fail_fast, checkpoint=checkpoint, beside=beside) as stream:
+        finished = Finished(stream, asked)
+        check_streamed(stream, printing, wanted, count=len(places), finished=finished, strict=strictly)
 
 
 def _limits(timeout: str | None, memory: str) -> Limits:
@@ -198,7 +264,7 @@ def _destinations(reports: Sequence[str], file: str | None, recipes: Sequence[st
 
 
 @contextlib.contextmanager
-def _progress(cases: Iterator[Case], count: int) -> Iterator[Iterator[Case]]:
+def progress(cases: Iterator[Shown], count: int) -> Iterator[Iterator[Shown]]:
     """Pass the cases on; on a terminal, many of them show how far they are."""
     if count < _FEW or sys.stderr is None or not sys.stderr.isatty():
         yield cases

@@ -15,7 +15,7 @@ from dpcalc.files.output import say, write
 from dpcalc.inert import printable
 from dpcalc.render.check import MARKDOWN, render
 from dpcalc.render.check.verdicts import place
-from dpcalc.report import Report, Status
+from dpcalc.report import Check, Report, Status
 
 if TYPE_CHECKING:
     from dpcalc.render.check.baseline import Snapshot
@@ -60,6 +60,7 @@ def conclude(
     strict: Sequence[str],
     *,
     unchecked: int = 0,
+    said: bool = False,
 ) -> None:
     """Write and print a verdict, and exit with its code.
 
@@ -69,6 +70,7 @@ def conclude(
         earlier: what it is compared with.
         strict: the files of the recipes that are strict.
         unchecked: how many cases were left when the check stopped.
+        said: whether the cases were printed already, where they are printed as they come, and their warnings.
 
     Raises:
         click.exceptions.Exit: with the code, where that is not 0.
@@ -81,13 +83,14 @@ def conclude(
         from dpcalc.render.check.baseline import compared
 
         result = fail_weaker(compared(result, earlier, printing.precision), strict)
-    for case in result.cases:
+    for case in () if said else result.cases:
         for warning in case.warnings:
             say(printable(f"warning: {case.check.name if case.check else ''}: {warning}"))
     lost = publish(result, destinations, printing.precision, earlier)
-    lost += shown(
-        result, "the text", lambda cases: _text(cases, printing, earlier), lambda text: write(text, printing.file)
-    )
+    if not (said and printing.format == "jsonl"):
+        lost += shown(
+            result, "the text", lambda cases: _text(cases, printing, earlier), lambda text: write(text, printing.file)
+        )
     if unchecked:
         say(f"warning: stopped early: {unchecked} cases were not checked")
     answered = any(case.check and case.check.status != Status.SKIPPED for case in result.cases)
@@ -115,7 +118,11 @@ def _text(result: Report, printing: Printing, baseline: Snapshot | None) -> str:
 def _first_trouble(result: Report) -> str:
     """Return the first case that did not pass, in a line."""
     troubled = [case.check for case in result.cases if case.check and case.check.exit_code]
-    first = troubled[0]
+    return trouble(troubled[0], len(troubled), len(result.cases))
+
+
+def trouble(first: Check, number: int, of: int) -> str:
+    """Return the first of so many cases that did not pass, in a line."""
     cure = f"\n  hint: {printable(first.hint)}" if first.hint else ""
-    count = f"{len(troubled)} of {len(result.cases)} cases did not pass; the first: " if len(troubled) > 1 else ""
+    count = f"{number} of {of} cases did not pass; the first: " if number > 1 else ""
     return f"error: {count}{place(first)}: {printable(f'{first.name}: {first.message}')}{cure}"

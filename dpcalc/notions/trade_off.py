@@ -165,6 +165,19 @@ Points = tuple[tuple[float, float], ...]
 """Some (epsilon, ln delta) of a profile, epsilon >= 0."""
 
 
+def through(points: Points) -> Curve:
+    """Return ln of the largest rate of true positives that follows from some points of a profile alone.
+
+    >>> round(math.exp(through(((1.0, math.log(1e-5)),))(math.log(0.001))), 10)
+    0.0027282818
+    """
+
+    def log_tpr(log_fpr: float) -> float:
+        return min(0.0, *(line(d, e, log_fpr) for e, d in points for line in (_line, _reversed_line)))
+
+    return log_tpr
+
+
 _LEAST_EPSILON = 1e-12
 
 

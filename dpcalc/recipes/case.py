@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from dpcalc.engine.gate import risks_of
 from dpcalc.engine.question import Question, aimed
@@ -20,7 +20,7 @@ from dpcalc.recipes.exceptions import accepted
 from dpcalc.recipes.expected import Expected, read_expected
 from dpcalc.recipes.gates import RecipeGate, read_gates
 from dpcalc.recipes.ledger import of_ledger, read_ledger_case
-from dpcalc.recipes.matrix import Combination, Matrix, Vocabulary, shown
+from dpcalc.recipes.matrix import MAX_CASES, Combination, Combinations, Matrix, Vocabulary, shown
 from dpcalc.recipes.recipe import Entry
 from dpcalc.recipes.reference import Files, Unreadable
 from dpcalc.recipes.settings import (
@@ -32,7 +32,7 @@ from dpcalc.recipes.settings import (
     read_settings,
     suggestion,
 )
-from dpcalc.recipes.values import MAX_TEXT, without_flags
+from dpcalc.recipes.values import ATTACKED, MAX_TEXT, without_flags
 
 if TYPE_CHECKING:
     from dpcalc.engine.attack_risk import RiskQuestion
@@ -57,6 +57,7 @@ class Defaults(NamedTuple):
         timeout: seconds of a case that says nothing.
         unread: why the defaults cannot be used, where a file that they refer to is not what it must be.
         strict: whether the recipe is checked strictly.
+        most: how many cases it may have.
     """
 
     files: Files
@@ -66,11 +67,12 @@ class Defaults(NamedTuple):
     timeout: float | None = None
     unread: Unreadable | None = None
     strict: bool = False
+    most: int = MAX_CASES
 
 
 def read_case(
     name: str, field: Field, defaults: Defaults, room: int, earlier: Mapping[str, Sequence[Entry]] | None = None
-) -> list[Entry]:
+) -> Sequence[Entry]:
     """Return the cases that a case of the text stands for, at most ``room``; a ledger may name ``earlier`` ones.
 
     Where a file that it refers to cannot be used, that is one case without anything to evaluate, never skipped.
@@ -141,7 +143,7 @@ class _CaseReader:
         self.gates = self._gates(defaults.gates)
         self.expected = self._expected()
         self.accept = self._accept()
-        self.strict = defaults.strict
+        self.strict, self.most = defaults.strict, defaults.most
         self.skip = self._skip()
         self.timeout = read_timeout(self.body.fields.get("timeout"), defaults.timeout)
 
@@ -206,16 +208,23 @@ class _CaseReader:
             raise field.node.place.error(f"skip has {len(reason)} characters", f"at most {MAX_TEXT}")
         return " ".join(reason.split())
 
-    def entries(self, room: int) -> list[Entry]:
-        """Return the cases that this one stands for, at most ``room``."""
-        combinations = self.matrix.combinations(self.name, self.place, room)
-        entries = [self._entry(chosen, place) for chosen, place in combinations]
-        twice = repeated(entry.name for entry in entries)
+    def entries(self, room: int) -> Sequence[Entry]:
+        """Return the cases that this one stands for, at most ``room``; of very many, each is made when asked for."""
+        combinations = self.matrix.combinations(self.name, self.place, room, self.most)
+        made: Sequence[Entry] = _Entries(self, combinations)
+        if len(made) > MAX_CASES:
+            differ = combinations.plainly_different
+            if any(name in ATTACKED for name in (*self.base, *self.matrix.axes)) or self.ledger:
+                for _ in made:  # what is asked may be refused, which must be known before anything is evaluated
+                    pass
+        else:
+            made, differ = [*made], False
+        twice = None if differ else repeated(entry.name for entry in made)
         if twice is not None:
             raise self.place.error(f"{clipped(twice)} is there twice", "an include adds a case: leave it out")
-        return entries
+        return made
 
-    def _entry(self, chosen: Combination, place: Place) -> Entry:
+    def entry(self, chosen: Combination, place: Place) -> Entry:
         if self.ledger is None and place is self.place and _ASKED.isdisjoint(chosen):  # they ask one question
             shared, question = self._shared
             parameters: dict[str, Any] = {**shared, **chosen}
@@ -250,6 +259,25 @@ class _CaseReader:
             return parameters, aimed(question, parameters, listed)
         except SpecError as error:
             raise place.error(f"case {self.name}: {without_flags(error.message)}", without_flags(error.hint)) from None
+
+
+class _Entries(Sequence[Entry]):
+    """The cases of a matrix, each made when it is asked for."""
+
+    def __init__(self, reader: _CaseReader, combinations: Combinations) -> None:
+        self._reader, self._combinations = reader, combinations
+
+    def __len__(self) -> int:
+        return len(self._combinations)
+
+    @overload
+    def __getitem__(self, place: int) -> Entry: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Entry]: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        if isinstance(place, slice):
+            return [self._reader.entry(*each) for each in self._combinations[place]]
+        return self._reader.entry(*self._combinations[place])
 
 
 def _risks(listed: Mapping[str, Sequence[float]]) -> RiskQuestion | None:

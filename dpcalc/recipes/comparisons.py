@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import graphlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dpcalc.engine.convert import STARTS
@@ -29,7 +29,7 @@ def check_comparisons(recipe: Recipe, most: int) -> list[FileError]:
 
 def _dangling(recipe: Recipe, most: int) -> list[FileError]:
     """Return the comparisons with cases that do not exist, are several, or are skipped."""
-    gates = {id(gate): gate for entry in recipe.entries.values() for gate in entry.gates}  # shared by many cases
+    gates = {id(gate): gate for group in recipe.made.values() for gate in group[0].gates}  # of all
     errors = (_unmet(recipe, gate, reference.name) for gate in gates.values() for reference in gate.references)
     return list(itertools.islice((error for error in errors if error is not None), most))
 
@@ -49,17 +49,16 @@ def _unmet(recipe: Recipe, gate: RecipeGate, name: str) -> FileError | None:
 
 def _with_itself(recipe: Recipe) -> Iterator[FileError]:
     """Yield the first gate of each group that compares with the group, or with a case that asks the same."""
-    for group, names in recipe.groups.items():
-        error = next(_own_references(recipe, group, [recipe.entries[name] for name in names]), None)
+    for group in recipe.groups:
+        error = next(_own_references(recipe, group, recipe.made[group]), None)
         if error is not None:
             yield error
 
 
-def _own_references(recipe: Recipe, group: str, entries: list[Entry]) -> Iterator[FileError]:
-    names = {group, *(entry.name for entry in entries)}
+def _own_references(recipe: Recipe, group: str, entries: Sequence[Entry]) -> Iterator[FileError]:
     for gate in entries[0].gates:
         for reference in gate.references:
-            if reference.name in names:
+            if reference.name == group or (group_of(reference.name) == group and reference.name in recipe.entries):
                 yield gate.place.error(f"{gate.gate.name} of case {group} is compared with itself", _HINT)
                 return
             other = recipe.named(reference.name)
@@ -79,17 +78,16 @@ def _asks_the_same(one: Entry, other: Entry) -> bool:
 
 def _through_others(recipe: Recipe) -> Iterator[FileError]:
     """Yield the gate that closes a circle of comparisons, if there is one."""
-    group_by = {name: group for group, names in recipe.groups.items() for name in names}
     compared = {
-        group: {group_by[recipe.named(r.name).name] for gate in recipe.entries[names[0]].gates for r in gate.references}
-        for group, names in recipe.groups.items()
+        group: {recipe.named(r.name).group for gate in entries[0].gates for r in gate.references}
+        for group, entries in recipe.made.items()
     }
     try:
         graphlib.TopologicalSorter(compared).prepare()
     except graphlib.CycleError as error:
         circle = error.args[1][::-1]  # from a case to the one that its gate names
-        gates = recipe.entries[recipe.groups[circle[0]][0]].gates
-        gate = next(g for g in gates if any(group_by[recipe.named(r.name).name] == circle[1] for r in g.references))
+        gates = recipe.made[circle[0]][0].gates
+        gate = next(g for g in gates if any(recipe.named(r.name).group == circle[1] for r in g.references))
         path = " -> ".join(circle if len(circle) <= 6 else [*circle[:3], "...", *circle[-2:]])
         yield gate.place.error(f"cases are compared with each other in a circle: {path}", _HINT)
 

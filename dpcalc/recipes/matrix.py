@@ -1,15 +1,15 @@
 """The combinations that a case stands for: ``matrix``, ``include`` and ``exclude``.
 
-How many cases a matrix makes is counted before any is made.
+How many cases a matrix makes is counted before any is made, and each is made when it is asked for.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, overload
 
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.files.nodes import Field, Table, items, table
@@ -19,6 +19,11 @@ from dpcalc.recipes.settings import Setting, by_name, follow, parameters_of, sug
 from dpcalc.recipes.values import MANY
 
 MAX_CASES = 10_000
+"""Of a recipe, unless more are asked for; so many are also held in memory, and more are made when they are needed."""
+
+MOST_CASES = 10_000_000
+"""That can be asked for."""
+
 MAX_EXCLUDES = 1000
 
 Combination = Mapping[str, Any]
@@ -58,6 +63,54 @@ class Vocabulary(NamedTuple):
         return COMMANDS[self.command].algorithms if name == "algorithm" and self.command in COMMANDS else None
 
 
+class Combinations(Sequence[tuple[Combination, Place]]):
+    """What varies in each case of a matrix, and where it is written: worked out from the place in the sequence."""
+
+    def __init__(
+        self, axes: dict[str, list[Any]], place: Place, included: Sequence[tuple[Combination, Place]], base: bool
+    ) -> None:
+        self._axes, self._place, self._included = axes, place, included
+        self._count = math.prod(len(values) for values in axes.values()) if base else 0
+        self._left: array[int] | None = None  # places in the product, where some are excluded
+
+    def without(self, excluded: Mapping[tuple[str, ...], set[tuple[Any, ...]]]) -> Combinations:
+        """Return those that are not excluded; what is included stays."""
+        if excluded:
+            made = (self._chosen(place) for place in range(self._count))
+            self._left = array("Q", (n for n, chosen in enumerate(made) if not _is_excluded(chosen, excluded)))
+            self._count = len(self._left)
+        return self
+
+    def __len__(self) -> int:
+        return self._count + len(self._included)
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[Combination, Place]: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[tuple[Combination, Place]]: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        if not 0 <= place < len(self):
+            raise IndexError(place)
+        if place >= self._count:
+            return self._included[place - self._count]
+        return self._chosen(place if self._left is None else self._left[place]), self._place
+
+    def _chosen(self, place: int) -> Combination:
+        """Return a combination of the product, whose last axis moves fastest."""
+        chosen: dict[str, Any] = dict.fromkeys(self._axes)
+        for name, values in reversed(self._axes.items()):
+            place, rest = divmod(place, len(values))
+            chosen[name] = values[rest]
+        return chosen
+
+    @property
+    def plainly_different(self) -> bool:
+        """Whether the names of all cases differ, seen without making them."""
+        return not self._included and all(len({*map(shown, v)}) == len(v) for v in self._axes.values())
+
+
 class Matrix:
     """What varies in a case as written.
 
@@ -88,8 +141,8 @@ class Matrix:
             raise field.place.error("matrix is empty", "write name: [values], or leave it out")
         return axes
 
-    def combinations(self, case: str, place: Place, room: int) -> list[tuple[Combination, Place]]:
-        """Return what varies in each case, at most ``room`` of them, and where it is written.
+    def combinations(self, case: str, place: Place, room: int, most: int = MAX_CASES) -> Combinations:
+        """Return what varies in each case, at most ``room`` of the recipe's ``most`` cases, and where it is written.
 
         Raises:
             SpecError: there are more, or none is left, or what is included or excluded is not understood.
@@ -99,16 +152,13 @@ class Matrix:
         included = list(self._included())
         if count + len(included) > room:
             raise place.error(
-                f"case {case} makes {_shown_count(count + len(included))} cases; a recipe has at most {MAX_CASES}",
-                "vary fewer values, or split the recipe",
+                f"case {case} makes {_shown_count(count + len(included))} cases; a recipe has at most {most}",
+                f"vary fewer values, or split the recipe{_RAISE if most < MOST_CASES else ''}",
             )
-        excluded = self._excluded()
-        products = itertools.product(*self.axes.values()) if has_base else iter(())
-        every = (dict(zip(self.axes, chosen, strict=True)) for chosen in products)
-        left = [(chosen, place) for chosen in every if not _is_excluded(chosen, excluded)]
-        if not left and not included:
+        left = Combinations(self.axes, place, included, has_base).without(self._excluded())
+        if not left:
             raise place.error(f"case {case}: exclude leaves no case", "exclude less")
-        return left + included
+        return left
 
     def _included(self) -> Iterator[tuple[Combination, Place]]:
         for body in self._listed("include"):
@@ -148,6 +198,9 @@ class Matrix:
             if not body.fields:
                 raise body.place.error(f"an entry of {key} is empty", "write {name: value}")
             yield body
+
+
+_RAISE = "; dpcalc check --max-cases N takes more"
 
 
 def _is_excluded(chosen: Combination, excluded: Mapping[tuple[str, ...], set[tuple[Any, ...]]]) -> bool:

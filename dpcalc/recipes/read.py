@@ -5,18 +5,18 @@ Nothing is evaluated here, so that a recipe with a mistake in it is refused befo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from dpcalc.files.documents import Rules, parse_yaml
 from dpcalc.files.nodes import Field, Node, Table, table, text
 from dpcalc.files.place import FileError, Place, clipped, near
-from dpcalc.files.reading import document_place, read_document
+from dpcalc.files.reading import document_place
 from dpcalc.model.numbers import MAX_SWEEP
 from dpcalc.recipes.case import Defaults, read_case, read_timeout
 from dpcalc.recipes.comparisons import check_comparisons
 from dpcalc.recipes.gates import read_gates
 from dpcalc.recipes.matrix import MAX_CASES
-from dpcalc.recipes.recipe import Entry, Malformed, Recipe
+from dpcalc.recipes.recipe import Cases, Entry, Malformed, Names, Recipe
 from dpcalc.recipes.reference import Files, Unreadable
 from dpcalc.recipes.settings import CASE_KEYS, SHARED_KEYS, all_parameters, read_command, read_settings, suggestion
 from dpcalc.recipes.values import BOOLEANS
@@ -34,23 +34,28 @@ SYNTAX = Rules(
 """How a recipe's YAML is read: no list has more values than a sweep."""
 
 
-def read(path: str) -> Recipe:
+def read(path: str, most: int = MAX_CASES, documents: Mapping[str, bytes] | None = None) -> Recipe:
     """Return the recipe in a file, ``-`` for standard input.
+
+    Args:
+        path: of the file.
+        most: how many cases it may have.
+        documents: what stands in the recipe and in the files that it refers to, where it was read elsewhere.
 
     Raises:
         Malformed: it is not one; the first `MAX_ERRORS` mistakes are named.
     """
     try:
-        files = Files(path)
+        files = Files(path, documents)
         shown = str(document_place(path))
-        return _read_recipe(shown, parse_yaml(shown, read_document(files.recipe, "recipe"), SYNTAX), files)
+        return _read_recipe(shown, parse_yaml(shown, files.text(files.recipe, "recipe"), SYNTAX), files, most)
     except Malformed:
         raise
     except FileError as error:
         raise Malformed([error]) from None
 
 
-def _read_recipe(shown: str, node: Node | None, files: Files) -> Recipe:
+def _read_recipe(shown: str, node: Node | None, files: Files, most: int) -> Recipe:
     if node is None:
         raise Place(shown).error("is empty", f"a recipe starts with dpcalc: {VERSION}")
     top = table(node, "the recipe")
@@ -58,9 +63,12 @@ def _read_recipe(shown: str, node: Node | None, files: Files) -> Recipe:
     _check_keys(top.fields, KEYS)
     cases = _cases(top)
     strict = _is_strict(top.fields.get("strict"))
-    defaults = _defaults(top.fields.get("defaults"), files)._replace(strict=strict)
-    entries, groups, errors = _read_cases(cases, defaults)
-    recipe = Recipe(shown, entries, groups, strict)
+    defaults = _defaults(top.fields.get("defaults"), files)._replace(strict=strict, most=most)
+    made, errors = _read_cases(cases, defaults)
+    few = sum(map(len, made.values())) <= MAX_CASES
+    entries = {entry.name: entry for group in made.values() for entry in group} if few else Cases(made)
+    groups = {name: tuple(entry.name for entry in group) if few else Names(group) for name, group in made.items()}
+    recipe = Recipe(shown, entries, groups, strict, made, files.documents)
     errors = errors or check_comparisons(recipe, MAX_ERRORS)
     if errors:
         raise Malformed(errors)
@@ -119,22 +127,18 @@ def _defaults(field: Field | None, files: Files) -> Defaults:
     return Defaults(files, command, settings, gates, read_timeout(body.fields.get("timeout"), None))
 
 
-def _read_cases(
-    cases: Table, defaults: Defaults
-) -> tuple[dict[str, Entry], dict[str, tuple[str, ...]], list[FileError]]:
-    """Return the cases by name, the names that each case of the text stands for, and what is wrong."""
-    entries: dict[str, Entry] = {}
-    groups: dict[str, tuple[str, ...]] = {}
+def _read_cases(cases: Table, defaults: Defaults) -> tuple[dict[str, Sequence[Entry]], list[FileError]]:
+    """Return the cases that each case of the text stands for, and what is wrong."""
+    made: dict[str, Sequence[Entry]] = {}
+    room = defaults.most
     errors: list[FileError] = []
     for name, field in cases.fields.items():
         try:
-            earlier = {group: [entries[each] for each in names] for group, names in groups.items()}
-            made = read_case(name, field, defaults, MAX_CASES - len(entries), earlier)
+            made[name] = read_case(name, field, defaults, room, made)
         except FileError as error:
             errors.append(error)
             if len(errors) == MAX_ERRORS:
                 break
             continue
-        groups[name] = tuple(entry.name for entry in made)
-        entries.update((entry.name, entry) for entry in made)
-    return entries, groups, errors
+        room -= len(made[name])
+    return made, errors

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, overload
 
 from dpcalc.engine.question import Question
 from dpcalc.errors import SpecError
@@ -53,13 +53,72 @@ class Entry(NamedTuple):
         return group_of(self.name)
 
 
+class Cases(Mapping[str, Entry]):
+    """The cases of a recipe by name, where there are too many to hold: each is made whenever it is asked for.
+
+    Args:
+        groups: the cases that each case of the text stands for.
+    """
+
+    def __init__(self, groups: Mapping[str, Sequence[Entry]]) -> None:
+        self._groups, self._count = groups, sum(map(len, groups.values()))
+        self._found: dict[str, int] = {}  # places of the cases that were asked for: few, which comparisons name
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[str]:
+        return (entry.name for group in self._groups.values() for entry in group)
+
+    def __getitem__(self, name: str) -> Entry:
+        group = self._groups[group_of(name)]
+        if name not in self._found:
+            self._found[name] = next((n for n, entry in enumerate(group) if entry.name == name), -1)
+        if self._found[name] < 0:
+            raise KeyError(name)
+        return group[self._found[name]]
+
+
+class Names(Sequence[str]):
+    """The names of some cases."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries = entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        found = self._entries[place]
+        return found.name if isinstance(found, Entry) else [entry.name for entry in found]
+
+
 class Recipe(NamedTuple):
-    """A recipe's cases by name, and the names that each case of the text was expanded to."""
+    """A recipe's cases by name, and the cases that each case of the text stands for.
+
+    Attributes:
+        file: as messages show it.
+        entries: the cases by name.
+        groups: the names that each case of the text was expanded to.
+        strict: whether it is checked strictly.
+        made: the cases that each case of the text stands for.
+        documents: the bytes of the files that were read for it, itself among them, by their names.
+    """
 
     file: str
     entries: Mapping[str, Entry]
-    groups: Mapping[str, tuple[str, ...]]
+    groups: Mapping[str, Sequence[str]]
     strict: bool = False
+    made: Mapping[str, Sequence[Entry]] = {}
+    documents: Mapping[str, bytes] = {}
+
+    def every(self) -> Iterator[Entry]:
+        """Yield the cases in their order."""
+        return (entry for group in self.made.values() for entry in group)
 
     def named(self, name: str) -> Entry:
         """Return the case that a comparison means: one by its full name, or the only one that a text made."""
@@ -69,7 +128,7 @@ class Recipe(NamedTuple):
 
     def matrix_of(self, entry: Entry) -> Iterator[Entry]:
         """Yield the cases of the matrix that a case is from."""
-        return (self.entries[name] for name in self.groups[entry.group])
+        return iter(self.made[entry.group])
 
 
 def group_of(name: str) -> str:

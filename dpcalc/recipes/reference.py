@@ -8,7 +8,7 @@ not through a symbolic link. No error quotes what such a file holds: whoever see
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM, limits
@@ -26,8 +26,10 @@ class Unreadable(FileError):
 class Files:
     """The files that one recipe may name, each configuration read once."""
 
-    def __init__(self, recipe: str) -> None:
+    def __init__(self, recipe: str, documents: Mapping[str, bytes] | None = None) -> None:
         """Take the path of the recipe, ``-`` for standard input (which stands in the current folder).
+
+        ``documents`` is what stands in the files, by their names, where they were read elsewhere: no other is read.
 
         Raises:
             SpecError: the recipe is a link that leads out of its project.
@@ -44,6 +46,7 @@ class Files:
         except ValueError:
             raise document_place(recipe).error("is not a path", "give the path of a recipe") from None
         self._read: dict[tuple[str, ...], Node | SpecError] = {}
+        self.documents, self._given = dict(documents or {}), documents is not None
         self._bytes, self._lookups = limits.CONFIGURATION_BYTES, limits.CONFIGURATION_LOOKUPS
 
     @property
@@ -71,6 +74,18 @@ class Files:
             raise place.error(f"{shown} leads out of the project", cure) from None
         except ValueError:
             raise place.error(f"{shown} is not a path", cure) from None
+
+    def text(self, path: str, what: str) -> bytes:
+        """Return what stands in a file, which is kept.
+
+        Raises:
+            FileError: it cannot be read, or is too long.
+        """
+        if path not in self.documents:
+            if self._given:
+                raise document_place(path).error("was not read where the recipe was")
+            self.documents[str(path)] = read_document(path, what)
+        return self.documents[path]
 
     def document(self, name: str, place: Place) -> Node:
         """Return a whole configuration, named relative to the recipe.
@@ -119,7 +134,7 @@ class Files:
         if self._bytes <= 0:
             most = limits.CONFIGURATION_BYTES
             raise SpecError(f"{clipped(path)}: a recipe refers to at most {most} bytes", "refer to fewer files")
-        raw = read_document(path, "configuration")
+        raw = self.text(path, "configuration")
         self._bytes -= len(raw)
         return parse(str(path), raw)
 

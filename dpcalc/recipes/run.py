@@ -6,10 +6,11 @@ import re
 from collections.abc import Generator, Iterable, Sequence
 from typing import NamedTuple
 
-from dpcalc.errors import PRECEDENCE, SpecError
+from dpcalc.errors import SpecError
 from dpcalc.files.place import FileError
 from dpcalc.recipes import strict as strictly
 from dpcalc.recipes.evaluate import Limits, answers, broken
+from dpcalc.recipes.matrix import MAX_CASES
 from dpcalc.recipes.read import read
 from dpcalc.recipes.recipe import Entry, Malformed, Recipe
 from dpcalc.recipes.verdict import Stale, error, judged
@@ -24,8 +25,8 @@ class Selected(NamedTuple):
     entry: Entry
 
 
-def read_all(paths: Sequence[str]) -> list[Recipe]:
-    """Return the recipes in some files.
+def read_all(paths: Sequence[str], most: int = MAX_CASES) -> list[Recipe]:
+    """Return the recipes in some files, each of ``most`` cases at most.
 
     Raises:
         Malformed: some are not recipes; what is wrong with any of them is in its ``errors``.
@@ -36,7 +37,7 @@ def read_all(paths: Sequence[str]) -> list[Recipe]:
     recipes, errors = list[Recipe](), list[FileError]()
     for path in paths:
         try:
-            recipes.append(read(path))
+            recipes.append(read(path, most))
         except Malformed as refusal:
             errors += refusal.errors
     if errors:
@@ -50,7 +51,7 @@ def select(recipes: Iterable[Recipe], pattern: str | None = None) -> list[Select
     Raises:
         SpecError: it is none, or no case matches.
     """
-    every = [Selected(recipe, entry) for recipe in recipes for entry in recipe.entries.values()]
+    every = [Selected(recipe, entry) for recipe in recipes for entry in recipe.every()]
     if pattern is None:
         return every
     try:
@@ -133,8 +134,7 @@ def summed_up(
 
 def exit_code(cases: Iterable[Case]) -> int:
     """Return what a check of these cases exits with, by `PRECEDENCE`."""
-    codes = {case.check.exit_code for case in cases if case.check}
-    return next((code for code in PRECEDENCE if code in codes), 0)
+    return Report("check", tuple(cases)).exit_code
 
 
 def malformed(refusal: Malformed) -> list[Case]:

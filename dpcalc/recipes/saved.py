@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from typing import Any
 
 from dpcalc import notes
-from dpcalc.errors import SpecError
+from dpcalc.errors import PRECEDENCE, SpecError
 from dpcalc.files.reading import opened, shown_path
 from dpcalc.model.quantities import Kind
 from dpcalc.model.source import Source
@@ -29,6 +29,8 @@ from dpcalc.report import (
     Shard,
     Status,
     Tightness,
+    case_fields,
+    strict_json,
 )
 from dpcalc.theorems.record import all_bounds
 from dpcalc.version import __version__
@@ -39,8 +41,11 @@ MAX_BYTES = 1 << 30
 Fields = dict[str, Any]
 
 
-class _Invalid(ValueError):
+class Garbled(ValueError):
     """What is no report."""
+
+
+_Invalid = Garbled
 
 
 def read_report(path: str) -> Report:
@@ -49,16 +54,44 @@ def read_report(path: str) -> Report:
     Raises:
         SpecError: the file cannot be read, is larger than `MAX_BYTES`, or holds no report of this version of dpcalc.
     """
-    hint = "give reports that `dpcalc check ... --report json=FILE` of this version wrote"
+    hint = "give reports that `dpcalc check ... --report json=FILE`, or jsonl=FILE, of this version wrote"
     with opened(path, hint) as stream:
         data = stream.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise SpecError(f"{shown_path(path)} is larger than {MAX_BYTES} bytes", hint)
     try:
-        return report_of(json.loads(data, parse_constant=_no_constant, object_pairs_hook=_once))
+        return report_of(_envelope(data))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         what = f": {error}" if isinstance(error, _Invalid) else ""
         raise SpecError(f"{shown_path(path)} is no JSON report of dpcalc{what}", hint) from None
+
+
+def _envelope(data: bytes) -> Fields:
+    """Return the envelope that a file of JSON, or of lines of JSON, holds.
+
+    Raises:
+        ValueError, KeyError, TypeError: it holds none.
+    """
+
+    def parsed(text: bytes) -> Any:
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
+
+    if data[:1] != b"{" or data[:2] == b"{\n":
+        return _object(parsed(data))
+    lines = data.split(b"\n")
+    end = _object(parsed(lines[-2])) if len(lines) > 1 and not lines[-1] else {}
+    if "summary" not in end:
+        if len(lines) <= 2 and "cases" in (whole := _object(parsed(data))):
+            return whole  # JSON that another program wrote, in a line
+        raise _Invalid("it is not complete: its last line is missing")
+    if "cases" in end:
+        return end
+    cases = [_without_head(_fields_of_line(line.decode())) for line in lines[:-2]]
+    code = end.pop("exit_code")
+    codes = [_object(case["check"])["exit_code"] for case in cases]
+    if (code, end.pop("verdict")) != (worst(codes), "failed" if code else "passed"):
+        raise _Invalid("its verdict is not that of its cases")
+    return {**end, "cases": cases}
 
 
 def report_of(envelope: Any) -> Report:
@@ -82,6 +115,80 @@ def report_of(envelope: Any) -> Report:
     if read.to_dict() != envelope:
         raise _Invalid("its numbers, verdicts and counts do not agree")
     return read
+
+
+def worst(codes: Iterable[int]) -> int:
+    """Return the exit code that tells most, by `PRECEDENCE`."""
+    present = set(codes)
+    return next((code for code in PRECEDENCE if code in present), 0)
+
+
+_HEAD = {"schema": SCHEMA, "dpcalc": __version__, "command": "check"}
+
+
+def case_of_line(line: str, *, thoroughly: bool, command: str = "check") -> Fields:
+    """Return the fields of a case of a command that ``--format jsonl`` wrote as a line.
+
+    Args:
+        line: of JSON.
+        thoroughly: whether every field is read, and what is read is written again and compared; else the verdict alone
+            is compared with the gates.
+        command: that it must be of.
+
+    Raises:
+        Garbled: it is no such case, or the verdict contradicts the gates.
+    """
+    try:
+        if thoroughly:
+            fields = _fields_of_line(line, command)
+            _read_whole(fields)
+            return fields
+        found: Fields = _object(json.loads(line))
+        if any(found[name] != value for name, value in _HEAD.items()):
+            raise _Invalid("a case is of another version or command")
+        gates, check = _list(found["assertions"]), _object(found["check"])
+        if check["exit_code"] not in _EXITS[Status(check["status"])]:
+            raise _Invalid("a case's status and its exit code do not agree")
+        if check["status"] == Status.PASSED and not all(gate["passed"] is True for gate in gates):
+            raise _Invalid("a case is said to pass of which a gate does not hold")
+        return found
+    except _Invalid:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise _Invalid(f"a line is no case ({type(error).__name__})") from None
+
+
+def read_line(line: str, *, command: str = "check") -> Case:
+    """Return the case of a line, of a command.
+
+    Raises:
+        Garbled: it is no such case.
+    """
+    try:
+        return _case(_without_head(_fields_of_line(line, command)))
+    except _Invalid:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise _Invalid(f"a line is no case ({type(error).__name__})") from None
+
+
+def _fields_of_line(line: str, command: str = "check") -> Fields:
+    fields: Fields = _object(json.loads(line, parse_constant=_no_constant, object_pairs_hook=_once))
+    if any(fields.get(name) != value for name, value in {**_HEAD, "command": command}.items()):
+        raise _Invalid("a case is of another version or command")
+    return fields
+
+
+def _without_head(fields: Fields) -> Fields:
+    return {name: value for name, value in fields.items() if name not in _HEAD}
+
+
+def _read_whole(fields: Fields) -> None:
+    bare = _without_head(fields)
+    case = _case(bare)
+    checked = fields["command"] == _HEAD["command"]
+    if (case.check is not None) is not checked or strict_json(case_fields(case)) != bare:
+        raise _Invalid("its numbers and verdicts do not agree")
 
 
 def _no_constant(word: str) -> float:

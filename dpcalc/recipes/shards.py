@@ -9,7 +9,9 @@ merge trusts the machines that checked the shards, as it would trust one.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+from array import array
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -86,23 +88,24 @@ def shared_out(selected: Sequence[Selected], share: Share) -> list[int]:
     The longest cases are dealt out first, each to the share that has the least to do; the name of a case decides among
     equals. So equal shares fall to the same cases whatever the order of the recipes' files.
     """
-    costs = [_cost(one) for one in selected]
-    names = [hashlib.sha256(one.entry.name.encode()).digest() for one in selected]
-    order = sorted(range(len(selected)), key=lambda place: (-costs[place], names[place], place))
+    costs, names = array("Q"), array("Q")
+    for one in selected:
+        costs.append(_cost(one))
+        names.append(int.from_bytes(hashlib.sha256(one.entry.name.encode()).digest()[:8], "big"))
+    order = sorted(range(len(costs)), key=names.__getitem__)
+    order.sort(key=costs.__getitem__, reverse=True)  # which keeps the order of equals
     return sorted(place for place, number in _dealt(order, costs, share.of) if number == share.number)
 
 
-def _dealt(order: Sequence[int], costs: Sequence[int], of: int) -> list[tuple[int, int]]:
-    """Return each place with the number of the share that takes it."""
+def _dealt(order: Sequence[int], costs: Sequence[int], of: int) -> Iterator[tuple[int, int]]:
+    """Yield each place with the number of the share that takes it."""
     import heapq
 
     work = [(0, number) for number in range(1, of + 1)]
-    dealt = []
     for place in order:
         done, number = work[0]
-        dealt.append((place, number))
+        yield place, number
         heapq.heapreplace(work, (done + costs[place], number))
-    return dealt
 
 
 def of_share(
@@ -132,8 +135,10 @@ def of_share(
 
 def _content(result: Report, shard: Shard) -> str:
     """Return the hash of the cases of a share and of what is said of it."""
-    whole = [shard._replace(content=""), *map(case_fields, result.cases), result.not_selected]
-    return hashlib.sha256(json.dumps(strict_json(whole)).encode()).hexdigest()
+    whole = hashlib.sha256()
+    for part in itertools.chain([shard._replace(content="")], map(case_fields, result.cases), [result.not_selected]):
+        whole.update(json.dumps(strict_json(part)).encode() + b"\n")
+    return whole.hexdigest()
 
 
 def _digest(selected: Sequence[Selected]) -> str:
@@ -144,12 +149,12 @@ def _digest(selected: Sequence[Selected]) -> str:
         for value in one.entry.parameters.values():
             if isinstance(value, ProjectFile):
                 if value not in known:
-                    known[value] = _hash_of(value)
+                    known[value] = hash_of(value)
                 whole.update(known[value].encode())
     return whole.hexdigest()
 
 
-def _hash_of(path: ProjectFile) -> str:
+def hash_of(path: ProjectFile) -> str:
     """Return the hash of a file of data; nothing where it cannot be read, which its case will say."""
     try:
         return digest_of(path).sha256

@@ -74,11 +74,11 @@ class Pool:
         self._closed = False
         self._threads: list[threading.Thread] = []
 
-    def submit(self, argument: Any, timeout: float | None = None) -> Future[Any]:
+    def submit(self, argument: Any, timeout: float | None = None, *, alone: bool = False) -> Future[Any]:
         """Return the future result; it raises Stopped where the computation was ended after ``timeout`` seconds,
-        for want of memory, or, twice, from outside.
+        for want of memory, or, twice, from outside. ``alone``: it shares no message with others.
         """  # fmt: skip
-        task = _Task(argument, timeout, Future())
+        task = _Task(argument, timeout, Future(), alone)
         with self._arrived:
             self._waiting.append(task)
             if len(self._threads) < self._jobs:

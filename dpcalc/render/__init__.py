@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from dpcalc.inert import inert
@@ -157,12 +157,16 @@ class Kind(NamedTuple):
         suffixes: how the name of its file ends; anyhow where there are none.
         package: that it needs and that not every installation has.
         curves: whether it shows the curves behind the answers, which are computed where they are asked for.
+        pieces: what ``write`` returns, in pieces, of any number of cases; None where there is no such way.
+        excerpt: whether of very many cases it shows those that did not pass.
     """
 
     write: Callable[[Report, Asked], str]
     suffixes: tuple[str, ...] = ()
     package: str = ""
     curves: bool = False
+    pieces: Callable[[Report, Asked], Iterator[str]] | None = None
+    excerpt: bool = False
 
 
 def _in_format(format: str) -> Kind:

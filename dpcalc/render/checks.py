@@ -39,7 +39,8 @@ def render(report: Report, precision: int = 6, *, color: bool = False) -> str:
         _beside(report),
     ):
         lines += ["", *part] if part else []
-    return "\n".join([head, *lines, "", summary(report) + _gates(report)]) + "\n"
+    shown = [head, *lines] if verdicts else lines[1:]
+    return "\n".join([*shown, "", summary(report) + _gates(report)]) + "\n"
 
 
 def _rows(report: Report, precision: int) -> Iterator[tuple[str, ...]]:
@@ -81,7 +82,18 @@ def _beside(report: Report) -> list[str]:
     lines = [f"since the baseline, {len(report.changes)} changes"] if report.changes is not None else []
     lines += [f"{printable(c.name)}: {changed(c)}" for c in (report.changes or ())[:MAX_CHANGES]]
     names = [printable(name) for _, name in report.not_selected]
-    return [*lines, *([f"not selected: {_several(names, MAX_NOTES)}"] if names else [])]
+    lines += [f"not selected: {_several(names, MAX_NOTES)}"] if names else []
+    return [*lines, *_hidden(report)]
+
+
+def _hidden(report: Report) -> list[str]:
+    """Return how many cases are not shown, where those that passed are not."""
+    hidden = sum(report.statuses.values()) - len(report.cases)
+    passed = report.statuses.get(Status.PASSED, 0)
+    if not hidden:
+        return []
+    more = f", and {hidden - passed} more that did not" if hidden > passed else ""
+    return [f"not shown: {passed} cases that passed{more}"]
 
 
 def _several(names: list[str], most: int) -> str:
@@ -104,7 +116,6 @@ def _notes(report: Report) -> list[str]:
 
 def _gates(report: Report) -> str:
     """Return how many gates held, and how many cases have none."""
-    verdicts = [assertion.passed for case in report.cases for assertion in case.assertions]
-    bare = sum(not case.assertions and check.status == Status.PASSED for check, case in checked(report))
+    gates, held, bare = report.gates
     without = f"; {bare} without a gate" if bare else ""
-    return f"; {sum(verdicts)} of {len(verdicts)} gates held{without}"
+    return f"; {held} of {gates} gates held{without}"

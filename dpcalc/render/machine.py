@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from dpcalc.inert import Written, json_text, printable, spreadsheet_text
-from dpcalc.report import Case, Report, case_fields, input_fields, obstacle_fields, strict_json
+from dpcalc.report import SCHEMA, Case, Report, case_fields, input_fields, obstacle_fields, strict_json
+from dpcalc.version import __version__
 
 
 def render_json(report: Report) -> str:
     """Return the envelope as indented JSON."""
+    return "".join(json_pieces(report))
+
+
+_HERE = "@cases@"
+_PIECE = 1 << 16  # characters
+
+
+def json_pieces(report: Report) -> Iterator[str]:
+    """Yield the envelope as indented JSON, in whole lines."""
     envelope, write = report.envelope(), _Cases().written
-    return json_text({**envelope, "cases": [write(case) for case in report.cases]}, 2) + "\n"
+    if not report.cases:
+        yield json_text(envelope, 2) + "\n"
+        return
+    before, _, after = json_text({**envelope, "cases": [Written(_HERE)]}, 2).partition(_HERE)
+    lead = before
+    for case in report.cases:
+        if not isinstance(report.cases, tuple):
+            write = _Cases().written  # a case is forgotten, and its place in memory taken by another
+        yield lead + write(case)
+        lead = ",\n    "
+    yield after + "\n"
 
 
 class _Cases:
@@ -56,22 +76,56 @@ def _text(tree: Any, depth: int) -> Written:
 
 
 def render_jsonl(report: Report) -> str:
-    """Return one line of JSON per case, each with the schema and command."""
-    envelope = report.to_dict()
-    head = {key: envelope[key] for key in ("schema", "dpcalc", "command")}
-    return "".join(json_text({**head, **case}) + "\n" for case in envelope["cases"])
+    """Return one line of JSON per case, each with the schema and command; a check ends with its verdict."""
+    return "".join(jsonl_lines(report))
+
+
+def jsonl_lines(report: Report) -> Iterator[str]:
+    """Yield one line per case; of a check, one more that ends it: without the last line it is not complete."""
+    for case in report.cases:
+        yield case_line(report.command, case) + "\n"
+    if report.command == "check":
+        yield end_line(report)
+
+
+def end_line(report: Report) -> str:
+    """Return the last line of a check: the envelope without cases, with ``exit_code`` and ``verdict``."""
+    envelope = report.envelope()
+    del envelope["cases"]
+    code = report.exit_code
+    return json_text({**envelope, "exit_code": code, "verdict": "failed" if code else "passed"}) + "\n"
+
+
+def case_line(command: str, case: Case) -> str:
+    """Return a case as a line of JSON, with the schema and the command."""
+    fields = {"schema": SCHEMA, "dpcalc": __version__, "command": command, **case_fields(case)}
+    try:
+        return json_text(fields)
+    except (TypeError, ValueError):  # a number that is not finite, which is rare
+        return json_text(strict_json(fields))
 
 
 def render_csv(report: Report) -> str:
     """Return one row per result, as `Report.rows` has them."""
+    return "".join(csv_pieces(report))
+
+
+def csv_pieces(report: Report) -> Iterator[str]:
+    """Yield the lines of `render_csv`."""
     import csv
     import io
 
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(report.columns)
-    writer.writerows([_cell(value) for value in row.values()] for row in report.rows())
-    return buffer.getvalue()
+    writer, columns = csv.writer(buffer, lineterminator="\n"), report.columns
+    rows = ([_cell(value) for value in row.values()] for row in report.each_row(columns))
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow(row)
+        if buffer.tell() > _PIECE:
+            yield buffer.getvalue()
+            buffer.seek(0)
+            buffer.truncate()
+    yield buffer.getvalue()
 
 
 def _cell(value: Any) -> str:

@@ -159,7 +159,7 @@ def test_json(run: Any) -> None:
     ]  # fmt: skip
     assert report["cases"][0]["results"][0]["bound"] == "iteration.pnsgd"
     assert (code, out) == run("pass.yaml nothing.yaml fail.yaml --json --jobs 2")[:2]
-    assert len(run("pass.yaml --format jsonl")[1].splitlines()) == 2
+    assert len(run("pass.yaml --format jsonl")[1].splitlines()) == 3
     assert run("pass.yaml --format csv")[1].startswith("case,algorithm,bound,")
 
 

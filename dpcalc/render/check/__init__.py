@@ -6,6 +6,7 @@ same recipes give the same bytes.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from dpcalc.errors import SpecError
@@ -36,24 +37,6 @@ def render(report: Report, kind: str, *, precision: int = 6, baseline: Snapshot 
     return KINDS[kind].write(report, Asked(precision, baseline=baseline))
 
 
-def _json(report: Report, asked: Asked) -> str:
-    from dpcalc.render.machine import render_json
-
-    return render_json(report)
-
-
-def _junit(report: Report, asked: Asked) -> str:
-    from dpcalc.render.check.junit import render_junit
-
-    return render_junit(report, asked.precision)
-
-
-def _sarif(report: Report, asked: Asked) -> str:
-    from dpcalc.render.check.sarif import render_sarif
-
-    return render_sarif(report, asked.precision)
-
-
 def _github(report: Report, asked: Asked) -> str:
     from dpcalc.render.check.github import render_github
 
@@ -66,12 +49,48 @@ def _markdown(report: Report, asked: Asked) -> str:
     return render_markdown(report, asked.precision, asked.baseline)
 
 
+def _json_pieces(report: Report, asked: Asked) -> Iterator[str]:
+    from dpcalc.render.machine import json_pieces
+
+    return json_pieces(report)
+
+
+def _jsonl_pieces(report: Report, asked: Asked) -> Iterator[str]:
+    from dpcalc.render.machine import jsonl_lines
+
+    return jsonl_lines(report)
+
+
+def _csv_pieces(report: Report, asked: Asked) -> Iterator[str]:
+    from dpcalc.render.machine import csv_pieces
+
+    return csv_pieces(report)
+
+
+def _junit_pieces(report: Report, asked: Asked) -> Iterator[str]:
+    from dpcalc.render.check.junit import junit_pieces
+
+    return junit_pieces(report, asked.precision)
+
+
+def _sarif_pieces(report: Report, asked: Asked) -> Iterator[str]:
+    from dpcalc.render.check.sarif import sarif_pieces
+
+    return sarif_pieces(report, asked.precision)
+
+
+def _of_pieces(pieces: Callable[[Report, Asked], Iterator[str]]) -> Kind:
+    return Kind(lambda report, asked: "".join(pieces(report, asked)), pieces=pieces)
+
+
 KINDS: dict[str, Kind] = {
-    "json": Kind(_json),
-    "junit": Kind(_junit),
-    "sarif": Kind(_sarif),
-    GITHUB: Kind(_github),
-    MARKDOWN: Kind(_markdown),
+    "json": _of_pieces(_json_pieces),
+    "junit": _of_pieces(_junit_pieces),
+    "sarif": _of_pieces(_sarif_pieces),
+    GITHUB: Kind(_github, excerpt=True),
+    MARKDOWN: Kind(_markdown, excerpt=True),
+    "jsonl": _of_pieces(_jsonl_pieces),
+    "csv": _of_pieces(_csv_pieces),
     **SHARED,
 }
 """The kinds of report of a check."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from dpcalc.inert import printable, xml_text
@@ -16,31 +18,59 @@ _ELEMENT = {Status.FAILED: "failure", Status.ERROR: "error", Status.SKIPPED: "sk
 
 def render_junit(report: Report, precision: int) -> str:
     """Return the report as XML that keeps to the schema of Jenkins' xUnit plugin (junit-10.xsd). No times are told."""
-    files: dict[str, list[tuple[Check, Case]]] = {}
-    for check, case in checked(report):
-        files.setdefault(check.file, []).append((check, case))
+    return "".join(junit_pieces(report, precision))
+
+
+def junit_pieces(report: Report, precision: int) -> Iterator[str]:
+    """Yield the lines of `render_junit`."""
+    files: dict[str, Counter[str]] = {}
+    for check, _ in checked(report):
+        files.setdefault(check.file, Counter())[check.status] += 1
     moved = _changes(report)
     missing: dict[str, list[str]] = {}
     for file, name in report.not_selected:
         missing.setdefault(file, []).append(name)
-        files.setdefault(file, [])
-    everything = [check for cases in files.values() for check, _ in cases]
+        files.setdefault(file, Counter())
+    everything = sum(files.values(), Counter[str]())
     name = f"dpcalc check ({shard_text(report)}; {MERGE})" if report.shard else "dpcalc check"
-    root = ElementTree.Element("testsuites", {"name": name, **_counts(everything, len(report.not_selected))})
-    for file, cases in files.items():
-        statuses = [check for check, _ in cases]
+    start, end = _tags("testsuites", {"name": name, **_counts(everything, len(report.not_selected))}, bool(files))
+    yield f"<?xml version='1.0' encoding='us-ascii'?>\n{start}"
+    for file, statuses in files.items():
         left_out = len(missing.get(file, ()))
-        skipped = str(int(_count(statuses, Status.SKIPPED)) + left_out)
+        skipped = str(statuses[Status.SKIPPED] + left_out)
         attributes = {"name": printable(file), **_counts(statuses, left_out), "skipped": skipped}
-        suite = ElementTree.SubElement(root, "testsuite", {**attributes, "file": printable(file)})
-        for check, case in cases:
-            _add_test(suite, check, case, precision, moved.get((os.path.normpath(file), check.name), []))
+        any_test = bool(left_out or statuses.total())
+        first, last = _tags("testsuite", {**attributes, "file": printable(file)}, any_test)
+        yield f"  {first}"
+        for check, case in checked(report):
+            if check.file == file:
+                changes = moved.get((os.path.normpath(file), check.name), [])
+                yield _written(_test(check, case, precision, changes))
         for name in missing.get(file, ()):
-            test = ElementTree.SubElement(suite, "testcase", classname=_class(file), name=printable(name))
+            test = ElementTree.Element("testcase", classname=_class(file), name=printable(name))
             ElementTree.SubElement(test, "skipped", message="not selected", type="not selected")
-    ElementTree.indent(root)
-    text: bytes = ElementTree.tostring(root, encoding="us-ascii", xml_declaration=True)
-    return xml_text(text.decode("ascii")) + "\n"
+            yield _written(test)
+        yield f"  {last}" if last else ""
+    yield end
+
+
+def _tags(name: str, attributes: dict[str, str], inside: bool) -> tuple[str, str]:
+    """Return the lines that begin and end an element; without anything ``inside``, it is one."""
+    element = ElementTree.Element(name, attributes)
+    element.text = "\n" if inside else None
+    start, _, end = _text(element).partition("\n")
+    return f"{start}\n", f"{end}\n" if inside else ""
+
+
+def _written(test: ElementTree.Element) -> str:
+    """Return the lines of a test at its place in the document."""
+    ElementTree.indent(test, level=2)
+    return f"    {_text(test)}\n"
+
+
+def _text(element: ElementTree.Element) -> str:
+    text: bytes = ElementTree.tostring(element, encoding="us-ascii")
+    return xml_text(text.decode("ascii"))
 
 
 def _changes(report: Report) -> dict[tuple[str, str], list[str]]:
@@ -51,26 +81,23 @@ def _changes(report: Report) -> dict[tuple[str, str], list[str]]:
     return changes
 
 
-def _counts(checks: list[Check], left_out: int) -> dict[str, str]:
+def _counts(statuses: Counter[str], left_out: int) -> dict[str, str]:
     return {
-        "tests": str(len(checks) + left_out),
-        "failures": _count(checks, Status.FAILED),
-        "errors": _count(checks, Status.ERROR),
+        "tests": str(statuses.total() + left_out),
+        "failures": str(statuses[Status.FAILED]),
+        "errors": str(statuses[Status.ERROR]),
     }
 
 
-def _count(checks: list[Check], status: Status) -> str:
-    return str(sum(check.status == status for check in checks))
-
-
-def _add_test(suite: ElementTree.Element, check: Check, case: Case, precision: int, changes: list[str]) -> None:
-    test = ElementTree.SubElement(suite, "testcase", classname=_class(check.file), name=printable(check.name))
+def _test(check: Check, case: Case, precision: int, changes: list[str]) -> ElementTree.Element:
+    test = ElementTree.Element("testcase", classname=_class(check.file), name=printable(check.name))
     if check.status in _ELEMENT:
         reasons = findings(check, case, precision)
         element = ElementTree.SubElement(test, _ELEMENT[check.status], message=reasons[0], type=_kind(check))
         element.text = "\n".join([place(check), *reasons])
     output = ElementTree.SubElement(test, "system-out")
     output.text = "\n".join([*_lines(check, case, precision), *changes])
+    return test
 
 
 def _class(file: str) -> str:

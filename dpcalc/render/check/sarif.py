@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from dpcalc.inert import json_text, printable
+from dpcalc.inert import Written, json_text, printable
 from dpcalc.model.parameter import PARAMETERS
 from dpcalc.render.check.verdicts import changed, checked, circumstances, findings, gate_name
 from dpcalc.report import Case, Check, Report, Status
@@ -22,26 +22,55 @@ def render_sarif(report: Report, precision: int) -> str:
 
     What passed or was skipped is left out: code scanning would show it as an alert.
     """
-    alerts = [alert for check, case in checked(report) for alert in _alerts(check, case, precision)]
-    rules = list(dict.fromkeys(rule for rule, _, _ in alerts))
+    return "".join(sarif_pieces(report, precision))
+
+
+_RESULTS, _CASES = "@results@", "@cases@"
+
+
+def sarif_pieces(report: Report, precision: int) -> Iterator[str]:
+    """Yield the lines of `render_sarif`."""
+
+    def alerts() -> Iterator[tuple[str, Check, str]]:
+        return (alert for check, case in checked(report) for alert in _alerts(check, case, precision))
+
+    rules = {rule: place for place, rule in enumerate(dict.fromkeys(rule for rule, _, _ in alerts()))}
     driver = {"name": "dpcalc", "version": __version__, "rules": [_rule(rule) for rule in rules]}
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(rule, rules.index(rule), check, text) for rule, check, text in alerts],
-        "properties": _properties(report, precision),
+        "results": [Written(_RESULTS)] if rules else [],
+        "properties": _properties(report),
     }
-    return json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, 2) + "\n"
+    text = json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, 2) + "\n"
+    if rules:
+        before, _, text = text.partition(_RESULTS)
+        results = (_result(rule, rules[rule], check, alert) for rule, check, alert in alerts())
+        yield from _listed(before, (json_text(result, 2, 4) for result in results), 4)
+    if next(checked(report), None) is not None:
+        before, _, text = text.partition(f'"{_CASES}": null')
+        yield from _listed(before, _about(report, precision), 5)
+    yield text
 
 
-def _properties(report: Report, precision: int) -> dict[str, Any]:
+def _listed(before: str, texts: Iterator[str], depth: int) -> Iterator[str]:
+    """Yield what stands before a list, and its items, at a depth of the document."""
+    for text in texts:
+        yield before + text
+        before = ",\n" + "  " * depth
+
+
+def _about(report: Report, precision: int) -> Iterator[str]:
+    """Yield the circumstances of every verdict, each by its name."""
+    for check, case in checked(report):
+        name = json_text(f"{printable(check.file)}: {printable(check.name)}")
+        texts = [circumstances(check, case, precision), *map(printable, case.notes)]
+        yield f"{name}: {json_text(texts, 2, 5)}"
+
+
+def _properties(report: Report) -> dict[str, Any]:
     """Return what is no alert: the circumstances of the verdicts, the cases that were not selected, and the changes."""
-    about = {
-        f"{printable(check.file)}: {printable(check.name)}": [
-            circumstances(check, case, precision), *map(printable, case.notes)
-        ]
-        for check, case in checked(report)
-    }  # fmt: skip
+    about = {_CASES: None} if next(checked(report), None) is not None else {}
     missing = [f"{printable(file)}: {printable(name)}" for file, name in report.not_selected]
     lists = {"changes": [f"{printable(c.name)}: {changed(c)}" for c in report.changes or ()], "notSelected": missing}
     return {"cases": about, **{name: texts for name, texts in lists.items() if texts}}

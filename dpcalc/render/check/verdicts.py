@@ -50,10 +50,10 @@ def place(check: Check) -> str:
 
 def summary(report: Report) -> str:
     """Return how many cases there are and how they ended, in a line."""
-    statuses = [check.status for check, _ in checked(report)]
-    parts = [f"{statuses.count(Status.PASSED)} of {len(statuses)} cases passed"]
-    parts += [f"{statuses.count(word)} {word}" for word in (Status.FAILED, Status.SKIPPED) if word in statuses]
-    parts += [f"{statuses.count(Status.ERROR)} could not be judged"] if Status.ERROR in statuses else []
+    statuses = report.statuses
+    parts = [f"{statuses.get(Status.PASSED, 0)} of {sum(statuses.values())} cases passed"]
+    parts += [f"{statuses[word]} {word}" for word in (Status.FAILED, Status.SKIPPED) if statuses.get(word)]
+    parts += [f"{statuses[Status.ERROR]} could not be judged"] if statuses.get(Status.ERROR) else []
     parts += [f"{len(report.not_selected)} not selected"] if report.not_selected else []
     public = sum(not_private(case) for _, case in checked(report))
     parts += [f"{public} {PUBLIC}"] if public else []

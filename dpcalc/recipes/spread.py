@@ -1,0 +1,128 @@
+"""Work spread over workers that nobody here controls: sent, awaited, checked, sent again, and never taken on trust.
+
+`spread` is the one way from pieces of work to their answers. It knows nothing of recipes: a `Piece` has a document to
+send, and says whether a text answers it. Workers are whatever runs a function of a module on a text: processes,
+threads, or any `concurrent.futures.Executor` (`through`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from typing import Any
+
+from dpcalc.errors import DpcalcError, WorkerLost
+from dpcalc.recipes.workers import Stopped
+
+
+class Piece:
+    """A piece of work.
+
+    Attributes:
+        document: what is sent, a text.
+        seconds: how long each of its parts may take; None where nothing says so.
+    """
+
+    document: str
+    seconds: float | None
+
+    def read(self, text: str) -> Any:
+        """Return the answer that a text is; raise any error where it is none."""
+        raise NotImplementedError
+
+    def after(self, answer: Any) -> Piece | None:
+        """Return what an answer left undone."""
+        raise NotImplementedError
+
+    def parts(self) -> list[Piece]:
+        """Return what it can be divided into: itself alone, at the least."""
+        raise NotImplementedError
+
+    def stopped(self, why: DpcalcError) -> Any:
+        """Return the answer to a piece of one part whose computation was ended on purpose."""
+        raise NotImplementedError
+
+
+Submit = Callable[[Piece], "Future[str]"]
+"""What sends a piece to a worker."""
+
+
+def through(executor: Executor, function: Callable[[str], str]) -> Submit:
+    """Return what sends the document of a piece to an executor, for a function that is known by its name."""
+    return lambda piece: executor.submit(function, piece.document)
+
+
+def spread(
+    pieces: Iterator[Piece], submit: Submit, *, ahead: int, attempts: int = 1, patience: float | None = None
+) -> Iterator[tuple[Piece, Any]]:
+    """Yield pieces and their answers as they come, in any order; what an answer leaves undone is sent anew.
+
+    Args:
+        pieces: the work, taken one by one as workers get free.
+        submit: what sends one.
+        ahead: how many are on their way at most.
+        attempts: how often a piece is sent before it counts as lost.
+        patience: seconds without any answer after which workers count as lost; None: forever.
+
+    Raises:
+        WorkerLost: a piece has no answer.
+    """
+    again: deque[tuple[Piece, int]] = deque()
+    flying: dict[Future[str], tuple[Piece, int]] = {}
+    try:
+        while True:
+            while len(flying) < ahead:
+                piece, tries = again.popleft() if again else (next(pieces, None), 1)
+                if piece is None:
+                    break
+                flying[_sent(piece, submit)] = piece, tries
+            if not flying:
+                return
+            done, _ = wait(flying, timeout=patience, return_when=FIRST_COMPLETED)
+            if not done:
+                raise WorkerLost(f"no worker answered within {patience:g} s", "allow a case more time with timeout")
+            for future in done:
+                piece, tries = flying.pop(future)
+                answer, left = _answer(piece, future, tries, attempts)
+                again.extend(left)
+                if answer is not None:
+                    yield piece, answer
+    finally:
+        for future in flying:
+            future.cancel()
+
+
+def _answer(piece: Piece, future: Future[str], tries: int, attempts: int) -> tuple[Any | None, list[tuple[Piece, int]]]:
+    """Return the answer to a piece, None where there is none yet, and what is to be sent, for the how manieth time.
+
+    Raises:
+        WorkerLost: it was sent often enough.
+    """
+    try:
+        answer = piece.read(future.result())
+    except Stopped as why:
+        parts = piece.parts()
+        if len(parts) > 1:
+            return None, [(part, 1) for part in parts]
+        return piece.stopped(why), []
+    except Exception as error:
+        if tries >= attempts:
+            raise _lost(error) from error
+        return None, [(piece, tries + 1)]
+    rest = piece.after(answer)
+    return answer, [(rest, 1)] if rest is not None else []
+
+
+def _sent(piece: Piece, submit: Submit) -> Future[str]:
+    try:
+        return submit(piece)
+    except Exception as error:
+        raise _lost(error) from error
+
+
+def _lost(error: Exception) -> DpcalcError:
+    said = " ".join(str(error).split()) or "no reason is given"
+    return WorkerLost(
+        f"a worker was lost: {type(error).__name__}: {said}", "no gate was passed on its word; see to it, and run again"
+    )
