@@ -166,13 +166,11 @@ def _grouped(places: Iterable[Duel]) -> str:
     found: dict[str, dict[str, list[str]]] = {}
     for duel in places:
         found.setdefault(duel.set, {}).setdefault(duel.other, []).append(f"{duel.epsilon:g}")
-    return "; ".join(
-        f"{name} ({', '.join(_by(tool, told) for tool, told in by.items())})" for name, by in found.items()
-    )
+    return "; ".join(f"{name} ({_who(by)})" for name, by in found.items())
 
 
-def _by(tool: str, epsilons: list[str]) -> str:
-    return (f"{TITLES[tool]} " if tool else "") + f"at {_listed(epsilons)}"
+def _who(by: dict[str, list[str]]) -> str:
+    return ", ".join((f"{TITLES[tool]} " if tool else "") + f"at {_listed(epsilons)}" for tool, epsilons in by.items())
 
 
 def _listed(words: list[str]) -> str:
