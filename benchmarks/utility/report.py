@@ -151,7 +151,10 @@ def _covered(name: str, cells: Cells) -> bool:
 
 def _below_constant(name: str, epsilon: float, cells: Cells) -> bool:
     ours, constant = cells.get((name, OURS, epsilon)), cells.get((name, "constant", 0.0))
-    return ours is not None and constant is not None and ours.mean <= constant.mean
+    if ours is None or constant is None:
+        return False
+    common = ours.scores.keys() & constant.scores.keys()
+    return bool(common) and sum(ours.scores[seed] - constant.scores[seed] for seed in common) <= 0.0
 
 
 def _lost(duel: Duel, cells: Cells) -> str:
