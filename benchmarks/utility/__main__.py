@@ -35,7 +35,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sets", default=",".join(SETS), help="data sets, with commas between them")
     parser.add_argument("--tools", default=",".join(TITLES), help="tools, with commas between them")
     parser.add_argument("--seeds", type=int, default=10, help="splits: numbers 0 to SEEDS - 1")
-    parser.add_argument("--again", action="store_true", help="fit anew what is in results.csv already")
+    parser.add_argument("--again", action="store_true", help="drop what is asked from results.csv first")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so long; run again to go on")
     parser.add_argument("--render", action="store_true", help="fit nothing, write the page")
     parser.add_argument("--output", type=Path, default=PAGE)
@@ -52,16 +52,24 @@ def run(options: argparse.Namespace) -> None:
     """Fit what is missing, all sets and tools for one split before the next, and write after every set and tool."""
     from benchmarks.utility.tools import TOOLS
 
+    if options.again:
+        drop(set(options.sets), set(options.tools))
     until = time.monotonic() + 60.0 * options.minutes
     for seed in range(options.seeds):
         for name in options.sets:
             for tool in options.tools:
                 if SETS[name].kind not in TOOLS[tool].kinds:
                     continue
-                known = {} if options.again else results.read()
+                known = results.read()
                 missing = [key for key in keys(name, tool, seed) if key not in known]
                 if missing and time.monotonic() < until:
                     _keep(dict(fitted(missing)))
+
+
+def drop(sets: set[str], tools: set[str]) -> None:
+    """Leave out every score of these tools on these sets."""
+    kept = results.read()
+    results.write({key: kept[key] for key in kept if key.set not in sets or key.tool not in tools})
 
 
 def keys(name: str, tool: str, seed: int) -> list[Key]:

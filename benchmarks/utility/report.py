@@ -151,7 +151,10 @@ def _covered(name: str, cells: Cells) -> bool:
 
 def _below_constant(name: str, epsilon: float, cells: Cells) -> bool:
     ours, constant = cells.get((name, OURS, epsilon)), cells.get((name, "constant", 0.0))
-    return ours is not None and constant is not None and ours.mean <= constant.mean
+    if ours is None or constant is None:
+        return False
+    common = ours.scores.keys() & constant.scores.keys()
+    return bool(common) and sum(ours.scores[seed] - constant.scores[seed] for seed in common) <= 0.0
 
 
 def _lost(duel: Duel, cells: Cells) -> str:
@@ -166,13 +169,11 @@ def _grouped(places: Iterable[Duel]) -> str:
     found: dict[str, dict[str, list[str]]] = {}
     for duel in places:
         found.setdefault(duel.set, {}).setdefault(duel.other, []).append(f"{duel.epsilon:g}")
-    return "; ".join(
-        f"{name} ({', '.join(_by(tool, told) for tool, told in by.items())})" for name, by in found.items()
-    )
+    return "; ".join(f"{name} ({_who(by)})" for name, by in found.items())
 
 
-def _by(tool: str, epsilons: list[str]) -> str:
-    return (f"{TITLES[tool]} " if tool else "") + f"at {_listed(epsilons)}"
+def _who(by: dict[str, list[str]]) -> str:
+    return ", ".join((f"{TITLES[tool]} " if tool else "") + f"at {_listed(epsilons)}" for tool, epsilons in by.items())
 
 
 def _listed(words: list[str]) -> str:
