@@ -292,6 +292,22 @@ def test_the_card_is_verified_and_a_changed_one_is_not(tmp_path: Path) -> None:
     assert any("tuning: candidates" in each.place for each in found)
 
 
+def test_a_card_is_of_the_theorem_that_rounding_leaves(tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    output = tmp_path / "m.json"
+    case = dpcalc.train(
+        data=(rng.normal(size=(60, 2)), rng.integers(0, 2, 60)), algorithm="shuffled-epochs", epochs=2, loss="hinge",
+        radius=5, step_size=0.5, epsilon=1, delta=1e-5, output=str(output),
+    ).cases[0]  # fmt: skip
+    assert case.best.bound == "expanding.composition"
+    written = json.loads((tmp_path / "m.card.json").read_text())
+    (stated,) = written["cases"]
+    assert stated["asked"]["bound"] == stated["theorems"][0]["bound"] == case.best.bound
+    assert not dpcalc.verify(written, model=str(output), certify=False).mismatches
+    del stated["asked"]["bound"]
+    assert dpcalc.verify(written, model=str(output), certify=False).mismatches
+
+
 def test_what_choosing_would_have_cost_is_said() -> None:
     case = dpcalc.train(data=CANCER, epsilon=1, delta=1e-5, seed=1).cases[0]
     (note,) = (note for note in case.note_data if note.kind == "cost_of_tries")
