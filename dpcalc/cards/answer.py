@@ -47,4 +47,4 @@ def _answer(query: Query) -> Case:
         return case
     if query.command == "utility":
         raise SpecError("a cost has no card", "make a card of the run that has it: dpcalc compare")
-    return ask(query.command, query.given, query.question, notes=False, certified=query.certified)
+    return ask(query.command, query.given, query.question, notes=False, certified=query.certified, only=query.bound)

@@ -50,6 +50,7 @@ def asked_of(query: Query) -> dict[str, Any]:
         "solve": None if question.solve is None else name_of(question.solve.replace("-", "_")),
         **({"targets": [target._asdict() for target in question.targets]} if question.targets else {}),
         "risk": _risks(question.risks),
+        **({"bound": query.bound} if query.bound is not None else {}),
         "certified": query.certified,
         "schedule": _schedule(query.given.get("schedule")),
         "ledger": _ledger(query.given["ledger"]) if query.command == "ledger" else None,
@@ -76,6 +77,8 @@ def query_of_card(asked: Mapping[str, Any], schedule: str | None = None) -> Quer
         raise SpecError(f"the card is of {command}, and has a ledger", "no card does that: do not trust it")
     if command in BESIDE and (asked["certified"] or asked.get("targets")):
         raise SpecError(f"the card is of {command}, of which nothing is certified or solved for a risk")
+    if command in BESIDE and asked.get("bound") is not None:
+        raise SpecError(f"the card is of {command}, which is not asked of one theorem")
     if command in ("ledger", "risk") and asked["orders"]:
         raise SpecError(f"the card is of {command}, which is not asked at orders")
     if "rdp" in given:
@@ -86,7 +89,7 @@ def query_of_card(asked: Mapping[str, Any], schedule: str | None = None) -> Quer
         given["schedule"] = schedule
     if command == "ledger":
         given["ledger"] = _ledger_of(asked["ledger"])
-    return Query(command, given, _question(asked), bool(asked["certified"]))
+    return Query(command, given, _question(asked), bool(asked["certified"]), asked.get("bound"))
 
 
 def _points(pairs: list[list[float]]) -> dict[float, float]:

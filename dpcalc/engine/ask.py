@@ -51,6 +51,7 @@ def ask(
     brief: bool = False,
     best_only: bool = False,
     certified: bool = False,
+    only: str | None = None,
 ) -> Case:
     """Return the case for one set of parameters.
 
@@ -64,6 +65,7 @@ def ask(
         brief: whether the case is one of several, of which no more is asked than costs little.
         best_only: whether to leave out the bounds that cannot be the best: lower values, limits, what is implied.
         certified: whether to recompute every guarantee in ball arithmetic.
+        only: the one bound to ask; None: all that speak of the run.
 
     Raises:
         SpecError, NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`.
@@ -83,6 +85,10 @@ def ask(
         return _certify(case, None, question) if certified else case
     record, run, run_notes = run_of(record, description)
     bounds = bounds_of(record, run, question, best_only=best_only, alone=notes and not brief)
+    if only is not None:
+        bounds = [bound for bound in bounds if bound.id == only]
+        if not bounds:
+            raise NotApplicable(f"{only} says nothing of this run", "ask without naming a bound")
     if question.targets and certified:
         raise SpecError(
             "what is solved for a risk has no definition to be proved by",

@@ -73,12 +73,14 @@ class Query(NamedTuple):
         given: parameter name -> value; of a ledger, ``ledger`` -> `dpcalc.engine.ledger_entries.Ledger`.
         question: what is sought.
         certified: whether every guarantee is proved in ball arithmetic.
+        bound: the one theorem that is asked, where others may not be quoted of what was carried out; None: all.
     """
 
     command: str
     given: Mapping[str, Any]
     question: Question
     certified: bool = False
+    bound: str | None = None
 
 
 def query_of(command: str, given: Mapping[str, Any], question: Question, *, certified: bool = False) -> Query:

@@ -234,7 +234,7 @@ def _case(found: TunedGuarantee, draft: Draft, question: Question, gates: Sequen
     query, runs = None, ()
     if found.ledger is not None:
         query = Query("ledger", {"ledger": found.ledger}, found.question)
-        runs = tuple(made.case.query for made in found.made)
+        runs = tuple(made.case.query._replace(bound=made.case.best.bound) for made in found.made if made.case.best)
     base = found.made[0].case
     noisy = base.best.quantity if base.best is not None else ""
     hidden = {noisy, "step_size", *tune.settings}

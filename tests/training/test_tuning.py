@@ -103,7 +103,11 @@ def test_public_records_have_the_columns_of_those_that_are_trained_on(tmp_path: 
 
 
 def test_a_run_that_is_known_by_a_profile_keeps_the_budget_too(tmp_path: Path) -> None:
-    given: dict[str, Any] = {"algorithm": "shuffled-epochs", "radius": 5, "step_size": 0.5, "tune": {"epochs": [1, 2]}}
+    rng = np.random.default_rng(9)
+    given: dict[str, Any] = {
+        "algorithm": "shuffled-epochs", "radius": 5, "step_size": 0.5, "tune": {"epochs": [1, 2]},
+        "data": (rng.normal(size=(60, 2)), rng.integers(0, 2, 60)), "loss": "logistic",
+    }  # fmt: skip
     output = tmp_path / "m.json"
     case = case_of(**given, seed=None, output=str(output))
     assert 0.9 < case.best.value <= 1.0
@@ -111,9 +115,7 @@ def test_a_run_that_is_known_by_a_profile_keeps_the_budget_too(tmp_path: Path) -
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.json"]
     noise = {found["epochs"]: found["noise_std"] for found in case.training["tuning"]["candidates"]}
     for epochs, sigma in noise.items():
-        one = dpcalc.train(
-            data=CANCER, **{**given, "tune": ()}, epochs=epochs, delta=1e-5, noise_std=sigma, seed=1
-        ).cases[0]
+        one = dpcalc.train(**{**given, "tune": ()}, epochs=epochs, delta=1e-5, noise_std=sigma, seed=1).cases[0]
         assert one.best.value < 0.8  # of one run: what the choice costs comes on top
 
 
@@ -290,6 +292,20 @@ def test_the_card_is_verified_and_a_changed_one_is_not(tmp_path: Path) -> None:
     output.write_text(json.dumps(model))
     found = dpcalc.verify(str(card), model=str(output), certify=False).mismatches
     assert any("tuning: candidates" in each.place for each in found)
+
+
+def test_a_card_is_of_the_theorem_that_rounding_leaves(tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    output = tmp_path / "m.json"
+    case = dpcalc.train(
+        data=(rng.normal(size=(60, 2)), rng.integers(0, 2, 60)), algorithm="shuffled-epochs", epochs=2, loss="hinge",
+        radius=5, step_size=0.5, epsilon=1, delta=1e-5, output=str(output),
+    ).cases[0]  # fmt: skip
+    assert case.best.bound == "expanding.composition"
+    written = json.loads((tmp_path / "m.card.json").read_text())
+    (stated,) = written["cases"]
+    assert stated["asked"]["bound"] == stated["theorems"][0]["bound"] == case.best.bound
+    assert not dpcalc.verify(written, model=str(output), certify=False).mismatches
 
 
 def test_what_choosing_would_have_cost_is_said() -> None:
