@@ -92,7 +92,7 @@ def near(
     Raises:
         Infeasible: no value in the range meets the budget.
     """
-    width = ulps * 2.0**-53
+    width = ulps * 2.0**-56  # a secant ends nearer than a bracket, at no cost
     safe = 1.0 if direction.more_is_private else -1.0
     last, x = start, min(max(second(excess(start)), direction.low), direction.high)
     best = start
@@ -108,7 +108,7 @@ def near(
             return x
         if abs(step) > _LONGEST:
             break
-        further = x * math.exp(step + 0.25 * safe * width)
+        further = x * math.exp(step + 0.125 * safe * width)
         if not direction.low <= further <= direction.high:
             break
         last, x = x, further

@@ -7,7 +7,8 @@ import math
 import pytest
 
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable
-from dpcalc.notions.guarantee import Gdp, LowerBound, Point, Profile, Rdp, compose, gaussian_lower_bound
+from dpcalc.notions import pld
+from dpcalc.notions.guarantee import Composition, Gdp, LowerBound, Point, Profile, Rdp, compose, gaussian_lower_bound
 from dpcalc.notions.renyi import canonne_log_delta
 from tests.oracles import adaptive, ball, draws, exact, log_uniform, not_below, tight
 from tests.oracles import gaussian as oracle
@@ -162,3 +163,21 @@ def test_a_divergence_from_below_has_no_epsilon_or_delta() -> None:
         LowerBound(profile=lambda epsilon: -epsilon).rdp(2.0)
     with pytest.raises(Infeasible):
         compose([(gaussian_lower_bound(1.0), 2), (Gdp(1.0), 1)])
+
+
+@pytest.mark.parametrize(("mu", "rate", "count", "log_delta"), [(1.0, 0.1, 50, -12.0), (0.5, 0.5, 7, -3.0)])
+@pytest.mark.parametrize("worse_first", [True, False])
+def test_an_order_that_a_coarse_lattice_clears_is_not_the_worse_one(
+    mu: float, rate: float, count: int, log_delta: float, worse_first: bool
+) -> None:
+    pair = pld.removed(mu=mu, rate=rate)
+    parts, reverse = ((pair, count),), ((pld.exchanged(pair), count),)
+    both = Composition(parts, reverse) if worse_first else Composition(reverse, parts)
+    epsilons = [Composition(each).epsilon(log_delta).value for each in (parts, reverse)]
+    assert both.epsilon(log_delta).value == pytest.approx(max(epsilons), rel=1e-3)
+    at = 0.8 * max(epsilons)
+    assert both.log_delta(at).value == pytest.approx(
+        max(Composition(each).log_delta(at).value for each in (parts, reverse)), abs=1e-3
+    )
+    assert both.epsilon(log_delta).value >= max(epsilons) * (1.0 - 1e-3)
+    assert max(epsilons) > 1.01 * min(epsilons)

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from dpcalc.engine.ask import ask
-from dpcalc.engine.question import Question
+from dpcalc.engine.moved import Pattern
+from dpcalc.engine.question import Query, Question
 from dpcalc.engine.sweep import Sweep
 from dpcalc.errors import DpcalcError
+from dpcalc.model.run import Run
 from dpcalc.recipes.evaluate import Limits, answers
 from dpcalc.recipes.run import checked, read_all, select
+from dpcalc.report import Case
 
 PASS: dict[str, Any] = {"records": 100, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.1, "noise_std": 2.0}
 AT_DELTA = Question(None, 1e-6, -13.815510557964274)
@@ -113,3 +116,28 @@ def test_a_recipe_is_judged_alike_wherever_its_cases_are_answered(tmp_path: Any,
             assert answered.case == by_itself
     statuses = [case.check.status for case in checked(selected, limits=limits) if case.check]
     assert {"passed", "failed", "error"} >= {str(status) for status in statuses} > {"failed"}
+
+
+@pytest.mark.parametrize(
+    "question", [AT_DELTA, AT_EPSILON, AT_ORDERS, CHECKED, Question()], ids=["eps", "delta", "rdp", "checked", "mu"]
+)
+@pytest.mark.parametrize(
+    "given", [PASS, {**PASS, "strong_convexity": 0.5}, {**PASS, "batch_size": 7, "last_batch": "drop"}]
+)
+def test_positions_in_a_row_follow_a_pattern(
+    given: dict[str, Any], question: Question, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed, follow = list[Case | None](), Pattern.at
+
+    def at(self: Pattern, run: Run, query: Query) -> Case | None:
+        followed.append(follow(self, run, query))
+        return followed[-1]
+
+    sweep = Sweep()
+    monkeypatch.setattr(Pattern, "at", at)
+    for index in (1, 2, 3, 98, 99, 4, 100):
+        moved = {**given, "index": index}
+        case, expected = sweep.ask("rdp", moved, question), alone("rdp", moved, question)
+        assert case is None or case == expected
+        assert case is not None or isinstance(expected, DpcalcError)
+    assert sum(found is not None for found in followed) >= 3
