@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import math
 import tempfile
 import warnings
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.utility.budgets import DELTA, added_or_removed
+from benchmarks.utility.budgets import DELTA, added_or_removed, gaussian_mu
 from benchmarks.utility.contest import BINARY, NUMBERS
 from benchmarks.utility.problem import CONSTANT, HALF, Array, Problem
 
@@ -137,11 +139,40 @@ def _together(torch: Any, rows: Any, answers: Any) -> Any:
 
 @lru_cache(maxsize=1000)
 def multiplier(epsilon: float, delta: float, rate: float, steps: int) -> float:
-    """Return the noise over the clip that Opacus's own accountant (PRV) asks for."""
-    get = importlib.import_module("opacus.accountants.utils").get_noise_multiplier
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return float(get(target_epsilon=epsilon, target_delta=delta, sample_rate=rate, steps=steps, accountant="prv"))
+    """Return the noise over the clip for which Opacus's own accountant (PRV) allows the budget, to half a percent.
+
+    Its own search starts far away, which takes minutes, and stops within an absolute 0.01 of epsilon, which is much of
+    0.05. This one starts where the central limit theorem points and asks to a fiftieth of epsilon.
+    """
+    create = importlib.import_module("opacus.accountants").create_accountant
+
+    def allowed(noise: float) -> bool:
+        accountant = create("prv")
+        accountant.history = [(noise, rate, steps)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return bool(accountant.get_epsilon(delta=delta, eps_error=0.02 * epsilon) <= epsilon)
+
+    return least(allowed, clt(gaussian_mu(epsilon, delta), rate, steps))
+
+
+def clt(mu: float, rate: float, steps: int) -> float:
+    """Return the noise at which many sampled steps are about mu-Gaussian: mu = rate sqrt(steps (e^(1/noise^2) - 1))."""
+    return math.log1p((mu / rate) ** 2 / steps) ** -0.5
+
+
+def least(allowed: Callable[[float], bool], guess: float) -> float:
+    """Return a noise that is allowed, at most half a percent above the least one; ``allowed`` holds from there on."""
+    high = guess
+    while not allowed(high):
+        high *= 1.05
+    low = high / 1.05
+    while allowed(low):
+        low, high = low / 1.05, low
+    while high > 1.005 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if allowed(middle) else (middle, high)
+    return high
 
 
 def diffprivlib(problem: Problem, epsilon: float, seed: int) -> Any:

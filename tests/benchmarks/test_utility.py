@@ -12,7 +12,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from benchmarks.utility import gradients, objectives, report, results
+from benchmarks.utility import gradients, objectives, packages, report, results
 from benchmarks.utility.budgets import DELTA, added_or_removed, gaussian_mu, kappa
 from benchmarks.utility.contest import BINARY, CLASSES, EPSILONS, NUMBERS, OPEN, ROLES, SETS, TITLES
 from benchmarks.utility.gradients import Descent
@@ -54,6 +54,18 @@ def test_the_noise_of_descent_is_what_dpcalc_says_of_the_same_run():
         noise_std=sigma, delta=DELTA,
     )  # fmt: skip
     assert report.cases[0].best.value == pytest.approx(1.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("guess", [0.3, 1.999, 2.0, 2.01, 9.0])
+def test_the_search_for_noise_ends_just_above_the_least(guess):
+    found = packages.least(lambda noise: noise >= 2.0, guess)
+    assert 2.0 <= found <= 2.0 * 1.005
+
+
+def test_the_search_for_noise_starts_near_full_batches_of_one_law():
+    # T steps of noise s are sqrt(T)/s together; with sampling, and for large s, rate times that in the limit.
+    assert packages.clt(0.1, 1.0, 100) == pytest.approx(100.0, rel=1e-4)
+    assert packages.clt(0.1, 0.5, 100) == pytest.approx(50.0, rel=1e-3)
 
 
 @pytest.mark.parametrize("kind", [BINARY, CLASSES, NUMBERS])
