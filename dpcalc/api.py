@@ -288,6 +288,7 @@ def train(
     target_range: tuple[float, float] | str | None = None,
     average: str | None = None,
     reference: bool = False,
+    solver: str | None = None,
     **given: Unpack[keywords.Train],
 ) -> Report:
     """Train a linear model by an algorithm whose privacy is accounted first; nothing is trained where a gate fails.
@@ -299,7 +300,8 @@ def train(
         synthetic: ``logistic`` or ``linear`` in place of data, with ``records`` and ``dimension``.
         target, ignore: the target's column, columns to leave out.
         labels: two labels of the target, such as ``("no", "yes")``: the second counts as +1, everything else as -1. By
-            default finite numbers above 0 count as +1.
+            default finite numbers above 0 count as +1. More than two are classes of a softmax, and everything else
+            counts as the first of them.
         positive: the label that counts as +1, alone.
         ranges: path of a CSV ``column,low,high``: each range is mapped to [-1, 1]; or of a schema in YAML or JSON,
             which declares levels and missing cells too (docs/training.md). Never take it from the records.
@@ -315,6 +317,7 @@ def train(
             private.
 
         reference: whether to compare with the non-private minimiser, which takes most of the time of a run.
+        solver: ``descent``, or ``sums`` for least squares from noisy sums of products. By default as the rule has it.
 
     Returns:
         A report; ``training`` of a case has ``metrics``, those of the ``non_private`` fit if that is asked for, and
@@ -334,6 +337,7 @@ def train(
     setup = Setup(
         data, synthetic, target, positive, tuple(ignore), ranges, intercept, test_fraction, seed, noise_source,
         replicas, workers, output, labels, card, target_range, average, reference,
+        solver,
     )  # fmt: skip
     asked = _read("train", **given)
     check_setup(setup, len(asked.runs))
@@ -376,7 +380,7 @@ def predict(
 
     Returns:
         ``prediction``, the names of classes or targets in their own units; and ``probability`` of the class that counts
-        as +1 (logistic) or ``score`` (hinge).
+        as +1 (logistic), or of the class that is predicted (softmax), or ``score`` (hinge).
 
     Raises:
         SpecError: a file cannot be read, or a column is missing.
@@ -394,7 +398,8 @@ def predict(
     if output is not None:
         with in_pieces(os.fspath(output), "output") as write:
             write_csv(predicting, source, write)
-    found = list(predicted(predicting, source)) or [predicting.read(np.empty(0))]
+    no_rows = np.empty((0, len(predicting.model.columns)))
+    found = list(predicted(predicting, source)) or [predicting.read(predicting.model.scores(no_rows))]
     return {name: np.concatenate([each[name] for each in found]) for name in predicting.names}
 
 

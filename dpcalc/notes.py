@@ -300,6 +300,13 @@ class DefaultRule(Note):
     picked: str
 
 
+class SumsOfProducts(Note):
+    """Least squares are solved by noisy sums of products of so many columns and the target, as the one step."""
+
+    kind: str = "sums_of_products"
+    columns: int
+
+
 class LabelReading(Note):
     """How the labels were read, in words."""
 

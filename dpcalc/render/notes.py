@@ -39,6 +39,7 @@ from dpcalc.notes import (
     Rounded,
     SeveralModels,
     ShortLastBatch,
+    SumsOfProducts,
     TunedNoise,
     UnreadableCells,
     Vacuous,
@@ -355,6 +356,13 @@ def _one_pass(note: OnePass) -> str:
 # --- about a training run --------------------------------------------------------------------------------------------
 
 
+def _sums(note: SumsOfProducts) -> str:
+    return (
+        f"least squares are solved by noisy sums of the products of {note.columns} columns and the target: these are "
+        "the gradient of the one step (see `dpcalc help method`)"
+    )
+
+
 def _labels(note: LabelReading) -> str:
     return f"labels: {note.reading}"
 
@@ -413,6 +421,7 @@ _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
     OnePass: _one_pass,
     NotTrained: _always("a gate failed: nothing was trained"),
     DefaultRule: _default_rule,
+    SumsOfProducts: _sums,
     LabelReading: _labels,
     UnreadableCells: _always(
         "a cell that is no finite number counts as 0, and a line with too few or too many as such cells"

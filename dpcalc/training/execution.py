@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.model.loss import Loss
-from dpcalc.training import ensemble, metrics, noise, single
+from dpcalc.training import ensemble, metrics, noise, products, single
 from dpcalc.training.metrics import Optimum
 from dpcalc.training.plan import Plan
 from dpcalc.training.problem import Problem
 from dpcalc.training.reach import refuse_overflow
 from dpcalc.training.records import Records
 from dpcalc.training.rounding import Rounding
-from dpcalc.training.setup import NoiseSource, Setup
+from dpcalc.training.setup import NoiseSource, Setup, Solver
 from dpcalc.training.single import Progress
 
 Array = NDArray[np.float64]
@@ -120,7 +120,8 @@ def execute(
         SpecError: on some records, numbers might leave the range of doubles.
     """
     parts = _parts(records, loss)
-    refuse_overflow(plan, loss)
+    if setup.solver != Solver.SUMS:
+        refuse_overflow(plan, loss)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning would tell of the records
         trained: Trained | Replicas
@@ -154,7 +155,11 @@ def _train_one(plan: Plan, parts: Parts, setup: Setup, progress: Progress | None
         because = f"seeded: the noise can be drawn again from the seed {setup.seed}"
     else:
         source = noise.secure() if setup.noise_source == NoiseSource.SECURE else noise.from_os()
-    weights, released, _ = single.train(plan, parts["train"], source, progress=progress, rounding=rounding)
+    if setup.solver == Solver.SUMS:
+        weights, _ = products.solved(plan, parts["train"], source)
+        released = weights[np.newaxis]
+    else:
+        weights, released, _ = single.train(plan, parts["train"], source, progress=progress, rounding=rounding)
     return Trained(weights, released, Randomness(source.label, setup.seed, because), _measured(weights, parts))
 
 

@@ -15,14 +15,14 @@ from dpcalc.engine.question import Question
 from dpcalc.errors import Infeasible, MissingParameter, NotApplicable, NotConverged, SpecError
 from dpcalc.model.run import Description
 from dpcalc.model.source import Source
-from dpcalc.notes import NotTrained, SeveralModels
+from dpcalc.notes import NotTrained, SeveralModels, SumsOfProducts
 from dpcalc.report import Assertion, Case
-from dpcalc.training import rule, rule_batches
+from dpcalc.training import rule, rule_batches, sums_of_products
 from dpcalc.training.accounting import account, accounted_run, least_risk, takes_dimension
 from dpcalc.training.defaults import fill_loss, fill_split, fill_steps
 from dpcalc.training.draft import Draft
 from dpcalc.training.rule import Rule
-from dpcalc.training.setup import Average, Setup
+from dpcalc.training.setup import Average, Setup, Solver
 
 if TYPE_CHECKING:
     from dpcalc.training.guarantee import Guaranteed
@@ -72,12 +72,18 @@ def fit(
     fill_loss(draft, setup)
     batched, asked = rule_batches.applies(draft, question), setup
     ruled = batched or rule.applies(draft, question)
+    if setup.solver == Solver.SUMS:
+        sums_of_products.check(draft, setup)
     setup = rule.settle(setup, draft, ruled=ruled, batched=batched)
     records = read_records(draft, setup, share=rule.CONSTANT if ruled else None)
     rows, columns = records.shape
     weights = columns * draft.loss.scores
     draft.take_shape(rows, columns, with_dimension=draft.laplace and takes_dimension(draft.algorithm))
     chosen = None
+    if ruled and not batched and asked.solver != Solver.DESCENT and draft["loss"] == "squares":
+        chosen = rule.fill_sums(draft, question, asked, columns)
+    if chosen is not None or asked.solver == Solver.SUMS:
+        return _solved(draft, question, records, setup, chosen, gates, accepting)
     if batched:
         chosen, average = rule_batches.fill(draft, question, asked, columns)
         setup = setup._replace(average=average)
@@ -91,15 +97,47 @@ def fit(
     except MissingParameter as error:
         raise rule.without(error, draft) from None
     case = account(draft, question, gates) if made is None else made.case
+    case = _judged(case, draft, chosen, setup, accepting)
+    if case.failed:
+        return Fit(case, None)
+    return _executed(case, made, draft, records, setup, progress, chosen)
+
+
+def _judged(case: Case, draft: Draft, chosen: Rule | None, setup: Setup, accepting: bool) -> Case:
+    """Return the case with warnings and gates, and a note where it failed.
+
+    Raises:
+        NotApplicable: nothing is guaranteed.
+    """
     warnings = (*case.warnings, *(chosen.warnings() if chosen else ()))
     case = case._replace(inputs=draft.with_sources(case.inputs), warnings=warnings)
     if case.best is not None and case.best.delta == 1.0:
         raise NotApplicable("nothing is guaranteed: delta is 1", "use more noise, or a larger --epsilon")
     if case.assertions and not accepting:
         case = case._replace(assertions=(*case.assertions, *_privacy_gate(setup)))
+    return case._replace(note_data=(*case.note_data, NotTrained())) if case.failed else case
+
+
+def _solved(
+    draft: Draft, question: Question, records: Records, setup: Setup, chosen: Rule | None, gates: Sequence[Gate],
+    accepting: bool,
+) -> Fit:  # fmt: skip
+    """Account for noisy sums of products, and solve least squares by them.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: see `fit`.
+    """
+    from dpcalc.training.guarantee import guarantee
+
+    setup = setup._replace(solver=Solver.SUMS, average=Average.NONE)
+    rows, columns = records.shape
+    accounted = sums_of_products.described(draft)
+    made = guarantee(accounted, question, gates, (rows, sums_of_products.entries(columns)))
+    case = _judged(made.case, accounted, chosen, setup, accepting)
     if case.failed:
-        return Fit(case._replace(note_data=(*case.note_data, NotTrained())), None)
-    return _executed(case, made, draft, records, setup, progress, chosen)
+        return Fit(case, None)
+    case = case._replace(note_data=(*case.note_data, SumsOfProducts(columns=columns)))
+    return _executed(case, made, draft, records, setup, None, chosen)
 
 
 def fit_among_others(given: Mapping[str, Any], question: Question, setup: Setup, **more: Any) -> Fit:
@@ -164,7 +202,11 @@ def _executed(
         numbers = (planned.iterates_released if draft.given("release") else 1) * (columns + 1) * scores
         refuse_too_large(setup.output, numbers + columns)
     trained, non_private = execute(planned, records, draft.loss, draft.radius, setup, progress, rounding)
-    risk = None if planned.tail or draft.loss.classified else least_risk(draft, run, best, columns)
+    risk = (
+        None
+        if planned.tail or setup.solver == Solver.SUMS or draft.loss.classified
+        else least_risk(draft, run, best, columns)
+    )
     outcome = Outcome(draft, setup, records, planned, trained, non_private, risk, chosen)
     case = case._replace(training=outcome.to_json(), note_data=(*case.note_data, *outcome.notes()))
     return Fit(case, outcome.model(case))

@@ -16,7 +16,6 @@ from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Question
 from dpcalc.engine.rows import ranked
 from dpcalc.errors import GateRefused, MissingParameter, NotApplicable
-from dpcalc.model.loss import Loss
 from dpcalc.model.quantities import Kind, Quantity
 from dpcalc.model.run import Run
 from dpcalc.notes import Rounded
@@ -129,7 +128,7 @@ def _with_spare(
         try:
             run = accounted_run(draft, row)
             planned = plan(run, *shape)
-            rounding = _rounding(row, planned, draft.loss)
+            rounding = _rounding(row, planned, draft)
             try:
                 cost = _cost(row, rounding, question, spare)
             except _Needs:
@@ -189,14 +188,14 @@ def _cost(row: Result, rounding: Rounding, question: Question, spare: _Spare) ->
     raise _Needs(_Spare(0.0, _ROOM * plain.delta))
 
 
-def _rounding(row: Result, planned: Plan, loss: Loss) -> Rounding:
+def _rounding(row: Result, planned: Plan, draft: Draft) -> Rounding:
     """Return how a run is rounded that a theorem is quoted of.
 
     Raises:
         NotApplicable: its iterates must stay hidden, and rounding errors of them have no bound.
     """
     if row.bound not in PUBLIC_SUMS:
-        return output_rounding(planned, loss)
+        return output_rounding(planned, draft.loss)
     entries = float(planned.steps * planned.columns)
     log_factor, tail = stretch(planned.noise, entries, sum_error(planned.noise))
     return Rounding(up(entries * sum_miss(planned.noise), 4.0), log_factor, tail)

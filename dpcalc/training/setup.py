@@ -26,6 +26,13 @@ class Average(PlainEnum):
     NONE = "none"
 
 
+class Solver(PlainEnum):
+    """How a model comes from records."""
+
+    DESCENT = "descent"  # by an algorithm that is accounted, step by step
+    SUMS = "sums"  # least squares from noisy sums of products
+
+
 class Setup(NamedTuple):
     """What is trained on and how.
 
@@ -46,6 +53,7 @@ class Setup(NamedTuple):
         target_range: the interval of the target of a regression, (low, high) or a text "low,high": it goes to [-Y, Y].
         average: an `Average`; None: as the default rule has it.
         reference: whether the non-private minimiser is sought, to compare with.
+        solver: a `Solver`; None: as the default rule has it.
     """
 
     data: Any = None
@@ -66,6 +74,7 @@ class Setup(NamedTuple):
     target_range: Any = None
     average: str | None = None
     reference: bool = False
+    solver: str | None = None
 
     @property
     def example(self) -> str | None:
