@@ -43,6 +43,7 @@ _dpcalc() {
         utility,--algorithm) words='stop skip local noisy-gd dp-sgd-gradient dp-sgd-output' ;;
         *,--synthetic) words='logistic linear' ;;
         *,--average) words='tail none' ;;
+        *,--solver) words='descent sums' ;;
         *,--noise-source) words='os secure' ;;
         train,--algorithm) words='noisy-gd noisy-sgd cyclic shuffle-once rotation-epochs shuffled-epochs pnsgd skip stop shuffled rotation shuffled-stop online dp-sgd-gradient dp-sgd-output' ;;
         evaluate,--format) words='plain json' ;;
@@ -63,7 +64,7 @@ _dpcalc() {
             ledger,*) files='!*.y*ml' ;;
             convert,-*) words='--mu --rho --pure --rdp --epsilon -e --delta -d --assert --to --order --format --json --output -o --precision --report --plot --plot-bounds --color --verbose -v --help -h' ;;
             utility,-*) words='--algorithm --records -n --dimension --index -i --public-records --tasks --steps --lipschitz -L --smoothness --strong-convexity --holder-exponent --holder-constant --gradient-at-zero --loss-at-zero --loss --feature-bound --label-bound --power --classes --huber-threshold --tube --radius -R --regularisation --step-size --eta --noise-std --sigma --failure-probability --epsilon -e --delta -d --order --format --json --output -o --precision --report --plot --plot-bounds --color --verbose -v --risk --fpr --prior --baseline --schedule --solve --assert --certify --advantage --tpr --success --reconstruction --orders --help -h' ;;
-            train,-*) words='--data --synthetic --target --labels --positive --ignore --ranges --target-range --intercept --no-intercept --average --test-fraction --reference --seed --noise-source --replicas --workers --no-card --algorithm --release --loss --feature-bound --label-bound --power --classes --huber-threshold --tube --radius -R --regularisation --records -n --dimension --epochs --steps --batch-size --last-batch --permutation --step-size --eta --clip --max-grad-norm --noise-std --sigma --noise-multiplier --laplace-scale --noise --c1 --c2 --decay-exponent --schedule-factor --epsilon -e --delta -d --assert --format --json --output -o --precision --report --plot --plot-bounds --color --verbose -v --help -h' ;;
+            train,-*) words='--data --synthetic --target --labels --positive --ignore --ranges --target-range --intercept --no-intercept --average --solver --test-fraction --reference --seed --noise-source --replicas --workers --no-card --algorithm --release --loss --feature-bound --label-bound --power --classes --huber-threshold --tube --radius -R --regularisation --records -n --dimension --epochs --steps --batch-size --last-batch --permutation --step-size --eta --clip --max-grad-norm --noise-std --sigma --noise-multiplier --laplace-scale --noise --c1 --c2 --decay-exponent --schedule-factor --epsilon -e --delta -d --assert --format --json --output -o --precision --report --plot --plot-bounds --color --verbose -v --help -h' ;;
             predict,-*) words='--data --output -o --help -h' ;;
             predict,*) files='!*' ;;
             evaluate,-*) words='--data --private --epsilon -e --error-bound --ledger --format --json --output -o --help -h' ;;

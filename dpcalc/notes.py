@@ -301,10 +301,9 @@ class DefaultRule(Note):
 
 
 class SumsOfProducts(Note):
-    """Least squares are solved by noisy sums of products of so many columns and the target, as the one step."""
+    """Least squares are solved by noisy sums of products: these are the gradient of the one step."""
 
     kind: str = "sums_of_products"
-    columns: int
 
 
 class LabelReading(Note):

@@ -356,13 +356,6 @@ def _one_pass(note: OnePass) -> str:
 # --- about a training run --------------------------------------------------------------------------------------------
 
 
-def _sums(note: SumsOfProducts) -> str:
-    return (
-        f"least squares are solved by noisy sums of the products of {note.columns} columns and the target: these are "
-        "the gradient of the one step (see `dpcalc help method`)"
-    )
-
-
 def _labels(note: LabelReading) -> str:
     return f"labels: {note.reading}"
 
@@ -421,7 +414,10 @@ _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
     OnePass: _one_pass,
     NotTrained: _always("a gate failed: nothing was trained"),
     DefaultRule: _default_rule,
-    SumsOfProducts: _sums,
+    SumsOfProducts: _always(
+        "least squares are solved by noisy sums of the products of columns and target: these are the gradient of the "
+        "one step (see `dpcalc help method`)"
+    ),
     LabelReading: _labels,
     UnreadableCells: _always(
         "a cell that is no finite number counts as 0, and a line with too few or too many as such cells"

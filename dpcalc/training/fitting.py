@@ -136,7 +136,7 @@ def _solved(
     case = _judged(made.case, accounted, chosen, setup, accepting)
     if case.failed:
         return Fit(case, None)
-    case = case._replace(note_data=(*case.note_data, SumsOfProducts(columns=columns)))
+    case = case._replace(note_data=(*case.note_data, SumsOfProducts()))
     return _executed(case, made, draft, records, setup, None, chosen)
 
 
