@@ -195,6 +195,10 @@ def _rounding(row: Result, planned: Plan, draft: Draft) -> Rounding:
         NotApplicable: its iterates must stay hidden, and rounding errors of them have no bound.
     """
     if row.bound not in PUBLIC_SUMS:
+        if "loss" not in draft:
+            raise NotApplicable(
+                "its iterates stay hidden, and the sums of products are released", "take --solver descent"
+            )
         return output_rounding(planned, draft.loss)
     entries = float(planned.steps * planned.columns)
     log_factor, tail = stretch(planned.noise, entries, sum_error(planned.noise))
