@@ -294,6 +294,7 @@ def train(
     tune_runs: float | None = None,
     tune_law: str | None = None,
     tune_score: float | str | None = None,
+    solver: str | None = None,
     **given: Unpack[keywords.Train],
 ) -> Report:
     """Train a linear model by an algorithm whose privacy is accounted first; nothing is trained where a gate fails.
@@ -305,7 +306,8 @@ def train(
         synthetic: ``logistic`` or ``linear`` in place of data, with ``records`` and ``dimension``.
         target, ignore: the target's column, columns to leave out.
         labels: two labels of the target, such as ``("no", "yes")``: the second counts as +1, everything else as -1. By
-            default finite numbers above 0 count as +1.
+            default finite numbers above 0 count as +1. More than two are classes of a softmax, and everything else
+            counts as the first of them.
         positive: the label that counts as +1, alone.
         ranges: path of a CSV ``column,low,high``: each range is mapped to [-1, 1]; or of a schema in YAML or JSON,
             which declares levels and missing cells too (docs/training.md). Never take it from the records.
@@ -326,6 +328,7 @@ def train(
         tune_law: ``geometric`` (default), ``logarithmic`` or ``poisson``.
         tune_score: the share of the training records that runs are scored on, 0.2 by default, or the path of a public
             file.
+        solver: ``descent``, or ``sums`` for least squares from noisy sums of products. By default as the rule has it.
 
     Returns:
         A report; ``training`` of a case has ``metrics``, those of the ``non_private`` fit if that is asked for, and
@@ -347,6 +350,7 @@ def train(
         data, synthetic, target, positive, tuple(ignore), ranges, intercept, test_fraction, seed, noise_source,
         replicas, workers, output, labels, card, target_range, average, reference,
         tune_of(tune, tune_runs, tune_law, tune_score),
+        solver,
     )  # fmt: skip
     asked = _read("train", **given)
     check_setup(setup, len(asked.runs))
@@ -389,7 +393,7 @@ def predict(
 
     Returns:
         ``prediction``, the names of classes or targets in their own units; and ``probability`` of the class that counts
-        as +1 (logistic) or ``score`` (hinge).
+        as +1 (logistic), or of the class that is predicted (softmax), or ``score`` (hinge).
 
     Raises:
         SpecError: a file cannot be read, or a column is missing.
@@ -407,7 +411,8 @@ def predict(
     if output is not None:
         with in_pieces(os.fspath(output), "output") as write:
             write_csv(predicting, source, write)
-    found = list(predicted(predicting, source)) or [predicting.read(np.empty(0))]
+    no_rows = np.empty((0, len(predicting.model.columns)))
+    found = list(predicted(predicting, source)) or [predicting.read(predicting.model.scores(no_rows))]
     return {name: np.concatenate([each[name] for each in found]) for name in predicting.names}
 
 

@@ -300,6 +300,12 @@ class DefaultRule(Note):
     picked: str
 
 
+class SumsOfProducts(Note):
+    """Least squares are solved by noisy sums of products: these are the gradient of the one step."""
+
+    kind: str = "sums_of_products"
+
+
 class LabelReading(Note):
     """How the labels were read, in words."""
 

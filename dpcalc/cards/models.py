@@ -17,6 +17,7 @@ from dpcalc.errors import SpecError
 from dpcalc.model.run import NOISE_SCALES
 from dpcalc.render.numbers import Side, number, symbol_of
 from dpcalc.theorems.record import all_bounds
+from dpcalc.training.sums_of_products import describes
 
 _ROUNDINGS = 2  # assumptions of a model that are about rounding: they come last
 _SHARE = 2.0**-13  # of delta, twice what training sets aside for rounding at first
@@ -78,7 +79,7 @@ def _trains(asked: Mapping[str, Any]) -> bool:
     return (
         asked["command"] == "compare"
         and given.get("algorithm") in COMMANDS["train"].algorithms
-        and "loss" in given
+        and ("loss" in given or describes(given))
         and (asked["epsilon"] is not None or asked["delta"] is not None)
         and not asked.get("targets")
     )

@@ -17,7 +17,7 @@ def command(model: str, data: str, output: str | None) -> None:
 
     The model's columns are found by their names, in any order; other columns are not read, and no target is needed. A
     line holds the prediction (the name of the class; a target in its own units), and of a logistic model the
-    probability of the class that counts as +1, of a hinge model the score.
+    probability of the class that counts as +1, of a softmax that of the class predicted, of a hinge model the score.
 
     \b
     Train a model, and predict with it:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _OWN = (
     "data", "synthetic", "target", "labels", "positive", "ignore", "ranges", "intercept", "test_fraction", "seed",
     "noise_source", "replicas", "workers", "target_range", "average",
-    "reference",
+    "reference", "solver",
 )  # fmt: skip
 
 
@@ -36,7 +36,9 @@ _PAUSE = 0.1  # seconds between two looks of a bar
 @click.option("--data", metavar="FILE", help="CSV with a header, NPY, NPZ or Parquet; or example:breast-cancer.")
 @click.option("--synthetic", type=click.Choice(["logistic", "linear"]), help="Drawn records (-n, --dimension) instead.")
 @click.option("--target", metavar="COLUMN", help="Name of the target, or its number in a matrix (default: the last).")
-@click.option("--labels", metavar="NO,YES", help="The second label counts as +1, all else as -1 (default: above 0).")
+@click.option(
+    "--labels", metavar="NO,YES", help="The second label is +1, all else -1; or more than two classes: A,B,C (softmax)."
+)
 @click.option("--positive", metavar="LABEL", help="The label that counts as +1, alone; all else counts as -1.")
 @click.option("--ignore", metavar="COLUMN", multiple=True, help="Leave a column out (repeatable).")
 @click.option(
@@ -50,6 +52,9 @@ _PAUSE = 0.1  # seconds between two looks of a bar
 @click.option("--intercept/--no-intercept", default=None, help="A constant feature; it counts in the feature bound.")
 @click.option(
     "--average", type=click.Choice(["tail", "none"]), help="Release the mean of the last half of the iterates."
+)
+@click.option(
+    "--solver", type=click.Choice(["descent", "sums"]), help="Of least squares; sums: by noisy sums of products."
 )
 @click.option(
     "--test-fraction", type=float, default=0.0, help="Share of the records set aside for testing (default 0)."
@@ -81,6 +86,9 @@ def command(
     A model from a table of your own, its card model.card.json, and a paragraph:
       dpcalc train --data table.csv --target outcome --labels no,yes \\
         --ranges columns.yaml -e 1 -d 1e-6 -o model.json --format statement
+    More than two classes:
+      dpcalc train --data table.csv --target colour --labels red,green,blue \\
+        --ranges columns.yaml -e 1 -d 1e-6 -o model.json
     Predict a number:
       dpcalc train --data table.csv --target price --target-range 0,1000 \\
         --ranges columns.yaml -e 1 -d 1e-6 -o model.json

@@ -41,6 +41,7 @@ from dpcalc.notes import (
     Rounded,
     SeveralModels,
     ShortLastBatch,
+    SumsOfProducts,
     Tuned,
     TunedNoise,
     UnreadableCells,
@@ -433,6 +434,10 @@ _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
     OnePass: _one_pass,
     NotTrained: _always("a gate failed: nothing was trained"),
     DefaultRule: _default_rule,
+    SumsOfProducts: _always(
+        "least squares are solved by noisy sums of the products of columns and target: these are the gradient of the "
+        "one step (see `dpcalc help method`)"
+    ),
     LabelReading: _labels,
     UnreadableCells: _always(
         "a cell that is no finite number counts as 0, and a line with too few or too many as such cells"

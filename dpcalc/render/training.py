@@ -34,14 +34,22 @@ def warning(case: Case) -> str:
 
 def kept_bounds(case: Case) -> str:
     """Return how the trained records are kept within their bounds, as the end of a statement."""
-    bound = case.inputs.get("feature_bound", (None, ""))[0]
-    if not case.training or bound is None:
+    if not case.training:
+        return ""
+    bound = case.inputs.get("feature_bound", (case.training.get("feature_bound"), ""))[0]
+    if bound is None:
         return ""
     norm = "1-norm" if case.training["norm"] == 1 else "Euclidean norm"
     return (
         f" Rows of the training data are shortened to {norm} at most {number(bound, side=Side.AS_GIVEN)} by a rule "
-        "that does not depend on the data."
+        "that does not depend on the data." + (_SUMS if case.training.get("solver") else "")
     )
+
+
+_SUMS = (
+    " The gradient of the one step is that of linear losses: its entries are the sums of products of columns and "
+    "target from which least squares are solved."
+)
 
 
 def metric_rows(case: Case, precision: int) -> list[tuple[str, ...]]:

@@ -105,8 +105,8 @@ class ExactSums:
         """
         self.problem, loss, (self.count, columns) = problem, problem.loss, problem.shape
         kept, longest = bits_kept(size), loss.feature_bound
-        self.unit = math.ldexp(1.0, _exponent(longest) - kept)
-        self.slope_unit = math.ldexp(1.0, _exponent(bound / longest) - kept)
+        self.unit = math.ldexp(1.0, exponent_of(longest) - kept)
+        self.slope_unit = math.ldexp(1.0, exponent_of(bound / longest) - kept)
         self.kept, self.limit = kept, size * bound
         if not min(self.unit, self.slope_unit, self.unit * self.slope_unit) >= _LEAST:
             raise SpecError(
@@ -191,7 +191,7 @@ class ExactSums:
         return total
 
 
-def _exponent(value: float) -> int:
+def exponent_of(value: float) -> int:
     """Return the least e with 2^e >= value > 0."""
     fraction, exponent = math.frexp(value)
     return exponent - (fraction == 0.5)

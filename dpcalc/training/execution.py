@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.model.loss import Loss
-from dpcalc.training import ensemble, metrics, noise, single
+from dpcalc.training import ensemble, metrics, noise, products, single
 from dpcalc.training.data import Prepared
 from dpcalc.training.metrics import Optimum
 from dpcalc.training.on_disk import OnDisk
@@ -21,7 +21,7 @@ from dpcalc.training.problem import AnyProblem, Problem, StoredProblem
 from dpcalc.training.reach import refuse_overflow
 from dpcalc.training.records import Records
 from dpcalc.training.rounding import Rounding
-from dpcalc.training.setup import NoiseSource, Setup
+from dpcalc.training.setup import NoiseSource, Setup, Solver
 
 Array = NDArray[np.float64]
 Parts = dict[str, AnyProblem]
@@ -122,7 +122,8 @@ def execute(
         SpecError: on some records, numbers might leave the range of doubles.
     """
     parts = parts_of(records, loss)
-    refuse_overflow(plan, loss)
+    if setup.solver != Solver.SUMS:
+        refuse_overflow(plan, loss)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning would tell of the records
         trained: Trained | Replicas
@@ -166,9 +167,13 @@ def _train_one(plan: Plan, parts: Parts, setup: Setup, phases: Phases, rounding:
         because = f"seeded: the noise can be drawn again from the seed {setup.seed}"
     else:
         source = noise.secure() if setup.noise_source == NoiseSource.SECURE else noise.from_os()
-    weights, released, _ = single.train(
-        plan, parts["train"], source, progress=phases("steps"), rounding=rounding, reading=phases("records read"),
-    )  # fmt: skip
+    if setup.solver == Solver.SUMS:
+        weights, _ = products.solved(plan, parts["train"], source)
+        released = weights[np.newaxis]
+    else:
+        weights, released, _ = single.train(
+            plan, parts["train"], source, progress=phases("steps"), rounding=rounding, reading=phases("records read"),
+        )  # fmt: skip
     return Trained(weights, released, Randomness(source.label, setup.seed, because), measured(weights, parts, phases))
 
 

@@ -16,15 +16,15 @@ from dpcalc.engine.question import Question
 from dpcalc.errors import Infeasible, MissingParameter, NotApplicable, NotConverged, SpecError
 from dpcalc.model.run import Description
 from dpcalc.model.source import Source
-from dpcalc.notes import CostOfTries, Note, NotTrained, SeveralModels
+from dpcalc.notes import CostOfTries, Note, NotTrained, SeveralModels, SumsOfProducts
 from dpcalc.report import Assertion, Case
-from dpcalc.training import rule, rule_batches
+from dpcalc.training import rule, rule_batches, sums_of_products
 from dpcalc.training.accounting import account, accounted_run, least_risk, takes_dimension
 from dpcalc.training.defaults import fill_loss, fill_split, fill_steps
 from dpcalc.training.draft import Draft
 from dpcalc.training.phases import Phases, Progress, silent
 from dpcalc.training.rule import Rule
-from dpcalc.training.setup import Average, Setup
+from dpcalc.training.setup import Average, Setup, Solver
 
 if TYPE_CHECKING:
     from dpcalc.training.guarantee import Guaranteed
@@ -85,6 +85,8 @@ def fit(
     from dpcalc.training.guarantee import guarantee
 
     draft, setup, records, chosen = described(given, question, setup, sources or {}, progress=phases("records read"))
+    if setup.solver == Solver.SUMS:
+        return _solved(draft, question, records, setup, chosen, gates, accepting, phases)
     rows, columns = records.shape
     weights = columns * draft.loss.scores
     try:
@@ -93,14 +95,45 @@ def fit(
     except MissingParameter as error:
         raise rule.without(error, draft) from None
     case = account(draft, question, gates) if made is None else made.case
+    case = _judged(case, draft, chosen, setup, accepting)
+    if case.failed:
+        return Fit(case, None)
+    return _executed(case, made, draft, records, setup, phases, chosen)
+
+
+def _judged(case: Case, draft: Draft, chosen: Rule | None, setup: Setup, accepting: bool) -> Case:
+    """Return the case with warnings and gates, and a note where it failed.
+
+    Raises:
+        NotApplicable: nothing is guaranteed.
+    """
     warnings = (*case.warnings, *(chosen.warnings() if chosen else ()))
     case = case._replace(inputs=draft.with_sources(case.inputs), warnings=warnings)
     if case.best is not None and case.best.delta == 1.0:
         raise NotApplicable("nothing is guaranteed: delta is 1", "use more noise, or a larger --epsilon")
     if case.assertions and not accepting:
         case = case._replace(assertions=(*case.assertions, *privacy_gate(setup)))
+    return case._replace(note_data=(*case.note_data, NotTrained())) if case.failed else case
+
+
+def _solved(
+    draft: Draft, question: Question, records: Records, setup: Setup, chosen: Rule | None, gates: Sequence[Gate],
+    accepting: bool, phases: Phases,
+) -> Fit:  # fmt: skip
+    """Account for noisy sums of products, and solve least squares by them.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: see `fit`.
+    """
+    from dpcalc.training.guarantee import guarantee
+
+    rows, columns = records.shape
+    accounted = sums_of_products.described(draft)
+    made = guarantee(accounted, question, gates, (rows, sums_of_products.entries(columns)))
+    case = _judged(made.case, accounted, chosen, setup, accepting)
     if case.failed:
-        return Fit(case._replace(note_data=(*case.note_data, NotTrained())), None)
+        return Fit(case, None)
+    case = case._replace(note_data=(*case.note_data, SumsOfProducts()))
     return _executed(case, made, draft, records, setup, phases, chosen)
 
 
@@ -111,7 +144,7 @@ def described(
     """Return the run with all that the default rule and the data say of it.
 
     Args:
-        given, question, setup, sources: as in `fit`.
+        given, question, setup, sources: as in `fit`. What is tuned is a descent.
         read: what reads the records; by default `dpcalc.training.records.read_records`.
         progress: called with how far that is.
 
@@ -126,11 +159,17 @@ def described(
     fill_loss(draft, setup)
     batched, asked = rule_batches.applies(draft, question), setup
     ruled = batched or rule.applies(draft, question)
+    if setup.solver == Solver.SUMS:
+        sums_of_products.check(draft, setup)
     setup = rule.settle(setup, draft, ruled=ruled, batched=batched)
     records = (read or read_records)(draft, setup, share=rule.CONSTANT if ruled else None, progress=progress)
     rows, columns = records.shape
     draft.take_shape(rows, columns, with_dimension=draft.laplace and takes_dimension(draft.algorithm))
     chosen = None
+    if ruled and not batched and asked.solver != Solver.DESCENT and draft["loss"] == "squares":
+        chosen = rule.fill_sums(draft, question, asked, columns)
+    if chosen is not None or asked.solver == Solver.SUMS:
+        return Described(draft, setup._replace(solver=Solver.SUMS, average=Average.NONE), records, chosen)
     if batched:
         chosen, average = rule_batches.fill(draft, question, asked, columns)
         setup = setup._replace(average=average)
@@ -203,7 +242,8 @@ def _executed(
         numbers = (planned.iterates_released if draft.given("release") else 1) * (columns + 1) * scores
         refuse_too_large(setup.output, numbers + columns)
     trained, non_private = execute(planned, records, draft.loss, draft.radius, setup, phases, rounding)
-    risk = None if planned.tail or draft.loss.classified else least_risk(draft, run, best, columns)
+    unknown = planned.tail or setup.solver == Solver.SUMS or draft.loss.classified
+    risk = None if unknown else least_risk(draft, run, best, columns)
     outcome = Outcome(draft, setup, records, planned, trained, non_private, risk, chosen)
     case = case._replace(training=outcome.to_json(), note_data=(*case.note_data, *outcome.notes(), *_tries(case)))
     return Fit(case, outcome.model(case))

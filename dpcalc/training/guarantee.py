@@ -129,7 +129,7 @@ def _with_spare(
         try:
             run = accounted_run(draft, row)
             planned = plan(run, *shape)
-            rounding = rounding_of(row.bound, planned, draft.loss)
+            rounding = rounding_of(row.bound, planned, _loss_of(draft))
             try:
                 cost = _cost(row, rounding, question, spare)
             except _Needs:
@@ -189,13 +189,22 @@ def _cost(row: Result, rounding: Rounding, question: Question, spare: _Spare) ->
     raise _Needs(_Spare(0.0, _ROOM * plain.delta))
 
 
-def rounding_of(bound: str, planned: Plan, loss: Loss) -> Rounding:
+def _loss_of(draft: Draft) -> Loss | None:
+    """Return the loss; None of sums of products, which are accounted without one."""
+    return draft.loss if "loss" in draft else None
+
+
+def rounding_of(bound: str, planned: Plan, loss: Loss | None) -> Rounding:
     """Return how a run is rounded that a theorem is quoted of.
 
     Raises:
         NotApplicable: its iterates must stay hidden, and rounding errors of them have no bound.
     """
     if bound not in PUBLIC_SUMS:
+        if loss is None:
+            raise NotApplicable(
+                "its iterates stay hidden, and the sums of products are released", "take --solver descent"
+            )
         return output_rounding(planned, loss)
     entries = float(planned.steps * planned.columns)
     log_factor, tail = stretch(planned.noise, entries, sum_error(planned.noise))

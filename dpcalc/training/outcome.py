@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpcalc.notes import LabelReading, ModelFile, NotCovered, Note, NoTestRecords, NotPrivate, UnreadableCells
 from dpcalc.report import Case
 from dpcalc.training.accounting import RiskBound
-from dpcalc.training.cells import NUMBERS, Classes
+from dpcalc.training.cells import Classes
 from dpcalc.training.defaults import CLASSIFYING
 from dpcalc.training.draft import Draft
 from dpcalc.training.execution import NonPrivate, Replicas, Trained, finite
@@ -19,7 +19,7 @@ from dpcalc.training.model import Model, card_path
 from dpcalc.training.plan import Plan
 from dpcalc.training.records import Records
 from dpcalc.training.rule import Rule
-from dpcalc.training.setup import Setup
+from dpcalc.training.setup import Setup, Solver
 
 Array = NDArray[np.float64]
 
@@ -64,6 +64,7 @@ class Outcome(NamedTuple):
             "norm": self.plan.norm,
             "steps": self.plan.steps,
             "average": self.setup.average,
+            **self._solver(),
             "rule": None if self.rule is None else self.rule.to_json(),
             **({} if self.tuning is None else {"tuning": self.tuning}),
             **self.records.counts,
@@ -75,6 +76,12 @@ class Outcome(NamedTuple):
             **_risk_to_json(self.risk),
         }
         return {**finite(fields), "remarks": list(self._remarks()), "uncovered": list(FROM_RECORDS)}
+
+    def _solver(self) -> dict[str, Any]:
+        """Return what a case says of a run that is no descent, and how its records are bounded."""
+        if self.setup.solver != Solver.SUMS:
+            return {}
+        return {"solver": self.setup.solver, **{name: self.draft[name] for name in ("feature_bound", "label_bound")}}
 
     @property
     def _units(self) -> str:
@@ -109,7 +116,7 @@ class Outcome(NamedTuple):
         if self.rule is not None:
             yield self.rule.note()
         if self.setup.synthetic is None:
-            if self.draft["loss"] in CLASSIFYING or self.records.labels is not NUMBERS:
+            if self.draft["loss"] in CLASSIFYING or self.records.labels.takes_words:
                 yield LabelReading(reading=self.records.labels.said)
             yield UnreadableCells()
         if self.trained.randomness.why_not_private:

@@ -23,7 +23,8 @@ from dpcalc.model.source import Source
 from dpcalc.notes import DefaultRule
 from dpcalc.training.defaults import CLASSIFYING
 from dpcalc.training.draft import Draft
-from dpcalc.training.setup import Average, Setup
+from dpcalc.training.setup import Average, Setup, Solver
+from dpcalc.training.sums_of_products import suits
 
 STEPS = 100
 CONSTANT = 0.2
@@ -33,7 +34,7 @@ FEW = 3.0
 """The kappa below which a model is little better than chance."""
 
 SUFFICIENT = 500.0
-"""The kappa from which least squares by noisy sums of products would do better than descent."""
+"""The kappa from which least squares are solved by noisy sums of products, which then do better than a descent."""
 
 SWITCHES = (
     "algorithm", "release", "radius", "epochs", "batch_size", "last_batch", "permutation", "noise_std",
@@ -57,13 +58,13 @@ class Rule(NamedTuple):
     """What the rule came to.
 
     Attributes:
-        kappa, mu, travel: see above; travel is in units of rows of norm 1.
+        kappa, mu, travel: see above; travel is in units of rows of norm 1, and None where nothing descends.
         picks: name -> what was chosen; what was given is not among them.
     """
 
     kappa: float
     mu: float
-    travel: float
+    travel: float | None
     picks: dict[str, Pick]
 
     def to_json(self) -> dict[str, Any]:
@@ -153,9 +154,30 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> Rule:
     unit = float(draft["clip"]) / (bound * height)
     travel = travel_of(draft, kappa, unit, int(draft["steps"]))
     step_size = travel / (unit * bound * bound * int(draft["steps"]))
-    why = f"A/(C T) for a travel of A = {travel:.4g}: {_WHY_CLASSES if draft['loss'] in CLASSIFYING else _WHY_NUMBERS}"
+    why = f"A/(C T) for a travel of A = {travel:.4g}: {_why(draft)}"
     pick("step_size", float(f"{step_size:.4g}"), Source.DERIVED, why)
     return Rule(kappa, mu, travel, picks)
+
+
+def fill_sums(draft: Draft, question: Question, asked: Setup, columns: int) -> Rule | None:
+    """Return what is chosen where least squares are solved by noisy sums of products; None where they are not.
+
+    Args:
+        draft, question, asked, columns: as of `fill`.
+
+    Raises:
+        MissingParameter: there is no budget.
+    """
+    mu = budget_of(question)
+    kappa = signal_of(draft["records"], mu, columns)
+    picks = picks_of_setup(asked)
+    picks.pop("average", None)
+    if asked.solver is None:
+        if kappa < SUFFICIENT or not suits(draft, asked):
+            return None
+        why = f"from kappa = {SUFFICIENT:g} on: a descent is biased by its clipping, and noisy sums are not"
+        picks = {"solver": Pick(Solver.SUMS, Source.DERIVED, why), **picks}
+    return Rule(kappa, mu, None, picks)
 
 
 def budget_of(question: Question) -> float:
@@ -198,22 +220,31 @@ def clip_of(draft: Draft, kappa: float, unit: float) -> tuple[float, Source, str
     if draft["loss"] in CLASSIFYING:
         return 0.1 * unit, Source.DEFAULT, "slopes that saturate early keep confident records from steering the model"
     why = "kappa/130 within 0.03 and 0.3: a cap that is too low biases the fit, and one too high adds noise"
-    if kappa >= SUFFICIENT:
-        why += (
-            f"; past kappa = {SUFFICIENT:g} least squares by noisy sums of products would do better, and is not built"
-        )
     return float(f"{min(max(kappa / 130.0, 0.03), 0.3) * unit:.4g}"), Source.DERIVED, why
 
 
 _WHY_CLASSES = "30 kappa, at most 10000"
+_WHY_SEVERAL = "the less of 30 and 4 K max(1, 6/kappa), times kappa, at most 10000, for K classes"
 _WHY_NUMBERS = "kappa/4 within 0.3 and 2, times kappa, at most 1.9 C T, so that steps stay below 2/smoothness"
+
+
+def _why(draft: Draft) -> str:
+    if draft["loss"] not in CLASSIFYING:
+        return _WHY_NUMBERS
+    return _WHY_SEVERAL if draft.get("classes", 2) > 2 else _WHY_CLASSES
 
 
 def travel_of(draft: Draft, kappa: float, clip: float, steps: int) -> float:
     """Return A = eta C T, for a clip in units of rows of norm 1 and targets in [-1, 1]."""
     if draft["loss"] in CLASSIFYING:
-        return min(30.0 * kappa, 1e4)
+        return min(_pace(draft, kappa) * kappa, 1e4)
     return min(min(max(kappa / 4.0, 0.3), 2.0) * kappa, 1.9 * clip * steps)
+
+
+def _pace(draft: Draft, kappa: float) -> float:
+    """Return how far classes travel, over kappa: few of them are told apart sooner, and then noise alone is added."""
+    classes = int(draft.get("classes", 2))
+    return 30.0 if classes == 2 else min(30.0, 4.0 * classes * max(1.0, 6.0 / kappa))
 
 
 def _said(value: Any) -> str:

@@ -73,7 +73,7 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> tuple[
     travel = travel_of(draft, kappa, clip / scale, steps)
     if "step_size" not in draft:
         size = travel / (clip / scale * float(draft["feature_bound"]) ** 2 * steps)
-        why = "A/(C T) for a travel of A = 30 kappa" if not hides else "as far as 30 kappa, at most 2/smoothness"
+        why = f"A/(C T) for a travel of A = {travel:.4g}" if not hides else "as far as 30 kappa, at most 2/smoothness"
         size = float(f"{size:.4g}")
         size = min(size, down(2.0 / smoothness)) if hides and smoothness else size
         picks["step_size"] = Pick(size, Source.DERIVED, why)

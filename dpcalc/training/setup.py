@@ -28,6 +28,13 @@ class Average(PlainEnum):
     NONE = "none"
 
 
+class Solver(PlainEnum):
+    """How a model comes from records."""
+
+    DESCENT = "descent"  # by an algorithm that is accounted, step by step
+    SUMS = "sums"  # least squares from noisy sums of products
+
+
 class Setup(NamedTuple):
     """What is trained on and how.
 
@@ -49,6 +56,7 @@ class Setup(NamedTuple):
         average: an `Average`; None: as the default rule has it.
         reference: whether the non-private minimiser is sought, to compare with.
         tune: the settings to choose from, where the choice is part of what is accounted; else None.
+        solver: a `Solver`; None: as the default rule has it.
     """
 
     data: Any = None
@@ -70,6 +78,7 @@ class Setup(NamedTuple):
     average: str | None = None
     reference: bool = False
     tune: Tune | None = None
+    solver: str | None = None
 
     @property
     def example(self) -> str | None:

@@ -216,7 +216,7 @@ def _travelling(found: Described, share: float) -> Described:
         SpecError: the default rule says nothing of the run.
     """
     rule = found.rule
-    if rule is None:
+    if rule is None or rule.travel is None:
         raise SpecError("travel is of the default rule, which says nothing of this run", "tune step_size instead")
     step_size = float(found.draft["step_size"]) * share * rule.kappa / rule.travel
     found.draft.choose("step_size", float(f"{step_size:.4g}"))

@@ -337,7 +337,7 @@ def test_classes_are_those_that_the_user_named(tmp_path: Path, ask: Any) -> None
         (f"{CANCER} -n 100 -R 5 -e 1 -d 1e-5", 2, "records follow from the data"),
         (f"{CANCER} -e 1", 2, "how much noise and how long a run suit"),
         (f"{CANCER} -R 5 -d 1e-5", 2, "how many steps suit"),
-        (f"{CANCER} -R 5 -e 1 -d 1e-5 --labels yes", 2, "they must be two that differ"),
+        (f"{CANCER} -R 5 -e 1 -d 1e-5 --labels yes", 2, "they must be two or more that differ"),
         (f"{CANCER} -R 5 -e 1 -d 1e-5 --labels no,yes --positive yes", 2, "both say what counts as +1"),
         (f"{SYNTHETIC} --labels no,yes -e 1 -d 1e-5", 2, "synthetic data take no --labels"),
         (f"{CANCER} -R 5 -e 1 -d 1e-5 --test-fraction 1.5", 2, "the test fraction is 1.5"),

@@ -162,6 +162,7 @@ SAID = [
         "the default rule chose clip 0.1, for a signal to noise of kappa = 11",
     ),
     (notes.LabelReading(reading="yes is 1"), "labels: yes is 1"),
+    (notes.SumsOfProducts(), "sums of the products of columns and target"),
     (notes.UnreadableCells(), "a cell that is no finite number counts as 0"),
     (notes.NotPrivate(because="why"), "NOT PRIVATE: why"),
     (

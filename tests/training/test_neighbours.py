@@ -34,6 +34,7 @@ LINES = (
     "--loss logistic --algorithm pnsgd --noise laplace --laplace-scale 2 -R 1 -d 1e-2 --eta 0.1",
     "--labels no,yes,2 -e 1 -d 1e-2 --ranges ranges.csv",
     "--loss softmax --classes 4 --algorithm cyclic -R 1 --sigma 2 -d 1e-2 --eta 0.1 --intercept",
+    "--loss squares -e 1 -d 1e-2 --solver sums --intercept",
     "--loss squares -R 1 --feature-bound 1e140 --algorithm stop --sigma 1e150 -d 1e-2 --eta 1e-290 --target a",
 )
 

@@ -69,7 +69,7 @@ def test_classes(epsilon: float) -> None:
     assert ("kappa" in "".join(case.warnings)) == (kappa < 3.0)
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(40, 3), (300, 3), (4000, 3), (40000, 3)])
+@pytest.mark.parametrize(("rows", "columns"), [(40, 3), (300, 3), (4000, 3), (7000, 3)])
 def test_numbers(rows: int, columns: int) -> None:
     case = case_of(data=numbers(rows, columns), target_range=(0, 10))
     kappa = rows * mu_of(1.0, 1e-5) / (2.0 * math.sqrt(columns + 1))
@@ -78,7 +78,19 @@ def test_numbers(rows: int, columns: int) -> None:
     assert value(case, "loss") == "squares"
     assert case.inputs["clip"] == (pytest.approx(clip, rel=1e-3), "derived")
     assert value(case, "step_size") == pytest.approx(travel / (clip * 100), rel=2e-3)
-    assert ("is not built" in case.training["rule"]["picked"]["clip"]["why"]) == (kappa >= 500)
+    assert case.training["rule"]["travel"] == pytest.approx(travel, rel=1e-3)
+
+
+def test_the_travel_of_several_classes() -> None:
+    """30 kappa, or less where there are few classes."""
+    for rows, count, expected in ((300, 10, 30.0), (8000, 3, 12.0), (60, 3, None)):
+        rng = np.random.default_rng(1)
+        data = rng.uniform(-0.5, 0.5, (rows, 3)), rng.integers(count, size=rows)
+        case = case_of(data=data, labels=",".join(map(str, range(count))))
+        kappa = rows * mu_of(1.0, 1e-5) / (2.0 * math.sqrt(4))
+        pace = 12.0 * 6.0 / kappa if expected is None else expected
+        assert case.training["rule"]["travel"] == pytest.approx(pace * kappa, rel=1e-6)
+        assert value(case, "step_size") == pytest.approx(pace * kappa / 10.0, rel=1e-3)
 
 
 def test_what_is_given_stays_and_the_rest_is_filled_in() -> None:
