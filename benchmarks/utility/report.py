@@ -119,8 +119,8 @@ def losses(cells: Cells) -> str:
     lines.append(
         _paragraph(
             "Below, a loss or a win is a difference from the best of the other private tools of more than two standard "
-            f"errors, split by split. dpcalc loses {len(lost)} of {len(fought)} comparisons (a table at an epsilon)"
-            + (":" if lost else ".")
+            f"errors, on the splits that both have; it rests on as few as {FEW} of them. dpcalc loses {len(lost)} of "
+            f"{len(fought)} comparisons (a table at an epsilon)" + (":" if lost else ".")
         )
     )
     if lost:
