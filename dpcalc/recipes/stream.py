@@ -17,7 +17,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from typing import Any, NamedTuple, overload
 
-from dpcalc.errors import PRECEDENCE, SpecError
+from dpcalc.errors import PRECEDENCE, SpecError, WorkerLost
 from dpcalc.files.paths import ProjectFile
 from dpcalc.recipes import strict as strictly
 from dpcalc.recipes.chunks import (
@@ -312,7 +312,9 @@ class Stream:
                     if self._fail_fast and verdict.exit_code:
                         return
                 if next(arriving, None) is None:
-                    return
+                    break
+        if done < len(self._asked.places):
+            raise WorkerLost(f"{len(self._asked.places) - done} cases have no verdict", "run the check again")
 
     def report(self, *, missing: Sequence[tuple[str, str]] = (), more: Sequence[Case] = (), **fields: Any) -> Streamed:
         """Return the report on the cases that were yielded.
