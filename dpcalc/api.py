@@ -1053,7 +1053,9 @@ def check(
             interrupted is taken up.
         executor: what computes in place of this process: any `concurrent.futures.Executor`, of threads, of processes or
             of other machines that have this version of dpcalc. It is sent text and the name of a function, and every
-            answer is checked; cases that read files or compare with others are computed here.
+            answer is checked; cases that read files or compare with others are computed here. Limits of time and memory
+            end no computation of an executor's: where nobody answers for longer, it counts as lost. The cases then make
+            no `card`, as those of a checkpoint.
 
     A case that exceeds a limit is an error of that case alone. Cases with a limit are evaluated in processes of their
     own, as with ``jobs`` > 1; so this works in every thread.

@@ -138,6 +138,7 @@ def command(
     a 1, every gate was judged. A case that takes too long or too much memory is an error of that case alone, with 3. A
     report that fails costs no other. After an interrupt, no report is written.
     """
+    from dpcalc.cli.streaming import in_lines
     from dpcalc.recipes.chunks import Options
     from dpcalc.recipes.recipe import Malformed
     from dpcalc.recipes.run import checked, malformed, read_all, refuse_all_skipped, select, summed_up, with_curves
@@ -154,7 +155,8 @@ def command(
     try:
         recipes = read_all(files, max_cases)
         large = sum(len(recipe.entries) for recipe in recipes) > MAX_CASES
-        if large or checkpoint is not None or (printing.format == "jsonl" and not (listing or baseline)):
+        printed = printing.format == "jsonl" and not (listing or baseline)
+        if large or checkpoint is not None or (printed and in_lines(wanted)):
             options = {"certify": certify, "strict": strict}
             asked = Asked(recipes, files, max_cases, places_of(recipes, pattern), Options(**options), limits)
             asked = asked if share is None else asked.of_share(share)
@@ -196,7 +198,7 @@ def _streamed(
     baseline: str | None,
 ) -> None:
     """Check cases that are written as they come."""
-    from dpcalc.cli.streaming import check_streamed, refuse_large
+    from dpcalc.cli.streaming import check_streamed, in_lines, refuse_large
     from dpcalc.recipes.chunks import Located
     from dpcalc.recipes.stream import Finished, Stream, refuse_all_skipped
 
@@ -207,6 +209,8 @@ def _streamed(
                 put(printable(f"{entry.name}  {entry.command}  {entry.place}") + "\n")
         return
     refuse_large(len(places), wanted, baseline)
+    if not in_lines(wanted):
+        raise SpecError("--checkpoint: a page, a badge, a card or a plot shows more than it keeps", "leave one out")
     if baseline is not None:
         raise SpecError("--checkpoint: what is taken up is compared with no baseline", "leave one of the two out")
     refuse_all_skipped(asked)

@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 _NO_WARNING = '"warnings": []'
 
 
+def in_lines(destinations: Iterable[Destination]) -> bool:
+    """Return whether all reports can be made of cases that were written as lines: they have no curves and no query."""
+    kinds = [None if each.kind == PLOT else CHECKED[each.kind] for each in destinations]
+    return all(kind is not None and (kind.pieces is not None or kind.excerpt) for kind in kinds)
+
+
 def refuse_large(count: int, destinations: Iterable[Destination], baseline: str | None) -> None:
     """Refuse what a check of so many cases cannot write.
 
