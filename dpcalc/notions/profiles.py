@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from dpcalc.numerics.arrays import distinct
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.numerics.quadrature import gauss_legendre
@@ -159,7 +160,7 @@ def renyi(
         return math.inf
     start = np.minimum(0.5 * scale, end) * np.exp(np.linspace(-30.0, 0.0, 76))
     edges = np.concatenate(([0.0], start, np.arange(scale, end, 0.5 * scale), [end], [b for b in breaks if b < end]))
-    total = _integral(log_integrand, np.unique(edges), rounds)
+    total = _integral(log_integrand, distinct(edges), rounds)
     log_integral = log_add_exp(total, _tail(own, order, end))
     if log_integral == -math.inf:
         return 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from dpcalc.numerics.arrays import distinct
 from dpcalc.numerics.floats import UNIT
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _first_nodes(first: int, last: int) -> Array:
     if last <= first + _SINGLE:
         return alone
     count = 2 + int(3.0 * np.log((last + 1.0 - first) / _SINGLE))
-    return np.unique(np.concatenate((alone, np.rint(np.geomspace(alone[-1], float(last), count)))))
+    return distinct(alone, np.rint(np.geomspace(alone[-1], float(last), count)))
 
 
 def _block_sums(nodes: Array, bounds: TermBounds) -> tuple[Array, float]:

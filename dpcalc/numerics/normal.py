@@ -110,7 +110,7 @@ def _taylor_by_fraction(u0: float) -> list[float]:
 
     All those ratios -k_j are tails of the continued fraction of M.
     """
-    k, ratios = 0.0, [0.0] * (_fraction_terms(u0) + _CELL_TERMS)
+    k, ratios = 0.0, [0.0] * (fraction_terms(u0) + _CELL_TERMS)
     for j in range(len(ratios) - 1, -1, -1):
         ratios[j] = k = 1.0 / (u0 + (j + 1) * k)
     series = [ratios[0]]
@@ -124,12 +124,13 @@ def _mills_fraction(u: float) -> float:
     if u > 1e8:
         return 1.0 / u
     k = 0.0
-    for j in range(_fraction_terms(u), 0, -1):
+    for j in range(fraction_terms(u), 0, -1):
         k = j / (u + k)
     return k
 
 
-def _fraction_terms(u: float) -> int:
+def fraction_terms(u: float) -> int:
+    """Return how many terms of the continued fraction of M are enough, for u >= 2."""
     return int(6 + 150.0 / u + 1000.0 / (u * u * u))
 
 

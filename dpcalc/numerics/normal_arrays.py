@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpcalc.numerics.floats import UNIT
-from dpcalc.numerics.normal import CELL_LAST, INV_SQRT_2PI, LN_SQRT_2PI, SHORT, taylor_cell
-from dpcalc.numerics.quadrature import gauss_legendre
+from dpcalc.numerics.normal import CELL_LAST, INV_SQRT_2PI, LN_SQRT_2PI, MILLS_TABLE, fraction_terms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,10 +16,14 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 _FIRST_CELL = -5
-_FAR_TERMS = 10  # of the continued fraction, as many as at 33
-_REACHES = ((3e-3, 3), (0.05, 5), (0.5, 10))
-"""(r/max(x, 1), points) of Gauss-Legendre panels over [x, x + r] that leave less than a unit of roundoff."""
-_MOST_NODES_AT_ONCE = 1 << 14  # more would need too much memory
+_LAST_CELL = 162  # the middle of [x, x + r] is at most 1.25 `CELL_LAST` where a series is used
+_UPWARD_CELLS = 13  # of u up to 7/4
+_MILLS_TERMS = 18
+_REACHES = ((0.1, 18), (0.3, 22), (0.5, 27))
+"""(r/max(x, 1), terms) of Taylor series about the middle of [x, x + r] that leave less than a unit of roundoff."""
+_AT_ONCE = 1 << 13  # so many numbers, and what is worked out of them, stay in the cache of a core
+
+np.empty(1 << 21)  # glibc keeps freed memory for later arrays once one of 16 MiB has been freed
 
 
 def log_hockey_stick_up(e: Any, r: Any) -> Array:
@@ -41,8 +43,15 @@ def log_hockey_stick_up(e: Any, r: Any) -> Array:
     e, r = np.broadcast_arrays(np.asarray(e, float), np.asarray(r, float))
     if np.isnan(e).any() or np.isnan(r).any():
         raise ValueError("a threshold or a distance is nan")
-    shape = e.shape
-    e, r = e.ravel(), np.clip(r.ravel(), 1e-100, 1e100)
+    value = np.empty(e.shape)
+    flat, e, r = value.reshape(-1), e.ravel(), r.ravel()
+    for start in range(0, len(flat), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        flat[part] = _at_any_threshold(e[part], np.clip(r[part], 1e-100, 1e100))
+    return value
+
+
+def _at_any_threshold(e: Array, r: Array) -> Array:
     value = _at_non_negative_threshold(np.abs(e), r)
     below = e < 0.0
     if below.any():
@@ -50,7 +59,7 @@ def log_hockey_stick_up(e: Any, r: Any) -> Array:
         rest = np.log(-np.expm1(e[below]))
         mixed = np.logaddexp(rest, e[below] + value[below])
         value[below] = np.minimum(0.0, mixed + UNIT * (16.0 + 4.0 * np.abs(mixed)))
-    return value.reshape(shape)
+    return value
 
 
 def log_hockey_stick_down(e: Array, r: Array) -> Array:
@@ -92,109 +101,106 @@ def _at_non_negative_threshold(e: Array, r: Array) -> Array:
 
 def mills(u: Array) -> Array:
     """Return the Mills ratio M(u) = Q(u)/phi(u) for u >= -1.25, within 4 units of roundoff."""
-    value, far, k = _by_series(u, 0)
-    value[far] = 1.0 / (u[far] + k)
-    return value
-
-
-def mills_slope(u: Array) -> Array:
-    """Return -M'(u) for u >= -1.25, within 8 units of roundoff."""
-    slope, far, k = _by_series(u, 1)
-    slope[far] = k / (u[far] + k)
-    return slope
-
-
-def _by_series(u: Array, kind: int) -> tuple[Array, Any, Array]:
-    """Return values by Taylor series (of M or of -M'), which are too far for that, and the continued fraction there."""
     far = u > CELL_LAST
     near = np.where(far, 0.0, u)
     nearest = np.rint(4.0 * near)
-    value = _polynomial(_cells()[kind], nearest, near - 0.25 * nearest)
-    return value, far, _fraction(u[far])
-
-
-def _fraction(u: Array) -> Array:
-    """Return K(u), M = 1/(u + K), for u > `CELL_LAST`."""
-    k = np.zeros_like(u)
-    if len(u):
-        for j in range(_FAR_TERMS, 0, -1):
+    value = _polynomial(_taylor()[:_MILLS_TERMS], nearest, near - 0.25 * nearest)
+    if far.any():
+        u = u[far]
+        k = np.zeros_like(u)
+        for j in range(_far_terms(u), 0, -1):
             k = j / (u + k)
-    return k
+        value[far] = 1.0 / (u + k)
+    return value
+
+
+def _far_terms(u: Array) -> int:
+    """Return how many terms of the continued fraction leave less than a unit of roundoff; u > 30, and not empty."""
+    square, terms, left = float(u.min()) ** 2, 0, 1.0
+    while left > 0.1 * UNIT:
+        terms += 1
+        left *= terms / square
+    return terms
 
 
 @functools.cache
-def _cells() -> tuple[Array, Array]:
-    """Return the coefficients of the Taylor series of M and of -M', the highest first, about k/4 for k = -5, -4, ..."""
-    cells = [taylor_cell(k) for k in range(_FIRST_CELL, math.ceil(4.0 * (CELL_LAST + SHORT)) + 1)]
-    return _table([m for m, _ in cells]), _table([slope for _, slope in cells])
+def _taylor() -> Array:
+    """Return m_0, m_1, ... of the Taylor series of M about k/4, k = -5, -4, ...; shape (terms, cells).
+
+    By the recurrences of `normal.taylor_cell`: upwards where u is small, downwards where it is large.
+    """
+    u = 0.25 * np.arange(_FIRST_CELL, _LAST_CELL + 1)
+    terms = _REACHES[-1][1]
+    series = np.empty((terms, len(u)))
+    up, down = series[:, :_UPWARD_CELLS], series[:, _UPWARD_CELLS:]
+    up[0], up[1] = np.array(MILLS_TABLE[:_UPWARD_CELLS]).T
+    up[1] *= -1.0
+    for j in range(2, terms):
+        up[j] = (u[:_UPWARD_CELLS] * up[j - 1] + up[j - 2]) / j
+    u = u[_UPWARD_CELLS:]
+    ratio = np.zeros_like(u)
+    for j in range(fraction_terms(float(u[0])) + terms - 1, -1, -1):
+        ratio = 1.0 / (u + (j + 1) * ratio)
+        if j < terms:
+            down[j] = -ratio
+    down[0] *= -1.0
+    np.cumprod(down, axis=0, out=down)
+    return series
 
 
-def _table(rows: list[tuple[float, ...]]) -> Array:
-    most = max(map(len, rows))
-    return np.array([(0.0,) * (most - len(row)) + row for row in rows]).T.copy()
-
-
-def _polynomial(table: Array, nearest: Array, h: Array) -> Array:
+def _polynomial(series: Array, nearest: Array, h: Array) -> Array:
     """Return the values at h of the polynomials about nearest/4."""
     index = (nearest - _FIRST_CELL).astype(np.intp)
-    value = np.zeros_like(h)
-    for row in table:
+    value, term = np.zeros_like(h), np.empty_like(h)
+    for row in series[::-1]:
         value *= h
-        value += row[index]
+        value += row.take(index, out=term, mode="clip")
     return value
 
 
 def _log_difference(x: Array, r: Array) -> Array:
-    """Return ln(M(x) - M(x + r)) for x >= -1; as the integral of -M' where the difference would cancel."""
+    """Return ln(M(x) - M(x + r)) for x >= -1, without the difference where it would cancel."""
     result = np.empty_like(x)
-    scale = np.maximum(x, 1.0)
-    wide = r >= 0.5 * scale
-    short = ~wide & (r <= SHORT) & (x < CELL_LAST)
-    rest = ~(wide | short)
+    far = x > CELL_LAST
+    if far.any():
+        result[far] = np.log(r[far]) + np.log(_far_difference(x[far], r[far]))
+    reach, below = r / np.maximum(x, 1.0), 0.0
+    for reached, terms in _REACHES:
+        mask = ~far & (reach >= below) & (reach < reached)
+        if mask.any():
+            result[mask] = np.log(r[mask]) + np.log(_divided_difference(_taylor()[1:terms], x[mask], r[mask]))
+        below = reached
+    wide = ~far & (reach >= below)
     if wide.any():
         result[wide] = np.log(mills(x[wide]) - mills(x[wide] + r[wide]))
-    if short.any():
-        result[short] = np.log(r[short]) + np.log(_divided_difference(x[short], r[short]))
-    below = 0.0
-    for reach, points in _REACHES if rest.any() else ():
-        mask = rest & (r >= below * scale) & (r < reach * scale)
-        if mask.any():
-            result[mask] = np.log(r[mask]) + np.log(_mean_slope(x[mask], r[mask], points))
-        below = reach
     return result
 
 
-def _divided_difference(x: Array, r: Array) -> Array:
+def _divided_difference(series: Array, x: Array, r: Array) -> Array:
     """Return (M(x) - M(x + r))/r, by Horner's scheme for the divided difference of a Taylor polynomial."""
     nearest = np.rint(4.0 * x + 2.0 * r)
     index = (nearest - _FIRST_CELL).astype(np.intp)
     first = x - 0.25 * nearest
     second = first + r
-    value, difference = np.zeros_like(x), np.zeros_like(x)
-    for row in _cells()[0][:-1]:
+    value, difference, term = np.zeros_like(x), np.zeros_like(x), np.empty_like(x)
+    for row in series[::-1]:
         value *= first
-        value += row[index]
+        value += row.take(index, out=term, mode="clip")
         difference *= second
         difference += value
     return -difference
 
 
-@functools.cache
-def _panel(points: int) -> tuple[Array, Array]:
-    """Return the nodes of [0, 1] and half their weights on [-1, 1], shape (points, 1)."""
-    nodes, weights = (np.array(column)[:, None] for column in zip(*gauss_legendre(points), strict=True))
-    return 0.5 + 0.5 * nodes, 0.5 * weights
+def _far_difference(x: Array, r: Array) -> Array:
+    """Return (M(x) - M(x + r))/r for x > 30.
 
-
-def _mean_slope(x: Array, r: Array, points: int) -> Array:
-    """Return the mean of -M' over [x, x + r], by Gauss-Legendre."""
-    if points * len(x) <= _MOST_NODES_AT_ONCE:
-        places, halves = _panel(points)
-        at = x + r * places
-        slopes = mills_slope(at.ravel()).reshape(at.shape)
-        mean: Array = (halves * slopes).sum(axis=0)
-        return mean
-    total = np.zeros_like(x)
-    for node, weight in gauss_legendre(points):
-        total += 0.5 * weight * mills_slope(x + r * (0.5 + 0.5 * node))
-    return total
+    M(u) = 1/(u + K_1), K_j(u) = j/(u + K_{j+1}), so that with y = x + r the quotients D_j = (K_j(x) - K_j(y))/r are
+    K_j(x) K_j(y) (1 - D_{j+1})/j, and (M(x) - M(y))/r = M(x) M(y) (1 - D_1): nothing cancels.
+    """
+    y = x + r
+    first, second, quotient = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
+    for j in range(_far_terms(x), 0, -1):
+        first, second = j / (x + first), j / (y + second)
+        quotient = first * second * (1.0 - quotient) / j
+    difference: Array = (1.0 - quotient) / (x + first) / (y + second)
+    return difference

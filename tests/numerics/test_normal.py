@@ -113,9 +113,9 @@ def test_log_hockey_stick_error_is_a_bound() -> None:
 
 
 def test_array_forms_are_bounds_on_either_side() -> None:
-    """At every switch between series, divided differences, quadrature and the continued fraction."""
+    """At every switch between series, divided differences, the difference itself and the continued fraction."""
     pairs = list(hockey_sticks("array hockey", 1500))
-    edges = (normal.SHORT, 1e-9, 1e-4, 3e-3, 0.05, 0.5)
+    edges = (normal.SHORT, 1e-9, 1e-4, 3e-3, 0.05, 0.1, 0.3, 0.5)
     for r in draws("edges", 300, cost=2):
         x = r.choice((r.uniform(-1.0, 5.0), r.uniform(5.0, 40.0), normal.CELL_LAST, 10.0 ** r.uniform(1, 5)))
         mu = max(x, 1.0) * r.choice(edges) * (1.0 + r.uniform(-1, 1) * 1e-9)

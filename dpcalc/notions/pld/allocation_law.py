@@ -36,6 +36,7 @@ import numpy as np
 from dpcalc.errors import SpecError
 from dpcalc.notions import profiles
 from dpcalc.notions.pld.dominating_pair import Pair, from_curve, gaussian
+from dpcalc.numerics.arrays import distinct
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up, mills
 
@@ -289,7 +290,7 @@ def _choose(masses: Array, means: Array, tail: float, count: int) -> NDArray[np.
     density = (1.0 - _EVEN) * density / density.sum() + _EVEN / (last - first)
     quantile = np.cumsum(density)
     chosen = first + np.searchsorted(quantile, np.linspace(quantile[0], quantile[-1], count))
-    nodes: NDArray[np.int64] = np.unique(np.append(np.minimum(chosen, last), last))
+    nodes: NDArray[np.int64] = distinct(np.minimum(chosen, last), np.array([last]))
     return nodes
 
 

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 from dpcalc.errors import SpecError
 from dpcalc.model.chain import Chain
+from dpcalc.numerics.arrays import distinct
 from dpcalc.numerics.floats import UNIT, up
 
 if TYPE_CHECKING:
@@ -155,5 +156,5 @@ def _path(chain: Chain, spent: Array, start: float, tau: int, blocks: list[dict[
     if len(chain) <= _SHOWN_STEPS:
         return {"a": spent.tolist(), "z": left.tolist()}
     ends = [block[end] for block in blocks for end in ("first", "last")]
-    at = np.unique(np.concatenate((np.linspace(1, len(chain), _SAMPLES).astype(int), np.array(ends, int))))
+    at = distinct(np.linspace(1, len(chain), _SAMPLES).astype(int), np.array(ends, int))
     return {"sampled": {"steps": at.tolist(), "a": spent[at - 1].tolist(), "z": left[at - 1].tolist()}}

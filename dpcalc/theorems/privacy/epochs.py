@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.notions import gaussian
 from dpcalc.notions.certificate import Blocks, Earlier
+from dpcalc.numerics.arrays import distinct
 from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp
@@ -196,7 +197,7 @@ def law(steps: int, parts: int) -> Law:
     """Return the law in so many parts; single positions where there are no more."""
     import numpy as np
 
-    at = np.unique(np.append(1 + np.floor(np.arange(parts) * (steps / parts)), float(steps)))
+    at = distinct(1 + np.floor(np.arange(parts) * (steps / parts)), np.array([float(steps)]))
     count = np.append(np.diff(at), 1.0)
     bent = (count + 1.0) / 2.0
     bent[1:] += (count[:-1] - 1.0) / 2.0

@@ -26,6 +26,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from dpcalc.notions.certificate import Blocks, Matching
+from dpcalc.numerics.arrays import distinct
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.theorems.batch_layout import Layout
@@ -156,7 +157,7 @@ def blocks(places: Places, fewer: int) -> list[tuple[Array, Array, Array]]:
     grid = np.arange(1, min(top, alone) + 1, dtype=np.int64)
     if top > alone:
         ends = np.exp(np.arange(0, math.log((top + 1.0) / (alone + 1.0)) + growth, growth)) * (alone + 1.0)
-        grid = np.unique(np.append(grid, np.rint(ends).astype(np.int64)))
+        grid = distinct(grid, np.rint(ends).astype(np.int64))
     found = []
     for first, count, records, size in places.classes:
         low = np.append(first, grid[(grid > first) & (grid < first + count)])

@@ -17,6 +17,7 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dpcalc.numerics.arrays import distinct
 from dpcalc.numerics.floats import UNIT
 from dpcalc.theorems.privacy.repeated_allocation import Pace, Stretch, cost, gdp, join, repeat, restarts
 
@@ -149,7 +150,7 @@ def _kept(places: SamePlaces, two: bool) -> tuple[int, ...]:
 
     length = places.pace.steps
     kept: set[int] = set()
-    at = np.unique(np.rint(np.geomspace(1.0, length, _SAMPLES)))
+    at = distinct(np.rint(np.geomspace(1.0, length, _SAMPLES)))
     if two and length == 1:
         return ()
     for size in {1.0, places.heaviest}:
