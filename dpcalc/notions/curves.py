@@ -97,15 +97,19 @@ def sparse(curve: Curve) -> Curve:
             return at_zero()
         place = math.floor(math.log2(epsilon) * _PER_DOUBLING - 1e-9)
         left, right = 2.0 ** (place / _PER_DOUBLING), 2.0 ** ((place + 1) / _PER_DOUBLING)
-        high, low = known(place), known(place + 1)
-        if not low < high or not left <= epsilon <= right:
-            return high
-        # (e^e - e^left)/(e^right - e^left), rounded down, since the curve falls
-        share = math.exp(epsilon - right) * math.expm1(left - epsilon) / math.expm1(left - right)
-        share = min(1.0, max(0.0, share * (1.0 - 64.0 * UNIT) - 1e-300))
-        value = high + math.log1p(-share) if share < 1.0 else -math.inf
-        value = log_add_exp(value, low + math.log(share)) if share > 0.0 and low > -math.inf else value
-        value = max(value, low)
-        return min(0.0, high, value + UNIT * (16.0 + 8.0 * abs(value))) if value > -math.inf else value
+        return chord(left, known(place), right, known(place + 1), epsilon)
 
     return between
+
+
+def chord(left: float, high: float, right: float, low: float, epsilon: float) -> float:
+    """Return ln of the chord in e^epsilon through ln delta at ``left`` and ``right``, between the two; rounded up."""
+    if not low < high or not left <= epsilon <= right:
+        return high
+    # (e^e - e^left)/(e^right - e^left), rounded down, since the curve falls
+    share = math.exp(epsilon - right) * math.expm1(left - epsilon) / math.expm1(left - right)
+    share = min(1.0, max(0.0, share * (1.0 - 64.0 * UNIT) - 1e-300))
+    value = high + math.log1p(-share) if share < 1.0 else -math.inf
+    value = log_add_exp(value, low + math.log(share)) if share > 0.0 and low > -math.inf else value
+    value = max(value, low)
+    return min(0.0, high, value + UNIT * (16.0 + 8.0 * abs(value))) if value > -math.inf else value

@@ -100,7 +100,8 @@ class Profile(NamedTuple):
 
     Where the profile is found by a search, ``certificate`` is what it found at an epsilon, and ``budget`` gives the
     epsilon for ln delta and ulps in fewer evaluations than bisection does, None where it fails. What has the profile is
-    ``whole_mu``-GDP as well, where that is finite.
+    ``whole_mu``-GDP as well, where that is finite. ``nodes`` are (epsilon, ln delta) between which the profile follows
+    chords, epsilon growing from 0 and ln delta not.
     """
 
     profile: Callable[[float], float]
@@ -108,6 +109,7 @@ class Profile(NamedTuple):
     certificate: Callable[[float], Certificate] | None = None
     budget: Callable[[float, int], float | None] | None = None
     whole_mu: float = math.inf
+    nodes: tuple[tuple[float, float], ...] = ()
 
     def epsilon(self, log_delta: float) -> Answer:
         """Return the least epsilon at ln delta, rounded up (inf if none below 1e300)."""

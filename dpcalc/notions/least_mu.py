@@ -14,6 +14,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from collections.abc import Sequence
 
 from dpcalc.errors import NotApplicable
 from dpcalc.named_tuple import NamedTuple
@@ -74,7 +75,10 @@ def least_mu(part: Part, log_delta: float) -> LeastMu:
         return _of_box(part)
     curve = profile_of(part)
     top = _window(curve, max(-_FARTHEST, log_delta))
-    mu = _least_mu_up_to(curve, top)
+    if isinstance(part, Profile) and part.nodes:
+        mu = of_nodes(part.nodes, top, curve(top))
+    else:
+        mu = _least_mu_up_to(curve, top)
     return LeastMu(mu, curve(top), regret(curve, mu, top))
 
 
@@ -224,6 +228,12 @@ def _log_fpr(left: tuple[float, float], right: tuple[float, float]) -> float:
     """Return ln of the rate of false positives where the lines of two points meet; -inf where delta does not fall."""
     fall = _fall(left[1], right[1])[0]
     return math.log(fall) - left[0] - math.log(math.expm1(right[0] - left[0])) if fall > 0.0 else -math.inf
+
+
+def of_nodes(nodes: Sequence[tuple[float, float]], top: float, log_delta: float) -> float:
+    """Return a mu whose delta_G is on [0, top] at least the chords between points, of which (top, ln delta) is one."""
+    kept = hull([*(node for node in nodes if node[0] < top), (top, log_delta)])
+    return max(from_points(kept), default=0.0)
 
 
 def _least_mu_up_to(curve: Curve, top: float) -> float:

@@ -480,3 +480,15 @@ def test_a_case_that_did_not_pass_its_check_is_named(tmp_path: Path) -> None:
     assert found.exit_code == 3
     assert "warning: case big did not pass its check: epsilon <= 0.5 does not hold" in found.output
     assert "case none ended in an error: gives no finite epsilon" in found.output
+
+
+def test_a_secret_order_is_told_of_less_than_a_public_one() -> None:
+    """And of no more than the line of its own answer says."""
+    run = "shuffle -n 8 -L 1 --smoothness 1 --eta 0.1 --sigma 4 -d 1e-2 --risk --permutation"
+    public, report = told(f"{run} public"), json.loads(typed(f"{run} secret --json").stdout)["cases"][0]
+    best = next(row for row in report["results"] if row["best"])
+    assert best["bound"] == "hidden_position.shuffled"
+    for row, more in zip(report["risk"]["tpr"], public["tpr"], strict=True):
+        assert row["fpr"] < row["value"] <= more["value"], row
+        assert row["value"] <= (1e-2 + mp.exp(best["epsilon"]) * row["fpr"]) * (1.0 + 1e-9), row
+    assert report["risk"]["tpr"][0]["value"] < 0.9 * public["tpr"][0]["value"]

@@ -1,0 +1,157 @@
+"""What is told of attacks against a profile whose every point is a search: it is evaluated at some dozens of epsilons.
+
+The exact delta is convex in e^epsilon and non-increasing, so that it lies below the chords through upper bounds at some
+points, and beyond the last point below its value there. More points are where the questions need them.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+
+from dpcalc.notions.curves import Curve, chord
+from dpcalc.notions.guarantee import Profile
+from dpcalc.notions.least_mu import Nodes, from_points, hull
+from dpcalc.notions.trade_off import log_up, through
+
+_DROP = 0.4  # of ln delta from one point to the next
+_MOST = 120
+_FIRST_TOP, _LAST_TOP = 2.0**-5, 2.0**20
+_NARROW = 1e-4  # points are no closer than that, in proportion: a curve may jump to delta = 0
+_BELOW = 6.0  # the best line for a rate touches where ln delta is by so much below ln of the rate, or less
+_VERTICES, _ENOUGH = 5, 1e-7
+_MU_POINTS, _CLOSE = 16, 0.02  # points h mu apart ask for about (1 + h^2/8) mu
+
+
+def few_points(
+    part: Profile, log_delta: float, fprs: Sequence[float] = (), priors: Sequence[float] = ()
+) -> Profile:  # fmt: skip
+    """Return the profile by few of its points, for what is told of attacks; its values are upper bounds as well.
+
+    Args:
+        part: costly to evaluate.
+        log_delta: of the mu that is told with it.
+        fprs: rates of false positives that will be asked about.
+        priors: probabilities that will be asked about.
+
+    >>> from dpcalc.notions import gaussian
+    >>> asked = []
+    >>> exact = Profile(lambda e: asked.append(e) or gaussian.log_delta(mu=1.0, epsilon=e))
+    >>> few = few_points(exact, math.log(1e-5), fprs=(0.01,))
+    >>> all(exact.profile(e) <= few.profile(e) <= exact.profile(e) + 0.03 for e in (0.0, 0.1, 1.0, 3.0))
+    True
+    """
+    points = _Points(part.profile)
+    points.spread(min([log_delta, *(math.log(a) - _BELOW for a in fprs)]))
+    for prior in priors:
+        q = min(prior, 1.0 - prior)
+        points.add(max(0.0, math.log((1.0 - q) / q) * (1.0 - 1e-9) - 1e-12))
+    for fpr in fprs:
+        points.touch(log_up(fpr))
+    points.bend(log_delta)
+    nodes = points.nodes
+    return part._replace(
+        profile=lambda epsilon: _between(nodes, epsilon), certificate=None, budget=None, nodes=tuple(nodes)
+    )
+
+
+class _Points:
+    """Points of a profile."""
+
+    def __init__(self, curve: Curve) -> None:
+        self._curve = curve
+        self._known: dict[float, float] = {}
+        self.add(0.0)
+
+    @property
+    def nodes(self) -> Nodes:
+        """The points, epsilon growing and ln delta not."""
+        found, least = [], 0.0
+        for epsilon, log_delta in sorted(self._known.items()):
+            least = min(least, log_delta)
+            found.append((epsilon, least))
+        return found
+
+    def add(self, epsilon: float) -> float:
+        """Return ln delta at a point, which is known from now on."""
+        if epsilon not in self._known:
+            self._known[epsilon] = min(0.0, self._curve(epsilon))
+        return self._known[epsilon]
+
+    def spread(self, ends: float) -> None:
+        """Add points down to a ln delta of about ``ends``, the more the faster it falls."""
+        top = _FIRST_TOP
+        while self.add(top) > ends and top < _LAST_TOP:
+            top *= 2.0
+        while len(self._known) < _MOST:
+            nodes = self.nodes
+            gaps = [
+                (high - max(low, ends - 2.0 * _DROP), left, right)
+                for (left, high), (right, low) in itertools.pairwise(nodes)
+                if high > ends and right - left > _NARROW * right
+            ]
+            drop, left, right = max(gaps, default=(0.0, 0.0, 0.0))
+            if drop <= _DROP:
+                break
+            self.add(0.5 * (left + right))
+
+    def touch(self, log_fpr: float) -> None:
+        """Add points where the line that says the most about a rate of false positives touches the profile."""
+
+        def told(node: tuple[float, float]) -> float:
+            return through((node,))(log_fpr)
+
+        before = 0.0
+        for _ in range(_VERTICES):
+            nodes = self.nodes
+            place = min(range(len(nodes)), key=lambda k: told(nodes[k]))
+            reached = told(nodes[place])
+            if not 0 < place < len(nodes) - 1 or 0.0 < before - reached < _ENOUGH:
+                break
+            before = reached
+            self.add(_lowest([(node[0], told(node)) for node in nodes[place - 1 : place + 2]]))
+
+    def bend(self, log_delta: float) -> None:
+        """Add points between those whose lines meet where the largest mu is asked for, up to this ln delta."""
+        for _ in range(_MU_POINTS):
+            nodes = self.nodes
+            last = next((k for k, node in enumerate(nodes) if node[1] <= log_delta), len(nodes) - 1)
+            kept = hull(nodes[: last + 1])
+            corners = (_mu_between(*pair) for pair in itertools.pairwise(kept))
+            mu, place = max(((mu, k) for k, mu in enumerate(corners)), default=(0.0, 0))
+            if len(kept) < 2 or not math.isfinite(mu) or kept[place + 1][0] - kept[place][0] <= _CLOSE * mu:
+                break
+            middle = 0.5 * (kept[place][0] + kept[place + 1][0])
+            if middle in self._known:
+                break
+            self.add(middle)
+
+
+@functools.lru_cache(maxsize=1024)
+def _mu_between(left: tuple[float, float], right: tuple[float, float]) -> float:
+    return from_points([left, right])[0]
+
+
+def _lowest(points: Sequence[tuple[float, float]]) -> float:
+    """Return where the parabola through three points is lowest, the middle one lowest of them."""
+    (a, high), (b, low), (c, other) = points
+    falling, rising = (low - high) / (b - a), (other - low) / (c - b)
+    bend = (rising - falling) / (c - a)
+    if not 0.0 < bend < math.inf:
+        return b
+    return min(max(b - 0.5 * (falling + bend * (b - a)) / bend, a), c)
+
+
+def _between(nodes: Nodes, epsilon: float) -> float:
+    """Return ln delta between two points, rounded up."""
+    place = bisect.bisect_right(nodes, epsilon, key=_epsilon) - 1
+    if place == len(nodes) - 1:
+        return nodes[-1][1]
+    return chord(*nodes[place], *nodes[place + 1], epsilon)
+
+
+def _epsilon(node: tuple[float, float]) -> float:
+    return node[0]

@@ -1,0 +1,65 @@
+"""A profile known at few points is an upper bound everywhere, and close where it is asked."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from scipy.stats import norm
+
+from dpcalc.notions import gaussian
+from dpcalc.notions.few_points import few_points
+from dpcalc.notions.guarantee import Profile
+from dpcalc.notions.least_mu import least_mu
+from dpcalc.notions.trade_off import trade_off
+from tests.oracles import draws, log_uniform
+
+FPRS = (0.001, 0.03, 0.4, 0.9)
+
+
+def of_mu(mu: float) -> tuple[Profile, list[float]]:
+    """Return the profile of a Gaussian mechanism, and where it has been asked for its values."""
+    asked: list[float] = []
+
+    def log_delta(epsilon: float) -> float:
+        asked.append(epsilon)
+        return gaussian.log_delta(mu=mu, epsilon=epsilon)
+
+    return Profile(log_delta), asked
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.3, 1.0, 4.0])
+def test_attacks_on_a_gaussian_mechanism(mu: float) -> None:
+    """The rate of true positives is Phi(mu - z(a)), the advantage 2 Phi(mu/2) - 1, and mu is mu."""
+    exact, asked = of_mu(mu)
+    few = few_points(exact, math.log(1e-6), FPRS, (0.2,))
+    assert len(asked) < 120
+    found = trade_off(few)
+    for fpr in FPRS:
+        true = norm.cdf(mu + norm.ppf(fpr))
+        assert true * (1.0 - 1e-12) <= found.tpr(fpr) <= true * (1.0 + 5e-4), fpr
+    advantage = 2.0 * norm.cdf(0.5 * mu) - 1.0
+    assert advantage * (1.0 - 1e-12) <= found.advantage() <= advantage * (1.0 + 1e-6)
+    epsilon = math.log(0.8 / 0.2)
+    success = 0.8 + 0.2 * math.exp(gaussian.log_delta(mu=mu, epsilon=epsilon))
+    assert success * (1.0 - 1e-12) <= found.success(0.2) <= success * (1.0 + 1e-7)
+    assert mu * (1.0 - 1e-9) <= least_mu(few, math.log(1e-6)).mu <= mu * (1.0 + 5e-3)
+
+
+def test_values_are_above_those_of_the_profile() -> None:
+    for r in draws("few points", 12, cost=40):
+        mu = log_uniform(r, 1e-3, 20.0)
+        exact, _ = of_mu(mu)
+        few = few_points(exact, math.log(1e-6), (0.01,))
+        for _ in range(20):
+            epsilon = r.choice((0.0, log_uniform(r, 1e-9, 10.0 * mu)))
+            assert few.profile(epsilon) >= gaussian.log_delta(mu=mu, epsilon=epsilon) - 1e-13, (mu, epsilon)
+
+
+def test_delta_that_jumps_to_zero_and_delta_that_never_falls() -> None:
+    pure = Profile(lambda epsilon: math.log1p(-math.exp(epsilon - 1.0)) if epsilon < 1.0 else -math.inf)
+    few = few_points(pure, math.log(1e-6), (0.01,))
+    assert few.profile(0.0) == pure.profile(0.0)
+    assert pure.profile(0.9) <= few.profile(0.9) <= pure.profile(0.9) + 0.1
+    assert trade_off(few).tpr(0.01) == pytest.approx(0.01 * math.e, rel=1e-3)
+    assert few_points(Profile(lambda _: -1.0), math.log(1e-6), (0.01,)).profile(3.0) == -1.0
