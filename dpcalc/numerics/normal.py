@@ -21,7 +21,6 @@ import functools
 import math
 
 from dpcalc.numerics.floats import MAX, UNIT, two_product, two_sum
-from dpcalc.numerics.quadrature import integrate
 from dpcalc.numerics.roots import greatest, least
 
 LN_SQRT_2PI = 0.9189385332046728
@@ -55,6 +54,8 @@ MILLS_TABLE = (
 TABLE_LAST = 4.125
 """Up to here the Mills ratio is a Taylor series about the nearest entry of the table; beyond, a continued fraction."""
 TAYLOR_TERMS = 18
+FIRST_DOWNWARDS = 8
+"""Below this cell, at 2, high coefficients of Taylor series are good by the recurrence upwards."""
 _CELL_TERMS = 13  # beyond the table m_{j+1}/m_j is below 1/4, and distances are at most 1/8
 
 
@@ -67,16 +68,7 @@ def mills(u: float) -> float:
     if u > CELL_LAST:
         return 1.0 / (u + _mills_fraction(u))
     nearest = round(4.0 * u)
-    return _polynomial(taylor_cell(nearest)[0], u - 0.25 * nearest)
-
-
-def mills_slope(u: float) -> float:
-    """Return D(u) = 1 - u M(u) = -M'(u) > 0, for u >= -1.25, within 6 units of roundoff."""
-    if u > CELL_LAST:
-        k = _mills_fraction(u)
-        return k / (u + k)
-    nearest = round(4.0 * u)
-    return _polynomial(taylor_cell(nearest)[1], u - 0.25 * nearest)
+    return _polynomial(_cell(nearest), u - 0.25 * nearest)
 
 
 def _polynomial(coefficients: tuple[float, ...], h: float) -> float:
@@ -88,33 +80,39 @@ def _polynomial(coefficients: tuple[float, ...], h: float) -> float:
 
 
 @functools.cache
-def taylor_cell(nearest: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the Taylor coefficients of M and of D about nearest/4, the highest first."""
-    u0 = 0.25 * nearest
-    series = _taylor_by_table(nearest) if u0 < TABLE_LAST else _taylor_by_fraction(u0)
-    slopes = [-j * m for j, m in enumerate(series)][1:]
-    return tuple(reversed(series)), tuple(reversed(slopes))
+def _cell(nearest: int) -> tuple[float, ...]:
+    """Return the Taylor coefficients of M about nearest/4, the highest first, for distances up to 1/8."""
+    if 0.25 * nearest < TABLE_LAST:
+        return tuple(reversed(_upwards(nearest, TAYLOR_TERMS)))
+    return tuple(reversed(_downwards(nearest, _CELL_TERMS)))
 
 
-def _taylor_by_table(nearest: int) -> list[float]:
+@functools.cache
+def _long_cell(nearest: int, terms: int) -> tuple[float, ...]:
+    """Return so many Taylor coefficients of M about nearest/4, the highest first, all of them good for long ways."""
+    return tuple(reversed(_upwards(nearest, terms) if nearest < FIRST_DOWNWARDS else _downwards(nearest, terms)))
+
+
+def _upwards(nearest: int, terms: int) -> list[float]:
     """Return m_0, m_1, ...: M' = u M - 1 gives j m_j = u0 m_{j-1} + m_{j-2}, from two correctly rounded values."""
     value, slope = MILLS_TABLE[nearest + 5]
     series = [value, -slope]
-    for j in range(2, TAYLOR_TERMS):
+    for j in range(2, terms):
         series.append((0.25 * nearest * series[-1] + series[-2]) / j)
     return series
 
 
-def _taylor_by_fraction(u0: float) -> list[float]:
-    """Return m_0, m_1, ...: downwards, where it is stable, the same recurrence is m_j/m_{j-1} = -1/(u0 + (j+1) k_j).
+def _downwards(nearest: int, terms: int) -> list[float]:
+    """Return m_0, m_1, ...: downwards, where it is stable, the recurrence is m_j/m_{j-1} = -1/(u0 + (j+1) k_j).
 
     All those ratios -k_j are tails of the continued fraction of M.
     """
-    k, ratios = 0.0, [0.0] * (fraction_terms(u0) + _CELL_TERMS)
+    u0 = 0.25 * nearest
+    k, ratios = 0.0, [0.0] * (fraction_terms(u0) + terms)
     for j in range(len(ratios) - 1, -1, -1):
         ratios[j] = k = 1.0 / (u0 + (j + 1) * k)
     series = [ratios[0]]
-    for ratio in ratios[1:_CELL_TERMS]:
+    for ratio in ratios[1:terms]:
         series.append(-ratio * series[-1])
     return series
 
@@ -239,35 +237,50 @@ def _threshold(e: float, r: float, q: float) -> tuple[float, float]:
 
 def _log_mills_difference(x: float, r: float, y: float) -> float:
     """Return ln of M(x) - M(x + r) = int_x^{x+r} D for x >= -1, without cancellation."""
-    scale = max(x, 1.0)
-    if r >= 0.5 * scale:
+    if x > CELL_LAST:
+        mean = _far_difference(x, r)
+    elif r >= REACHES[-1][0] * max(x, 1.0):
         return math.log(mills(x) - mills(y))
-    if r <= SHORT and x < CELL_LAST:
-        mean = _divided_difference(x, r)
     else:
-        mean = _mean_slope(x, r, next(points for reach, points in _REACHES if r <= reach * scale))
+        scale = max(x, 1.0)
+        mean = _divided_difference(x, r, next(terms for reach, terms in REACHES if r < reach * scale))
     return math.log(r * mean) if r > 1e-100 else math.log(r) + math.log(mean)
 
 
-SHORT = 0.0625
-"""Intervals up to this length are within reach of one Taylor series."""
-_REACHES = ((1e-9, 1), (1e-4, 2), (3e-3, 3), (0.05, 5), (0.5, 10))
-"""(r/max(x, 1), points) of Gauss-Legendre panels over [x, x + r] that leave less than a unit of roundoff."""
+REACHES = ((0.1, 18), (0.3, 22), (0.5, 27))
+"""(r/max(x, 1), terms) of Taylor series about the middle of [x, x + r] that leave less than a unit of roundoff."""
 
 
-def _divided_difference(x: float, r: float) -> float:
+def _divided_difference(x: float, r: float, terms: int) -> float:
     """Return (M(x) - M(x + r))/r, by Horner's scheme for the divided difference of a Taylor polynomial."""
     nearest = round(4.0 * x + 2.0 * r)
     first = x - 0.25 * nearest
     second = first + r
     value = difference = 0.0
-    for c in taylor_cell(nearest)[0][:-1]:
+    for c in _long_cell(nearest, terms)[:-1]:
         value = value * first + c
         difference = difference * second + value
     return -difference
 
 
-def _mean_slope(x: float, r: float, points: int) -> float:
-    """Return the mean of D over [x, x + r]."""
-    # In units of r, because x + r may have lost most of r and the product may underflow.
-    return integrate(lambda s: mills_slope(x + r * s), 0.0, 1.0, points)
+def _far_difference(x: float, r: float) -> float:
+    """Return (M(x) - M(x + r))/r for x > 30.
+
+    M(u) = 1/(u + K_1), K_j(u) = j/(u + K_{j+1}), so that with y = x + r the quotients D_j = (K_j(x) - K_j(y))/r are
+    K_j(x) K_j(y) (1 - D_{j+1})/j, and (M(x) - M(y))/r = M(x) M(y) (1 - D_1): nothing cancels.
+    """
+    y = x + r
+    first = second = quotient = 0.0
+    for j in range(far_terms(x), 0, -1):
+        first, second = j / (x + first), j / (y + second)
+        quotient = first * second * (1.0 - quotient) / j
+    return (1.0 - quotient) / (x + first) / (y + second)
+
+
+def far_terms(least: float) -> int:
+    """Return how many terms of the continued fraction leave less than a unit of roundoff from ``least`` > 30 on."""
+    square, terms, left = least * least, 0, 1.0
+    while left > 0.1 * UNIT:
+        terms += 1
+        left *= terms / square
+    return terms

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpcalc.numerics.floats import UNIT
-from dpcalc.numerics.normal import CELL_LAST, INV_SQRT_2PI, LN_SQRT_2PI, MILLS_TABLE, fraction_terms
+from dpcalc.numerics.normal import (
+    CELL_LAST,
+    FIRST_DOWNWARDS,
+    INV_SQRT_2PI,
+    LN_SQRT_2PI,
+    MILLS_TABLE,
+    REACHES,
+    far_terms,
+    fraction_terms,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,10 +26,8 @@ if TYPE_CHECKING:
 
 _FIRST_CELL = -5
 _LAST_CELL = 162  # the middle of [x, x + r] is at most 1.25 `CELL_LAST` where a series is used
-_UPWARD_CELLS = 13  # of u up to 7/4
+_UPWARD_CELLS = FIRST_DOWNWARDS - _FIRST_CELL
 _MILLS_TERMS = 18
-_REACHES = ((0.1, 18), (0.3, 22), (0.5, 27))
-"""(r/max(x, 1), terms) of Taylor series about the middle of [x, x + r] that leave less than a unit of roundoff."""
 _AT_ONCE = 1 << 13  # so many numbers, and what is worked out of them, stay in the cache of a core
 
 np.empty(1 << 21)  # glibc keeps freed memory for later arrays once one of 16 MiB has been freed
@@ -108,29 +115,20 @@ def mills(u: Array) -> Array:
     if far.any():
         u = u[far]
         k = np.zeros_like(u)
-        for j in range(_far_terms(u), 0, -1):
+        for j in range(far_terms(float(u.min())), 0, -1):
             k = j / (u + k)
         value[far] = 1.0 / (u + k)
     return value
-
-
-def _far_terms(u: Array) -> int:
-    """Return how many terms of the continued fraction leave less than a unit of roundoff; u > 30, and not empty."""
-    square, terms, left = float(u.min()) ** 2, 0, 1.0
-    while left > 0.1 * UNIT:
-        terms += 1
-        left *= terms / square
-    return terms
 
 
 @functools.cache
 def _taylor() -> Array:
     """Return m_0, m_1, ... of the Taylor series of M about k/4, k = -5, -4, ...; shape (terms, cells).
 
-    By the recurrences of `normal.taylor_cell`: upwards where u is small, downwards where it is large.
+    By the recurrences of `normal`: upwards where u is small, downwards where it is large.
     """
     u = 0.25 * np.arange(_FIRST_CELL, _LAST_CELL + 1)
-    terms = _REACHES[-1][1]
+    terms = REACHES[-1][1]
     series = np.empty((terms, len(u)))
     up, down = series[:, :_UPWARD_CELLS], series[:, _UPWARD_CELLS:]
     up[0], up[1] = np.array(MILLS_TABLE[:_UPWARD_CELLS]).T
@@ -165,7 +163,7 @@ def _log_difference(x: Array, r: Array) -> Array:
     if far.any():
         result[far] = np.log(r[far]) + np.log(_far_difference(x[far], r[far]))
     reach, below = r / np.maximum(x, 1.0), 0.0
-    for reached, terms in _REACHES:
+    for reached, terms in REACHES:
         mask = ~far & (reach >= below) & (reach < reached)
         if mask.any():
             result[mask] = np.log(r[mask]) + np.log(_divided_difference(_taylor()[1:terms], x[mask], r[mask]))
@@ -192,14 +190,10 @@ def _divided_difference(series: Array, x: Array, r: Array) -> Array:
 
 
 def _far_difference(x: Array, r: Array) -> Array:
-    """Return (M(x) - M(x + r))/r for x > 30.
-
-    M(u) = 1/(u + K_1), K_j(u) = j/(u + K_{j+1}), so that with y = x + r the quotients D_j = (K_j(x) - K_j(y))/r are
-    K_j(x) K_j(y) (1 - D_{j+1})/j, and (M(x) - M(y))/r = M(x) M(y) (1 - D_1): nothing cancels.
-    """
+    """Return (M(x) - M(x + r))/r for x > 30; see the scalar form."""
     y = x + r
     first, second, quotient = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
-    for j in range(_far_terms(x), 0, -1):
+    for j in range(far_terms(float(x.min())), 0, -1):
         first, second = j / (x + first), j / (y + second)
         quotient = first * second * (1.0 - quotient) / j
     difference: Array = (1.0 - quotient) / (x + first) / (y + second)

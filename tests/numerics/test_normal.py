@@ -51,12 +51,6 @@ def test_mills_ratio() -> None:
         assert units(normal.mills(u), oracle.mills(exact(u))) <= 3.0, call(normal.mills, u=u)
 
 
-def test_mills_slope() -> None:
-    for u in arguments("slope", -1.25, 1500):
-        if u <= 1e7:
-            assert units(normal.mills_slope(u), oracle.mills_slope(exact(u))) <= 6.0, call(normal.mills_slope, u=u)
-
-
 @pytest.mark.parametrize("k", range(-5, 17))
 def test_table_is_correctly_rounded(k: int) -> None:
     value, slope = normal.MILLS_TABLE[k + 5]
@@ -115,7 +109,7 @@ def test_log_hockey_stick_error_is_a_bound() -> None:
 def test_array_forms_are_bounds_on_either_side() -> None:
     """At every switch between series, divided differences, the difference itself and the continued fraction."""
     pairs = list(hockey_sticks("array hockey", 1500))
-    edges = (normal.SHORT, 1e-9, 1e-4, 3e-3, 0.05, 0.1, 0.3, 0.5)
+    edges = (1e-9, 1e-4, 3e-3, 0.05, 0.1, 0.3, 0.5)
     for r in draws("edges", 300, cost=2):
         x = r.choice((r.uniform(-1.0, 5.0), r.uniform(5.0, 40.0), normal.CELL_LAST, 10.0 ** r.uniform(1, 5)))
         mu = max(x, 1.0) * r.choice(edges) * (1.0 + r.uniform(-1, 1) * 1e-9)
