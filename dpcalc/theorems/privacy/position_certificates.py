@@ -52,7 +52,7 @@ _STEPS = 40  # in the search for a cut, at most
 _ROUGHLY, _ENOUGH = 1e-4, 1e-7  # shares of delta that another cut has to promise
 _TRUSTED = 100.0  # a parabola is, where the three points differ by so many times the least gain wanted
 _LEVEL_WITHIN = 1e-12  # the common level is found so closely; a little too low is on the safe side
-_LEVEL_STEPS = 100
+_LEVEL_STEPS, _STEPS_NEAR = 100, 6
 _HAIR_LESS = 1.0 - 1e-12
 
 
@@ -198,7 +198,7 @@ def least_certificates(places: Places, cells: Sequence[Cell], epsilon: float) ->
     """
     found = [_of_swap(places, swap, cells, epsilon) for swap in places.swaps]
     matchings = tuple(
-        tuple(None if best is None else _matching(places, best.rows, epsilon, best.best) for best in chosen)
+        tuple(None if best is None else _matching(places, best.rows, best.best, best.level) for best in chosen)
         for _, chosen in found
     )
 
@@ -225,7 +225,10 @@ def likely_epsilon(places: Places, distances: Distances, log_delta: float) -> fl
         if not _may_gain(rows, epsilon):
             return 0.0
         cut = min(_natural_cut(rows, epsilon), len(rows.mu) - 2)
-        return max(_certificate(rows, distances, swap, epsilon, cut) for swap in places.swaps)
+        level = _common_level(rows, epsilon, cut)
+        if level is None:
+            return 0.0
+        return max(_certificate(rows, distances, swap, epsilon, cut, level) for swap in places.swaps)
 
     value = natural(first) if 0.0 < first < MOST else 0.0
     return where_met(natural, first, value, log_delta, _NEAR) if -math.inf < value < 0.0 else first
@@ -257,7 +260,7 @@ class Curve:
 
     def __init__(self, places: Places, distances: Distances) -> None:
         self._places, self._distances = places, distances
-        self._best: dict[tuple[float, float], dict[float, int]] = {swap: {} for swap in places.swaps}
+        self._best: dict[tuple[float, float], dict[float, tuple[int, float]]] = {swap: {} for swap in places.swaps}
 
     def matchings(self, epsilon: float) -> tuple[Matching | None, ...]:
         """Return what proves the value at an epsilon where one was found, for each way to put the null record.
@@ -266,7 +269,7 @@ class Curve:
         """
         rows = _rows(self._places, self._distances, _FEWER_ON_CURVES)
         return tuple(
-            None if epsilon not in best else _matching(self._places, rows, epsilon, best[epsilon])
+            None if epsilon not in best else _matching(self._places, rows, *best[epsilon])
             for best in self._best.values()
         )
 
@@ -281,7 +284,7 @@ class Curve:
             cuts = _Cuts(rows, self._distances, swap, epsilon)
             cuts.settle(_natural_cut(rows, epsilon), _ENOUGH)
             if cuts.least < value:
-                self._best[swap][epsilon] = cuts.best
+                self._best[swap][epsilon] = cuts.best, cuts.level
             value = min(value, cuts.least)
         return value
 
@@ -331,10 +334,8 @@ def _by_same_cuts(
     return total
 
 
-def _matching(places: Places, rows: _Rows, epsilon: float, cut: int) -> Matching:
+def _matching(places: Places, rows: _Rows, cut: int, level: float) -> Matching:
     """Return what the certificate of a cut is made from."""
-    level = _common_level(rows, epsilon, cut)
-    assert level is not None  # a certificate has been made from it
     receivers = tuple(int((rows.kind[: cut + 1] == number).sum()) for number in range(len(places.classes)))
     return Matching(level, receivers, rows.blocks, len(rows.mu))
 
@@ -364,11 +365,14 @@ class _Cuts:
         rows: the grid.
         last: the last cut; the first is 0.
         tried: cut -> ln of its certificate.
+        levels: cut -> the common level of its rows.
     """
 
     def __init__(self, rows: _Rows, distances: Distances, swap: tuple[float, float], epsilon: float) -> None:
         self.rows, self.last = rows, len(rows.low) - 2
         self.tried: dict[int, float] = {}
+        self.levels: dict[int, float] = {}
+        self._near: float | None = None
         self._distances, self._swap, self._epsilon = distances, swap, epsilon
 
     @property
@@ -377,19 +381,33 @@ class _Cuts:
         return min(self.tried, key=lambda cut: (self.tried[cut], cut))
 
     @property
+    def level(self) -> float:
+        """The common level of the best cut."""
+        return self.levels[self.best]
+
+    @property
     def least(self) -> float:
         """ln of the least certificate so far, at most 0."""
         return min(self.tried.values(), default=0.0)
 
     def at(self, epsilon: float) -> float:
         """Return ln of the certificate of the best cut at another epsilon."""
-        return _certificate(self.rows, self._distances, self._swap, epsilon, self.best)
+        cut = self.best
+        level = _common_level(self.rows, epsilon, cut, self.levels.get(cut))
+        return 0.0 if level is None else _certificate(self.rows, self._distances, self._swap, epsilon, cut, level)
 
     def attempt(self, *cuts: int) -> None:
         """Work out the certificates of those of these cuts that are new."""
         for cut in cuts:
             if 0 <= cut <= self.last and cut not in self.tried:
-                self.tried[cut] = _certificate(self.rows, self._distances, self._swap, self._epsilon, cut)
+                self.tried[cut] = self._certificate(cut)
+
+    def _certificate(self, cut: int) -> float:
+        level = _common_level(self.rows, self._epsilon, cut, self._near)
+        if level is None:
+            return 0.0
+        self.levels[cut] = self._near = level
+        return _certificate(self.rows, self._distances, self._swap, self._epsilon, cut, level)
 
     def settle(self, near: int, within: float, step: int = 0) -> None:
         """Walk downhill from a cut in ever longer steps, and on to vertices of parabolas through the lowest three.
@@ -431,6 +449,7 @@ class _Cuts:
 
     def refine(self, coarse: _Cuts) -> None:
         """Try a few cuts around the best one of a coarser grid."""
+        self._near = coarse.levels.get(coarse.best)
         near = int((-self.rows.mu).searchsorted(-coarse.rows.mu[coarse.best + 1])) - 1
         if self.last < _SINGLE:  # where every row is one position, there may be several valleys
             self.attempt(*(round(near * 2.0 ** (third / 3.0)) for third in range(-4, 5)))
@@ -460,14 +479,12 @@ def _middle(left: int, middle: int, right: int) -> int:
 
 
 def _certificate(
-    rows: _Rows, distances: Distances, swap: tuple[float, float], epsilon: float, cut: int
-) -> float:  # fmt: skip
-    """Return ln of the certificate whose receivers are among the blocks 0..cut; 0 where there is none."""
+    rows: _Rows, distances: Distances, swap: tuple[float, float], epsilon: float, cut: int, common: float
+) -> float:
+    """Return ln of the certificate of receivers among the blocks 0..cut, at a common level; 0 where there is none."""
     import numpy as np
 
-    level = _level(rows, epsilon, cut)
-    if level is None:
-        return 0.0
+    level = rows.mu * (common - 0.5 * rows.mu)  # ln gamma of every block
     index = np.arange(len(rows.mu))
     receives = (index <= cut) & (level > epsilon)
     donates = (index > cut) & (level < epsilon)
@@ -506,15 +523,6 @@ def _between(
     return mu
 
 
-def _level(rows: _Rows, epsilon: float, cut: int) -> Array | None:
-    """Return ln gamma of every block at the highest common level at which the donors can meet the need."""
-    common = _common_level(rows, epsilon, cut)
-    if common is None:
-        return None
-    level: Array = rows.mu * (common - 0.5 * rows.mu)
-    return level
-
-
 def _natural_cut(rows: _Rows, epsilon: float) -> int:
     """Return the last row that receives if all above the level e^eps do.
 
@@ -529,10 +537,11 @@ def _natural_cut(rows: _Rows, epsilon: float) -> int:
     return int(np.flatnonzero(rows.mu * (common - 0.5 * rows.mu) > epsilon).max(initial=0))
 
 
-def _common_level(rows: _Rows, epsilon: float, cut: int | None) -> float | None:
+def _common_level(rows: _Rows, epsilon: float, cut: int | None, near: float | None = None) -> float | None:
     """Return z of the highest level mu z - mu^2/2 at which the donors can meet the need; None where there is none.
 
-    Without a cut every row above the level e^eps receives, and every other one donates but for those of larger mu.
+    Without a cut every row above the level e^eps receives, and every other one donates but for those of larger mu. It
+    is found sooner from a z that is ``near``, if one is given.
     """
     import numpy as np
 
@@ -559,7 +568,29 @@ def _common_level(rows: _Rows, epsilon: float, cut: int | None) -> float | None:
         return need, supply, rising + falling
 
     high = min(high, low + (epsilon + 710.0 + math.log(float(rows.weight.sum()))) / float(rows.mu[0]) + float(half[0]))
+    if near is not None and low < near < high and (found := _level_near(sides, low, high, near)) is not None:
+        return found
     return _greatest_level(sides, low, high)
+
+
+def _level_near(
+    sides: Callable[[float], tuple[float, float, float]], low: float, high: float, near: float
+) -> float | None:
+    """Return what `_greatest_level` does by Newton's method from ``near`` alone; None where that leads nowhere."""
+    z = near
+    for _ in range(_STEPS_NEAR):
+        need, supply, slope = sides(z)
+        if not (0.0 < need < math.inf and supply > 0.0 and slope > 0.0):
+            return None
+        step = math.log(need / supply) / slope
+        z -= step
+        if not low < z < high:
+            return None
+        if abs(step) <= _LEVEL_WITHIN * z:
+            least = z * (1.0 - _LEVEL_WITHIN)
+            need, supply, _ = sides(least)
+            return least * _HAIR_LESS if need <= supply else None
+    return None
 
 
 def _greatest_level(sides: Callable[[float], tuple[float, float, float]], low: float, high: float) -> float | None:
