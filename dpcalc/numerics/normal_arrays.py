@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ _FIRST_CELL = -5
 _LAST_CELL = 162  # the middle of [x, x + r] is at most 1.25 `CELL_LAST` where a series is used
 _UPWARD_CELLS = FIRST_DOWNWARDS - _FIRST_CELL
 _MILLS_TERMS = 18
+_FEW = 1500  # numbers take less time together, with as many terms as any of them needs
 _AT_ONCE = 1 << 13  # so many numbers, and what is worked out of them, stay in the cache of a core
 
 np.empty(1 << 21)  # glibc keeps freed memory for later arrays once one of 16 MiB has been freed
@@ -162,9 +164,9 @@ def _log_difference(x: Array, r: Array) -> Array:
     far = x > CELL_LAST
     if far.any():
         result[far] = np.log(r[far]) + np.log(_far_difference(x[far], r[far]))
-    reach, below = r / np.maximum(x, 1.0), 0.0
-    for reached, terms in REACHES:
-        mask = ~far & (reach >= below) & (reach < reached)
+    reach, below = np.where(far, math.inf, r / np.maximum(x, 1.0)), 0.0
+    for reached, terms in REACHES if len(x) > _FEW else _one_reach(reach):
+        mask = (reach >= below) & (reach < reached)
         if mask.any():
             result[mask] = np.log(r[mask]) + np.log(_divided_difference(_taylor()[1:terms], x[mask], r[mask]))
         below = reached
@@ -172,6 +174,13 @@ def _log_difference(x: Array, r: Array) -> Array:
     if wide.any():
         result[wide] = np.log(mills(x[wide]) - mills(x[wide] + r[wide]))
     return result
+
+
+def _one_reach(reach: Array) -> tuple[tuple[float, int], ...]:
+    """Return the last of `REACHES` with as many terms as all that are within it need, which few numbers may share."""
+    last = REACHES[-1][0]
+    within = float(reach.max(initial=0.0, where=reach < last))
+    return ((last, next(terms for reached, terms in REACHES if within < reached)),)
 
 
 def _divided_difference(series: Array, x: Array, r: Array) -> Array:
