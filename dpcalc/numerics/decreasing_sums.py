@@ -114,4 +114,6 @@ def _between(nodes: Array, loss: Array, tolerance: float) -> Array:
     made = [np.rint(np.geomspace(nodes[i], nodes[i + 1], p + 1)[1:-1]) for i, p in zip(chosen, parts, strict=True)]
     if not made:
         return np.empty(0)
-    return np.setdiff1d(np.concatenate(made), nodes)
+    found = distinct(*made)
+    fresh: Array = found[nodes[np.minimum(np.searchsorted(nodes, found), len(nodes) - 1)] != found]
+    return fresh

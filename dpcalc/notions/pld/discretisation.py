@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dpcalc.numerics.arrays import distinct
 from dpcalc.numerics.floats import UNIT
 from dpcalc.numerics.logspace_arrays import log_difference
 
@@ -105,7 +106,7 @@ def _across(points: Array, log_h: Array) -> float:
 def _profiles(pair: Pair, above: Array, below: Array) -> tuple[Array, Array]:
     if pair.forward is not pair.backward:
         return _values(pair.forward, above), _values(pair.backward, below)
-    both = np.union1d(above, below)
+    both = distinct(above, below)
     values = _values(pair.forward, both)
     return values[np.searchsorted(both, above)], values[np.searchsorted(both, below)]
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from dpcalc.notions.pld.discretisation import DiscreteLoss, discretise
 from dpcalc.notions.pld.lattice import Grid, TiltedLaw, tilted_law
+from dpcalc.numerics.arrays import distinct
 from dpcalc.numerics.logspace_arrays import log_sum_exp
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ class Component(NamedTuple):
             return self
         low, high = self.window(tilt, 1e-9)
         more = np.linspace(low, high, _REFINEMENT)
-        above = np.union1d(self.above, more[more > 0.0])
-        below = np.union1d(self.below, -more[more < 0.0])
+        above = distinct(self.above, more[more > 0.0])
+        below = distinct(self.below, -more[more < 0.0])
         return self._replace(above=above, below=below, loss=discretise(self.pair, above, below))
 
     def without_rare_losses(self, log_rest: float) -> Component:
@@ -98,7 +99,7 @@ class Component(NamedTuple):
         indices = _graded(first, last, round(mean / step), grid.fineness, self.copies)
         lattice = indices.astype(float) * step
         if self.pair.atom is not None:
-            lattice = np.union1d(lattice, [-self.pair.atom, self.pair.atom])
+            lattice = distinct(lattice, np.array([-self.pair.atom, self.pair.atom]))
         above = _around(self.above, lattice[lattice >= 0.0])
         below = _around(self.below, -lattice[lattice <= 0.0][::-1])
         split = 0 if self.pair.discrete else self.copies
@@ -157,7 +158,7 @@ def _around(points: Array, lattice: Array) -> Array:
     if len(lattice) == 0:
         return points
     outside = points[(points < lattice[0]) | (points > lattice[-1])]
-    return np.union1d(np.append(lattice, 0.0), outside)
+    return distinct(lattice, np.zeros(1), outside)
 
 
 def best_tilt(components: Sequence[Component], epsilon: float) -> float:
