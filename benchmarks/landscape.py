@@ -6,6 +6,7 @@
 Every number is an answer of dpcalc, rounded as it rounds: a guarantee up. It takes about a minute.
 """
 
+# ruff: noqa: E501 (prose)
 from __future__ import annotations
 
 import sys
