@@ -12,6 +12,12 @@ from dpcalc.cli.query import run_query
 
 @click.command("compare", cls=Command)
 @parameter_options("compare")
+@click.option(
+    "--shard",
+    metavar="I/N",
+    help="Only shard I of N of a sweep, for one of N machines; dpcalc merge makes one report of their --report "
+    "json=FILE.",
+)
 def command(**flags: Any) -> None:
     """Describe what is run; every bound that applies is evaluated, best first, and the others say why they do not.
 

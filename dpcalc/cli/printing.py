@@ -150,14 +150,22 @@ def _printed(
     return function
 
 
-def emit(command: str, cases: Sequence[Case], output: Output) -> None:
+def emit(
+    command: str, cases: Sequence[Case], output: Output, completed: Callable[[Report], Report] = lambda result: result
+) -> None:
     """Print or write the report and its plot, each though the other fail; warnings go to stderr.
+
+    Args:
+        command: that was asked.
+        cases: its answers.
+        output: how and where they are printed.
+        completed: adds to the report what is no answer.
 
     Raises:
         SpecError: the report has nothing to draw.
         click.exceptions.Exit: a gate failed, there is no guarantee, or something could not be written.
     """
-    result = report(command, cases)
+    result = completed(report(command, cases))
     picture, lost = _picture(result, output)
     for case in cases:
         for warning in case.warnings:
@@ -173,7 +181,7 @@ def emit(command: str, cases: Sequence[Case], output: Output) -> None:
         lost += write_reports(result, output.reports, REPORTS, output.precision)
     if isinstance(picture, str):
         lost += attempt("--plot -", lambda: write(picture, None))
-    code = _verdict(result)
+    code = verdict(result)
     tell(lost)
     if code := worst([code, *(one.exit_code for one in lost)]):
         raise click.exceptions.Exit(code)
@@ -190,7 +198,7 @@ def _write_report(result: Report, output: Output) -> None:
     write(render(result, format, output.precision, color=color, verbose=output.verbose), output.file)
 
 
-def _verdict(result: Report) -> int:
+def verdict(result: Report) -> int:
     """Say which gates failed, or that something has no guarantee or is not certified; return the exit code."""
     cases = result.cases
     if result.failed:

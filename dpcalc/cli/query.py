@@ -47,17 +47,47 @@ def run_query(command: str, flags: Flags) -> None:
         SpecError: the flags are malformed.
         click.exceptions.Exit: with 1 when a gate failed.
     """
-    cases, output = run_cases(command, flags)
-    emit(command, cases, output)
+    if (shard := flags.pop("shard", None)) is None:
+        cases, output = run_cases(command, flags)
+        emit(command, cases, output)
+        return
+    from dpcalc.recipes.shards import cost, dealt_out, hash_of, of_sweep, parse_share
+
+    share, asked, places = parse_share(shard), list[str](), list[int]()
+    certify, solved = bool(flags.get("certify")), flags.get("solve") is not None
+    common = [f"{name}={flags[name]!r}" for name in _COMMON if flags.get(name)]
+    if flags.get("schedule") is not None:
+        common.append(hash_of(flags["schedule"]))
+
+    def chosen(combinations: list[Flags]) -> list[Flags]:
+        asked.extend(repr(sorted(values.items())) for values in combinations)
+        costs = (cost(command, str(values.get("algorithm")), solved=solved) for values in combinations)
+        places.extend(dealt_out(zip(costs, asked, strict=True), share))
+        return [combinations[place] for place in places]
+
+    cases, output = run_cases(command, flags, chosen=chosen)
+    asked.append(f"{command} {' '.join(common)}")
+    emit(command, cases, output, lambda result: of_sweep(result, asked, places, share, certify=certify))
 
 
-def run_cases(command: str, flags: Flags, askers: Askers | None = None) -> tuple[list[Case], Output]:
+_COMMON = ("gates", "order", "solve", "certify", "risk", *RATES)
+"""What all cases of a sweep are asked."""
+
+
+def run_cases(
+    command: str,
+    flags: Flags,
+    askers: Askers | None = None,
+    *,
+    chosen: Callable[[list[Flags]], list[Flags]] | None = None,
+) -> tuple[list[Case], Output]:
     """Return every case that the flags describe, and how to print them.
 
     Args:
         command: a key of `COMMANDS`.
         flags: as click parsed them.
         askers: what answers the cases; None: `ask` and `side_by_side`.
+        chosen: which of the cases are answered; None: all.
 
     Raises:
         SpecError: the flags are malformed.
@@ -91,9 +121,10 @@ def run_cases(command: str, flags: Flags, askers: Askers | None = None) -> tuple
         sources = dict.fromkeys(given, Source.FLAG)
         return asker(command, given, question, sources=sources, gates=gates, **options)
 
-    with _progress(combinations) as chosen:
-        cases = [evaluate(values, askers.alone if single else askers.among_others) for values in chosen]
-    if cases and not any(case.best for case in cases):
+    here = combinations if chosen is None else chosen(combinations)
+    with _progress(here) as shown:
+        cases = [evaluate(values, askers.alone if single else askers.among_others) for values in shown]
+    if chosen is None and cases and not any(case.best for case in cases):
         evaluate(combinations[0], askers.alone)  # nothing holds anywhere: say why as for a single case
     return cases, output
 

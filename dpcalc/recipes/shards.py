@@ -12,7 +12,7 @@ import hashlib
 import itertools
 import json
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.errors import SpecError
@@ -60,10 +60,14 @@ def _cost(one: Selected) -> int:
     entry = one.entry
     if entry.skip is not None or entry.unread is not None:
         return 1
-    algorithm = str(entry.parameters.get("algorithm") or "")
-    cost = {"train": 100, "utility": 20, "ledger": 20, "compare": 10, "dp-sgd": 20}.get(entry.command, 1)
-    cost *= 10 if algorithm.startswith(_SAMPLED) else 4 if algorithm in _SHUFFLED else 1
-    return cost * (10 if entry.question.solve is not None else 1)
+    return cost(entry.command, str(entry.parameters.get("algorithm") or ""), solved=entry.question.solve is not None)
+
+
+def cost(command: str, algorithm: str, *, solved: bool) -> int:
+    """Return about how long a query takes, in units of a closed form."""
+    known = {"train": 100, "utility": 20, "ledger": 20, "compare": 10, "dp-sgd": 20}.get(command, 1)
+    known *= 10 if algorithm.startswith(_SAMPLED) else 4 if algorithm in _SHUFFLED else 1
+    return known * (10 if solved else 1)
 
 
 class Taken(NamedTuple):
@@ -88,10 +92,15 @@ def shared_out(selected: Sequence[Selected], share: Share) -> list[int]:
     The longest cases are dealt out first, each to the share that has the least to do; the name of a case decides among
     equals. So equal shares fall to the same cases whatever the order of the recipes' files.
     """
+    return dealt_out(((_cost(one), one.entry.name) for one in selected), share)
+
+
+def dealt_out(cases: Iterable[tuple[int, str]], share: Share) -> list[int]:
+    """Return where the cases of a share stand among all, given what each costs and what it is."""
     costs, names = array("Q"), array("Q")
-    for one in selected:
-        costs.append(_cost(one))
-        names.append(int.from_bytes(hashlib.sha256(one.entry.name.encode()).digest()[:8], "big"))
+    for costs_about, name in cases:
+        costs.append(costs_about)
+        names.append(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big"))
     order = sorted(range(len(costs)), key=names.__getitem__)
     order.sort(key=costs.__getitem__, reverse=True)  # which keeps the order of equals
     return sorted(place for place, number in _dealt(order, costs, share.of) if number == share.number)
@@ -133,6 +142,24 @@ def of_share(
     return result._replace(shard=shard._replace(content=_content(result, shard)))
 
 
+def of_sweep(result: Report, asked: Sequence[str], places: Sequence[int], share: Share, *, certify: bool) -> Report:
+    """Return the report on a share of the cases of a sweep, with what it says of its share.
+
+    Args:
+        result: on the cases of the share.
+        asked: what each case of all shares asks, and at the end what they have in common.
+        places: of the cases of the share.
+        share: which one.
+        certify: whether guarantees were to be proved.
+    """
+    shard = Shard(
+        number=share.number, of=share.of, cases=len(asked) - 1, places=tuple(places), recipes=(),
+        digest=hashlib.sha256("\n".join(asked).encode("utf-8", "backslashreplace")).hexdigest(),
+        options=json.dumps({"certify": certify, "strict": False}, sort_keys=True),
+    )  # fmt: skip
+    return result._replace(shard=shard._replace(content=_content(result, shard)))
+
+
 def _content(result: Report, shard: Shard) -> str:
     """Return the hash of the cases of a share and of what is said of it."""
     whole = hashlib.sha256()
@@ -154,7 +181,7 @@ def _digest(selected: Sequence[Selected]) -> str:
     return whole.hexdigest()
 
 
-def hash_of(path: ProjectFile) -> str:
+def hash_of(path: str) -> str:
     """Return the hash of a file of data; nothing where it cannot be read, which its case will say."""
     try:
         return digest_of(path).sha256
@@ -178,6 +205,8 @@ def merged(reports: Sequence[tuple[str, Report]]) -> Report:
     shards = [(name, _shard_of(name, report)) for name, report in reports]
     if not shards:
         raise SpecError("no report of a shard was given", "dpcalc check RECIPE --shard 1/2 --report json=1.json")
+    if len({report.command for _, report in reports}) > 1:
+        raise SpecError("the shards are of different commands", "merge the shards of one check, or of one comparison")
     _refuse_others(shards)
     _refuse_missing(shards)
     placed: dict[int, Case] = {}
@@ -192,7 +221,7 @@ def merged(reports: Sequence[tuple[str, Report]]) -> Report:
             f"{every - len(placed)} of {every} cases were not checked",
             "a check that stopped early, as with --fail-fast, cannot be merged",
         )
-    if all(case.check and case.check.status == Status.SKIPPED for case in placed.values()):
+    if all(case.check is not None and case.check.status == Status.SKIPPED for case in placed.values()):
         raise SpecError(f"all {every} cases are skipped: nothing was checked", "remove a skip")
     first = reports[0][1]
     on_recipes = (case for case in first.cases if _is_on_recipe(case))
@@ -217,8 +246,8 @@ def _placed(name: str, report: Report) -> Iterator[tuple[int, Case]]:
 
 
 def _shard_of(name: str, report: Report) -> Shard:
-    judged = all(case.check is not None for case in report.cases)
-    if not judged or report.command != _WHOLE or report.shard is None or report.changes is not None:
+    judged = all((case.check is not None) is (report.command == _WHOLE) for case in report.cases)
+    if not judged or report.command not in (_WHOLE, "compare") or report.shard is None or report.changes is not None:
         raise SpecError(f"{name} is not the report of a shard", "dpcalc check RECIPE --shard 1/2 --report json=1.json")
     if report.shard.content != _content(report, report.shard):
         raise SpecError(f"{name} was changed after it was written", "check the shard again")

@@ -50,6 +50,9 @@ _PATIENCE = 600.0  # seconds, where nothing limits a case
 MOST_SHOWN = 1000
 """Cases that a text shows, of a check of more than `MAX_CASES`."""
 
+_PASSED = '"status": "passed"'
+"""Of a line of JSON: within a string its quotes would be escaped."""
+
 IN_FLIGHT = 32
 """Chunks that an executor has at once."""
 
@@ -192,7 +195,8 @@ class Streamed(Report):
 
     def excerpt(self) -> Streamed:
         """Return the report with its first cases that did not pass: its counts are still those of all."""
-        troubled = (case for case in self.cases if case.check and case.check.status != Status.PASSED)
+        cases: Any = self.cases
+        troubled = (case_of(line) for line in cases.lines() if _PASSED not in line)
         return self._replace(cases=Excerpt(itertools.islice(troubled, MOST_SHOWN), self.tally))
 
 
@@ -207,9 +211,13 @@ class CasesOnDisk(Sequence[Case]):
         return self.tally.cases
 
     def __iter__(self) -> Iterator[Case]:
+        return map(case_of, self.lines())
+
+    def lines(self) -> Iterator[str]:
+        """Yield the cases as lines of JSON."""
         lines = itertools.islice(self._journal.lines(), self._checked)  # a check that stopped early may know more
-        yield from (case_of(line) for line, _ in lines)
-        yield from self._more
+        yield from (line for line, _ in lines)
+        yield from (case_line("check", case) for case in self._more)
 
     @overload
     def __getitem__(self, place: int) -> Case: ...

@@ -82,8 +82,9 @@ def render_jsonl(report: Report) -> str:
 
 def jsonl_lines(report: Report) -> Iterator[str]:
     """Yield one line per case; of a check, one more that ends it: without the last line it is not complete."""
-    for case in report.cases:
-        yield case_line(report.command, case) + "\n"
+    written = getattr(report.cases, "lines", None)  # of a check whose cases are on the disk
+    for line in written() if written else (case_line(report.command, case) for case in report.cases):
+        yield f"{line}\n"
     if report.command == "check":
         yield end_line(report)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 
 import dpcalc
+from dpcalc.cli.main import main
 from dpcalc.errors import SpecError, WorkerLost
 from dpcalc.recipes import chunks, spread, stream
 from dpcalc.recipes.chunks import Chunk, Located, Options, run_chunk, written_check
@@ -30,6 +32,7 @@ from dpcalc.render import Asked
 from dpcalc.render.check import KINDS
 from dpcalc.report import Report
 from tests.recipes.conftest import HEAD, Write
+from tests.schema import conforms
 
 ROOT = Path(__file__).parents[2]
 CASES = """\
@@ -514,3 +517,64 @@ def test_a_run_of_a_sweep_is_one_run() -> None:
                 dpcalc.sweep([wrong], executor=executor)
     with pytest.raises(SpecError):
         dpcalc.sweep([RUN], command="train")
+
+
+SWEEP = "-n 1000 -L 1 --smoothness 1 --eta 0.1 -d 1e-6"
+
+
+def _run(line: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main(shlex.split(line))
+    return int(stop.value.code or 0)
+
+
+def test_shards_of_a_comparison_merge_to_the_whole(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    write(SMALL)
+    asked = f"compare {SWEEP} --algorithm pnsgd,shuffled,local --sigma 1,2 --assert epsilon<=20"
+    code = _run(f"{asked} --report json=all.json --report csv=all.csv")
+    for number in (1, 2, 3):
+        _run(f"{asked} --shard {number}/3 --report json={number}.json")
+        conforms(json.loads(Path(f"{number}.json").read_text(encoding="utf-8")))
+    assert _run("merge 3.json 1.json 2.json --report json=m.json --report csv=m.csv") == code
+    for kind in ("json", "csv"):
+        assert Path(f"m.{kind}").read_text(encoding="utf-8") == Path(f"all.{kind}").read_text(encoding="utf-8")
+    _run(f"{asked.replace('=20', '=21')} --shard 3/3 --report json=o.json")
+    _run("check r.yaml --shard 3/3 --report json=c.json")
+    text = Path("3.json").read_text(encoding="utf-8")
+    Path("f.json").write_text(text.replace('"value": ', '"value": 1', 1), encoding="utf-8")
+    for wrong in ("1.json 2.json", "1.json 2.json 2.json 3.json", "1.json 2.json o.json", "1.json 2.json c.json",
+                  "1.json 2.json f.json", "1.json 2.json 3.json --report junit=x.xml"):  # fmt: skip
+        assert _run(f"merge {wrong}") == 2
+    capsys.readouterr()
+
+
+def test_a_long_check_shows_what_did_not_pass(
+    write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The reports are those of a check whose cases are in memory; the text is short."""
+    from dpcalc.cli import check, streaming
+    from dpcalc.recipes import case
+    from dpcalc.recipes import read as reading
+
+    path = write(CASES)
+    kinds = ("json", "jsonl", "csv", "junit", "sarif")
+    code = _run(f"check {path} " + " ".join(f"--report {kind}=few.{kind}" for kind in kinds))
+    few = capsys.readouterr()
+    for module in (case, reading, check, streaming, stream):
+        monkeypatch.setattr(module, "MAX_CASES", 10)
+    assert _run(f"check {path} --max-cases 99 " + " ".join(f"--report {kind}=many.{kind}" for kind in kinds)) == code
+    many = capsys.readouterr()
+    for kind in kinds:
+        assert Path(f"many.{kind}").read_bytes() == Path(f"few.{kind}").read_bytes()
+    assert many.err == few.err
+    assert many.out.splitlines()[-1] == few.out.splitlines()[-1]
+    passed = Path("few.jsonl").read_text(encoding="utf-8").count('"status": "passed"')
+    assert f"not shown: {passed} cases that passed" in many.out
+    assert [line.split()[1] for line in many.out.splitlines() if line.startswith("FAIL")] == ["tight", "tight"]
+    assert "sweep" not in many.out
+    assert _run(f"check {path} --max-cases 99 --format jsonl") == code
+    assert capsys.readouterr().out == Path("few.jsonl").read_text(encoding="utf-8")
+    for refused in ("--report html=x.html", "--report badge=x.svg", "--baseline few.json"):
+        assert _run(f"check {path} --max-cases 99 {refused}") == 2
+    assert _run(f"check {path} --max-cases 5") == 2
+    capsys.readouterr()
