@@ -14,6 +14,7 @@ from dpcalc.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from dpcalc.cluster.dask import Cluster
+    from dpcalc.training.elsewhere import There as Elsewhere
 
 
 class There(NamedTuple):
@@ -42,6 +43,18 @@ class There(NamedTuple):
 
         with cluster(self.address, workers=self.workers, insecure=self.insecure, memory=self.memory) as joined:
             yield joined
+
+    @contextlib.contextmanager
+    def runs(self) -> Iterator[Elsewhere]:
+        """Enter the cluster, as what computes runs.
+
+        Raises:
+            SpecError, WorkerLost: as `entered`.
+        """
+        from dpcalc.training.elsewhere import There as Elsewhere
+
+        with self.entered() as joined:
+            yield Elsewhere(joined, joined.ahead, self.attempts)
 
     @property
     def attempts(self) -> int:

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
+from functools import partial
 from typing import Any
 
 from dpcalc.cluster.address import LOCAL, checked_address, refuse_open
@@ -28,17 +29,22 @@ _JOIN = 60.0  # seconds in which the first worker is to be there
 _CRITICAL = 50  # the level of what dask may say of its own accord
 
 
+Send = Callable[[str, str], "Future[Any]"]
+"""What sends a call: the name of a function, and a document."""
+
+
 class Cluster(Executor):
     """An executor whose workers are of dask, have the versions of this process, and answer what they are asked.
 
     Args:
         client: of `distributed`.
         insecure: whether workers may be reached without TLS.
+        send: what sends a call, in place of the client.
     """
 
-    def __init__(self, client: Any, *, insecure: bool = False) -> None:
+    def __init__(self, client: Any, *, insecure: bool = False, send: Send | None = None) -> None:
         self._client, self._insecure = client, insecure
-        self._executor: Executor = client.get_executor(pure=False, retries=0)
+        self._send = send or partial(sent, client)
         self._width, self._looked = 0, -_LOOK
         self._refuse_workers()
 
@@ -51,12 +57,7 @@ class Cluster(Executor):
         if len(arguments) != 1 or more or not isinstance(arguments[0], str):
             raise SpecError("a cluster is sent a text and the name of a function")
         name, document = name_of(function), arguments[0]
-        return answered(self._executor.submit(call, name, document), name, document)
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Drop what was not computed, and leave the cluster."""
-        with contextlib.suppress(Exception):
-            self._executor.shutdown(wait=wait and not cancel_futures)
+        return answered(self._send(name, document), name, document)
 
     def ahead(self) -> int:
         """Return how many pieces of work may be on their way now, so that no worker waits for one."""
@@ -86,6 +87,39 @@ class Cluster(Executor):
             except (TypeError, ValueError):
                 found = None
             refuse_other_versions(found, f"the worker {address}")
+
+
+def sent(client: Any, name: str, document: str) -> Future[Any]:
+    """Return the future outcome of a call that a client of dask sends.
+
+    Every end of it ends the future: dask's own executor leaves one without an end where a connection breaks while the
+    answer is fetched.
+    """
+    outcome: Future[Any] = Future()
+    task = client.submit(call, name, document, pure=False, retries=0)
+
+    async def carry() -> None:
+        try:
+            value = await client.gather(task, asynchronous=True)
+        except BaseException as error:
+            if outcome.set_running_or_notify_cancel():
+                outcome.set_exception(error if isinstance(error, Exception) else CancelledError())
+            return
+        if outcome.set_running_or_notify_cancel():
+            outcome.set_result(value)
+
+    async def cancel() -> None:
+        with contextlib.suppress(Exception):
+            await client.cancel([task], asynchronous=True)
+
+    def dropped(future: Future[Any]) -> None:
+        if future.cancelled():
+            with contextlib.suppress(Exception):  # the client may have been closed
+                client.loop.add_callback(cancel)
+
+    outcome.add_done_callback(dropped)
+    client.loop.add_callback(carry)
+    return outcome
 
 
 def answered(future: Future[Any], name: str, document: str) -> Future[str]:
@@ -150,10 +184,7 @@ def cluster(
             raise WorkerLost(
                 f"the cluster {address} has no worker: {_words(error)}", "start one: dask worker"
             ) from None
-        try:
-            yield made
-        finally:
-            made.shutdown(wait=False, cancel_futures=True)
+        yield made
 
 
 @contextlib.contextmanager

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from typing import Any
 
-from dpcalc.cluster.calls import versions
+from dpcalc.cluster.calls import call, versions
+from dpcalc.cluster.dask import Cluster
 
 
 class KilledWorker(Exception):
@@ -52,20 +53,21 @@ class Faulty(Executor):
             future.set_exception(error)
 
 
+def joined(executor: Executor, **more: Any) -> Cluster:
+    """Return a cluster whose calls an executor takes."""
+    return Cluster(Client(**more), send=lambda name, document: executor.submit(call, name, document))
+
+
 class Client:
     """What `dpcalc.cluster.dask.Cluster` asks of a client."""
 
     def __init__(
         self,
-        executor: Executor,
         *,
         workers: dict[str, int] | None = None,
         said: Callable[[], Any] = versions,
     ) -> None:
-        self.executor, self.workers, self.said = executor, workers or {"tls://10.0.0.1:5000": 1}, said
-
-    def get_executor(self, **_: Any) -> Executor:
-        return self.executor
+        self.workers, self.said = workers or {"tls://10.0.0.1:5000": 1}, said
 
     def nthreads(self) -> dict[str, int]:
         return self.workers

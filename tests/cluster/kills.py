@@ -48,7 +48,7 @@ def make_certificates(folder: Path) -> dict[str, str]:
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import NameOID
 
-    now = datetime.datetime.now(datetime.timezone.utc)
+    now = datetime.datetime.now(datetime.UTC)
 
     def made(name: str, issuer: Any, signing: Any) -> tuple[Any, Any]:
         key = ec.generate_private_key(ec.SECP256R1())

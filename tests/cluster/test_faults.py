@@ -16,7 +16,7 @@ from dpcalc.cluster.dask import ATTEMPTS, Cluster, answered
 from dpcalc.errors import SpecError, WorkerDied, WorkerLost
 from dpcalc.recipes import stream
 from dpcalc.recipes.run import read_all
-from tests.cluster.fakes import Client, Faulty, KilledWorker
+from tests.cluster.fakes import Client, Faulty, KilledWorker, joined
 from tests.recipes.conftest import Write
 from tests.recipes.conftest import write as write  # noqa: PLC0414 (a fixture)
 
@@ -38,8 +38,8 @@ def recipe(write: Write) -> str:
 def _lines(path: str, executor: Executor | None = None, **how: Any) -> list[str]:
     recipes = read_all([path])
     asked = stream.Asked(recipes, [path], 10_000, stream.places_of(recipes))
-    joined = {} if executor is None else {"executor": Cluster(Client(executor)), "attempts": ATTEMPTS}
-    with stream.Stream(asked, **joined, **how) as running:
+    how |= {} if executor is None else {"executor": joined(executor), "attempts": ATTEMPTS}
+    with stream.Stream(asked, **how) as running:
         return list(running.lines())
 
 
@@ -135,13 +135,13 @@ def test_a_query_that_ends_its_worker_is_named() -> None:
     run = {"records": 100, "lipschitz": 1, "smoothness": 1, "step_size": 0.5, "delta": 1e-5, "index": 1}
     runs = [{**run, "noise_std": noise} for noise in (1, 2, 3, 4, 5)]
     here = dpcalc.sweep(runs, command="rdp").to_dict()
-    assert dpcalc.sweep(runs, command="rdp", executor=Cluster(Client(Faulty()))).to_dict() == here
+    assert dpcalc.sweep(runs, command="rdp", executor=joined(Faulty())).to_dict() == here
 
     def killed(document: str, text: str) -> str:
         return _raise(KilledWorker("gone")) if '"noise_std": 4' in document else text
 
     with pytest.raises(WorkerLost, match="run 4 of the sweep"):
-        dpcalc.sweep(runs, command="rdp", executor=Cluster(Client(Faulty(killed))))
+        dpcalc.sweep(runs, command="rdp", executor=joined(Faulty(killed)))
 
 
 def test_workers_are_looked_at_before_anything_is_sent() -> None:
@@ -149,20 +149,20 @@ def test_workers_are_looked_at_before_anything_is_sent() -> None:
     for said in (lambda: old, lambda: "garbage", lambda: None):
         executor = Faulty()
         with pytest.raises(OtherVersions, match="the worker tls://"):
-            Cluster(Client(executor, said=said))
+            joined(executor, said=said)
         assert not executor.sent
     with pytest.raises(SpecError, match="without TLS"):
-        Cluster(Client(Faulty(), workers={"tls://a:1": 1, "tcp://10.0.0.1:1": 1}))
-    Cluster(Client(Faulty(), workers={"tcp://10.0.0.1:1": 1}), insecure=True)
+        joined(Faulty(), workers={"tls://a:1": 1, "tcp://10.0.0.1:1": 1})
+    Cluster(Client(workers={"tcp://10.0.0.1:1": 1}), insecure=True)
 
 
 def test_more_is_sent_where_there_are_more_workers() -> None:
-    assert Cluster(Client(Faulty(), workers={"tls://a:1": 32, "tls://b:1": 32})).ahead() == 128
-    assert Cluster(Client(Faulty())).ahead() == 8
+    assert joined(Faulty(), workers={"tls://a:1": 32, "tls://b:1": 32}).ahead() == 128
+    assert joined(Faulty()).ahead() == 8
 
 
 def test_a_cluster_is_sent_a_text_and_a_name() -> None:
-    there = Cluster(Client(Faulty()))
+    there = joined(Faulty())
     for wrong in ((versions,), (versions, 1), (versions, "a", "b"), (lambda text: text, "a")):
         with pytest.raises(SpecError):
             there.submit(*wrong)
