@@ -78,6 +78,19 @@ def test_one_attempt_near_a_target_is_a_bound_and_close() -> None:
             assert found <= true + slack, (mu, count, epsilon, resolution)
 
 
+def test_what_is_expected_of_delta_changes_no_bound_by_much() -> None:
+    """Right or wrong, it chooses how the lattice is tilted: the bound is never below, and as close as without it."""
+    for r in draws("expected", 2, cost=200):
+        mu, count, wrong = log_uniform(r, 0.01, 1.0), whole(r, 2, 500), target(r)
+        parts, epsilon = [(pld.from_curve(curve_of(mu)), count)], r.uniform(0.1, 5.0) * mu * math.sqrt(count)
+        true = gaussian.log_delta(mu=mu * math.sqrt(count), epsilon=epsilon)
+        for expected in (true, true + 0.5, 1.5 * true - 2.0, wrong):
+            found = pld.log_delta(parts, epsilon=epsilon, resolution=512, expected=expected)
+            what = f"{count} of mu={mu!r} at {epsilon!r}, where {expected!r} is expected"
+            assert found.value >= true - 1e-9 * (1.0 - true), what
+            assert found.value <= true + 2e-3, what
+
+
 def test_epsilon_of_gaussian_curves() -> None:
     for r in draws("gaussian epsilon", 12, cost=20):
         n, mu, wanted = whole(r, 2, 1000), log_uniform(r, 1e-3, 1.0), target(r)

@@ -29,6 +29,7 @@ _MOST_COUNT = 10**15
 _POINTS = 128  # a lattice has at most so many times the resolution: where tails are long, it is coarser
 _ROUNDS = 3
 _LOOSE = 0.02  # a bound whose method may add more than this to ln delta is worth another attempt
+_AS_EXPECTED = 1.0  # an ln delta that is no further from what was expected was well asked for
 _EXACT = 1e-9  # a bound on a coarse lattice that is this near is as good as one on a fine lattice
 _LOG_SHARES = (12.0, 8.0, 5.0)  # losses with a share of delta below e^-12 count as infinite, or below more than that
 _FINER = 4  # times the resolution, where none of these shares will do
@@ -49,7 +50,7 @@ class Bound(NamedTuple):
 Parts = Sequence[tuple[Pair, int]]
 
 
-def log_delta(parts: Parts, *, epsilon: float, resolution: int = RESOLUTION) -> Bound:
+def log_delta(parts: Parts, *, epsilon: float, resolution: int = RESOLUTION, expected: float | None = None) -> Bound:
     """Return an upper bound on ln delta at ``epsilon`` of the adaptive composition of the parts.
 
     delta = 1 - prod (1 - P(inf)) + sum over finite losses z > epsilon of p(z) (1 - e^(epsilon - z)), for the sum of the
@@ -62,6 +63,7 @@ def log_delta(parts: Parts, *, epsilon: float, resolution: int = RESOLUTION) -> 
         epsilon: finite and >= 0.
         resolution: points per standard deviation of the loss, 8 to 2^20; fewer where rare losses are more than 64
             deviations away. The relative error of epsilon falls with its square.
+        expected: about ln delta, where that is known: the attempts that find it out are spared.
 
     Raises:
         SpecError: no parts, or a count, an epsilon or a resolution out of range.
@@ -90,6 +92,10 @@ def log_delta(parts: Parts, *, epsilon: float, resolution: int = RESOLUTION) -> 
             known[key] = _bound_at(law, refined, epsilon)
         return known[key]
 
+    if expected is not None:
+        found = _improved(attempt, expected, resolution)
+        if abs(found.value - expected) <= _AS_EXPECTED:
+            return found
     value, better = math.inf, attempt(-math.inf, 0.0, _COARSE)
     while better.value < value - 1.0:
         value, better = better.value, attempt(better.value, _LOG_SHARES[0], _COARSE)
