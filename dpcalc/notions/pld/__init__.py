@@ -4,7 +4,16 @@
 transforms of `convolution`, `tilting` chooses the lattice, and `accountant` answers.
 """
 
-from dpcalc.notions.pld.accountant import Bound, curve, epsilon, log_delta, log_delta_near, on_lattice
+from dpcalc.notions.pld.accountant import (
+    Bound,
+    bound_near,
+    curve,
+    epsilon,
+    likely_log_delta,
+    log_delta,
+    log_delta_near,
+    on_lattice,
+)
 from dpcalc.notions.pld.allocation_law import random_place, replaced_place
 from dpcalc.notions.pld.dominating_pair import (
     Pair,
@@ -21,6 +30,7 @@ from dpcalc.notions.pld.sampled_gaussian import exchanged, nulled_fixed, removed
 __all__ = [
     "Bound",
     "Pair",
+    "bound_near",
     "curve",
     "epsilon",
     "exchanged",
@@ -28,6 +38,7 @@ __all__ = [
     "gaussian",
     "gaussian_sum",
     "laplace",
+    "likely_log_delta",
     "log_delta",
     "log_delta_near",
     "nulled_fixed",
