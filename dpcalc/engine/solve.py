@@ -39,7 +39,7 @@ from dpcalc.theorems.record import Theorem
 Excess = Callable[[float], float]
 """By how much a value of the unknown misses the budget; <= 0 where it meets it."""
 
-_COARSEST, _NEAR = 64, 0.2  # points per standard deviation, and the excess of ln delta where a guess is good enough
+_NEAR = 0.02  # the excess of ln delta where a guess is good enough
 _FAR = 50.0  # an excess that says nothing of how far the solution is
 _STEEP = 100.0  # the search does not distinguish larger excesses of ln delta
 NUDGES = 24
@@ -333,7 +333,7 @@ def _whole_guess(problem: Problem, excess: Excess, low: int, high: int) -> int |
     def rough(value: int) -> float:
         guarantee = problem.guarantee_at(value)
         assert isinstance(guarantee, Composition)
-        return guarantee.rough_excess(epsilon, log_delta, _COARSEST) if epsilon > 0.0 else math.nan
+        return guarantee.likely_excess(epsilon, log_delta) if epsilon > 0.0 else math.nan
 
     return roughly(rough, max(low, 1), high, _NEAR)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from dpcalc.notions.certificate import Certificate
-    from dpcalc.notions.pld import Pair
+    from dpcalc.notions.pld import Bound, Pair
 
     Parts: TypeAlias = Sequence[tuple[Pair, int]] | Callable[[float], Sequence[tuple[Pair, int]]]
 
@@ -139,6 +139,7 @@ class Profile(NamedTuple):
 _GOOD, _FAIR, _COARSE = 1024, 512, 64  # points per standard deviation
 _FAR = 100.0  # how far from a target what is out of reach counts as
 _BELOW, _ABOVE = 0.005, 0.05  # how near to a target ln delta is told by the finest lattices
+_CLEARLY = 1e-6  # where ln delta is proven to be so far above a target, no lattice need tell
 
 
 class Composition(NamedTuple):
@@ -218,8 +219,10 @@ class Composition(NamedTuple):
             return _FAR
         whole = self._replace(log_failure=-math.inf)
         if epsilon > 0.0:
-            value = whole.rough_excess(epsilon, log_left, _FAIR)
-            if not -_BELOW < value <= _ABOVE:
+            near = [_bound_near(_made(parts, log_left), epsilon, log_left, _FAIR) for parts in self.orders]
+            value = max(bound.value for bound in near) - log_left
+            least = max(bound.value - bound.rounding - bound.lattice for bound in near) - log_left
+            if not -_BELOW < value <= _ABOVE or least > _CLEARLY:
                 return value
         return whole.excess_about(epsilon, log_left)
 
@@ -227,8 +230,14 @@ class Composition(NamedTuple):
         """Return an upper bound on ln delta at epsilon, less this, which is close where it is about 0."""
         if (log_left := self._left(log_delta)) == -math.inf:
             return _FAR
-        found = (_log_delta_near(_made(parts, log_left), epsilon, log_left, resolution) for parts in self.orders)
-        return max(found) - log_left
+        found = (_bound_near(_made(parts, log_left), epsilon, log_left, resolution) for parts in self.orders)
+        return max(bound.value for bound in found) - log_left
+
+    def likely_excess(self, epsilon: float, log_delta: float) -> float:
+        """Return about ln delta at epsilon, less this: no bound, and quick where parts are many."""
+        if (log_left := self._left(log_delta)) == -math.inf:
+            return _FAR
+        return max(_likely_log_delta(_made(parts, log_left), epsilon, log_left) for parts in self.orders) - log_left
 
     def rdp(self, order: float) -> float:
         """Raise NotApplicable: a privacy-loss distribution has no RDP here."""
@@ -263,7 +272,7 @@ def _keeps(parts: Parts, epsilon: float, log_delta: float, made_for: float | Non
     if not (0.0 < epsilon < math.inf and -math.inf < log_delta < 0.0):
         return False
     made = _made(parts, log_delta if made_for is None else made_for)
-    return _log_delta_near(made, epsilon, log_delta, _COARSE) <= log_delta
+    return _bound_near(made, epsilon, log_delta, _COARSE).value <= log_delta
 
 
 @functools.lru_cache(maxsize=64)
@@ -293,10 +302,17 @@ def _composed_log_delta(
 
 
 @functools.lru_cache(maxsize=64)
-def _log_delta_near(parts: tuple[tuple[Pair, int], ...], epsilon: float, log_delta: float, resolution: int) -> float:
+def _bound_near(parts: tuple[tuple[Pair, int], ...], epsilon: float, log_delta: float, resolution: int) -> Bound:
     from dpcalc.notions import pld
 
-    return pld.log_delta_near(parts, epsilon=epsilon, log_delta_target=log_delta, resolution=resolution)
+    return pld.bound_near(parts, epsilon=epsilon, log_delta_target=log_delta, resolution=resolution)
+
+
+@functools.lru_cache(maxsize=64)
+def _likely_log_delta(parts: tuple[tuple[Pair, int], ...], epsilon: float, log_delta: float) -> float:
+    from dpcalc.notions import pld
+
+    return pld.likely_log_delta(parts, epsilon=epsilon, log_delta_target=log_delta)
 
 
 class Point(NamedTuple):

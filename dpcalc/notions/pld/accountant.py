@@ -10,6 +10,7 @@ import numpy as np
 
 from dpcalc.errors import SpecError
 from dpcalc.notions import gaussian
+from dpcalc.notions.pld import tilting
 from dpcalc.notions.pld.discretisation import discretise
 from dpcalc.notions.pld.dominating_pair import Pair, gaussian_sum
 from dpcalc.notions.pld.lattice import Grid, TiltedLaw, compose, log_finite_delta, log_floors, self_compose, tilted_law
@@ -122,7 +123,37 @@ def log_delta_near(parts: Parts, *, epsilon: float, log_delta_target: float, res
     >>> round(log_delta_near(parts, epsilon=8.0, log_delta_target=-12.0, resolution=512), 3)
     -11.937
     """
+    return bound_near(parts, epsilon=epsilon, log_delta_target=log_delta_target, resolution=resolution).value
+
+
+def bound_near(parts: Parts, *, epsilon: float, log_delta_target: float, resolution: int) -> Bound:
+    """Return `log_delta_near`, with how far below it exact arithmetic may be: `log_delta` is not below that."""
     _check(parts, resolution)
+    merged = _merge(parts)
+    if (pair := _single_pair(merged)) is not None:
+        return Bound(_log_profile(pair, epsilon))
+    components = [component_of(pair, count) for pair, count in merged]
+    if epsilon >= _largest_loss(merged):
+        return Bound(_log_infinity_mass_of(components))
+    frequent = _without_rare_losses(components, log_delta_target - _LOG_SHARES[-1])
+    law, frequent = _law_about(frequent, epsilon, resolution)
+    return _bound_at(law, frequent, epsilon)
+
+
+def likely_log_delta(parts: Parts, *, epsilon: float, log_delta_target: float) -> float:
+    """Return about ln delta at ``epsilon``, close where it is about the target, and no bound: for guesses of searches.
+
+    No law is composed: it takes a tenth of the time of a bound on a coarse lattice.
+
+    Args:
+        parts, epsilon, log_delta_target: as for `log_delta_near`.
+
+    >>> from dpcalc.notions.pld import subsampled_gaussian
+    >>> parts = [(subsampled_gaussian(mu=1.0, rate=0.1), 100)]
+    >>> round(likely_log_delta(parts, epsilon=8.0, log_delta_target=-12.0), 1)
+    -11.9
+    """
+    _check(parts, RESOLUTION)
     merged = _merge(parts)
     if (pair := _single_pair(merged)) is not None:
         return _log_profile(pair, epsilon)
@@ -130,8 +161,8 @@ def log_delta_near(parts: Parts, *, epsilon: float, log_delta_target: float, res
     if epsilon >= _largest_loss(merged):
         return _log_infinity_mass_of(components)
     frequent = _without_rare_losses(components, log_delta_target - _LOG_SHARES[-1])
-    law, frequent = _law_about(frequent, epsilon, resolution)
-    return _value_at(law, frequent, epsilon)
+    refined = _refine(frequent, lambda c: best_tilt(c, epsilon))
+    return _total(_log_infinity_mass_of(refined), tilting.likely_log_delta(refined, epsilon))
 
 
 def _improved(attempt: Callable[[float, float, int], Bound], value: float, resolution: int) -> Bound:
