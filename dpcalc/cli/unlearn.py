@@ -22,12 +22,13 @@ def command(**flags: Any) -> None:
     \b
     A minimiser of 1000 strongly convex losses; how many steps?
       dpcalc unlearn --start minimiser -n 1000 -L 1 --smoothness 1 \\
-        --strong-convexity 0.1 --eta 0.1 --sigma 0.5 -e 0.1 -d 1e-6 --solve clean_steps
+        --strong-convexity 0.1 --eta 0.1 --sigma 0.5 -e 0.1 -d 1e-6 \\
+        --solve clean_steps
     The last iterate of noisy SGD:
       dpcalc unlearn --start run -n 1000 --batch-size 10 --epochs 20 -L 1 \\
         --smoothness 1 --strong-convexity 0.1 --eta 0.1 --sigma 0.5 \\
         --clean-steps 50 -d 1e-6
-    Models a known distance apart, steps from a file (contraction, step_size, noise_std):
+    From a known distance; columns contraction, step_size, noise_std:
       dpcalc unlearn --start-distance 0.02 --schedule steps.csv -d 1e-6
     """
     run_query("unlearn", flags)
