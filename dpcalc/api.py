@@ -175,7 +175,7 @@ def unlearn(**given: Unpack[keywords.Unlearn]) -> Report:
 
     >>> unlearn(start_distance=0.02, contraction=0.99, step_size=0.1, noise_std=0.5, epsilon=0.1, delta=1e-5,
     ...         solve="clean_steps").cases[0].best.value
-    78
+    70
     """
     return _report("unlearn", **given)
 
