@@ -294,6 +294,7 @@ def train(
     tune_runs: float | None = None,
     tune_law: str | None = None,
     tune_score: float | str | None = None,
+    executor: Executor | None = None,
     **given: Unpack[keywords.Train],
 ) -> Report:
     """Train a linear model by an algorithm whose privacy is accounted first; nothing is trained where a gate fails.
@@ -326,6 +327,8 @@ def train(
         tune_law: ``geometric`` (default), ``logarithmic`` or ``poisson``.
         tune_score: the share of the training records that runs are scored on, 0.2 by default, or the path of a public
             file.
+        executor: what computes the replicas in place of this machine: any `concurrent.futures.Executor`. It is sent the
+            records as text.
 
     Returns:
         A report; ``training`` of a case has ``metrics``, those of the ``non_private`` fit if that is asked for, and
@@ -346,7 +349,7 @@ def train(
     setup = Setup(
         data, synthetic, target, positive, tuple(ignore), ranges, intercept, test_fraction, seed, noise_source,
         replicas, workers, output, labels, card, target_range, average, reference,
-        tune_of(tune, tune_runs, tune_law, tune_score),
+        tune_of(tune, tune_runs, tune_law, tune_score), executor,
     )  # fmt: skip
     asked = _read("train", **given)
     check_setup(setup, len(asked.runs))

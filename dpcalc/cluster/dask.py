@@ -214,7 +214,7 @@ def _local(distributed: Any, workers: int | None, memory: float | None) -> Itera
     with dask.config.set(settings):
         started = distributed.LocalCluster(
             n_workers=workers or os.cpu_count() or 1, threads_per_worker=1, processes=True, host="tls://127.0.0.1",
-            security=security, dashboard_address=None, silence_logs=_CRITICAL,
+            security=security, dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0", silence_logs=_CRITICAL,
             memory_limit=0 if memory is None else int(memory * (1 << 30)),
         )  # fmt: skip
         with (
