@@ -315,6 +315,7 @@ def train(
     tune_law: str | None = None,
     tune_score: float | str | None = None,
     solver: str | None = None,
+    executor: Executor | None = None,
     **given: Unpack[keywords.Train],
 ) -> Report:
     """Train a linear model by an algorithm whose privacy is accounted first; nothing is trained where a gate fails.
@@ -349,6 +350,8 @@ def train(
         tune_score: the share of the training records that runs are scored on, 0.2 by default, or the path of a public
             file.
         solver: ``descent``, or ``sums`` for least squares from noisy sums of products. By default as the rule has it.
+        executor: what computes the replicas in place of this machine: any `concurrent.futures.Executor`. It is sent the
+            records as text.
 
     Returns:
         A report; ``training`` of a case has ``metrics``, those of the ``non_private`` fit if that is asked for, and
@@ -369,8 +372,7 @@ def train(
     setup = Setup(
         data, synthetic, target, positive, tuple(ignore), ranges, intercept, test_fraction, seed, noise_source,
         replicas, workers, output, labels, card, target_range, average, reference,
-        tune_of(tune, tune_runs, tune_law, tune_score),
-        solver,
+        tune_of(tune, tune_runs, tune_law, tune_score), solver, executor,
     )  # fmt: skip
     asked = _read("train", **given)
     check_setup(setup, len(asked.runs))

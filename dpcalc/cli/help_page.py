@@ -67,7 +67,7 @@ _MOST_USED = {
 }  # fmt: skip
 """The options that come first, where a command has others than most."""
 
-_FEW = 20
+_FEW = 24
 """A command with so few options at most has no groups."""
 _COLUMN = 24
 """Where the words about an option start."""

@@ -122,12 +122,12 @@ def command(
         raise SpecError("--cluster is of --replicas: one model is trained on this machine", "leave it out")
     check_setup(setup, _combinations(parts for name, parts in flags.items() if name != "gates"))
     models: list[Any] = []
-    entered = machines.runs() if machines is not None else contextlib.nullcontext(None)
+    entered = machines.entered() if machines is not None else contextlib.nullcontext(None)
 
     def asker(answer: Callable[..., Any]) -> Callable[..., Case]:
         def asked(command: str, given: Any, question: Any, *, notes: bool, brief: bool, **more: Any) -> Case:
             with contextlib.closing(_Bars()) as bars:
-                fitted = answer(given, question, setup._replace(there=there), phases=bars, **more)
+                fitted = answer(given, question, setup._replace(executor=executor), phases=bars, **more)
             models.append(fitted.model)
             case: Case = fitted.case
             return case
@@ -135,7 +135,7 @@ def command(
         return asked
 
     try:
-        with entered as there:
+        with entered as executor:
             cases, printing = run_cases("train", flags, Askers(asker(fitting.fit), asker(fitting.fit_among_others)))
     except KeyboardInterrupt:
         say("nothing was released: no model and no metrics")

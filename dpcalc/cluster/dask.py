@@ -26,6 +26,7 @@ _PER_THREAD = 2  # pieces on their way for every thread of a worker
 _LEAST = 8  # pieces on their way
 _LOOK = 2.0  # seconds between two looks at how many workers there are
 _JOIN = 60.0  # seconds in which the first worker is to be there
+_HERE = "127.0.0.1:0"  # what dask says of itself by HTTP is for this machine
 _CRITICAL = 50  # the level of what dask may say of its own accord
 
 
@@ -214,7 +215,7 @@ def _local(distributed: Any, workers: int | None, memory: float | None) -> Itera
     with dask.config.set(settings):
         started = distributed.LocalCluster(
             n_workers=workers or os.cpu_count() or 1, threads_per_worker=1, processes=True, host="tls://127.0.0.1",
-            security=security, dashboard_address=None, silence_logs=_CRITICAL,
+            security=security, dashboard_address=_HERE, worker_dashboard_address=_HERE, silence_logs=_CRITICAL,
             memory_limit=0 if memory is None else int(memory * (1 << 30)),
         )  # fmt: skip
         with (

@@ -43,6 +43,11 @@ class There(NamedTuple):
     ahead: int | Callable[[], int] = 32
     attempts: int = 4
 
+    @classmethod
+    def of(cls, executor: Executor) -> There:
+        """Return any executor; a cluster says by itself how much it takes."""
+        return cls(executor, getattr(executor, "ahead", 32))
+
 
 class Rows(NamedTuple):
     """What a block must answer: an array of this shape, of numbers; of whole numbers from 0 to ``most`` where given."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpcalc.model.loss import Loss
 from dpcalc.training import ensemble, metrics, noise, products, single
 from dpcalc.training.data import Prepared
+from dpcalc.training.elsewhere import There
 from dpcalc.training.metrics import Optimum
 from dpcalc.training.on_disk import OnDisk
 from dpcalc.training.phases import Phases, silent
@@ -182,8 +183,9 @@ def _train_replicas(plan: Plan, parts: Parts, setup: Setup, phases: Phases) -> R
     begun = time.perf_counter()
     problem = parts["train"]
     assert isinstance(problem, Problem)  # replicas are trained on what is held in memory
+    there = None if setup.executor is None else There.of(setup.executor)
     weights = ensemble.train(
-        plan, problem, setup.replicas, seed, workers=setup.workers, progress=phases("replicas"), there=setup.there
+        plan, problem, setup.replicas, seed, workers=setup.workers, progress=phases("replicas"), there=there
     )  # fmt: skip
     seconds = round(time.perf_counter() - begun, 3)
     columns = {name: metrics.measure_all(weights, part) for name, part in parts.items()}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.files.output import refuse_over, refuse_unwritable
 from dpcalc.model.numbers import parse_number
 from dpcalc.plain_enum import PlainEnum
-from dpcalc.training.elsewhere import There
 from dpcalc.training.intervals import is_interval
 from dpcalc.training.tuning import Tune
 
@@ -58,7 +58,7 @@ class Setup(NamedTuple):
         reference: whether the non-private minimiser is sought, to compare with.
         tune: the settings to choose from, where the choice is part of what is accounted; else None.
         solver: a `Solver`; None: as the default rule has it.
-        there: other machines that compute the replicas; None: this one does.
+        executor: what computes the replicas; None: this machine does.
     """
 
     data: Any = None
@@ -81,7 +81,7 @@ class Setup(NamedTuple):
     reference: bool = False
     tune: Tune | None = None
     solver: str | None = None
-    there: There | None = None
+    executor: Executor | None = None
 
     @property
     def example(self) -> str | None:
