@@ -40,7 +40,8 @@ LARGEST = 32
 """The largest group."""
 
 _BLOCK = 64  # thresholds at a time
-_HALVINGS = 80
+_STEPS = 80
+_EQUAL = 1e-9  # densities count as equal where the logarithm of their ratio is below this share of the distance
 
 
 def removed_group(*, mu: float, rate: float, size: int) -> Pair:
@@ -150,21 +151,38 @@ def _log_delta(first: _Mixture, second: _Mixture) -> Array:
 
 
 def _threshold(first: _Mixture, second: _Mixture) -> Array:
-    """Return about where the densities are equal; whatever it is, the bound holds."""
+    """Return about where the densities are equal, by Newton's steps in a bracket; whatever it is, the bound holds.
+
+    What a distance from there costs is about the square of the logarithm of the ratio of the densities.
+    """
     reach = 1e3 + 4.0 * float(first.places.max() + second.places.max())
     most = np.abs(np.where(np.isfinite(second.log_weights), second.log_weights, 0.0)).max(axis=1)
     most = most + np.abs(np.where(np.isfinite(first.log_weights), first.log_weights, 0.0)).max(axis=1)
     gap = max(float(first.places[-1]), float(second.places[-1]))
     high = reach + most / min(gap, 1.0)
     low = -high
-    for _ in range(_HALVINGS):
-        c = 0.5 * (low + high)
-        log_p = _log_sum(first.log_weights + c[:, None] * first.places - 0.5 * first.places**2)
-        log_q = _log_sum(second.log_weights - c[:, None] * second.places - 0.5 * second.places**2)
-        above = log_p > log_q
-        low, high = np.where(above, low, c), np.where(above, c, high)
-    middle: Array = 0.5 * (low + high)
-    return middle
+    of_p, of_q = first.log_weights - 0.5 * first.places**2, second.log_weights - 0.5 * second.places**2
+    c = np.zeros(len(high))
+    for step in range(_STEPS):
+        log_p, mean_p = _log_sum_and_mean(of_p + c[:, None] * first.places, first.places)
+        log_q, mean_q = _log_sum_and_mean(of_q - c[:, None] * second.places, second.places)
+        ratio = log_p - log_q
+        apart = np.isfinite(ratio) & (np.abs(ratio) > _EQUAL * min(gap, 1.0))
+        if not apart.any():
+            break
+        low, high = np.where(ratio > 0.0, low, c), np.where(ratio > 0.0, c, high)
+        newton = c - ratio / (mean_p + mean_q)
+        inside = (low < newton) & (newton < high) & (step % 4 < 3)
+        c = np.where(apart, np.where(inside, newton, 0.5 * (low + high)), c)
+    return c
+
+
+def _log_sum_and_mean(logs: Array, places: Array) -> tuple[Array, Array]:
+    """Return ln of the sum of each row, and the mean of the places by these weights; -inf for rows of -inf."""
+    peak = logs.max(axis=1)
+    weights = np.exp(logs - np.where(np.isfinite(peak), peak, 0.0)[:, None])
+    total = weights.sum(axis=1)
+    return peak + np.log(total), weights @ places / total
 
 
 def _log_sum(logs: Array) -> Array:
