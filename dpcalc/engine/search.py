@@ -241,4 +241,30 @@ def roughly(excess: Callable[[int], float], low: int, high: int, near: float) ->
     return before
 
 
+def by_secants(excess: Callable[[int], float], guess: int, low: int, high: int, slope: float) -> int:
+    """Return a whole value in [low, high], at most one from where secants put the zero of ``excess``, by few of them.
+
+    Args:
+        excess: monotone.
+        guess: where to begin, at least 1.
+        low, high: the ends of the range, at least 1.
+        slope: about its derivative in the logarithm of the value.
+    """
+    before: tuple[int, float] | None = None
+    for _ in range(_SECANTS):
+        at = excess(guess)
+        if before is not None and guess != before[0] and abs(at) < _FAR and abs(before[1]) < _FAR:
+            secant = (at - before[1]) / math.log(guess / before[0])
+            slope = secant if secant * slope > 0.0 else slope
+        if not 0.0 < abs(slope) < math.inf:
+            break
+        moved = min(_LONGEST, max(-_LONGEST, -at / slope))
+        nearer = min(max(round(guess * math.exp(moved)), low, 1), high)
+        if abs(nearer - guess) <= 1:
+            break
+        before, guess = (guess, at), nearer
+    return guess
+
+
 _TRIES = 24
+_FAR = 50.0

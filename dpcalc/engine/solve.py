@@ -19,7 +19,7 @@ from dpcalc.engine.evaluate import (
     safe_budget,
 )
 from dpcalc.engine.question import Question
-from dpcalc.engine.search import DIRECTIONS, Direction, extreme, extreme_integer, near, roughly, unbounded
+from dpcalc.engine.search import DIRECTIONS, Direction, by_secants, extreme, extreme_integer, near, roughly, unbounded
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import Order
 from dpcalc.model.choices import Noise
@@ -335,7 +335,11 @@ def _whole_guess(problem: Problem, excess: Excess, low: int, high: int) -> int |
         assert isinstance(guarantee, Composition)
         return guarantee.likely_excess(epsilon, log_delta) if epsilon > 0.0 else math.nan
 
-    return roughly(rough, max(low, 1), high, _NEAR)
+    guess = roughly(rough, max(low, 1), high, _NEAR)
+    if guess is None or not low < guess < high:
+        return guess
+    further = min(high, guess + max(1, guess // 16))
+    return by_secants(excess, guess, low, high, (rough(further) - rough(guess)) / math.log(further / guess))
 
 
 def _rough(problem: Problem) -> Callable[[float], float] | None:

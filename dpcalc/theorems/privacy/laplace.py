@@ -12,6 +12,7 @@ integral n and delta_G falls, so that the integral over 0 < g < n is an upper bo
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -26,9 +27,11 @@ _MOST_SHARES = 10**6
 _FEW = 12  # so many numbers of shares are tried, beside all of them
 _DEEP = 46.0  # a term below e^-46 of the largest ends a sum
 _SUM_ONE_BY_ONE = 8
+_WIDTHS = tuple(1e-9 * 1.5**n for n in range(64))
 _COMPOSED = 10_000  # the hybrid composes shares of fewer later steps only
 
 
+@functools.lru_cache(maxsize=64)
 def composed_of(*, ratio: float, count: int, epsilon: float) -> float:
     """Return an upper bound on ln delta of ``count`` equal shares of the shift ``ratio`` (in scales), composed."""
     return composed_shares(share=up(ratio / count, 2.0), count=count, epsilon=epsilon)
@@ -172,10 +175,14 @@ def _peak(function: Callable[[float], float], low: float, high: float) -> float:
 
 def _half_width(function: Callable[[float], float], peak: float, top: float, sign: float) -> float:
     """Return about how far from the peak the function has fallen by 1/2."""
-    step = 1e-9
-    while step < 64.0 and function(peak + sign * step) > top - 0.5:
-        step *= 1.5
-    return step
+    within, beyond = -1, next(n for n, width in enumerate(_WIDTHS) if width >= 64.0)
+    while beyond - within > 1:
+        middle = (within + beyond) // 2
+        if function(peak + sign * _WIDTHS[middle]) > top - 0.5:
+            within = middle
+        else:
+            beyond = middle
+    return _WIDTHS[beyond]
 
 
 def _trapezoid(function: Callable[[float], float], start: float, top: float, step: float) -> float:
