@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dpcalc.engine.search import Direction, extreme_integer, near, roughly
+from dpcalc.engine.search import Direction, by_secants, extreme_integer, near, roughly
 from dpcalc.errors import Infeasible
 
 LESS, MORE = Direction(False, integer=True), Direction(True, integer=True)
@@ -79,3 +79,9 @@ def test_a_step_in_the_excess_is_closed_in_on_by_brackets() -> None:
 def test_near_no_solution_none_is_found() -> None:
     with pytest.raises(Infeasible):
         near(lambda value: 1.0, Direction(True, low=1e-6, high=1e9), 2.0, 1 << 30, lambda value: 2.1)
+
+
+@pytest.mark.parametrize(("zero", "power", "sign"), [(471.3, 1.0, 1.0), (66698.7, 0.5, -1.0), (6.2e7, 2.0, 1.0)])
+def test_secants_end_next_to_the_zero_of_a_monotone_function(zero: float, power: float, sign: float) -> None:
+    found = by_secants(lambda x: sign * ((x / zero) ** power - 1.0), int(zero * 1.3), 1, 10**12, sign)
+    assert abs(found - zero) <= 2.0
