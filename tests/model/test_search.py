@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dpcalc.engine.search import Direction, extreme_integer, near, roughly
+from dpcalc.engine.search import Direction, by_secants, extreme_integer, near, roughly
 from dpcalc.errors import Infeasible
 
 LESS, MORE = Direction(False, integer=True), Direction(True, integer=True)
@@ -102,3 +102,9 @@ def test_a_search_that_begins_roughly_ends_where_it_would_without(
     assert excess(found) <= 0.0
     assert abs(math.log(found / 2.0)) <= 2.0 ** (30 - 52)
     assert len(asked) <= (2 if 0.0 <= offset < 1e-3 and scale > 0.9 else 8)
+
+
+@pytest.mark.parametrize(("zero", "power", "sign"), [(471.3, 1.0, 1.0), (66698.7, 0.5, -1.0), (6.2e7, 2.0, 1.0)])
+def test_secants_end_next_to_the_zero_of_a_monotone_function(zero: float, power: float, sign: float) -> None:
+    found = by_secants(lambda x: sign * ((x / zero) ** power - 1.0), int(zero * 1.3), 1, 10**12, sign)
+    assert abs(found - zero) <= 2.0
