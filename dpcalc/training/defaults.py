@@ -15,9 +15,7 @@ from dpcalc.model.choices import LastBatch, LossName
 from dpcalc.model.loss import SIGNED, Loss
 from dpcalc.model.source import Source
 from dpcalc.training.accounting import noise_scale
-from dpcalc.training.cells import Classes, as_classes
 from dpcalc.training.draft import Draft
-from dpcalc.training.records import labels_of
 from dpcalc.training.setup import Setup
 
 MAX_STEPS = 1000
@@ -36,6 +34,9 @@ def fill_loss(draft: Draft, setup: Setup) -> None:
         MissingParameter: no loss is given, and nothing says whether to classify or to fit numbers.
         SpecError: what is given says both.
     """
+    from dpcalc.training.cells import Classes, as_classes
+    from dpcalc.training.records import labels_of
+
     if "loss" not in draft:
         draft.default("loss", _usual_loss(setup))
     if draft["loss"] in CLASSIFYING and setup.target_range is not None:
@@ -53,7 +54,9 @@ def fill_loss(draft: Draft, setup: Setup) -> None:
 
 def _usual_loss(setup: Setup) -> str:
     """Return the loss that suits what is said of the target; the records are not asked."""
+    from dpcalc.training.cells import Classes
     from dpcalc.training.data import EXAMPLES
+    from dpcalc.training.records import labels_of
 
     if setup.example and not isinstance(labels_of(setup), Classes):
         return EXAMPLES[setup.example][2]
