@@ -295,6 +295,7 @@ def train(
     tune_law: str | None = None,
     tune_score: float | str | None = None,
     solver: str | None = None,
+    centre: bool | None = None,
     **given: Unpack[keywords.Train],
 ) -> Report:
     """Train a linear model by an algorithm whose privacy is accounted first; nothing is trained where a gate fails.
@@ -329,6 +330,8 @@ def train(
         tune_score: the share of the training records that runs are scored on, 0.2 by default, or the path of a public
             file.
         solver: ``descent``, or ``sums`` for least squares from noisy sums of products. By default as the rule has it.
+        centre: whether rows are centred on a noisy mean, which is part of what is accounted. By default as the rule has
+            it.
 
     Returns:
         A report; ``training`` of a case has ``metrics``, those of the ``non_private`` fit if that is asked for, and
@@ -350,7 +353,7 @@ def train(
         data, synthetic, target, positive, tuple(ignore), ranges, intercept, test_fraction, seed, noise_source,
         replicas, workers, output, labels, card, target_range, average, reference,
         tune_of(tune, tune_runs, tune_law, tune_score),
-        solver,
+        solver, centre,
     )  # fmt: skip
     asked = _read("train", **given)
     check_setup(setup, len(asked.runs))
