@@ -31,7 +31,7 @@ from dpcalc.theorems.record import FAMILIES, Theorem, all_bounds
 
 DOCS = Path(__file__).resolve().parent
 METHOD = DOCS / "method.md"
-TRANSCRIPTS = (DOCS / "tutorial.md", DOCS.parent / "README.md")
+TRANSCRIPTS = (DOCS / "tutorial.md", DOCS.parent / "README.md", *sorted((DOCS / "guides").glob("*.md")))
 PICTURE = (
     "multi-epoch --algorithm noisy-gd -n 1000 --epochs 1:10000:log25 --loss logistic --feature-bound 1 -R 0.5 --eta 4 "
     "--sigma 0.05 -d 1e-6 --plot-bounds noisy_gd.composition,noisy_gd.domain"
@@ -385,7 +385,7 @@ def _code(text: str) -> str:
 
 
 def main() -> None:
-    """Write every page, and refresh what the tutorial and the README show."""
+    """Write every page, and refresh what the tutorial, the guides and the README show."""
     for name, text in pages().items():
         path = DOCS / name
         path.parent.mkdir(exist_ok=True)

@@ -14,6 +14,7 @@ _PUBLIC = {
     "compare": "dpcalc.api",
     "rdp": "dpcalc.api",
     "shifted": "dpcalc.api",
+    "unlearn": "dpcalc.api",
     "hockey_stick": "dpcalc.api",
     "shuffle": "dpcalc.api",
     "online": "dpcalc.api",
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from dpcalc.api import statement as statement
     from dpcalc.api import sweep as sweep
     from dpcalc.api import train as train
+    from dpcalc.api import unlearn as unlearn
     from dpcalc.api import utility as utility
     from dpcalc.api import verify as verify
     from dpcalc.errors import DpcalcError as DpcalcError

@@ -160,6 +160,26 @@ def shifted(**given: Unpack[keywords.Shifted]) -> Report:
     return _report("shifted", **given)
 
 
+@_mirrors("unlearn")
+def unlearn(**given: Unpack[keywords.Unlearn]) -> Report:
+    """Return how well noisy steps on the records kept make a model forget the others.
+
+    ``start`` says what is known of the model: a ``start_distance`` to one that never saw the records, that it is a
+    ``"minimiser"``, or the last iterate of a noisy ``"run"``. ``solve="clean_steps"`` gives the least number of steps.
+
+    Returns:
+        A report as in `rdp`.
+
+    Raises:
+        SpecError, NotApplicable, Infeasible: as in `rdp`.
+
+    >>> unlearn(start_distance=0.02, contraction=0.99, step_size=0.1, noise_std=0.5, epsilon=0.1, delta=1e-5,
+    ...         solve="clean_steps").cases[0].best.value
+    70
+    """
+    return _report("unlearn", **given)
+
+
 @_mirrors("hockey-stick")
 def hockey_stick(**given: Unpack[keywords.HockeyStick]) -> Report:
     """Return one record's delta(epsilon) along a fixed-order pass, by contraction, shift and mixture bounds.

@@ -79,6 +79,16 @@ class WorkerLost(DpcalcError):
     """A worker of an executor died, did not answer, or answered something else: there is no verdict (exit 4)."""
 
 
+class WorkerDied(WorkerLost):
+    """A worker ended while it had a piece of work: that may be why (exit 4)."""
+
+
+class Stopped(DpcalcError):
+    """A computation was ended before its result was there (exit 3)."""
+
+    exit_code = 3
+
+
 class BoundFailed(DpcalcError):
     """The code of a bound failed unexpectedly (exit 4, where nothing else answers)."""
 

@@ -127,6 +127,27 @@ class Shifted(Schedule, Question, total=False):
     diameter: Real
 
 
+class Unlearn(Schedule, Question, total=False):
+    """The keywords of `dpcalc.unlearn`."""
+
+    start: Word
+    start_distance: Real
+    requests: Whole
+    clean_steps: Whole
+    contraction: Real
+    smoothness: Real
+    strong_convexity: Real
+    step_size: Real
+    noise_std: Real
+    records: Whole
+    batch_size: Whole
+    epochs: Whole
+    lipschitz: Real
+    diameter: Real
+    adjacency: Word
+    group_size: Whole
+
+
 class HockeyStick(Loss, Noise, Schedule, Question, total=False):
     """The keywords of `dpcalc.hockey_stick`."""
 

@@ -24,14 +24,18 @@ REFRESH = "stale: run `python docs/build.py`"
 pytestmark = pytest.mark.skipif(not DOCS.exists(), reason="the documentation is not part of this distribution")
 
 
-@pytest.fixture(scope="module")
-def build() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_build", DOCS / "build.py")
+def loaded_module(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def build() -> ModuleType:
+    return loaded_module("build")
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +60,37 @@ def test_the_tutorial_prints_what_it_shows(build: ModuleType, tmp_path: Path) ->
     assert text.count("\n$ dpcalc ") >= 7
     assert text.count("[exit code 1]") == 1
     assert re.search(r"^pass +released-model .*\n(.*\n)*^FAIL +released-model ", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("guide", sorted((DOCS / "guides").glob("*.md")), ids=lambda path: path.stem)
+def test_the_commands_of_guides_parse(guide: Path) -> None:
+    lines = re.findall(r"^\$ (dpcalc [^|\n]*)", guide.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(lines) >= 3
+    for line in lines:
+        the_command_parses(line)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("guide", sorted((DOCS / "guides").glob("*.md")), ids=lambda path: path.stem)
+def test_guides_print_what_they_show(build: ModuleType, guide: Path, tmp_path: Path) -> None:
+    text = guide.read_text(encoding="utf-8")
+    assert rounded(build.transcript(text, tmp_path)) == rounded(text), f"{guide.name} is {REFRESH}"
+
+
+def test_every_page_is_in_the_site(tmp_path: Path) -> None:
+    site = loaded_module("build_site")
+    site.stage(tmp_path)
+    [*sections] = site.configuration(tmp_path, tmp_path / "site")["nav"]
+    named = [page for section in sections for pages in section.values() for page in pages]
+    assert len(named) == len(set(named))
+    assert set(named) == {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.md")}
+
+
+@pytest.mark.campaign
+def test_the_site_is_built_and_its_links_hold(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    loaded_module("build_site").build(tmp_path)
+    assert "Search" in (tmp_path / "docs" / "method.html").read_text(encoding="utf-8")
 
 
 def rounded(text: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpcalc.cli.cluster import cluster_options, there_of
 from dpcalc.cli.options import Command, audit_options
 from dpcalc.cli.printing import emit
 from dpcalc.cli.query import Askers, run_cases
@@ -34,10 +35,11 @@ if TYPE_CHECKING:
 @click.option("--confidence", metavar="NUM", default="0.99", show_default=True, help="With which all bounds hold.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of all randomness: one seed, one report.")
 @click.option("--workers", type=int, help="Processors (default: all). The numbers do not depend on it.")
+@cluster_options("runs")
 @audit_options
 def command(
     *, attack: str, data: str | None, neighbour: str | None, replicas: str, as_released: bool, confidence: str,
-    seed: int, workers: int | None, **flags: Any,
+    seed: int, workers: int | None, cluster: str | None, insecure: bool, **flags: Any,
 ) -> None:  # fmt: skip
     """Attack a described run: an epsilon that it has at least, with a confidence, beside what is guaranteed.
 
@@ -64,13 +66,16 @@ def command(
     setup = Setup(_count(replicas), seed, workers, _number("--confidence", confidence))
     check_setup(setup)
     custom = _files(attack, data, neighbour)
+    machines = there_of(cluster, insecure, workers)
+    entered = machines.runs() if machines is not None else contextlib.nullcontext(None)
+    there: Any = None
 
     def asker(answer: Callable[..., Case]) -> Callable[..., Case]:
         def asked(_: str, given: Any, question: Any, *, notes: bool, brief: bool, **more: Any) -> Case:
             with _bar() as progress:
                 return answer(
                     given, question, attack, setup, custom=custom, as_released=as_released, progress=progress,
-                    brief=brief, **more,
+                    brief=brief, there=there, **more,
                 )  # fmt: skip
 
         return asked
@@ -78,9 +83,10 @@ def command(
     if flags.get("plot") and _is_one(flags.values()):
         flags["risk"] = True  # what is drawn is what attackers can do
     try:
-        cases, printing = run_cases(
-            "compare", flags, Askers(asker(audited.audited), asker(audited.audited_among_others))
-        )
+        with entered as there:
+            cases, printing = run_cases(
+                "compare", flags, Askers(asker(audited.audited), asker(audited.audited_among_others))
+            )
     except KeyboardInterrupt:
         say("nothing is reported: what an audit has counted so far bounds nothing")
         raise

@@ -6,12 +6,13 @@ import contextlib
 import gc
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from dpcalc.cli import plot
+from dpcalc.cli.cluster import There, cluster_options, there_of
 from dpcalc.cli.conclusion import Printing, conclude, load_baseline
 from dpcalc.cli.lost import tell
 from dpcalc.cli.options import Command
@@ -86,6 +87,7 @@ _FEW = 20  # cases without a progress bar
     metavar="FILE",
     help="Write each verdict to FILE as it comes, and take up there a check that was interrupted.",
 )
+@cluster_options("cases")
 @reports_option(CHECKED, ", or plot=FILE.svg (a sweep, or the verdicts)")
 @click.option(
     "--baseline",
@@ -106,6 +108,8 @@ def command(
     shard: str | None,
     max_cases: int,
     checkpoint: str | None,
+    cluster: str | None,
+    insecure: bool,
     reports: tuple[str, ...],
     baseline: str | None,
     **output: Any,
@@ -146,6 +150,7 @@ def command(
     from dpcalc.recipes.stream import Asked, places_of
 
     limits = _limits(timeout, memory_limit)
+    there = there_of(cluster, insecure, jobs, limits.memory)
     printing = Printing.of(**output)
     wanted = _destinations(reports, printing.file, files)
     share = None if shard is None else parse_share(shard)
@@ -156,11 +161,11 @@ def command(
         recipes = read_all(files, max_cases)
         large = sum(len(recipe.entries) for recipe in recipes) > MAX_CASES
         printed = printing.format == "jsonl" and not (listing or baseline)
-        if large or checkpoint is not None or (printed and in_lines(wanted)):
+        if large or checkpoint is not None or there is not None or (printed and in_lines(wanted)):
             options = {"certify": certify, "strict": strict}
             asked = Asked(recipes, files, max_cases, places_of(recipes, pattern), Options(**options), limits)
             asked = asked if share is None else asked.of_share(share)
-            _streamed(asked, printing, wanted, jobs, fail_fast, checkpoint, listing, baseline)
+            _streamed(asked, printing, wanted, jobs, fail_fast, checkpoint, listing, baseline, there)
             return
         every = select(recipes, pattern)
     except Malformed as error:
@@ -196,6 +201,7 @@ def _streamed(
     checkpoint: str | None,
     listing: bool,
     baseline: str | None,
+    there: There | None,
 ) -> None:
     """Check cases that are written as they come."""
     from dpcalc.cli.streaming import check_streamed, in_lines, refuse_large
@@ -209,17 +215,25 @@ def _streamed(
                 put(printable(f"{entry.name}  {entry.command}  {entry.place}") + "\n")
         return
     refuse_large(len(places), wanted, baseline)
+    given = "--checkpoint" if there is None else "--cluster"
     if not in_lines(wanted):
-        raise SpecError("--checkpoint: a page, a badge, a card or a plot shows more than it keeps", "leave one out")
+        raise SpecError(f"{given}: a page, a badge, a card or a plot shows more than it gives", "leave one out")
     if baseline is not None:
-        raise SpecError("--checkpoint: what is taken up is compared with no baseline", "leave one of the two out")
+        raise SpecError(f"{given}: what it gives is compared with no baseline", "leave one of the two out")
     refuse_all_skipped(asked)
     files = [path for path in (printing.file, *(each.path for each in wanted)) if path not in (None, STANDARD_STREAM)]
     if checkpoint is not None and place_of(checkpoint) in map(place_of, (*files, *asked.paths)):
         raise SpecError("the checkpoint is another file of the check", "give it a file of its own")
     beside = os.path.dirname(files[0]) or "." if files and files[0] else None
     strictly = [recipe.file for recipe in asked.recipes if asked.options.strict or recipe.strict]
-    with Stream(asked, jobs=jobs, fail_fast=fail_fast, checkpoint=checkpoint, beside=beside) as stream:
+    with contextlib.ExitStack() as closing:
+        how: dict[str, Any] = {}
+        if there is not None:
+            joined = closing.enter_context(there.entered())
+            how = {"executor": joined, "in_flight": joined.ahead, "attempts": there.attempts}
+        stream = closing.enter_context(
+            Stream(asked, jobs=jobs, fail_fast=fail_fast, checkpoint=checkpoint, beside=beside, **how)
+        )
         finished = Finished(stream, asked)
         check_streamed(stream, printing, wanted, count=len(places), finished=finished, strict=strictly)
 
@@ -268,12 +282,15 @@ def _destinations(reports: Sequence[str], file: str | None, recipes: Sequence[st
 
 
 @contextlib.contextmanager
-def progress(cases: Iterator[Shown], count: int) -> Iterator[Iterator[Shown]]:
-    """Pass the cases on; on a terminal, many of them show how far they are."""
+def progress(cases: Iterator[Shown], count: int, failed: Callable[[], int] | None = None) -> Iterator[Iterator[Shown]]:
+    """Pass the cases on; on a terminal, many show how far they are, how many failed, and how long the rest takes."""
     if count < _FEW or sys.stderr is None or not sys.stderr.isatty():
         yield cases
         return
-    with click.progressbar(cases, length=count, label="cases", file=sys.stderr) as bar:
+    tell = None if failed is None else lambda _: f"{failed()} failed"
+    with click.progressbar(
+        cases, length=count, label="cases", file=sys.stderr, show_pos=failed is not None, item_show_func=tell
+    ) as bar:
         yield iter(bar)
 
 

@@ -17,7 +17,8 @@ _GROUPS = {
     "Run": (
         "algorithm", "release", "records", "epochs", "steps", "index", "window", "batch_size", "last_batch", "sampling",
         "sample_rate", "permutation", "step_size", "public_records", "tasks", "schedule", "shift", "contraction",
-        "start_distance", "adjacency", "group_size",
+        "start", "start_distance", "clean_steps", "requests",
+        "adjacency", "group_size",
     ),
     "Noise": (
         "noise_std", "noise_multiplier", "noise", "laplace_scale", "langevin_std", "c1", "c2", "decay_exponent",
@@ -51,6 +52,10 @@ _MOST_USED = {
     ),
     "convert": ("mu", "rho", "pure", "rdp", "epsilon", "delta", "order", "to"),
     "risk": ("mu", "rho", "pure", "rdp", "epsilon", "delta", "fpr", "prior", "baseline", "gates"),
+    "unlearn": (
+        "start", "start_distance", "contraction", "strong_convexity", "step_size", "noise_std", "clean_steps",
+        "epsilon", "delta", "solve",
+    ),
     "shifted": ("steps", "shift", "contraction", "step_size", "noise_std", "schedule", "epsilon", "delta", "solve"),
     "train": (
         "data", "target", "labels", "loss", "radius", "algorithm", "epsilon", "delta", "noise_std", "output",

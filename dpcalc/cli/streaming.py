@@ -77,7 +77,8 @@ def check_streamed(
     """
     from dpcalc.cli.check import progress
 
-    with contextlib.closing(stream.lines()) as lines, progress(lines, count) as shown:
+    tally = stream.tally
+    with contextlib.closing(stream.lines()) as lines, progress(lines, count, lambda: tally.failed) as shown:
         if printing.format == "jsonl":
             result = _print_lines(shown, printing.file, finished)
         else:

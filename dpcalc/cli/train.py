@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpcalc.cli.cluster import cluster_options, there_of
 from dpcalc.cli.options import Command, training_options
 from dpcalc.cli.printing import emit
 from dpcalc.cli.query import Askers, run_cases
-from dpcalc.errors import DpcalcError
+from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.output import say
 from dpcalc.render.notes import report
 
@@ -71,11 +72,12 @@ _PAUSE = 0.1  # seconds between two looks of a bar
 @click.option("--noise-source", type=click.Choice(["os", "secure"]), default="os", help="secure: AES in counter mode.")
 @click.option("--replicas", type=int, default=1, help="So many independent runs: quantiles of the metrics, no model.")
 @click.option("--workers", type=int, help="Processors for the replicas (default: all).")
+@cluster_options("replicas")
 @click.option("--no-card", is_flag=True, help="Write no privacy card beside the model.")
 @training_options("train")
 def command(
-    *, no_card: bool, tune: tuple[str, ...], tune_runs: str | None, tune_law: str | None, tune_score: str | None,
-    **flags: Any,
+    *, cluster: str | None, insecure: bool, no_card: bool, tune: tuple[str, ...], tune_runs: str | None,
+    tune_law: str | None, tune_score: str | None, **flags: Any,
 ) -> None:  # fmt: skip
     """Train a linear model by an algorithm whose privacy is accounted: budget in, model out.
 
@@ -118,13 +120,17 @@ def command(
     setup = Setup(**{name: flags.pop(name) for name in _OWN}, output=output, card=not no_card, tune=choice)
     if flags.get("plot"):
         setup = setup._replace(reference=True)  # what is drawn is the excess risk
+    machines = there_of(cluster, insecure, setup.workers)
+    if machines is not None and setup.replicas < 2:
+        raise SpecError("--cluster is of --replicas: one model is trained on this machine", "leave it out")
     check_setup(setup, _combinations(parts for name, parts in flags.items() if name != "gates"))
     models: list[Any] = []
+    entered = machines.runs() if machines is not None else contextlib.nullcontext(None)
 
     def asker(answer: Callable[..., Any]) -> Callable[..., Case]:
         def asked(command: str, given: Any, question: Any, *, notes: bool, brief: bool, **more: Any) -> Case:
             with contextlib.closing(_Bars()) as bars:
-                fitted = answer(given, question, setup, phases=bars, **more)
+                fitted = answer(given, question, setup._replace(there=there), phases=bars, **more)
             models.append(fitted.model)
             case: Case = fitted.case
             return case
@@ -132,7 +138,8 @@ def command(
         return asked
 
     try:
-        cases, printing = run_cases("train", flags, Askers(asker(fitting.fit), asker(fitting.fit_among_others)))
+        with entered as there:
+            cases, printing = run_cases("train", flags, Askers(asker(fitting.fit), asker(fitting.fit_among_others)))
     except KeyboardInterrupt:
         say("nothing was released: no model and no metrics")
         raise

@@ -18,7 +18,7 @@ from dpcalc.report import Result
 
 _LISTED = (Adjacency.ADD_REMOVE, Adjacency.NULL_RECORD, Adjacency.REPLACE_ONE)
 _ALIKE = frozenset({Adjacency.ADD_REMOVE, Adjacency.NULL_RECORD})
-_SAME = 1e-9
+_SAME = 1e-5
 """Answers that differ by this factor or less, less one, are the same."""
 
 
@@ -69,17 +69,18 @@ def _under(
     if adjacency is run.adjacency:
         return None
     alike = [other for other in found if {adjacency, other} <= _ALIKE] if run.sampling is not Sampling.FIXED else []
-    result = found[alike[0]] if alike else _best(asked, run, adjacency=adjacency)
+    own = {adjacency, run.adjacency} <= _ALIKE  # the answer is known then, unless batches are of a fixed size
+    result = found[alike[0]] if alike else _best(asked, run, rough=not own, adjacency=adjacency)
     if result is None:
         return None
     found[adjacency] = result
     return adjacency, result
 
 
-def _best(asked: Asked, run: Run, **changes: Any) -> Result | None:
+def _best(asked: Asked, run: Run, *, rough: bool, **changes: Any) -> Result | None:
     """Return the best answer to the question about the run with these changes; None where there is none."""
     try:
-        return answer(run.replacing(**changes), asked.question).best
+        return answer(run.replacing(**changes), asked.question._replace(rough=rough)).best
     except DpcalcError:
         return None
 
@@ -94,7 +95,7 @@ def _accountant(
     if result is None and drawn_so and run.adjacency in _ALIKE and at is None:
         result = asked.best
     if result is None:
-        result = _best(asked, run, sampling=assumed, adjacency=Adjacency.ADD_REMOVE)
+        result = _best(asked, run, rough=not drawn_so, sampling=assumed, adjacency=Adjacency.ADD_REMOVE)
     if result is not None:
         covers = drawn_so and run.adjacency is not Adjacency.REPLACE_ONE
         yield AccountantPrints(

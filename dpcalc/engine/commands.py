@@ -90,6 +90,13 @@ COMMANDS: dict[str, Command] = {
             _CHAIN_COLUMNS,
         ),
         _command(
+            "unlearn",
+            "Make a model forget records by noisy steps on those kept: epsilon, delta, mu, the steps or the noise.",
+            ("unlearning",),
+            ("unlearning",),
+            ("contraction", "step_size", "noise_std"),
+        ),
+        _command(
             "hockey-stick",
             "One record's delta(epsilon) along a fixed-order pass, Gaussian or Laplace, or stopped at random.",
             ("pnsgd", "stop"),

@@ -50,7 +50,8 @@ def run_of(command: Command, description: Description) -> tuple[Command, Run, tu
         raise SpecError("a schedule has noise of its own, and noise_multiplier is given", "use a column noise_std")
     if "schedule" in description and description.get("regularisation"):
         raise SpecError("a schedule is not combined with a regularised loss", "describe the steps' maps in the file")
-    if ALGORITHMS[algorithm].chained or "schedule" in description:
+    record = ALGORITHMS[algorithm]
+    if (record.chained and not record.continues) or "schedule" in description:
         _read_schedule(command, algorithm, description)
     return command, describe(algorithm, description.values, description.sources), notes
 
@@ -166,7 +167,7 @@ def _read_schedule(command: Command, algorithm: str, description: Description) -
     if not command.columns:
         follows = "the noise follows from --c1, --c2 and --decay-exponent"
         raise SpecError(f"{command.name} takes no --schedule", follows if record.grows else "all steps are alike")
-    resolve(description, command.columns)
+    resolve(description, command.columns, clean=record.continues)
     if record.fixed_order and description["schedule"].probability is not None:
         raise SpecError(
             "the schedule has a column probability, and in a fixed order every record has its own step",

@@ -204,7 +204,9 @@ def epsilon_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
 
 
 def _epsilon(guarantee: Guarantee, described: Described, question: Question) -> list[Result]:
-    answer = guarantee.epsilon(safe_budget(described.bound, question)[1])
+    log_delta = safe_budget(described.bound, question)[1]
+    rough = question.rough and isinstance(guarantee, Composition)
+    answer = guarantee.epsilon(log_delta, rough=True) if rough else guarantee.epsilon(log_delta)  # type: ignore[call-arg]
     if isinstance(guarantee, Point) and math.isinf(answer.value):
         raise NotApplicable("is false at this epsilon (see `explain`)", "use the exact conversion")
     if math.isinf(answer.value):

@@ -33,6 +33,7 @@ class Question(NamedTuple):
         risks: what is asked about attacks, beside the answer.
         curves: whether the curves behind the answer are asked for (`dpcalc.engine.curves`).
         targets: what an attacker may do at most, where a parameter is solved for, in place of epsilon and delta.
+        rough: whether an epsilon will do that is above the best by some 1e-6 of itself, as in a note.
     """
 
     epsilon: float | None = None
@@ -44,6 +45,7 @@ class Question(NamedTuple):
     risks: RiskQuestion | None = None
     curves: bool = False
     targets: tuple[Target, ...] = ()
+    rough: bool = False
 
     @property
     def safe_log_delta(self) -> float:
@@ -188,6 +190,8 @@ _OTHER_NOISE = ("noise_std", "laplace_scale", "langevin_std")
 _NEED_EQUAL_STEPS = frozenset({"index", "records"})
 _OF_A_CHAIN = ("noise_std", "laplace_scale", "diameter")
 """What can be solved for where a run is known by the sequence of its steps."""
+_OF_STEPS_THAT_FORGET = ("clean_steps", "noise_std", "start_distance", "lipschitz")
+"""What can be solved for where a model is to forget records."""
 
 
 def _budget(question: Question) -> str:
@@ -211,8 +215,11 @@ def _parameter_to_solve(run: Run, question: Question) -> str:
         raise SpecError(
             f"cannot solve for {name} with a schedule: privacy need not be monotone in it", "try values with --index"
         )
-    if run.algorithm.chained and name not in _OF_A_CHAIN:
-        raise SpecError(f"{name} cannot be solved for here", "solve for one of " + ", ".join(_OF_A_CHAIN))
+    solved = _OF_STEPS_THAT_FORGET if run.algorithm.continues else _OF_A_CHAIN
+    if run.algorithm.chained and name not in solved:
+        raise SpecError(f"{name} cannot be solved for here", "solve for one of " + ", ".join(solved))
+    if name == "start_distance" and not run.algorithm.continues:
+        raise SpecError("start_distance cannot be solved for here", "it is solved for by `dpcalc unlearn`")
     if name == "index" and run.records is None:
         example = " ".join(filter(None, ("--records 10000", _budget(question))))
         raise SpecError("solving for index needs the number of records", f"give --records; for example {example}")

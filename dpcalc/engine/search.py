@@ -11,6 +11,7 @@ from dpcalc.numerics.roots import greatest, least
 
 _LOWEST, HIGHEST = 1e-150, 1e150
 _SECANTS, _LONGEST = 10, 0.7  # steps, and the longest of them in the logarithm
+_BEGUN = 2e-4  # a step in the logarithm, from which on a search goes on with exact values
 _STRIDE = 1.5
 
 
@@ -28,12 +29,14 @@ DIRECTIONS: dict[str, Direction] = {
     "laplace_scale": Direction(True),
     "lipschitz": Direction(False),
     "diameter": Direction(False),
+    "start_distance": Direction(False),
     "strong_convexity": Direction(True),
     "step_size": Direction(True),
     "records": Direction(True, integer=True, low=1, high=10**15),
     "index": Direction(False, integer=True, low=1, high=10**15),
     "epochs": Direction(False, integer=True, low=1, high=10**15),
     "steps": Direction(False, integer=True, low=1, high=10**15),
+    "clean_steps": Direction(True, integer=True, low=1, high=10**15),
     "batch_size": Direction(True, integer=True, low=1, high=10**15),
     "window": Direction(True, integer=True, low=0, high=10**15),
     "noise_multiplier": Direction(True, low=1e-6, high=1e9),
@@ -77,7 +80,12 @@ def extreme(
 
 
 def near(
-    excess: Callable[[float], float], direction: Direction, start: float, ulps: int, second: Callable[[float], float]
+    excess: Callable[[float], float],
+    direction: Direction,
+    start: float,
+    ulps: int,
+    second: Callable[[float], float],
+    rough: Callable[[float], float] | None = None,
 ) -> float:
     """Return what `extreme` does for a smooth excess, by few evaluations, from a value that is near.
 
@@ -88,13 +96,20 @@ def near(
         excess, direction, ulps: as for `extreme`.
         start: near the solution.
         second: the value to try next, from the excess at the first.
+        rough: about the excess, in less time: the search begins with it.
 
     Raises:
         Infeasible: no value in the range meets the budget.
     """
     width = ulps * 2.0**-56  # a secant ends nearer than a bracket, at no cost
     safe = 1.0 if direction.more_is_private else -1.0
-    last, x = start, min(max(second(excess(start)), direction.low), direction.high)
+    begun = _begun(rough, direction, start, second) if rough is not None else None
+    if begun is not None:
+        start, slope = begun
+        x = start * math.exp(-excess(start) / slope + 0.125 * safe * width)
+    else:
+        x = second(excess(start))
+    last, x = start, min(max(x, direction.low), direction.high)
     best = start
     for _ in range(_SECANTS):
         value, before = excess(x), excess(last)
@@ -113,6 +128,31 @@ def near(
             break
         last, x = x, further
     return extreme(excess, direction, best, ulps, stride=_STRIDE)
+
+
+def _begun(
+    rough: Callable[[float], float], direction: Direction, start: float, second: Callable[[float], float]
+) -> tuple[float, float] | None:
+    """Return a value that is near the solution, and the slope there in the logarithm, by secant steps.
+
+    None where they do not lead to one.
+    """
+    safe = 1.0 if direction.more_is_private else -1.0
+    last, before = start, rough(start)
+    x = second(before)
+    for _ in range(_SECANTS):
+        gap = math.log(x / last)
+        if not (gap and direction.low <= x <= direction.high):
+            return None
+        value = rough(x)
+        slope = (value - before) / gap
+        if not slope * safe < 0.0 or abs(value / slope) > _LONGEST:
+            return None
+        last, before, step = x, value, -value / slope
+        x *= math.exp(step)
+        if abs(step) <= _BEGUN:
+            return min(max(x, direction.low), direction.high), slope
+    return None
 
 
 def unbounded(value: float, direction: Direction) -> bool:

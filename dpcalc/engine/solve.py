@@ -39,7 +39,7 @@ from dpcalc.theorems.record import Theorem
 Excess = Callable[[float], float]
 """By how much a value of the unknown misses the budget; <= 0 where it meets it."""
 
-_COARSEST, _NEAR = 64, 0.2  # points per standard deviation, and the excess of ln delta where a guess is good enough
+_NEAR = 0.02  # the excess of ln delta where a guess is good enough
 _FAR = 50.0  # an excess that says nothing of how far the solution is
 _STEEP = 100.0  # the search does not distinguish larger excesses of ln delta
 NUDGES = 24
@@ -300,7 +300,8 @@ def search(problem: Problem, excess: Excess) -> float:
         return _search_whole(problem, excess)
     if guess is not None:
         guess = min(max(guess, direction.low), direction.high)
-        return near(excess, direction, guess, COARSE, functools.partial(_better_guess, problem, guess))
+        better = functools.partial(_better_guess, problem, guess)
+        return near(excess, direction, guess, COARSE, better, _rough(problem))
     start = start_of(problem)
     if unknown in _LIMITED_BY_CURVATURE:
         return extreme(excess, direction._replace(high=_longest(problem)), start)
@@ -332,9 +333,24 @@ def _whole_guess(problem: Problem, excess: Excess, low: int, high: int) -> int |
     def rough(value: int) -> float:
         guarantee = problem.guarantee_at(value)
         assert isinstance(guarantee, Composition)
-        return guarantee.rough_excess(epsilon, log_delta, _COARSEST) if epsilon > 0.0 else math.nan
+        return guarantee.likely_excess(epsilon, log_delta) if epsilon > 0.0 else math.nan
 
     return roughly(rough, max(low, 1), high, _NEAR)
+
+
+def _rough(problem: Problem) -> Callable[[float], float] | None:
+    """Return about the excess of a composition, from a coarse lattice; None where that says little."""
+    epsilon, log_delta = safe_budget(problem.bound, problem.question)
+    if not epsilon > 0.0:
+        return None
+
+    def rough(value: float) -> float:
+        guarantee = problem.guarantee_at(value)
+        if not isinstance(guarantee, Composition):
+            return math.nan
+        return min(_STEEP, max(-_STEEP, guarantee.excess_about(epsilon, log_delta, rough=True)))
+
+    return rough
 
 
 def _is_out_of_reach(problem: Problem, excess: Excess, high: int) -> bool:
@@ -436,12 +452,9 @@ def excess_of(guarantee: Guarantee, epsilon: float, log_delta: float) -> float:
     """Return a number that is <= 0 exactly when the guarantee implies (epsilon, delta)."""
     if isinstance(guarantee, Worst):
         return max(excess_of(member, epsilon, log_delta) for member in guarantee.members)
-    if isinstance(guarantee, Composition) and len(guarantee.orders) > 1:
-        one, other = guarantee._replace(reverse=()), guarantee._replace(parts=guarantee.reverse, reverse=())
-        first = excess_of(one, epsilon, log_delta)
-        # Where one order misses the budget, the other need not be asked.
-        return first if first > 0.0 else max(first, excess_of(other, epsilon, log_delta))
-    if isinstance(guarantee, (Gdp, Profile, Composition, LowerBound)):
+    if isinstance(guarantee, Composition):
+        return min(_STEEP, max(-_STEEP, guarantee.excess_about(epsilon, log_delta)))
+    if isinstance(guarantee, (Gdp, Profile, LowerBound)):
         return min(_STEEP, max(-_STEEP, guarantee.log_delta(epsilon).value - log_delta))
     if isinstance(guarantee, Rdp) and not guarantee.orders:
         excess = optimise(guarantee.curve, log_delta, rough=True).epsilon - epsilon

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpcalc.model.choices import Adjacency, LastBatch, Permutation
+from dpcalc.model.choices import Adjacency, LastBatch, Permutation, Start
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.plain_enum import PlainEnum
 
@@ -61,6 +61,7 @@ class Algorithm(NamedTuple):
         tuned: whether the noise may follow from the schedule of Sordello et al.
         noisy_output: whether the noise is added to what is released, and to no step.
         executed: whether it can be carried out on data.
+        continues: whether it goes on from a model, which is to forget records.
         synonyms: what papers and other programs call it. A hint names the algorithm to who types one.
         base: the name without what is released.
     """
@@ -83,6 +84,7 @@ class Algorithm(NamedTuple):
     tuned: bool = False
     noisy_output: bool = False
     executed: bool = True
+    continues: bool = False
     synonyms: tuple[str, ...] = ()
 
     @property
@@ -179,6 +181,10 @@ _CLIPPED = (
 )  # fmt: skip
 _CHAIN = (
     "steps", "index", "shift", "contraction", "step_size", "noise_std", "laplace_scale", "start_distance", "diameter",
+)  # fmt: skip
+_CONTINUED = (
+    "start", "start_distance", "requests", "clean_steps", "contraction", "smoothness", "strong_convexity", "step_size",
+    "noise_std", "records", "batch_size", "epochs", "lipschitz", "diameter", "adjacency", "group_size",
 )  # fmt: skip
 
 ALGORITHMS: dict[str, Algorithm] = {
@@ -340,6 +346,15 @@ ALGORITHMS: dict[str, Algorithm] = {
             "any sequence of noisy Lipschitz steps, described step by step; the last iterate is released",
             Order.UNKNOWN, Length.UNKNOWN, Release.LAST, _CHAIN, ("shifted",),
             defaults={"start_distance": 0.0}, executed=False,
+        ),
+        Algorithm(
+            "unlearning",
+            "noisy steps on the records kept, from a model that is to forget the others; the last iterate is released",
+            Order.UNKNOWN, Length.UNKNOWN, Release.LAST, _CONTINUED, ("unlearning",),
+            defaults={
+                "start": Start.DISTANCE, "requests": 1, "strong_convexity": 0.0, "adjacency": Adjacency.REPLACE_ONE,
+            },
+            indexed=False, executed=False, continues=True,
         ),
     )
 }  # fmt: skip

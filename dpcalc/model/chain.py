@@ -129,12 +129,13 @@ class _Steps(NamedTuple):
         return scales[0] if scales else np.broadcast_to(np.float64(1.0), (self.length,))
 
 
-def resolve(description: Description, columns: tuple[str, ...]) -> None:
+def resolve(description: Description, columns: tuple[str, ...], *, clean: bool = False) -> None:
     """Replace ``schedule`` (a path, or flags that describe equal steps) by a `Chain`.
 
     Args:
         description: is changed.
         columns: those that the command takes of a schedule.
+        clean: whether no step uses the record, so that both runs' maps are the same.
 
     Raises:
         SpecError: a column is missing, given twice (in the file and as a flag), or outside its domain.
@@ -150,7 +151,10 @@ def resolve(description: Description, columns: tuple[str, ...]) -> None:
     if table and description.get("steps", length) != length:
         raise SpecError(f"{path} has {length} steps and --steps says {description['steps']}", "leave out --steps")
     steps = _Steps(description, table, length, str(path or ""))
-    chain = _shifted(steps) if "shift" in columns else _per_record(steps, "displacement" in columns)
+    if clean:
+        chain = _clean(steps)
+    else:
+        chain = _shifted(steps) if "shift" in columns else _per_record(steps, "displacement" in columns)
     for noise in NOISE_SCALES:
         if noise in table:
             description.put(noise, 1.0, Source.FILE)
@@ -197,6 +201,21 @@ def _shifted(steps: _Steps) -> Chain:
     return Chain(
         step_size=step_size, noise=noise, contraction=steps.column("contraction"), shift=shift,
         spend=steps.table.get("spend"), path=steps.path,
+    )  # fmt: skip
+
+
+def _clean(steps: _Steps) -> Chain:
+    """Return the chain of maps that are the same in both runs."""
+    import numpy as np
+
+    step_size, noise = steps.column("step_size"), steps.noise()
+    of_the_loss = "smoothness" in steps.description
+    if of_the_loss and ("contraction" in steps.table or "contraction" in steps.description):
+        raise SpecError("contraction is given and also follows from smoothness", "keep one of the two")
+    contraction = _contractions(step_size, steps.description) if of_the_loss else steps.column("contraction")
+    return Chain(
+        step_size=step_size, noise=noise, contraction=contraction, shift=np.zeros(steps.length), spend=None,
+        path=steps.path,
     )  # fmt: skip
 
 

@@ -77,6 +77,14 @@ class Releases(PlainEnum):
     EPOCH = "epoch"
 
 
+class Start(PlainEnum):
+    """How the model that is to forget came about."""
+
+    DISTANCE = "distance"
+    MINIMISER = "minimiser"
+    RUN = "run"
+
+
 class LossName(PlainEnum):
     """A loss of a linear model; `dpcalc.model.loss` has a class for each."""
 

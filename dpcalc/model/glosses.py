@@ -114,6 +114,14 @@ GLOSSED: dict[str, Glossed] = {
             "any": "anything else, as a neural network",
         },
     ),
+    "start": Glossed(
+        "what is known of the model that is to forget",
+        {
+            "distance": "how far it is from one that never saw the records",
+            "minimiser": "it minimises a strongly convex mean loss",
+            "run": "it is the last iterate of noisy SGD in a fixed order",
+        },
+    ),
     "noise": Glossed("kind of noise", {"gaussian": "normal noise", "laplace": "Laplace noise"}),
 }
 """The parameters whose values are words."""

@@ -19,6 +19,7 @@ from dpcalc.model.choices import (
     Permutation,
     Releases,
     Sampling,
+    Start,
 )
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.plain_enum import PlainEnum
@@ -107,6 +108,7 @@ _WORDS: dict[str, type[PlainEnum]] = {
     "model": Model,
     "release": Releases,
     "sampling": Sampling,
+    "start": Start,
 }
 """The parameters whose words have a type."""
 
@@ -317,7 +319,23 @@ PARAMETERS: dict[str, Parameter] = {
         ),
         Parameter("contraction", "c", "Lipschitz factor of a step's map", open_ends="high"),
         Parameter(
-            "start_distance", "z0", "distance of the two starting points", unit="parameter units", open_ends="high"
+            "start_distance", "z0", "distance of the two starting points", unit="parameter units", open_ends="high",
+            synonyms=("distance",),
+        ),
+        Parameter(
+            "start", "",
+            "what the model was trained by that is to forget: nothing is known of it but the start distance "
+            "(distance), it minimises a strongly convex mean loss (minimiser), or it is the last iterate of noisy SGD "
+            "(run)",
+            choices=tuple(Start),
+        ),
+        _count(
+            "clean_steps", "T", "noisy steps on the records kept alone, after all that used the others", unit="steps",
+            synonyms=("unlearning_steps", "finetuning_steps"),
+        ),
+        _count(
+            "requests", "R", "requests to forget so far, this one included, each answered by so many steps",
+            unit="requests",
         ),
     )
 }  # fmt: skip

@@ -21,6 +21,7 @@ from dpcalc.model.choices import (
     Permutation,
     Releases,
     Sampling,
+    Start,
 )
 from dpcalc.model.frozen import Frozen
 from dpcalc.model.numbers import plain
@@ -108,6 +109,9 @@ class Run(Frozen):
     shift: float | None = None
     contraction: float | None = None
     start_distance: float | None = None
+    start: Start | None = None
+    requests: int | None = None
+    clean_steps: int | None = None
 
     @functools.cached_property
     def values(self) -> Mapping[str, Any]:
@@ -230,6 +234,8 @@ def _fill_in(record: Algorithm, draft: Description) -> None:
         if name not in draft:
             draft.put(name, value, Source.DEFAULT)
     _refuse_contradictions(record, draft)
+    if record.continues:
+        _refuse_two_starts(draft)
     if not record.clipped and ("clip" in draft or "model" in draft):
         from dpcalc.model import clipping
 
@@ -272,6 +278,19 @@ def _refuse_contradictions(record: Algorithm, draft: Description) -> None:
     if draft.get("regularisation") and draft.get("adjacency") is Adjacency.NULL_RECORD and not after_clipping:
         raise SpecError(
             "with a regulariser the gradient of a null record is not zero", "leave out --adjacency null-record"
+        )
+
+
+def _refuse_two_starts(draft: Description) -> None:
+    start = draft["start"]
+    if start != Start.DISTANCE and "start_distance" in draft:
+        raise SpecError(
+            f"the start is {start}, from which the distance follows, and start_distance is given", "keep one of the two"
+        )
+    if start != Start.DISTANCE and draft["requests"] != 1:
+        raise SpecError(
+            f"several requests are covered for a known start distance, and the start is {start}",
+            "give --start-distance, or leave out --requests",
         )
 
 

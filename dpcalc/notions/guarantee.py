@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from dpcalc.notions.certificate import Certificate
-    from dpcalc.notions.pld import Pair
+    from dpcalc.notions.pld import Bound, Pair
 
     Parts: TypeAlias = Sequence[tuple[Pair, int]] | Callable[[float], Sequence[tuple[Pair, int]]]
 
@@ -136,9 +136,10 @@ class Profile(NamedTuple):
         raise NotApplicable("a privacy profile gives no RDP at an order", "ask for epsilon or delta")
 
 
-_FAIR, _COARSE = 512, 64  # points per standard deviation
+_GOOD, _FAIR, _COARSE = 1024, 512, 64  # points per standard deviation
 _FAR = 100.0  # how far from a target what is out of reach counts as
 _BELOW, _ABOVE = 0.005, 0.05  # how near to a target ln delta is told by the finest lattices
+_CLEARLY = 1e-6  # where ln delta is proven to be so far above a target, no lattice need tell
 
 
 class Composition(NamedTuple):
@@ -155,13 +156,13 @@ class Composition(NamedTuple):
     certificate: Callable[[float], Certificate] | None = None
     log_failure: float = -math.inf
 
-    def epsilon(self, log_delta: float) -> Answer:
-        """Return the least epsilon at ln delta, rounded up."""
+    def epsilon(self, log_delta: float, *, rough: bool = False) -> Answer:
+        """Return the least epsilon at ln delta, rounded up; ``rough`` is a lattice that adds some 1e-6 of itself."""
         if (log_left := self._left(log_delta)) == -math.inf:
             return Answer(math.inf, None, "pld")
-        answer = _composed_epsilon(_made(self.parts, log_left), log_left)
+        answer = _composed_epsilon(_made(self.parts, log_left), log_left, rough)
         if self.reverse and not _keeps(self.reverse, answer.value, log_left):
-            other = _composed_epsilon(_made(self.reverse, log_left), log_left)
+            other = _composed_epsilon(_made(self.reverse, log_left), log_left, rough)
             answer = max(answer, other, key=lambda answer: answer.value)
         return answer
 
@@ -171,6 +172,23 @@ class Composition(NamedTuple):
         if self.reverse and not _keeps(self.reverse, epsilon, answer.value):
             answer = max(answer, _log_delta_of(self.reverse, epsilon), key=lambda answer: answer.value)
         return answer._replace(value=self.with_failure(answer.value))
+
+    def excess_about(self, epsilon: float, log_delta: float, *, rough: bool = False) -> float:
+        """Return `log_delta` at epsilon, less this; it takes less time where that is about 0.
+
+        Where one order of the two data sets is above it, the other one is not asked.
+
+        Args:
+            epsilon: at least 0.
+            log_delta: below 0.
+            rough: whether a lattice will do that tells ln delta to about 2e-5; of two orders one is asked.
+        """
+        expected = log_left if (log_left := self._left(log_delta)) > -math.inf else None
+        value = _log_delta_of(self.parts, epsilon, expected, rough).value
+        both = self.reverse and not rough and self.with_failure(value) <= log_delta
+        if both and not _keeps(self.reverse, epsilon, value, _USUAL_LOG_DELTA):
+            value = max(value, _log_delta_of(self.reverse, epsilon, expected).value)
+        return self.with_failure(value) - log_delta
 
     def with_failure(self, log_delta: float) -> float:
         """Return ln of delta and of the probability with which nothing is promised, together, rounded up."""
@@ -201,17 +219,25 @@ class Composition(NamedTuple):
             return _FAR
         whole = self._replace(log_failure=-math.inf)
         if epsilon > 0.0:
-            value = whole.rough_excess(epsilon, log_left, _FAIR)
-            if not -_BELOW < value <= _ABOVE:
+            near = [_bound_near(_made(parts, log_left), epsilon, log_left, _FAIR) for parts in self.orders]
+            value = max(bound.value for bound in near) - log_left
+            least = max(bound.value - bound.rounding - bound.lattice for bound in near) - log_left
+            if not -_BELOW < value <= _ABOVE or least > _CLEARLY:
                 return value
-        return whole.log_delta(epsilon).value - log_left
+        return whole.excess_about(epsilon, log_left)
 
     def rough_excess(self, epsilon: float, log_delta: float, resolution: int) -> float:
         """Return an upper bound on ln delta at epsilon, less this, which is close where it is about 0."""
         if (log_left := self._left(log_delta)) == -math.inf:
             return _FAR
-        found = (_log_delta_near(_made(parts, log_left), epsilon, log_left, resolution) for parts in self.orders)
-        return max(found) - log_left
+        found = (_bound_near(_made(parts, log_left), epsilon, log_left, resolution) for parts in self.orders)
+        return max(bound.value for bound in found) - log_left
+
+    def likely_excess(self, epsilon: float, log_delta: float) -> float:
+        """Return about ln delta at epsilon, less this: no bound, and quick where parts are many."""
+        if (log_left := self._left(log_delta)) == -math.inf:
+            return _FAR
+        return max(_likely_log_delta(_made(parts, log_left), epsilon, log_left) for parts in self.orders) - log_left
 
     def rdp(self, order: float) -> float:
         """Raise NotApplicable: a privacy-loss distribution has no RDP here."""
@@ -229,39 +255,43 @@ def _made(parts: Parts, log_delta: float) -> tuple[tuple[Pair, int], ...]:
     return tuple(parts(log_delta) if callable(parts) else parts)
 
 
-def _log_delta_of(parts: Parts, epsilon: float) -> Answer:
-    """Return ln delta at epsilon; of parts that are made for a delta, about this one."""
+def _log_delta_of(parts: Parts, epsilon: float, expected: float | None = None, rough: bool = False) -> Answer:
+    """Return ln delta at epsilon, which may be expected to be about so much; of parts made for a delta, about this."""
     target = _USUAL_LOG_DELTA
-    answer = _composed_log_delta(_made(parts, target), epsilon)
+    answer = _composed_log_delta(_made(parts, target), epsilon, expected, rough)
     # What parts leave out is about as rare as the delta that they are made for: an answer near it may be all of that.
     while callable(parts) and -math.inf < answer.value <= _WELL_ABOVE * target and target > _LEAST_LOG_DELTA:
         target = 2.0 * min(answer.value, target)
-        nearer = _composed_log_delta(_made(parts, target), epsilon)
+        nearer = _composed_log_delta(_made(parts, target), epsilon, None, rough)
         answer = min(answer, nearer, key=lambda found: found.value)
     return answer
 
 
-def _keeps(parts: Parts, epsilon: float, log_delta: float) -> bool:
+def _keeps(parts: Parts, epsilon: float, log_delta: float, made_for: float | None = None) -> bool:
     """Return whether a coarse lattice tells that the parts keep to ln delta at epsilon: no finer one is needed then."""
     if not (0.0 < epsilon < math.inf and -math.inf < log_delta < 0.0):
         return False
-    return _log_delta_near(_made(parts, log_delta), epsilon, log_delta, _COARSE) <= log_delta
+    made = _made(parts, log_delta if made_for is None else made_for)
+    return _bound_near(made, epsilon, log_delta, _COARSE).value <= log_delta
 
 
 @functools.lru_cache(maxsize=64)
-def _composed_epsilon(parts: tuple[tuple[Pair, int], ...], log_delta: float) -> Answer:
+def _composed_epsilon(parts: tuple[tuple[Pair, int], ...], log_delta: float, rough: bool = False) -> Answer:
     """Return the epsilon of a composition; bounds that compose the same parts share the answer."""
     from dpcalc.notions import pld
 
-    bound = pld.epsilon(parts, log_delta_target=log_delta)
+    bound = pld.epsilon(parts, log_delta_target=log_delta, resolution=_GOOD if rough else pld.RESOLUTION)
     return Answer(bound.value, None, "pld", False, bound.rounding, bound.lattice)
 
 
 @functools.lru_cache(maxsize=64)
-def _composed_log_delta(parts: tuple[tuple[Pair, int], ...], epsilon: float) -> Answer:
+def _composed_log_delta(
+    parts: tuple[tuple[Pair, int], ...], epsilon: float, expected: float | None = None, rough: bool = False
+) -> Answer:
     from dpcalc.notions import pld
 
-    bound = pld.log_delta(parts, epsilon=epsilon)
+    resolution = _FAIR if rough else pld.RESOLUTION
+    bound = pld.log_delta(parts, epsilon=epsilon, expected=expected, resolution=resolution)
     for halvings in range(1, 6):
         if bound.value < -1.0 or epsilon == 0.0 or bound.rounding + bound.lattice < _ACCURATE:
             break
@@ -272,10 +302,17 @@ def _composed_log_delta(parts: tuple[tuple[Pair, int], ...], epsilon: float) -> 
 
 
 @functools.lru_cache(maxsize=64)
-def _log_delta_near(parts: tuple[tuple[Pair, int], ...], epsilon: float, log_delta: float, resolution: int) -> float:
+def _bound_near(parts: tuple[tuple[Pair, int], ...], epsilon: float, log_delta: float, resolution: int) -> Bound:
     from dpcalc.notions import pld
 
-    return pld.log_delta_near(parts, epsilon=epsilon, log_delta_target=log_delta, resolution=resolution)
+    return pld.bound_near(parts, epsilon=epsilon, log_delta_target=log_delta, resolution=resolution)
+
+
+@functools.lru_cache(maxsize=64)
+def _likely_log_delta(parts: tuple[tuple[Pair, int], ...], epsilon: float, log_delta: float) -> float:
+    from dpcalc.notions import pld
+
+    return pld.likely_log_delta(parts, epsilon=epsilon, log_delta_target=log_delta)
 
 
 class Point(NamedTuple):

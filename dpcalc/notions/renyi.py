@@ -7,6 +7,7 @@ needed where delta is below the smallest double.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -234,35 +235,72 @@ def optimise(
 ) -> Conversion:
     """Return the best conversion of an RDP curve over all orders in (1, highest].
 
-    A geometric scan in order - 1 finds the valley of the two cheap conversions, golden sections refine it, and every
+    A geometric scan in order - 1 finds the valley of the two cheap conversions, parabolas refine it, and every
     conversion is tried around that order. The scan spans 2^-30 to 2^60; an optimum at its end is marked ``at_edge``. A
     curve that is finite at infinity is pure privacy, and is tried as such. With ``rough`` only the cheap conversions
     are used, which is valid, quick, and at most a little looser: for searches.
     """
 
-    def at(s: float) -> float:
-        order = 1.0 + math.exp(s)
-        rdp = curve(order)
+    def cheap(order: float, rdp: float) -> float:
         if math.isinf(rdp):
             return rdp
         return min(convert(order=order, rdp=rdp, log_delta=log_delta) for convert in (canonne, asoodeh))
 
-    low, high = math.log(2.0**-30), math.log(highest - 1.0)
-    count = max(2, math.ceil((high - low) / 1.0))
-    step = (high - low) / count
-    grid = [low + i * step for i in range(count + 1)]
-    values = [at(s) for s in grid]
-    k = min(range(count + 1), key=values.__getitem__)
+    valley = _valley(curve, cheap, highest)
     pure = Conversion(curve(math.inf), math.inf, "pure")
-    if math.isinf(values[k]):
+    if math.isinf(valley.value):
         return pure
-    s = near_minimum(at, grid[max(k - 1, 0)], grid[min(k + 1, count)])
     if rough:
-        return min(pure, Conversion(max(0.0, at(s)), 1.0 + math.exp(s), "canonne"))
-    best = _best_near(curve, log_delta, s)
+        return min(pure, Conversion(max(0.0, valley.value), 1.0 + math.exp(valley.place), "canonne"))
+    best = _best_near(curve, log_delta, valley.place)
     if pure.epsilon <= best.epsilon:
         return pure
-    return best._replace(at_edge=k in (0, count) and best.epsilon > 0.0)
+    return best._replace(at_edge=valley.at_edge and best.epsilon > 0.0)
+
+
+class _Valley(NamedTuple):
+    """Where a conversion is least: ln(order - 1), its value there, and whether the scan is least at one of its ends."""
+
+    place: float
+    value: float
+    at_edge: bool
+
+
+_LIKELY = 2.5  # ln(order - 1) of the first order that is tried
+
+
+def _valley(curve: Callable[[float], float], convert: Callable[[float, float], float], highest: float) -> _Valley:
+    """Return where a conversion is least over orders in (1, highest]: scanned by factors of e, and then refined.
+
+    Args:
+        curve: order -> RDP, which does not decrease: orders are left out at which what is known of lower ones shows
+            that the conversion is not least.
+        convert: (order, RDP) -> what is to be least, not decreasing in the RDP.
+        highest: the highest order.
+    """
+
+    @functools.cache
+    def at(s: float) -> tuple[float, float]:
+        order = 1.0 + math.exp(s)
+        rdp = curve(order)
+        return convert(order, rdp), rdp
+
+    low, high = math.log(ORDER_FLOOR - 1.0), math.log(highest - 1.0)
+    count = max(2, math.ceil(high - low))
+    grid = [low + i * (high - low) / count for i in range(count + 1)]
+    k = min(range(count + 1), key=lambda i: abs(grid[i] - _LIKELY))
+    known = {0: at(grid[0]), k: at(grid[k])}
+    left = set(range(count + 1)).difference(known)
+    while left:
+        k = min(known, key=lambda i: (known[i][0], i))
+        i = min(left, key=lambda i: (abs(i - k), i))
+        left.remove(i)
+        spent = max((rdp for j, (_, rdp) in known.items() if j < i and rdp < math.inf), default=0.0)
+        if convert(1.0 + math.exp(grid[i]), spent) <= known[k][0]:
+            known[i] = at(grid[i])
+    k = min(known, key=lambda i: (known[i][0], i))
+    place = minimum_near(lambda s: at(s)[0], grid[max(k - 1, 0)], grid[k], grid[min(k + 1, count)])
+    return _Valley(place, at(place)[0], k in (0, count))
 
 
 def _best_near(curve: Callable[[float], float], log_delta: float, s: float) -> Conversion:
@@ -298,17 +336,11 @@ def least_log_delta(
 ) -> tuple[float, float]:
     """Return the least `canonne_log_delta` of an RDP curve over orders in (1, highest], and its order."""
 
-    def at(s: float) -> float:
-        order = 1.0 + math.exp(s)
-        rdp = curve(order)
+    def convert(order: float, rdp: float) -> float:
         return canonne_log_delta(order=order, rdp=rdp, epsilon=epsilon) if rdp < math.inf else 0.0
 
-    low, high = math.log(2.0**-30), math.log(highest - 1.0)
-    count = max(2, math.ceil(high - low))
-    grid = [low + i * (high - low) / count for i in range(count + 1)]
-    k = min(range(count + 1), key=lambda i: at(grid[i]))
-    s = near_minimum(at, grid[max(k - 1, 0)], grid[min(k + 1, count)])
-    return at(s), 1.0 + math.exp(s)
+    valley = _valley(curve, convert, highest)
+    return valley.value, 1.0 + math.exp(valley.place)
 
 
 def near_minimum(function: Callable[[float], float], low: float, high: float, steps: int = 40) -> float:
@@ -327,6 +359,53 @@ def near_minimum(function: Callable[[float], float], low: float, high: float, st
             d = a + ratio * (b - a)
             at_d = function(d)
     return c if at_c <= at_d else d
+
+
+_GOLDEN = 0.3819660112501051
+_CLOSE = 1e-8
+
+
+def minimum_near(function: Callable[[float], float], low: float, start: float, high: float, steps: int = 60) -> float:
+    """Return a point within some 1e-8 of the minimum of a function in [low, high], by Brent's method from ``start``.
+
+    Vertices of parabolas through the best three points, and golden sections where those do not settle.
+    """
+    x = w = v = start
+    at_x = at_w = at_v = function(start)
+    moved = before = 0.0
+    for _ in range(steps):
+        middle = 0.5 * (low + high)
+        if abs(x - middle) <= 2.0 * _CLOSE - 0.5 * (high - low):
+            break
+        vertex = _vertex(x, at_x, w, at_w, v, at_v)
+        if vertex is not None and abs(vertex) < 0.5 * abs(before) and low < x + vertex < high:
+            before, moved = moved, vertex
+            if min(x + vertex - low, high - x - vertex) < 2.0 * _CLOSE:
+                moved = math.copysign(_CLOSE, middle - x)
+        else:
+            before = (low if x >= middle else high) - x
+            moved = _GOLDEN * before
+        u = x + (moved if abs(moved) >= _CLOSE else math.copysign(_CLOSE, moved))
+        at_u = function(u)
+        if at_u <= at_x:
+            low, high = (x, high) if u >= x else (low, x)
+            v, at_v, w, at_w, x, at_x = w, at_w, x, at_x, u, at_u
+            continue
+        low, high = (u, high) if u < x else (low, u)
+        if at_u <= at_w or w == x:
+            v, at_v, w, at_w = w, at_w, u, at_u
+        elif at_u <= at_v or v in (x, w):
+            v, at_v = u, at_u
+    return x
+
+
+def _vertex(x: float, at_x: float, w: float, at_w: float, v: float, at_v: float) -> float | None:
+    """Return how far from x the vertex of the parabola through three points is; None where there is none."""
+    r, q = (x - w) * (at_x - at_v), (x - v) * (at_x - at_w)
+    bend = 2.0 * (q - r)
+    if bend == 0.0 or not math.isfinite(bend):
+        return None
+    return ((x - w) * r - (x - v) * q) / bend
 
 
 def _round_up(*terms: float) -> float:

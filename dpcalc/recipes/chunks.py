@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from dpcalc.cluster.spread import Piece
 from dpcalc.engine.sweep import Sweep
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.paths import ProjectFile
@@ -23,7 +24,6 @@ from dpcalc.recipes.evaluate import Limits, Outcome, broken, evaluate
 from dpcalc.recipes.read import read
 from dpcalc.recipes.recipe import Entry, Recipe
 from dpcalc.recipes.saved import Garbled, case_of_line
-from dpcalc.recipes.spread import Piece
 from dpcalc.recipes.verdict import Stale, error, judged
 from dpcalc.render.machine import case_line
 from dpcalc.render.notes import in_words
@@ -133,6 +133,11 @@ class Chunk(Piece):
     def parts(self) -> list[Piece]:
         """Return a chunk for every case."""
         return [self._of((place,)) for place in self.places]
+
+    def halves(self) -> list[Piece]:
+        """Return the chunk in two, or itself where it is one case."""
+        middle = len(self.places) // 2
+        return [self._of(self.places[:middle]), self._of(self.places[middle:])] if middle else [self]
 
     def stopped(self, why: DpcalcError) -> list[tuple[str, Verdict]]:
         """Return the line and the verdict of the only case, whose computation was ended."""

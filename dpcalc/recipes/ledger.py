@@ -16,6 +16,7 @@ from dpcalc.files.documents import Rules, parse_json, parse_yaml
 from dpcalc.files.nodes import Field, Scalar, Table, table, text
 from dpcalc.files.place import Place, clipped, near
 from dpcalc.files.reading import document_place, read_document
+from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.choices import Adjacency
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number
 from dpcalc.model.parameter import check
@@ -215,7 +216,7 @@ def _without(fields: Mapping[str, Field], name: str) -> dict[str, Field]:
 def _check_describes(name: str, command: str, place: Place) -> None:
     """Refuse a command that describes no run of records."""
     record = COMMANDS.get(command)
-    if record is None or record.trains or record.prices or "chain" in record.algorithms:
+    if record is None or record.trains or record.prices or ALGORITHMS[record.default].chained:
         raise place.error(f"entry {name}: {command} describes no run of records", "use compare, or dp-sgd")
 
 

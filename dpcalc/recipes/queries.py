@@ -9,9 +9,9 @@ from concurrent.futures import Executor
 from itertools import islice
 from typing import Any
 
-from dpcalc.errors import DpcalcError, SpecError
+from dpcalc.cluster.spread import Piece, spread, through
+from dpcalc.errors import DpcalcError, SpecError, WorkerLost
 from dpcalc.recipes.saved import Garbled, case_of_line, read_line
-from dpcalc.recipes.spread import Piece, spread, through
 from dpcalc.report import Case
 from dpcalc.version import __version__
 
@@ -68,9 +68,19 @@ class Queries(Piece):
         """Return itself: nothing limits a query."""
         return [self]
 
+    def halves(self) -> list[Piece]:
+        """Return the queries in two, or these where it is one."""
+        middle = len(self._runs) // 2
+        if not middle:
+            return [self]
+        runs, first = self._runs, self.first
+        return [
+            Queries(self._command, first, runs[:middle]), Queries(self._command, first + middle, runs[middle:])
+        ]  # fmt: skip
+
     def stopped(self, why: DpcalcError) -> list[Case]:
-        """Raise what ended the computation."""
-        raise why
+        """Raise what ended the computation, with the place of the run."""
+        raise WorkerLost(f"run {self.first + 1} of the sweep has no answer: {why.message}", why.hint)
 
 
 def _head(document: str, lines: Sequence[str]) -> str:

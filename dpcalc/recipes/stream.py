@@ -13,10 +13,11 @@ import re
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from typing import Any, NamedTuple, overload
 
+from dpcalc.cluster.spread import Piece, Submit, spread, through
 from dpcalc.errors import PRECEDENCE, SpecError, WorkerLost
 from dpcalc.files.paths import ProjectFile
 from dpcalc.recipes import strict as strictly
@@ -38,7 +39,6 @@ from dpcalc.recipes.matrix import MAX_CASES, MOST_CASES
 from dpcalc.recipes.recipe import Recipe
 from dpcalc.recipes.run import Selected
 from dpcalc.recipes.shards import Share, hash_of, of_share, shared_out
-from dpcalc.recipes.spread import Piece, Submit, spread, through
 from dpcalc.render.machine import case_line
 from dpcalc.report import Case, Report, Status
 from dpcalc.version import __version__
@@ -254,7 +254,7 @@ class Stream:
         fail_fast: whether to stop after the first case that fails or has no answer.
         checkpoint: the file from which an earlier run is taken up, and to which this one is written.
         beside: the folder of what is written meanwhile.
-        in_flight: chunks that an executor has at once; None: `IN_FLIGHT`.
+        in_flight: chunks that an executor has at once, or what says so at any time; None: `IN_FLIGHT`.
         attempts: how often a chunk is sent to an executor before it counts as lost.
 
     Raises:
@@ -270,7 +270,7 @@ class Stream:
         fail_fast: bool = False,
         checkpoint: str | None = None,
         beside: str | None = None,
-        in_flight: int | None = None,
+        in_flight: int | Callable[[], int] | None = None,
         attempts: int = 2,
     ) -> None:
         self._asked, self._jobs, self._executor, self._fail_fast = asked, jobs, executor, fail_fast
@@ -343,7 +343,9 @@ class Stream:
             submit: Submit = lambda piece: pool.submit(piece.document, piece.seconds, alone=True)  # noqa: E731
             yield from self._spread(self._chunks(self.journal.missing(), trusted=True), submit, ahead, None)
 
-    def _spread(self, chunks: Iterator[Piece], submit: Submit, ahead: int, patience: float | None) -> Iterator[int]:
+    def _spread(
+        self, chunks: Iterator[Piece], submit: Submit, ahead: int | Callable[[], int], patience: float | None
+    ) -> Iterator[int]:
         attempts = 1 if patience is None else self._attempts
         for chunk, answer in spread(chunks, submit, ahead=ahead, attempts=attempts, patience=patience):
             assert isinstance(chunk, Chunk)

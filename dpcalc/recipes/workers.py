@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import IO, Any, NamedTuple, Self
 
-from dpcalc.errors import DpcalcError
+from dpcalc.errors import Stopped
 
 GIB = 1 << 30
 _ATTEMPTS = 2  # a process may be ended by accident once
@@ -36,12 +36,6 @@ _PROGRAM = (
     "from dpcalc.recipes.workers import serve; serve()"
 )
 """``import dpcalc`` imports nothing but the package: see there."""
-
-
-class Stopped(DpcalcError):
-    """A computation was ended before its result was there (exit 3)."""
-
-    exit_code = 3
 
 
 class _Task(NamedTuple):

@@ -10,7 +10,7 @@ from dpcalc.model.quantities import SUFFICIENT, Kind, Quantity
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.report import Result
 
-MAXIMISED = ("index", "lipschitz", "diameter", "epochs", "steps", "sample_rate", *SUFFICIENT)
+MAXIMISED = ("index", "lipschitz", "diameter", "start_distance", "epochs", "steps", "sample_rate", *SUFFICIENT)
 """Solved parameters of which the largest admissible value is reported: they round down in text."""
 
 

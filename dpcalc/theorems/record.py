@@ -48,6 +48,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "privacy.expanding_sampled",
         "privacy.expanding_laplace",
     ),
+    "unlearning": ("privacy.unlearning",),
     "linear": ("lower.linear_losses", "lower.random_linear_losses", "lower.common_losses", "lower.curved_orders"),
     "dp_sgd": ("privacy.dp_sgd",),
     "utility": ("risk.utility", "risk.utility_skip"),

@@ -13,7 +13,7 @@ of their own, and counts are added: the result does not depend on the number of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from dpcalc.numerics.floats import down, up
 from dpcalc.numerics.normal import quantile
 from dpcalc.training import ensemble, single
 from dpcalc.training.attacks import Pair
+from dpcalc.training.elsewhere import Rows, There, answered, run_all
 from dpcalc.training.noise import Source
 from dpcalc.training.problem import Problem
 from dpcalc.training.reach import refuse_overflow
@@ -157,7 +158,13 @@ class Audit(NamedTuple):
     mu: float
 
 
-def audit(pairs: Sequence[Pair], delta: float | None, setup: Setup, progress: Progress | None = None) -> Audit:
+def audit(
+    pairs: Sequence[Pair],
+    delta: float | None,
+    setup: Setup,
+    progress: Progress | None = None,
+    there: There | None = None,
+) -> Audit:
     """Return what many runs tell of epsilon and of mu.
 
     Args:
@@ -165,6 +172,7 @@ def audit(pairs: Sequence[Pair], delta: float | None, setup: Setup, progress: Pr
         delta: in [0, 1), at which epsilon is bounded; None where it is not.
         setup: how many runs, and the confidence.
         progress: called with (steps of runs done, in all).
+        there: other machines that compute the runs; the result does not depend on it.
 
     Raises:
         SpecError: the numbers are out of range, or the runs might leave the range of doubles.
@@ -173,7 +181,7 @@ def audit(pairs: Sequence[Pair], delta: float | None, setup: Setup, progress: Pr
     for pair in pairs:
         refuse_overflow(pair.plan, pair.first.loss)
     steps = [pair.plan.steps for pair in pairs]
-    work = _Work(setup, progress, 2 * sum(steps) * setup.pilot + 2 * max(steps) * setup.counted)
+    work = _Work(setup, progress, there, 2 * sum(steps) * setup.pilot + 2 * max(steps) * setup.counted)
     pilots = [_pilot(pair, delta, number, work) for number, pair in enumerate(pairs)]
     best = max(range(len(pairs)), key=lambda number: pilots[number].promise)
     chosen = pilots[best]
@@ -186,13 +194,19 @@ def audit(pairs: Sequence[Pair], delta: float | None, setup: Setup, progress: Pr
 class _Work:
     """Runs of an ensemble, each phase with a seed of its own, and how many steps are done."""
 
-    def __init__(self, setup: Setup, progress: Progress | None, total: int) -> None:
-        self.setup, self.progress, self.total, self.done = setup, progress, total, 0
+    def __init__(self, setup: Setup, progress: Progress | None, there: There | None, total: int) -> None:
+        self.setup, self.progress, self.there, self.total, self.done = setup, progress, there, total, 0
 
     def run(
-        self, pair: Pair, problem: Problem, replicas: int, key: tuple[int, ...], statistic: Callable[[Array], Array]
+        self, pair: Pair, problem: Problem, replicas: int, key: tuple[int, ...], events: Sequence[Event] = ()
     ) -> Array:
-        """Return the statistic of independent runs on a data set, of the streams with this key."""
+        """Return the outcomes of independent runs on a data set, of the streams with this key.
+
+        Returns:
+            Shape (replicas, d); with events, in how many runs of each block each of them was seen, shape
+            (blocks, events).
+        """
+        statistic = _statistic(pair, events)
         words = np.random.SeedSequence(self.setup.seed, spawn_key=key).generate_state(4)
         seed = sum(int(word) << (32 * place) for place, word in enumerate(words))
         before, report = self.done, self.progress
@@ -202,6 +216,10 @@ class _Work:
             report(before + done, self.total)
 
         shown = None if report is None else progress
+        if self.there is not None:
+            result = self._elsewhere(self.there, pair, problem, replicas, seed, tuple(events), shown)
+            self.done += pair.plan.steps * replicas
+            return result
         if pair.one_by_one:
             result = _one_by_one(pair, problem, replicas, seed, statistic, shown)
             self.done += pair.plan.steps * replicas
@@ -213,6 +231,59 @@ class _Work:
         self.done += pair.plan.steps * replicas
         return result
 
+    def _elsewhere(
+        self, there: There, pair: Pair, problem: Problem, replicas: int, seed: int, events: tuple[Event, ...],
+        progress: Progress | None,
+    ) -> Array:  # fmt: skip
+        """Do as `run`, on other machines."""
+        plan, widths, done = pair.plan, _widths(pair, replicas), 0
+        columns = plan.columns if pair.steps is None else 1
+        rows = [Rows((1, len(events)), width) if events else Rows((width, columns), None) for width in widths]
+
+        def add(blocks: int) -> None:
+            nonlocal done
+            done += blocks
+            if progress is not None:
+                progress(replicas * plan.steps * done // len(widths), replicas * plan.steps)
+
+        common = pair, problem is pair.first, replicas, str(seed), events
+        return run_all(there, run_blocks, common, rows, plan.steps * widths[0] * plan.columns, add)
+
+
+def run_blocks(document: str) -> str:
+    """Return the outcomes of some blocks of an audit as text: nobody else has to call it."""
+    return answered(document, _outcomes)
+
+
+def _outcomes(common: Any, blocks: range) -> list[Array]:
+    pair, first, replicas, seed, events = common
+    problem = pair.first if first else pair.second
+    if pair.one_by_one:
+        ends = _ends_one_by_one(pair, problem, replicas, int(seed), blocks)
+    else:
+        ends = ensemble.train_some(pair.plan, problem, replicas, int(seed), blocks, pair.trace)
+    statistic = _statistic(pair, events)
+    return [statistic(weights) for weights in ends]
+
+
+def _widths(pair: Pair, replicas: int) -> list[int]:
+    """Return how many runs each block has."""
+    if pair.one_by_one:
+        return [min(_BLOCK, replicas - first) for first in range(0, replicas, _BLOCK)]
+    return ensemble.widths(pair.plan, replicas)
+
+
+def _statistic(pair: Pair, events: Sequence[Event]) -> Callable[[Array], Array]:
+    """Return what is made of the ends of some runs: themselves, or how often each event was seen, shape (1, events)."""
+    if not events:
+        return np.array
+
+    def counts(weights: Array) -> Array:
+        scores = pair.scores(weights)
+        return np.array([[np.count_nonzero(event.holds(scores)) for event in events]], dtype=np.float64)
+
+    return counts
+
 
 def _one_by_one(
     pair: Pair,
@@ -223,17 +294,25 @@ def _one_by_one(
     progress: Progress | None,
 ) -> Array:
     """Return the statistic of runs of the engine that trains one model, rounded as a model that is released."""
-    results = []
-    with np.errstate(all="ignore"):
-        for block, first in enumerate(range(0, replicas, _BLOCK)):
-            count = min(_BLOCK, replicas - first)
-            stream = np.random.SeedSequence(seed, spawn_key=(block,))
-            source = Source(np.random.Generator(np.random.SFC64(stream)), False, "an audit")
-            ends = [single.train(pair.plan, problem, source, rounding=pair.rounding).weights for _ in range(count)]
-            results.append(statistic(np.array(ends)))
-            if progress is not None:
-                progress((first + count) * pair.plan.steps, replicas * pair.plan.steps)
+    results, widths, done = [], _widths(pair, replicas), 0
+    for ends in _ends_one_by_one(pair, problem, replicas, seed, range(len(widths))):
+        results.append(statistic(ends))
+        done += len(ends)
+        if progress is not None:
+            progress(done * pair.plan.steps, replicas * pair.plan.steps)
     return np.concatenate(results)
+
+
+def _ends_one_by_one(pair: Pair, problem: Problem, replicas: int, seed: int, blocks: range) -> Iterator[Array]:
+    """Yield the ends of the runs of some blocks, shape (runs, d) for each."""
+    widths = _widths(pair, replicas)
+    for block in blocks:
+        stream = np.random.SeedSequence(seed, spawn_key=(block,))
+        source = Source(np.random.Generator(np.random.SFC64(stream)), False, "an audit")
+        with np.errstate(all="ignore"):
+            runs = range(widths[block])
+            ends = [single.train(pair.plan, problem, source, rounding=pair.rounding).weights for _ in runs]
+        yield np.array(ends)
 
 
 class _Pilot(NamedTuple):
@@ -247,7 +326,7 @@ class _Pilot(NamedTuple):
 def _pilot(pair: Pair, delta: float | None, number: int, work: _Work) -> _Pilot:
     """Run the pilots of a pair, and choose its events."""
     runs = [
-        work.run(pair, problem, work.setup.pilot, (0, number, world), np.array)
+        work.run(pair, problem, work.setup.pilot, (0, number, world))
         for world, problem in enumerate((pair.first, pair.second))
     ]
     if pair.direction is None and pair.first.features.shape[1] > 1 and pair.attack == "custom":
@@ -315,14 +394,9 @@ def _bounded(event: Event, true: int, false: int, setup: Setup, alpha: float) ->
 
 def _counted(pair: Pair, events: Sequence[Event], number: int, work: _Work) -> tuple[Seen, ...]:
     """Return how often the events are seen in runs that were not looked at before."""
-
-    def counts(weights: Array) -> Array:
-        scores = pair.scores(weights)
-        return np.array([[np.count_nonzero(event.holds(scores)) for event in events]], dtype=np.float64)
-
     setup = work.setup
     first, second = (
-        work.run(pair, problem, setup.counted, (1, number, world), counts).sum(axis=0).astype(np.int64).tolist()
+        work.run(pair, problem, setup.counted, (1, number, world), events).sum(axis=0).astype(np.int64).tolist()
         for world, problem in enumerate((pair.first, pair.second))
     )
     alpha = down(1.0 - setup.confidence, 4.0) / (2 * len(events))

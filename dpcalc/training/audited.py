@@ -20,6 +20,7 @@ from dpcalc.report import Assertion, Case, Result
 from dpcalc.training.attacks import Attack, Pair, pairs, refuse_unfit
 from dpcalc.training.audit import Audit, Progress, Setup, audit, check_setup, exceeded, to_json
 from dpcalc.training.domain import Whole
+from dpcalc.training.elsewhere import There
 from dpcalc.training.neighbours import pair_of_files
 from dpcalc.training.plan import Batch, Plan, plan, refuse_unexecutable
 from dpcalc.version import __version__
@@ -31,7 +32,7 @@ COMMAND = "compare"
 def audited(
     given: Mapping[str, Any], question: Question, attack: str, setup: Setup, *, custom: tuple[str, str] | None = None,
     as_released: bool = False, sources: Mapping[str, Source] | None = None, gates: Sequence[Gate] = (),
-    progress: Progress | None = None, brief: bool = False,
+    progress: Progress | None = None, brief: bool = False, there: There | None = None,
 ) -> Case:  # fmt: skip
     """Return the case of a run, with what an attack on it found; a gate fails where that contradicts the guarantee.
 
@@ -45,6 +46,7 @@ def audited(
             are those whose low-order bits are looked for.
         sources, gates, brief: as in `dpcalc.engine.ask.ask`.
         progress: called with (steps of runs done, in all).
+        there: other machines that compute the runs.
 
     Raises:
         SpecError: the description, the numbers or the data sets are malformed.
@@ -65,7 +67,7 @@ def audited(
     epsilon, delta = _point(best)
     mus = [result.mu for result in case.results if result.guarantee and result.mu is not None]
     mu = min(mus, default=None)
-    found = audit(attacks, delta, setup, progress)
+    found = audit(attacks, delta, setup, progress, there)
     gate = _gate(found, epsilon, mu)
     return case._replace(audit=to_json(found, epsilon, mu), assertions=(*case.assertions, gate))
 

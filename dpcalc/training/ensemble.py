@@ -11,6 +11,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ from dpcalc.errors import SpecError
 from dpcalc.model.algorithm import Order, Release
 from dpcalc.training import orders
 from dpcalc.training.domain import Ball, Box
+from dpcalc.training.elsewhere import Rows, There, answered, run_all
 from dpcalc.training.noise import fill
 from dpcalc.training.phases import Progress
 from dpcalc.training.plan import Plan
@@ -68,7 +70,7 @@ class Step(NamedTuple):
 def train(
     plan: Plan, problem: Problem, replicas: int, seed: int | None = None, *, workers: int | None = None,
     common_order: bool = False, start: Array | None = None, progress: Progress | None = None,
-    statistic: Statistic | None = None, trace: Callable[[], Trace] | None = None,
+    statistic: Statistic | None = None, trace: Callable[[], Trace] | None = None, there: There | None = None,
 ) -> Array:  # fmt: skip
     """Return what independent runs of a plan end with.
 
@@ -84,6 +86,7 @@ def train(
         statistic: a function of the weights of some runs, shape (m, d), to an array whose first axis is m, which is
             returned in place of the weights. It may be called from several threads.
         trace: makes what sees all iterates of some runs; its result, shape (m, 1), stands for their weights.
+        there: other machines that compute; not with ``statistic``, ``trace`` or ``common_order``.
 
     Returns:
         The weights of every run, shape (replicas, d); or the values of ``statistic``, joined.
@@ -113,6 +116,15 @@ def train(
         return weights if seeing is None else seeing.result()[:, np.newaxis]
 
     plain = statistic is None and trace is None
+    if there is not None:
+        if not plain or common_order or start is not None:
+            raise SpecError("only the last iterates of independent runs are computed on other machines")
+        common = plan, problem, replicas, str(root.entropy)
+        rows = [Rows((b - a, plan.columns), None) for a, b in pairwise(edges)]
+        cost = plan.steps * edges[1] * plan.columns
+        return run_all(
+            there, run_blocks, common, rows, cost, lambda n: report.add(plan.steps * replicas * n // len(rows))
+        )
     if workers > 1 and plain and plan.steps * replicas * plan.columns >= _MUCH and may_fork():
         return by_processes(
             lambda block, beat: weights_of(block, _Progress(lambda done, _: beat(done), 0, apart=True)),
@@ -140,6 +152,40 @@ def train(
             report.cause = report.cause or error
             raise
     return np.concatenate(result)
+
+
+def run_blocks(document: str) -> str:
+    """Return the outcomes of some blocks of `train` as text: nobody else has to call it."""
+
+    def outcomes(common: Any, blocks: range) -> list[Array]:
+        plan, problem, replicas, entropy = common
+        return list(train_some(plan, problem, replicas, int(entropy), blocks))
+
+    return answered(document, outcomes)
+
+
+def train_some(
+    plan: Plan, problem: Problem, replicas: int, seed: int, blocks: range, trace: Callable[[], Trace] | None = None
+) -> Iterator[Array]:
+    """Yield what the runs of some blocks end with, those of `train` with these arguments; one array for each.
+
+    Raises:
+        SpecError: as in `train`.
+    """
+    last = plan._replace(release=Release.LAST) if plan.release in (Release.PASS, Release.STEP) else plan
+    w = starting_point(last, problem, None)
+    root, edges = np.random.SeedSequence(seed), _edges(plan, replicas, False)
+    caps = slope_caps(problem.features, plan.clip, plan.norm)
+    for block in blocks:
+        width, seeing = edges[block + 1] - edges[block], trace() if trace is not None else None
+        generator, report = _generator(root, 0, block), _Progress(None, 0)
+        weights = _Block(plan, problem, w, width, generator, None, report, caps, seeing).execute()
+        yield weights if seeing is None else seeing.result()[:, np.newaxis]
+
+
+def widths(plan: Plan, replicas: int) -> list[int]:
+    """Return how many runs each block of `train` has."""
+    return [b - a for a, b in pairwise(_edges(plan, replicas, False))]
 
 
 def _generator(root: np.random.SeedSequence, *key: int) -> np.random.Generator:

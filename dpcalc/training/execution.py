@@ -191,7 +191,7 @@ def _train_replicas(plan: Plan, parts: Parts, setup: Setup, phases: Phases) -> R
     problem = parts["train"]
     assert isinstance(problem, Problem)  # replicas are trained on what is held in memory
     weights = ensemble.train(
-        plan, problem, setup.replicas, seed, workers=setup.workers, progress=phases("replicas")
+        plan, problem, setup.replicas, seed, workers=setup.workers, progress=phases("replicas"), there=setup.there
     )  # fmt: skip
     seconds = round(time.perf_counter() - begun, 3)
     columns = {name: metrics.measure_all(weights, part) for name, part in parts.items()}

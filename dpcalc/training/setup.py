@@ -10,6 +10,7 @@ from dpcalc.errors import SpecError
 from dpcalc.files.output import refuse_over, refuse_unwritable
 from dpcalc.model.numbers import parse_number
 from dpcalc.plain_enum import PlainEnum
+from dpcalc.training.elsewhere import There
 from dpcalc.training.intervals import is_interval
 from dpcalc.training.tuning import Tune
 
@@ -58,6 +59,7 @@ class Setup(NamedTuple):
         tune: the settings to choose from, where the choice is part of what is accounted; else None.
         solver: a `Solver`; None: as the default rule has it.
         centre: whether rows are centred (`dpcalc.training.centring`); None: as the default rule has it.
+        there: other machines that compute the replicas; None: this one does.
     """
 
     data: Any = None
@@ -81,6 +83,7 @@ class Setup(NamedTuple):
     tune: Tune | None = None
     solver: str | None = None
     centre: bool | None = None
+    there: There | None = None
 
     @property
     def example(self) -> str | None:

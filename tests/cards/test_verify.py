@@ -54,6 +54,9 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "multi-epoch": lambda: dpcalc.multi_epoch(**PASS, epochs=2, noise_std=2, delta=1e-6),
     "dp-sgd": lambda: dpcalc.dp_sgd(algorithm="dp-sgd-gradient", records=20, lipschitz=1, noise_std=2, delta=1e-6),
     "shifted": lambda: dpcalc.shifted(steps=10, shift=0.1, contraction=0.9, step_size=0.1, noise_std=2, delta=1e-6),
+    "unlearn": lambda: dpcalc.unlearn(
+        clean_steps=9, start_distance=0.1, contraction=0.9, step_size=0.1, noise_std=2, delta=1e-6
+    ),
     "one way": lambda: dpcalc.compare(algorithm="dp-sgd", **SAMPLED, adjacency="add", delta=1e-5),
     "convert": lambda: dpcalc.convert(mu=1, delta=1e-5),
     "enough": lambda: dpcalc.convert(epsilon=1, delta=1e-5, to="mu"),

@@ -22,6 +22,11 @@ def data_of(case: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     return [note for note in case["note_data"] if note["kind"] == kind]
 
 
+def is_just_above(value: float, asked: float) -> bool:
+    """Whether the number of a note is the answer, or above it by what its coarser lattice adds."""
+    return asked <= value <= asked * (1.0 + 1e-5)
+
+
 @pytest.mark.parametrize(
     ("sampling", "expected", "adjacency"),
     [
@@ -50,7 +55,8 @@ def test_each_answer_beside_is_that_of_its_own_run(ask_json: Any, sampling: str)
     [note] = data_of(case, "other_adjacencies")
     for answer in note["answers"]:
         [asked] = ask_json(f"{run} --sampling {sampling} --adjacency {answer['adjacency']}")
-        assert (best(asked)["value"], best(asked)["bound"]) == (answer["value"], answer["bound"])
+        assert best(asked)["bound"] == answer["bound"]
+        assert is_just_above(answer["value"], best(asked)["value"])
 
 
 @pytest.mark.parametrize(
@@ -67,7 +73,7 @@ def test_what_an_accountant_prints_is_of_poisson_batches(
     [case] = ask_json(f"{SMALL} --sampling {sampling} --adjacency {adjacency}")
     [note] = data_of(case, "accountant_prints")
     [assumed] = ask_json(f"{SMALL} --sampling poisson --adjacency add-remove")
-    assert note["value"] == best(assumed)["value"]
+    assert is_just_above(note["value"], best(assumed)["value"])
     assert note["covers_run"] is covers
     [said] = [text for text in case["notes"] if "an accountant" in text]
     assert ("that is no guarantee for this run" in said) is not covers
@@ -100,7 +106,8 @@ def test_where_the_noise_is_sought_the_notes_are_of_the_noise_found(ask_json: An
         assert note["quantity"] == "epsilon"
     [replaced] = data_of(case, "other_adjacencies")[0]["answers"]
     [asked] = ask_json(f"{run} --noise-multiplier {noise!r} -d 1e-5")
-    assert best(asked)["value"] == replaced["value"] > 2
+    assert is_just_above(replaced["value"], best(asked)["value"])
+    assert replaced["value"] > 2
 
 
 def test_a_sweep_has_no_such_notes(ask_json: Any) -> None:

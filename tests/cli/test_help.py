@@ -203,6 +203,7 @@ def test_examples_run(
 FIRST = {
     "rdp": "-n 100 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6",
     "shifted": "--steps 10 --shift 0.1 --contraction 0.9 --eta 0.1 --sigma 2 -d 1e-6",
+    "unlearn": "--start-distance 0.1 --clean-steps 10 --contraction 0.9 --eta 0.1 --sigma 2 -d 1e-6",
     "hockey-stick": "-n 100 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -D 1 -e 1",
     "shuffle": "-n 100 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -D 1 -d 1e-6",
     "multi-epoch": "-n 100 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6 --epochs 2",

@@ -83,7 +83,7 @@ def test_any_two_values_meet() -> None:
 def product(algorithms: tuple[str, ...], releases: tuple[str, ...] = ("last", "epoch")) -> Iterator[tuple[str, Any]]:
     """Runs of these algorithms, with the command that answers for each."""
     for command in COMMANDS.values():
-        if command.compares or command.prices or command.trains or command.algorithms[0] == "chain":
+        if command.compares or command.prices or command.trains or ALGORITHMS[command.default].chained:
             continue
         for algorithm in (a for a in command.algorithms if a in algorithms):
             record = ALGORITHMS[algorithm]

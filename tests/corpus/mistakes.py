@@ -39,7 +39,7 @@ def drawn(r: random.Random) -> Question:
 
 def named(command: str, algorithm: str) -> Words:
     """Return the flag that names the algorithm, for the commands that have it."""
-    return [] if command in ("shifted", "online") else ["--algorithm", algorithm]
+    return [] if command in ("shifted", "unlearn", "online") else ["--algorithm", algorithm]
 
 
 def _places(words: Words) -> list[int]:

@@ -14,6 +14,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "online": ("online",),
     "dp-sgd": ("dp-sgd", "dp-sgd-gradient", "dp-sgd-output"),
     "shifted": ("chain",),
+    "unlearn": ("unlearning",),
     "compare": ALGORITHMS,
 }
 """Which algorithms a command answers for."""
@@ -32,7 +33,8 @@ LAST_BATCHES = ("own", "nominal", "drop", "balanced", "front")
 FORMATS = ("table", "plain", "json", "jsonl", "csv", "markdown", "statement", "explain", "bibtex")
 TARGETS = (
     "noise_std", "laplace_scale", "lipschitz", "diameter", "strong_convexity", "step_size", "records", "index",
-    "epochs", "steps", "batch_size", "window", "schedule_factor", "epsilon", "delta", "smoothness", "dimension",
+    "epochs", "steps", "batch_size", "window", "schedule_factor", "clean_steps",
+    "start_distance", "epsilon", "delta", "smoothness", "dimension",
 )  # fmt: skip
 """What --solve is asked for; the last two cannot be solved for."""
 FLAGS = (
@@ -44,14 +46,16 @@ FLAGS = (
     "--langevin-std", "--epoch-epsilon", "--epoch-delta", "--window", "--decay-exponent", "--schedule-factor",
     "--holder-exponent", "--holder-constant", "--gradient-at-zero", "--loss-at-zero", "--epsilon", "--delta", "--order",
     "--format", "--precision", "--color", "--schedule", "--solve", "--assert", "--shift", "--contraction",
-    "--start-distance", "--public-records", "--tasks", "--failure-probability", "--replicas", "--seed",
+    "--start-distance", "--start", "--clean-steps", "--requests",
+    "--public-records", "--tasks", "--failure-probability", "--replicas", "--seed",
 )  # fmt: skip
 BOUNDS = (
     "iteration.pnsgd", "iteration.pnsgd_rdp", "iteration.pnsgd_contraction", "iteration.pnsgd_domain",
     "iteration.skip", "iteration.skip_rdp", "iteration.stop", "iteration.stop_rdp", "iteration.stop_harmonic",
     "iteration.stop_linear", "iteration.stop_published", "iteration.local", "iteration.local_rdp",
     "iteration.local_classic", "scheduled.pnsgd", "shifted.gaussian", "shifted.gaussian_domain",
-    "shifted.given_spend", "shifted.laplace", "shifted.laplace_domain", "multi_epoch.cyclic",
+    "unlearning.distance", "unlearning.schedule", "unlearning.minimiser", "unlearning.run",
+    "unlearning.whole_run", "shifted.given_spend", "shifted.laplace", "shifted.laplace_domain", "multi_epoch.cyclic",
     "multi_epoch.cyclic_rdp", "multi_epoch.cyclic_contraction", "multi_epoch.cyclic_domain",
     "multi_epoch.composition", "multi_epoch.quadratic", "multi_epoch.contraction_published",
     "multi_epoch.domain_published", "multi_epoch.dynamics_published", "contraction.product",

@@ -130,6 +130,7 @@ _SCHEDULED = (
     ("shifted", "chain", ("shift", "contraction", "step_size", "noise_std", "spend")),
     ("shifted", "chain", ("shift", "contraction", "step_size", "laplace_scale")),
     ("multi-epoch", "cyclic", ("step_size", "noise_std")),
+    ("unlearn", "unlearning", ("contraction", "step_size", "noise_std")),
 )  # fmt: skip
 
 
@@ -138,7 +139,9 @@ def _scheduled(r: random.Random) -> Question:
     command, algorithm, columns = r.choice(_SCHEDULED)
     path, content = files.schedule(r, columns)
     words = [command, *named(command, algorithm), "--schedule", path]
-    if command != "shifted":
+    if command == "unlearn":
+        words += ["--start-distance", number(r, 0.01, 1)]
+    elif command != "shifted":
         words += ["-L", number(r, 0.2, 2), "--smoothness", "1", *maybe(r, 0.6, "-D", number(r, 0.5, 5))]
         words += maybe(r, 0.7, "-i", r.choice(("1", "3"))) + maybe(r, 0.2, "--eta", "0.5")
     words += maybe(r, 0.1, "-n", "3") + maybe(r, 0.1, "--solve", "index")

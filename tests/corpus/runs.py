@@ -89,7 +89,9 @@ def releasing(r: random.Random) -> Words:
 def described(algorithm: str, r: random.Random, *, noisy: bool = True) -> Words:
     """Return a run of the algorithm, without its noise if that is to be solved for."""
     words = _DESCRIBED[algorithm](r, noisy)
-    return words + (maybe(r, 0.15, "--adjacency", "null-record") if algorithm not in ("chain", "repeated") else [])
+    return words + (
+        maybe(r, 0.15, "--adjacency", "null-record") if algorithm not in ("chain", "unlearning", "repeated") else []
+    )
 
 
 def _fixed_order(r: random.Random, noisy: bool) -> Words:
@@ -196,6 +198,20 @@ def _chain(r: random.Random, noisy: bool) -> Words:
     return words + (noise(r) if noisy else [])
 
 
+def _continued(r: random.Random, noisy: bool) -> Words:
+    words = ["--clean-steps", r.choice(("1", "10", "100", "1000")), "--eta", r.choice(("0.1", "0.5"))]
+    curved = ["--smoothness", "1", "--strong-convexity", r.choice(("0.01", "0.1"))]
+    start = r.choice(("distance", "minimiser", "run"))
+    if start == "distance":
+        words += ["--start-distance", number(r, 0.01, 1), *maybe(r, 0.3, "--requests", "5")]
+        words += r.choice((curved, ["--contraction", r.choice(("0", "0.5", "0.99", "1", "1.01"))]))
+    else:
+        words += ["--start", start, "-n", "1000", "-L", number(r, 0.2, 2), *curved]
+    if start == "run":
+        words += ["--batch-size", r.choice(("1", "10", "1000")), "--epochs", r.choice(("1", "20"))]
+    return [*words, *maybe(r, 0.3, "-D", number(r, 0.1, 5)), *(["--sigma", number(r, 0.5, 20)] if noisy else [])]
+
+
 _DESCRIBED = {
     "pnsgd": _fixed_order, "skip": _skipping, "stop": _skipping, "local": _local,
     "shuffled": _one_random_order, "rotation": _one_random_order, "shuffled-stop": _one_random_order,
@@ -203,6 +219,7 @@ _DESCRIBED = {
     "noisy-gd": _full_batch, "repeated": _repeated, "online": _online, "dp-sgd": _clipped,
     "dp-sgd-gradient": _gradient_noise,
     "dp-sgd-output": _output_noise, "chain": _chain,
+    "unlearning": _continued,
 }  # fmt: skip
 
 

@@ -51,6 +51,7 @@ SEEDS = (
     "rdp -n 50 -L 1 --smoothness 1 --eta 0.5 --sigma 2 --order 2,4,8 --solve index -e 1 -d 1e-4",
     "rdp -n 3 -L 1 --smoothness 1 --schedule steps.csv -d 1e-4",
     "shifted --steps 20 --shift 0.1 --contraction 0.9 --eta 0.1 --sigma 1 -d 1e-5",
+    "unlearn --start-distance 0.1 --clean-steps 20 --contraction 0.9 --eta 0.1 --sigma 1 -d 1e-5",
     "shifted --schedule steps.yaml -e 1 --assert delta<=0.5",
     "hockey-stick -n 20 -i 5 -L 1 --smoothness 1 --eta 1 --sigma 1 -D 1 -e 0.5 --format markdown",
     "shuffle --algorithm shuffled-stop -n 20 -L 1 --smoothness 1 --eta 1 --sigma 1 -D 1 -e 0.5,1 --format csv",

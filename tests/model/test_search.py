@@ -79,3 +79,26 @@ def test_a_step_in_the_excess_is_closed_in_on_by_brackets() -> None:
 def test_near_no_solution_none_is_found() -> None:
     with pytest.raises(Infeasible):
         near(lambda value: 1.0, Direction(True, low=1e-6, high=1e9), 2.0, 1 << 30, lambda value: 2.1)
+
+
+@pytest.mark.parametrize("more_is_private", [True, False])
+@pytest.mark.parametrize(("scale", "offset"), [(1.0, 0.0), (1.001, 1e-5), (0.7, -0.2), (-1.0, 0.0), (math.nan, 0.0)])
+def test_a_search_that_begins_roughly_ends_where_it_would_without(
+    more_is_private: bool, scale: float, offset: float
+) -> None:
+    """However wrong the rough values are; where they are about right, few exact ones are asked for."""
+    direction, asked = Direction(more_is_private, low=1e-6, high=1e9), []
+
+    def true(value: float) -> float:
+        gap = math.log(2.0 / value)
+        return (24.0 if more_is_private else -24.0) * (gap + 0.1 * gap**3)
+
+    def excess(value: float) -> float:
+        if value not in asked:
+            asked.append(value)
+        return true(value)
+
+    found = near(excess, direction, 1.9, 1 << 30, lambda _: 1.97, lambda value: scale * true(value) + offset)
+    assert excess(found) <= 0.0
+    assert abs(math.log(found / 2.0)) <= 2.0 ** (30 - 52)
+    assert len(asked) <= (2 if 0.0 <= offset < 1e-3 and scale > 0.9 else 8)

@@ -180,4 +180,7 @@ def test_an_order_that_a_coarse_lattice_clears_is_not_the_worse_one(
         max(Composition(each).log_delta(at).value for each in (parts, reverse)), abs=1e-3
     )
     assert both.epsilon(log_delta).value >= max(epsilons) * (1.0 - 1e-3)
+    value = both.log_delta(at).value
+    assert both.excess_about(at, value + 0.1) == pytest.approx(-0.1, abs=1e-6)
+    assert both.excess_about(at, value - 1e-3) > 0.0
     assert max(epsilons) > 1.01 * min(epsilons)

@@ -78,6 +78,44 @@ def test_one_attempt_near_a_target_is_a_bound_and_close() -> None:
             assert found <= true + slack, (mu, count, epsilon, resolution)
 
 
+def test_what_is_expected_of_delta_changes_no_bound_by_much() -> None:
+    """Right or wrong, it chooses how the lattice is tilted: the bound is never below, and as close as without it."""
+    for r in draws("expected", 2, cost=200):
+        mu, count, wrong = log_uniform(r, 0.01, 1.0), whole(r, 2, 500), target(r)
+        parts, epsilon = [(pld.from_curve(curve_of(mu)), count)], r.uniform(0.1, 5.0) * mu * math.sqrt(count)
+        true = gaussian.log_delta(mu=mu * math.sqrt(count), epsilon=epsilon)
+        for expected in (true, true + 0.5, 1.5 * true - 2.0, wrong):
+            found = pld.log_delta(parts, epsilon=epsilon, resolution=512, expected=expected)
+            what = f"{count} of mu={mu!r} at {epsilon!r}, where {expected!r} is expected"
+            assert found.value >= true - 1e-9 * (1.0 - true), what
+            assert found.value <= true + 2e-3, what
+
+
+def test_what_exact_arithmetic_leaves_of_a_bound_near_a_target_is_below_the_truth() -> None:
+    for r in draws("bound near", 8, cost=100):
+        mu, count = log_uniform(r, 0.01, 1.0), whole(r, 2, 2000)
+        epsilon = log_uniform(r, 0.1, 5.0) * mu * math.sqrt(count)
+        true = gaussian.log_delta(mu=mu * math.sqrt(count), epsilon=epsilon)
+        parts = [(pld.from_curve(curve_of(mu)), count)]
+        found = pld.bound_near(parts, epsilon=epsilon, log_delta_target=true, resolution=512)
+        assert found.value - found.rounding - found.lattice <= true + 1e-9 * (1.0 - true), (mu, count, epsilon)
+        assert found.lattice < 0.05
+
+
+def test_a_saddle_point_guesses_ln_delta() -> None:
+    """Of Gaussian curves, where it is exact, and of many sampled steps."""
+    for r in draws("likely", 8, cost=100):
+        mu, count = log_uniform(r, 0.01, 1.0), whole(r, 2, 2000)
+        epsilon = log_uniform(r, 0.5, 5.0) * mu * math.sqrt(count) + 0.5 * mu * mu * count
+        true = gaussian.log_delta(mu=mu * math.sqrt(count), epsilon=epsilon)
+        parts = [(pld.from_curve(curve_of(mu)), count)]
+        found = pld.likely_log_delta(parts, epsilon=epsilon, log_delta_target=true)
+        assert abs(found - true) < 0.01, (mu, count, epsilon)
+    parts = [(pld.subsampled_gaussian(mu=0.5, rate=0.01), 10_000)]
+    true = pld.log_delta(parts, epsilon=1.5).value
+    assert abs(pld.likely_log_delta(parts, epsilon=1.5, log_delta_target=true) - true) < 0.03
+
+
 def test_epsilon_of_gaussian_curves() -> None:
     for r in draws("gaussian epsilon", 12, cost=20):
         n, mu, wanted = whole(r, 2, 1000), log_uniform(r, 1e-3, 1.0), target(r)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import mpmath
 import pytest
@@ -155,6 +156,46 @@ def test_no_conversion_beats_the_exact_gaussian_epsilon() -> None:
         assert not ball(value) < oracle.log_delta(exact(e), exact(mu)), (mu, e)
         again = renyi.canonne_log_delta(order=order, rdp=renyi.gaussian(order=order, shift=mu, scale=1.0), epsilon=e)
         assert value == again
+
+
+def test_few_orders_find_the_best_of_all() -> None:
+    """Of Gaussian, bounded and bent curves, against all orders on a fine grid."""
+    orders = [1.0 + math.exp(-20.75 + 0.02 * i) for i in range(3100)]
+    for r in draws("few orders", 60, cost=600):
+        mu, log_delta = log_uniform(r, 1e-4, 30.0), -log_uniform(r, 1.0, 500.0)
+        cap = log_uniform(r, 1e-3, 1e3)
+        curve = r.choice([
+            lambda a, mu=mu: renyi.gaussian(order=a, shift=mu, scale=1.0),
+            lambda a, mu=mu: renyi.laplace(order=a, shift=mu, scale=1.0),
+            lambda a, mu=mu, cap=cap: min(renyi.gaussian(order=a, shift=mu, scale=1.0), cap),
+            lambda a, mu=mu, cap=cap: renyi.gaussian(order=a, shift=mu, scale=1.0) if a < 2.0 + cap else math.inf,
+        ])  # fmt: skip
+        asked = set()
+
+        def counted(order: float, curve: Callable[[float], float] = curve, asked: set[float] = asked) -> float:
+            asked.add(order)
+            return curve(order)
+
+        found = renyi.optimise(counted, log_delta, rough=True).epsilon
+        finite = [(order, rdp) for order in orders if (rdp := curve(order)) < math.inf]
+        least = min(
+            [curve(math.inf)]
+            + [
+                convert(order=order, rdp=rdp, log_delta=log_delta)
+                for order, rdp in finite
+                for convert in (renyi.canonne, renyi.asoodeh)
+            ]
+        )
+        assert found <= max(0.0, least) * (1.0 + 2e-5), (mu, log_delta, cap)
+        assert len(asked) < 80
+
+
+def test_a_minimum_is_found_by_brent() -> None:
+    for r in draws("minimum", 300, cost=10):
+        at, low, high = r.uniform(-1.0, 1.0), -1.0 - r.random(), 1.0 + r.random()
+        start, power = r.choice([low, high, r.uniform(low, high)]), r.choice([1.0, 1.5, 2.0, 4.0])
+        found = renyi.minimum_near(lambda x, at=at, power=power: abs(x - at) ** power, low, start, high)
+        assert abs(found - at) < (3e-2 if power == 4.0 else 1e-5), (at, low, start, high, power)
 
 
 def test_zcdp_line() -> None:

@@ -33,6 +33,7 @@ FILES = {
         "step_size,noise_std,shift,contraction,spend\n"
         "0.5,1.5,0,1,0\n0.25,2,0.75,1,0.25\n0.5,1,0,0.75,0.25\n0.5,1.5,0.25,1,0.375\n"
     ),
+    "clean.csv": "contraction,step_size,noise_std\n0.9,0.1,1\n0.8,0.2,1\n",
     "train.yaml": "{dataset_size: 100, batch_size: 10, epochs: 2, noise_multiplier: 2, max_grad_norm: 1, delta: 1e-5}",
     "model.json": (
         '{"schema": "dpcalc.model/1", "dpcalc": "0.1.0", "weights": [1.0], "intercept": 0.0, "columns": ["a"],\n'
@@ -176,6 +177,24 @@ QUESTIONS = (
         "chain",
         "shifted --steps 4 --shift 0.2 --contraction 0.9 --eta 0.1 --laplace-scale 2 -D 3 --order 2",
         "shifted.laplace shifted.laplace_domain",
+    ),
+    Question(
+        "unlearning",
+        "unlearn --start-distance 0.02 --contraction 0.99 --eta 0.1 --sigma 0.5 --clean-steps 100 -d 1e-6",
+        "unlearning.distance",
+    ),
+    Question("unlearning", "unlearn --start-distance 0.02 --schedule clean.csv -d 1e-6", "unlearning.schedule"),
+    Question(
+        "unlearning",
+        "unlearn --start minimiser -n 1000 -L 1 --smoothness 1 --strong-convexity 0.1 --eta 0.1 --sigma 0.5 -e 0.1 "
+        "-d 1e-6 --solve clean_steps",
+        "unlearning.minimiser",
+    ),
+    Question(
+        "unlearning",
+        "unlearn --start run -n 1000 --batch-size 10 --epochs 20 -L 1 --smoothness 1 --strong-convexity 0.1 --eta 0.1 "
+        "--sigma 0.5 --clean-steps 50 -d 1e-6",
+        "unlearning.run unlearning.whole_run",
     ),
     Question("chain", "shifted --schedule spent.csv -d 1e-5", "shifted.gaussian shifted.given_spend"),
     Question(

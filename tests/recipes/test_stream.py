@@ -20,8 +20,9 @@ import pytest
 
 import dpcalc
 from dpcalc.cli.main import main
+from dpcalc.cluster import spread
 from dpcalc.errors import SpecError, WorkerLost
-from dpcalc.recipes import chunks, spread, stream
+from dpcalc.recipes import chunks, stream
 from dpcalc.recipes.chunks import Chunk, Located, Options, run_chunk, written_check
 from dpcalc.recipes.evaluate import Limits
 from dpcalc.recipes.journal import Journal

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import multiprocessing
 import time
@@ -13,7 +14,10 @@ from typing import IO, NamedTuple
 from dpcalc.certify.costs import PRICES
 from dpcalc.certify.enclose import BELOW, PROVED
 from dpcalc.certify.table import definitions
+from dpcalc.cluster.spread import Piece, spread, through
+from dpcalc.errors import DpcalcError, WorkerLost
 from dpcalc.theorems.record import all_bounds, without_definition
+from dpcalc.training.elsewhere import There
 from tests.soundness.compare import ABOVE, FLOOR, OUTCOMES, Verdict, judged
 from tests.soundness.generate import Case, draw
 from tests.soundness.shrink import line, shrunk
@@ -75,14 +79,20 @@ def _run(work: tuple[int, int, int, tuple[str, ...]]) -> Tally:
 
 
 def campaign(
-    cases: int, seed: int, jobs: int = 1, only: tuple[str, ...] = (), first: int = 0, progress: IO[str] | None = None
+    cases: int,
+    seed: int,
+    jobs: int = 1,
+    only: tuple[str, ...] = (),
+    first: int = 0,
+    progress: IO[str] | None = None,
+    there: There | None = None,
 ) -> Tally:
-    """Run the cases ``first`` .. ``first + cases - 1`` of a seed; the tally does not depend on ``jobs``."""
+    """Run the cases ``first`` .. ``first + cases - 1`` of a seed; the tally does not depend on who computes."""
     end = first + cases
     chunks = [(seed, a, min(a + _CHUNK, end), only) for a in range(first, end, _CHUNK)]
     tally, done, begun = empty(), 0, time.monotonic()
     with contextlib.suppress(KeyboardInterrupt):  # what was counted so far is printed
-        for part in _parts(chunks, jobs):
+        for part in _parts(chunks, jobs) if there is None else _parts_elsewhere(chunks, there):
             merge(tally, part)
             done += _CHUNK
             if progress is not None:
@@ -100,6 +110,79 @@ def _parts(chunks: list[tuple[int, int, int, tuple[str, ...]]], jobs: int) -> It
         return
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
         yield from pool.imap(_run, chunks)
+
+
+# --- on other machines ------------------------------------------------------------------------------------------------
+
+
+class Part(Piece):
+    """Some cases in a row, counted by a worker that has these tests; what failed is judged here once more."""
+
+    seconds = None
+
+    def __init__(self, work: tuple[int, int, int, tuple[str, ...]]) -> None:
+        self.work = work
+        self.document = json.dumps(work)
+
+    def read(self, text: str) -> Tally:
+        """Return the tally; raise ValueError where it is not of these cases."""
+        said = json.loads(text)
+        seed, first, last, only = self.work
+        if said["work"] != json.loads(self.document):
+            raise ValueError("the tally is of other cases")
+        tally = empty()
+        tally.outcomes.update({subject: Counter(counted) for subject, counted in said["outcomes"].items()})
+        if sum(counted.total() for counted in tally.outcomes.values()) != last - first:
+            raise ValueError("the tally is not of all cases")
+        for subject, counted in said["excesses"].items():
+            tally.excesses[subject] = Counter({int(power): count for power, count in counted.items()})
+        tally.largest.update(said["largest"])
+        for kept, numbers in ((tally.failures, said["failures"]), (tally.loose, said["loose"])):
+            for number in numbers:
+                case = draw(seed, number, only)
+                kept.append((number, case, judged(case)))
+        return tally
+
+    def after(self, answer: Tally) -> None:
+        """Return nothing: all cases were counted."""
+
+    def parts(self) -> list[Piece]:
+        """Return itself: nothing limits a case."""
+        return [self]
+
+    def halves(self) -> list[Piece]:
+        """Return the cases in two, or this one."""
+        seed, first, last, only = self.work
+        middle = (first + last) // 2
+        return [self] if middle == first else [Part((seed, first, middle, only)), Part((seed, middle, last, only))]
+
+    def stopped(self, why: DpcalcError) -> Tally:
+        """Raise which case ends its worker."""
+        raise WorkerLost(f"case {self.work[1]} was not judged: {why.message}", why.hint)
+
+
+def run_part(document: str) -> str:
+    """Return the tally of a `Part` as text."""
+    seed, first, last, only = json.loads(document)
+    tally = _run((seed, first, last, tuple(only)))
+    fields = {"outcomes": tally.outcomes, "excesses": tally.excesses, "largest": tally.largest}
+    failed = {"failures": [one[0] for one in tally.failures], "loose": [one[0] for one in tally.loose]}
+    return json.dumps({"work": json.loads(document), **fields, **failed})
+
+
+def _parts_elsewhere(chunks: list[tuple[int, int, int, tuple[str, ...]]], there: There) -> Iterator[Tally]:
+    """Yield the tallies in the order of the cases, whoever is first."""
+    early: dict[int, Tally] = {}
+    following = chunks[0][1] if chunks else 0
+    lasts: dict[int, int] = {}
+    pieces: Iterator[Piece] = map(Part, chunks)
+    for piece, tally in spread(pieces, through(there.executor, run_part), ahead=there.ahead, attempts=there.attempts):
+        assert isinstance(piece, Part)
+        _, first, last, _ = piece.work
+        early[first], lasts[first] = tally, last
+        while following in early:
+            yield early.pop(following)
+            following = lasts.pop(following)
 
 
 # --- what is printed -------------------------------------------------------------------------------------------------

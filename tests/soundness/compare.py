@@ -125,7 +125,8 @@ def _nudged(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 _LESS_PRIVATE = (
-    "sensitivity", "lipschitz", "smoothness", "diameter", "displacement", "radius", "start_distance", "epoch_epsilon",
+    "sensitivity", "lipschitz", "smoothness", "diameter", "displacement", "radius", "start_distance", "contraction",
+    "epoch_epsilon",
     "epoch_delta",
 )  # fmt: skip
 

@@ -89,7 +89,7 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
 
 _ASKED = (
     "records", "index", "batch_size", "step_size", "smoothness", "loss_class", "noise", "permutation", "model",
-    "release",
+    "release", "start", "requests", "contraction",
 )  # fmt: skip
 """What requirements ask for that the bound itself may not take."""
 
@@ -211,15 +211,36 @@ def _drawn(bound: Theorem, r: random.Random, number: Regime) -> dict[str, Any]:
         if bound.id == "sampled.hidden_shuffle":
             values["steps"] = values["epochs"] * -(-n // batch)
         values["noise_multiplier"] = number(r, 0.1, 100.0)
+    if bound.family == "unlearning":
+        _continued(bound, r, values)
     if "schedule" in bound.parameters:
         steps = r.choice((1, 2, 3, r.randint(1, 12), r.randint(1, 40)))
         chain = chain_of(r, steps, number, spend=bound.id == "shifted.given_spend")
         values.update(schedule=chain, records=steps, index=r.randint(1, steps))
         if bound.id == "shifted.given_spend":
             values["start_distance"] = 0.0
+        if bound.family == "unlearning":
+            chain.shift *= 0.0
         if "index" in bound.optional and r.random() < 0.3:
             del values["index"]
     return values
+
+
+def _continued(bound: Theorem, r: random.Random, values: dict[str, Any]) -> None:
+    """What makes a start and the steps after it fit together."""
+    start = bound.id.removeprefix("unlearning.").removeprefix("whole_")
+    values["start"] = start if start in ("minimiser", "run") else "distance"
+    values["clean_steps"] = whole(r, 1, r.choice((1, 2, 30, 1000, MOST)))
+    values["requests"] = r.choice((1, 1, whole(r, 1, 1000))) if bound.id == "unlearning.distance" else 1
+    if r.random() < 0.5:
+        values.pop("diameter", None)
+    if values["start"] != "distance":
+        values["records"] = values["batch_size"] * whole(r, 1, r.choice((1, 2, 30, 10**6)))
+    if values["start"] != "minimiser" and r.random() < 0.5:
+        for name in ("smoothness", "strong_convexity"):
+            values.pop(name, None)
+        top = (1.0, 1.0, r.random(), 1.0 - log_uniform(r, 1e-15, 0.5))
+        values["contraction"] = r.choice((*top, 1.0 + log_uniform(r, 1e-15, 1.0)) if start == "distance" else top)
 
 
 def _sampled(bound: Theorem, r: random.Random, values: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ from tests.formulas import evaluated, run_of
 from tests.oracles import draws, log_uniform, whole
 
 LOWER = {name: bound for name, bound in all_bounds().items() if bound.kind == "lower"}
-WITHOUT = ("online", "repeated", "chain", "dp-sgd", "dp-sgd-output", "dp-sgd-gradient")
+WITHOUT = ("online", "repeated", "chain", "unlearning", "dp-sgd", "dp-sgd-output", "dp-sgd-gradient")
 SLOW = ("shuffled-epochs-released", "noisy-sgd", "noisy-sgd-released")
 ALGORITHMS = sorted({name for b in all_bounds().values() for name in b.algorithms} - set(WITHOUT))
 

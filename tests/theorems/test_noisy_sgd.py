@@ -504,3 +504,17 @@ def test_a_long_way_is_not_less_than_it_is() -> None:
     value = gaussian.epsilon(mu=10.0 * math.sqrt(1e15), log_delta_target=math.log(1e-6))  # linear losses
     for id, guarantee in offered("noisy-sgd", told):
         assert guarantee.epsilon(math.log(1e-6)).value >= value * (1 - 1e-9), id
+
+
+def test_plans_that_are_left_out_are_no_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = []
+    for r in draws("plans", 40, cost=400):
+        factor = r.choice([1.0, 1.0 - log_uniform(r, 1e-4, 0.9)])
+        diameter = r.choice([math.inf, log_uniform(r, 1e-2, 10.0)])
+        noise, use, rate = log_uniform(r, 1e-3, 10.0), log_uniform(r, 1e-4, 1.0), log_uniform(r, 1e-4, 1.0)
+        runs.append((noisy_sgd.Chain(whole(r, 2, 10**5), factor, use, noise, diameter), use / noise, rate))
+    found = [noisy_sgd.best_plan(*run) for run in runs]
+    assert any(plan is not None for plan in found)
+    monkeypatch.setattr(noisy_sgd, "_cost_floor", lambda *_: -math.inf)
+    for run, plan in zip(runs, found, strict=True):
+        assert noisy_sgd.best_plan(*run) == plan, run

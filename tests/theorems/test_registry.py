@@ -58,6 +58,9 @@ SIGNS = {
     "epoch_epsilon": 1,
     "epoch_delta": 1,
     "steps": 1,
+    "clean_steps": -1,
+    "requests": 1,
+    "start_distance": 1,
     "diameter": 1,
     "strong_convexity": -1,
     "scale": -1,
@@ -171,9 +174,18 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         values["permutation"] = "secret"
     if "index" in bound.parameters:
         values["last_batch"] = "own"  # the record may be dropped, or moves into a batch of another size
+    if bound.family == "unlearning":
+        start = bound.id.removeprefix("unlearning.").removeprefix("whole_")
+        known = start in ("minimiser", "run")
+        values.update(start=start if known else "distance", start_distance=log_uniform(r, 0.1, 10.0), requests=1)
+        if start == "minimiser":
+            values["adjacency"] = "replace-one"
+        values.update(clean_steps=whole(r, 1, 20), records=values["batch_size"] * whole(r, 1, 20))
     if "schedule" in bound.parameters:
         steps = r.randint(1, 12)
         values.update(schedule=chain_of(r, steps), records=steps, index=r.randint(1, steps))
+        if bound.family == "unlearning":
+            values["schedule"].shift *= 0.0
     return values
 
 
@@ -304,6 +316,10 @@ def asked(bound: Theorem, values: dict[str, Any], question: Question) -> Case:
         del given["smoothness"]
     if algorithm == "noisy-gd":
         del given["batch_size"]
+    if algorithm == "unlearning":
+        given["start"] = values["start"]
+        if values["start"] == "minimiser":
+            given.pop("start_distance", None)
     if not algorithm.startswith(("shuffled", "dp-sgd")):
         given["index"] = values["index"]
     given["lipschitz"] = values["sensitivity"] / (2.0 if values["adjacency"] == "replace-one" else 1.0)
@@ -358,7 +374,17 @@ def described(bound: Theorem, values: dict[str, Any]) -> Run:
         if bound.id.startswith("sampled.hidden"):
             names += ["release", "model", "clip", "smoothness", "step_size", "diameter"]
         return describe("dp-sgd", {name: values[name] for name in names if name in values})
-    kept = {*bound.parameters, "records", "step_size", "smoothness", "permutation", "batch_size", "adjacency", "noise"}
+    kept = {
+        *bound.parameters,
+        "records",
+        "step_size",
+        "smoothness",
+        "permutation",
+        "batch_size",
+        "adjacency",
+        "noise",
+        "start",
+    }
     given = {k: v for k, v in values.items() if k in kept - {"sensitivity", "scale", *NOISE_SCALES}}
     algorithm = bound.algorithms[0]
     if algorithm.startswith("noisy-gd"):
@@ -651,6 +677,9 @@ BREAKS: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     lambda v: {"regularisation": 2.0 / v["step_size"]},
     lambda v: {"epochs": None, "steps": None},
     lambda v: {"batch_size": 1, "records": 2 * v["steps"]},
+    lambda v: {"start": "run" if v.get("start") == "distance" else "distance"},
+    lambda v: {"requests": 2},
+    lambda v: {"contraction": 2.0},
     lambda v: {"loss_class": "convex", "schedule": Unmapped()},
     lambda v: {"holder_exponent": 1.0, "step_size": 3.0 / v["holder_constant"]},
     lambda v: {"holder_exponent": 0.5, "lipschitz": None, "radius": None, "loss_at_zero": None},

@@ -78,6 +78,9 @@ ALLOWS_ONLY: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     )),
     ("pure privacy has no delta", ("epoch_delta",), ("released.pure",)),
     ("only the first epoch is looked at", ("steps",), ("sampled.shuffle_lower",)),
+    ("follows from smoothness in these runs", ("contraction",), (
+        "unlearning.distance", "unlearning.minimiser", "unlearning.run", "unlearning.whole_run",
+    )),
     ("each is about one way to draw batches", ("sampling",), (
         "sampled.poisson", "sampled.fixed", "sampled.full", "sampled.balls_in_bins", "sampled.shuffle",
         "sampled.hidden_shuffle", "sampled.hidden_full", "sampled.shuffle_lower",
@@ -98,6 +101,12 @@ def small(bound: Theorem, r: random.Random) -> dict[str, Any]:
         values["records"] = n = whole(r, 2, 10**5 if bound.family == "dp_sgd" else 8 if bound.slow else 12)
         values["index"] = whole(r, 1, n)
         values["batch_size"] = 1 if bound.algorithms[0] in SINGLE else whole(r, 1, n)
+    if bound.family == "unlearning":
+        values.update(
+            records=values["batch_size"] * whole(r, 1, 4), clean_steps=whole(r, 1, 9), requests=whole(r, 1, 3)
+        )
+        if bound.id != "unlearning.distance":
+            values["requests"] = 1
     values["last_batch"] = r.choice(WORDS["last_batch"])
     values["epochs"], values["steps"] = whole(r, 1, 4), whole(r, 1, 6)
     values["strong_convexity"] *= r.choice((0.0, 1.0))
@@ -229,6 +238,7 @@ LEFT_TO: dict[str, dict[str, tuple[str, ...]]] = {
         "shuffle.hybrid": ("shuffle.mixture", "shuffle.laplace_mixture"),
         "noisy_gd.domain": ("noisy_gd.contraction", "noisy_gd.langevin", "noisy_gd.langevin_refined"),
         "expanding.domain": ("expanding.composition",),
+        "unlearning.run": ("unlearning.whole_run",),
     },
     "index": {"iteration.stop": ("iteration.stop_linear",)},
 }  # fmt: skip
@@ -251,6 +261,9 @@ UNREAD: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         "shuffled_epochs.once_laplace",
     )),
     ("a full batch is all records", ("batch_size",), ("sampled.full", "sampled.hidden_full")),
+    ("all that counts is how far apart two models are before the steps", ("batch_size", "epochs"), (
+        "unlearning.distance", "unlearning.schedule", "unlearning.minimiser",
+    )),
     ("what is composed is the worst place", ("index",), (
         "released.own_noise", "expanding.laplace", "expanding.domain",
     )),

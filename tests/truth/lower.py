@@ -282,6 +282,40 @@ def steps_of_chain(_: str, told: Told, epsilons: Sequence[float]) -> list[float]
     return [_delta(e, best) for e in epsilons]
 
 
+def scaled_start(_: str, told: Told, epsilons: Sequence[float]) -> list[float]:
+    """Every map is w -> c w. Models start at two points, at minimisers of quadratics, or after passes of quadratics.
+
+    Of a run all noise is part of the law: that of the training has the same scale.
+    """
+    count = told.get("clean_steps", 0)
+    factor = told.get("contraction", 1.0 - told.get("step_size", 0.0) * told.get("strong_convexity", 0.0))
+    columns = told.get("schedule") or {
+        "contraction": [factor] * count, **{name: [told[name]] * count for name in ("step_size", "noise_std")},
+    }  # fmt: skip
+    gap, spread = _start(told, Fraction(factor) if told.get("schedule") is None else Fraction(1), count)
+    gap = min(gap, Fraction(told.get("diameter") or gap))
+    for c, eta, sigma in zip(columns["contraction"], columns["step_size"], columns["noise_std"], strict=True):
+        gap *= Fraction(c)
+        spread = Fraction(c) ** 2 * spread + (Fraction(eta) * Fraction(sigma)) ** 2
+    return [_delta(e, gap * gap / spread) for e in epsilons]
+
+
+def _start(told: Told, factor: Fraction, count: int) -> tuple[Fraction, Fraction]:
+    """How far apart the models are before the steps, and the variance that their training left."""
+    moved = 2 * Fraction(told.get("lipschitz") or 0)
+    if told.get("start") == "minimiser":
+        return moved / (Fraction(told["strong_convexity"]) * told["records"]), Fraction(0)
+    if told.get("start") != "run":
+        gathered = sum((factor ** (count * r) for r in range(told.get("requests", 1))), Fraction(0))
+        return Fraction(told["start_distance"]) * gathered, Fraction(0)
+    gap = spread = Fraction(0)
+    eta, period = Fraction(told["step_size"]), told["records"] // told["batch_size"]
+    for step_number in range(1, period * told["epochs"] + 1):
+        gap = factor * gap + (eta * moved / told["batch_size"] if step_number % period == 0 else 0)
+        spread = factor**2 * spread + (eta * Fraction(told["noise_std"])) ** 2
+    return gap, spread
+
+
 def _scaled(columns: Told, factors: Sequence[float]) -> Fraction:
     """mu^2 of maps w -> factor w + shift (or not), each step with its own noise."""
     gap = spread = Fraction(0)

@@ -17,6 +17,7 @@ from tests.truth.lower import (
     interval,
     linear_schedule,
     quadratics,
+    scaled_start,
     scheduled,
     secret_position,
     steps_of_chain,
@@ -54,6 +55,7 @@ SPENT: Told = {
     "contraction": (1.0, 1.0, 0.75, 1.0),
     "spend": (0.0, 0.25, 0.25, 0.375),
 }
+FORGETS: Told = {"step_size": 0.5, "noise_std": 1.5}
 LINE: Told = {"lipschitz": 0.75, "smoothness": 1.0, "diameter": 2.0}
 NOT_CONVEX: Told = {"loss_class": "smooth"}
 NULL: Told = {"adjacency": "null-record"}
@@ -222,5 +224,20 @@ RUNS: tuple[Run, ...] = (
         steps=3, index=1, contraction=1.0,
     ),
     _run("chain", {}, steps_of_chain, schedule=SPENT),
+    _run("unlearning", FORGETS, scaled_start, contraction=0.75, start_distance=0.75, clean_steps=3),
+    _run("unlearning", FORGETS, scaled_start, contraction=1.0, start_distance=0.75, clean_steps=4, diameter=0.5),
+    _run("unlearning", FORGETS, scaled_start, contraction=1.25, start_distance=0.25, clean_steps=2, requests=3),
+    _run(
+        "unlearning", {}, scaled_start, start_distance=0.75,
+        schedule={**STEPS, "contraction": (1.0, 0.75, 1.25, 0.5)},
+    ),
+    _run(
+        "unlearning", {**FORGETS, "start": "minimiser", "smoothness": 1.0, "strong_convexity": 0.25}, scaled_start,
+        records=4, lipschitz=0.75, clean_steps=3,
+    ),
+    _run(
+        "unlearning", {**FORGETS, "start": "run", "smoothness": 1.0, "strong_convexity": 0.25}, scaled_start,
+        records=4, batch_size=2, epochs=2, lipschitz=0.75, clean_steps=3,
+    ),
 )  # fmt: skip
 assert all(math.frexp(v)[0] * 2**12 % 1 == 0 for run in RUNS for v in run.told.values() if isinstance(v, float))

@@ -99,6 +99,8 @@ def asked(run: Run, **question: Any) -> Answer:
             Path(told["schedule"]).write_text("\n".join(lines))
         if run.algorithm == "chain":
             return dpcalc.shifted(**told, **question).cases[0]
+        if run.algorithm == "unlearning":
+            return dpcalc.unlearn(**told, **question).cases[0]
         return front(run.algorithm, told, **question)
 
 
@@ -106,7 +108,8 @@ def typed(run: Run) -> str:
     """The run as typed, without the command's name; a schedule by its columns."""
     told = dict(run.told)
     columns = told.pop("schedule", None)
-    said = flags(run.algorithm, told).removeprefix("compare ").removeprefix("--algorithm chain").strip()
+    said = flags(run.algorithm, told).removeprefix("compare ").removeprefix("--algorithm chain")
+    said = said.removeprefix("--algorithm unlearning").strip()
     if columns is None:
         return said
     steps = "; ".join(f"{name} {' '.join(f'{v:g}' for v in values)}" for name, values in columns.items())

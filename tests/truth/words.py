@@ -10,9 +10,9 @@ Written by `{command}`; a test compares this file with what the command prints.
 For every algorithm name, small runs whose truth is worked out by brute force: all orders, stops and batches are
 enumerated, and the laws of the iterates are exact, or have proven errors that are subtracted. Each number under "delta
 at least" is a proven lower value of delta, rounded down: certain losses that the description allows really have it.
-Every guarantee of `dpcalc compare` (for chains, `dpcalc shifted`) is compared with it, for delta at epsilon =
-{epsilons}, for epsilon at that delta, and, where runs are sums or affine maps, for Renyi divergences of the orders 2
-and 8; the command fails if any is below.
+Every guarantee of `dpcalc compare` (for chains, `dpcalc shifted`; for unlearning, `dpcalc unlearn`) is compared with
+it, for delta at epsilon = {epsilons}, for epsilon at that delta, and, where runs are sums or affine maps, for Renyi
+divergences of the orders 2 and 8; the command fails if any is below.
 
 A **share** is the lower value divided by the delta that the bound promises; the best guarantee is in bold. An empty
 cell means that the bound does not apply.
@@ -131,6 +131,10 @@ A shift is attained by maps that are constant before it and scale after it (runs
 maps that forget the noise of a step but not its shift (run 6). On an interval and with Laplace noise the lower values
 are those of maps that move everything alike; Laplace noise is bounded through Renyi divergences, and loses in the
 conversion.
+""",
+    "unlearning": """
+Maps that scale attain what a start distance costs, with any factors and after any number of requests (runs 1 to 5).
+Of a run the lower value counts the noise of the training, as `unlearning.whole_run` does (run 6).
 """,
 }
 """What is known of the reasons why each algorithm's bounds are tight or loose."""

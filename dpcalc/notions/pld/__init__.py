@@ -4,7 +4,17 @@
 transforms of `convolution`, `tilting` chooses the lattice, and `accountant` answers.
 """
 
-from dpcalc.notions.pld.accountant import Bound, curve, epsilon, log_delta, log_delta_near, on_lattice
+from dpcalc.notions.pld.accountant import (
+    RESOLUTION,
+    Bound,
+    bound_near,
+    curve,
+    epsilon,
+    likely_log_delta,
+    log_delta,
+    log_delta_near,
+    on_lattice,
+)
 from dpcalc.notions.pld.allocation_law import random_place, replaced_place
 from dpcalc.notions.pld.dominating_pair import (
     Pair,
@@ -19,8 +29,10 @@ from dpcalc.notions.pld.grouped_gaussian import removed_group, replaced_group
 from dpcalc.notions.pld.sampled_gaussian import exchanged, nulled_fixed, removed, replaced_poisson
 
 __all__ = [
+    "RESOLUTION",
     "Bound",
     "Pair",
+    "bound_near",
     "curve",
     "epsilon",
     "exchanged",
@@ -28,6 +40,7 @@ __all__ = [
     "gaussian",
     "gaussian_sum",
     "laplace",
+    "likely_log_delta",
     "log_delta",
     "log_delta_near",
     "nulled_fixed",

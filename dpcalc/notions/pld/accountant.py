@@ -10,6 +10,7 @@ import numpy as np
 
 from dpcalc.errors import SpecError
 from dpcalc.notions import gaussian
+from dpcalc.notions.pld import tilting
 from dpcalc.notions.pld.discretisation import discretise
 from dpcalc.notions.pld.dominating_pair import Pair, gaussian_sum
 from dpcalc.notions.pld.lattice import Grid, TiltedLaw, compose, log_finite_delta, log_floors, self_compose, tilted_law
@@ -29,6 +30,7 @@ _MOST_COUNT = 10**15
 _POINTS = 128  # a lattice has at most so many times the resolution: where tails are long, it is coarser
 _ROUNDS = 3
 _LOOSE = 0.02  # a bound whose method may add more than this to ln delta is worth another attempt
+_AS_EXPECTED = 1.0  # an ln delta that is no further from what was expected was well asked for
 _EXACT = 1e-9  # a bound on a coarse lattice that is this near is as good as one on a fine lattice
 _LOG_SHARES = (12.0, 8.0, 5.0)  # losses with a share of delta below e^-12 count as infinite, or below more than that
 _FINER = 4  # times the resolution, where none of these shares will do
@@ -49,7 +51,7 @@ class Bound(NamedTuple):
 Parts = Sequence[tuple[Pair, int]]
 
 
-def log_delta(parts: Parts, *, epsilon: float, resolution: int = RESOLUTION) -> Bound:
+def log_delta(parts: Parts, *, epsilon: float, resolution: int = RESOLUTION, expected: float | None = None) -> Bound:
     """Return an upper bound on ln delta at ``epsilon`` of the adaptive composition of the parts.
 
     delta = 1 - prod (1 - P(inf)) + sum over finite losses z > epsilon of p(z) (1 - e^(epsilon - z)), for the sum of the
@@ -62,6 +64,7 @@ def log_delta(parts: Parts, *, epsilon: float, resolution: int = RESOLUTION) -> 
         epsilon: finite and >= 0.
         resolution: points per standard deviation of the loss, 8 to 2^20; fewer where rare losses are more than 64
             deviations away. The relative error of epsilon falls with its square.
+        expected: about ln delta, where that is known: the attempts that find it out are spared.
 
     Raises:
         SpecError: no parts, or a count, an epsilon or a resolution out of range.
@@ -90,6 +93,10 @@ def log_delta(parts: Parts, *, epsilon: float, resolution: int = RESOLUTION) -> 
             known[key] = _bound_at(law, refined, epsilon)
         return known[key]
 
+    if expected is not None:
+        found = _improved(attempt, expected, resolution)
+        if abs(found.value - expected) <= _AS_EXPECTED:
+            return found
     value, better = math.inf, attempt(-math.inf, 0.0, _COARSE)
     while better.value < value - 1.0:
         value, better = better.value, attempt(better.value, _LOG_SHARES[0], _COARSE)
@@ -116,7 +123,37 @@ def log_delta_near(parts: Parts, *, epsilon: float, log_delta_target: float, res
     >>> round(log_delta_near(parts, epsilon=8.0, log_delta_target=-12.0, resolution=512), 3)
     -11.937
     """
+    return bound_near(parts, epsilon=epsilon, log_delta_target=log_delta_target, resolution=resolution).value
+
+
+def bound_near(parts: Parts, *, epsilon: float, log_delta_target: float, resolution: int) -> Bound:
+    """Return `log_delta_near`, with how far below it exact arithmetic may be: `log_delta` is not below that."""
     _check(parts, resolution)
+    merged = _merge(parts)
+    if (pair := _single_pair(merged)) is not None:
+        return Bound(_log_profile(pair, epsilon))
+    components = [component_of(pair, count) for pair, count in merged]
+    if epsilon >= _largest_loss(merged):
+        return Bound(_log_infinity_mass_of(components))
+    frequent = _without_rare_losses(components, log_delta_target - _LOG_SHARES[-1])
+    law, frequent = _law_about(frequent, epsilon, resolution)
+    return _bound_at(law, frequent, epsilon)
+
+
+def likely_log_delta(parts: Parts, *, epsilon: float, log_delta_target: float) -> float:
+    """Return about ln delta at ``epsilon``, close where it is about the target, and no bound: for guesses of searches.
+
+    No law is composed: it takes a tenth of the time of a bound on a coarse lattice.
+
+    Args:
+        parts, epsilon, log_delta_target: as for `log_delta_near`.
+
+    >>> from dpcalc.notions.pld import subsampled_gaussian
+    >>> parts = [(subsampled_gaussian(mu=1.0, rate=0.1), 100)]
+    >>> round(likely_log_delta(parts, epsilon=8.0, log_delta_target=-12.0), 1)
+    -11.9
+    """
+    _check(parts, RESOLUTION)
     merged = _merge(parts)
     if (pair := _single_pair(merged)) is not None:
         return _log_profile(pair, epsilon)
@@ -124,8 +161,8 @@ def log_delta_near(parts: Parts, *, epsilon: float, log_delta_target: float, res
     if epsilon >= _largest_loss(merged):
         return _log_infinity_mass_of(components)
     frequent = _without_rare_losses(components, log_delta_target - _LOG_SHARES[-1])
-    law, frequent = _law_about(frequent, epsilon, resolution)
-    return _value_at(law, frequent, epsilon)
+    refined = _refine(frequent, lambda c: best_tilt(c, epsilon))
+    return _total(_log_infinity_mass_of(refined), tilting.likely_log_delta(refined, epsilon))
 
 
 def _improved(attempt: Callable[[float, float, int], Bound], value: float, resolution: int) -> Bound:

@@ -15,6 +15,7 @@ from dpcalc.notions.pld.discretisation import DiscreteLoss, discretise
 from dpcalc.notions.pld.lattice import Grid, TiltedLaw, tilted_law
 from dpcalc.numerics.arrays import distinct
 from dpcalc.numerics.logspace_arrays import log_sum_exp
+from dpcalc.numerics.normal import mills
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -193,6 +194,19 @@ def saddle_point(components: Sequence[Component], tilt: float) -> tuple[float, f
     spread = math.sqrt(max(variance, 0.0))
     # Two limits of the sum of e^(-tilt x)(1 - e^-x) over a normal density: many deviations per 1/tilt, and few.
     return mean, log_scale - tilt * mean - math.log(2.0 + 2.5 * spread * tilt * (1.0 + tilt))
+
+
+def likely_log_delta(components: Sequence[Component], epsilon: float) -> float:
+    """Return a saddle-point estimate of ln delta at epsilon >= 0: that of a law which, tilted, is normal about epsilon.
+
+    The error is some hundredths where many losses add up, and may be large where they do not.
+    """
+    tilt = _root(lambda tilt: epsilon - sum(c.cumulants(tilt)[1] for c in components), components)
+    log_scale, _, variance = map(sum, zip(*(c.cumulants(tilt) for c in components), strict=True))
+    spread = max(math.sqrt(max(variance, 0.0)), 1e-100)
+    # Half of a normal density, times e^(-tilt x) (1 - e^-x); mills(x) is Q(x)/phi(x).
+    share = (mills(spread * tilt) - mills(spread * (tilt + 1.0))) / math.sqrt(2.0 * math.pi)
+    return min(0.0, log_scale - tilt * epsilon + math.log(max(share, 1e-300)))
 
 
 def _root(function: Callable[[float], float], components: Sequence[Component]) -> float:

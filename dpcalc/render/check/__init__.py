@@ -67,6 +67,18 @@ def _csv_pieces(report: Report, asked: Asked) -> Iterator[str]:
     return csv_pieces(report)
 
 
+def _junit(report: Report, asked: Asked) -> str:
+    from dpcalc.render.check.junit import render_junit
+
+    return render_junit(report, asked.precision)
+
+
+def _sarif(report: Report, asked: Asked) -> str:
+    from dpcalc.render.check.sarif import render_sarif
+
+    return render_sarif(report, asked.precision)
+
+
 def _junit_pieces(report: Report, asked: Asked) -> Iterator[str]:
     from dpcalc.render.check.junit import junit_pieces
 
@@ -85,8 +97,8 @@ def _of_pieces(pieces: Callable[[Report, Asked], Iterator[str]]) -> Kind:
 
 KINDS: dict[str, Kind] = {
     "json": _of_pieces(_json_pieces),
-    "junit": _of_pieces(_junit_pieces),
-    "sarif": _of_pieces(_sarif_pieces),
+    "junit": Kind(_junit, pieces=_junit_pieces),
+    "sarif": Kind(_sarif, pieces=_sarif_pieces),
     GITHUB: Kind(_github, excerpt=True),
     MARKDOWN: Kind(_markdown, excerpt=True),
     "jsonl": _of_pieces(_jsonl_pieces),

@@ -20,7 +20,7 @@ Inputs = Mapping[str, tuple[Any, str]]
 
 _DESCRIBES = (
     "records", "dimension", "noise_std", "laplace_scale", "langevin_std", "schedule_factor", "step_size", "batch_size",
-    "epochs", "steps", "c1", "c2", "decay_exponent", "regularisation", "schedule",
+    "epochs", "steps", "start", "requests", "clean_steps", "c1", "c2", "decay_exponent", "regularisation", "schedule",
 )  # fmt: skip
 """Inputs that say what is run: with others, the same question is asked of another run."""
 

@@ -242,8 +242,13 @@ def best_plan(chain: Chain, mu: float, rate: float) -> Plan | None:
     single = use_cost(mu, rate)
     least, best = chain.steps * single, None
     for composed in _log_grid(chain.steps - 1):
+        # What a plan costs at least: splitting all of the steps leaves the least shift, and no share is above 1.
+        if _cost_floor(shift_mu(chain, Plan(composed, composed, 1.0)), composed, 0, single) > least:
+            continue
         for split in _log_grid(composed):
             whole = shift_mu(chain, Plan(composed, split, 1.0))
+            if _cost_floor(whole, composed, split, single) > least:
+                continue
             # The least of whole^2/q + j v/(1 - q) for v the variance of a step, which grows faster where mu is large.
             balanced = whole / (whole + math.sqrt(split * single)) if whole else 0.5
             for fraction in (balanced, 0.6 * balanced, 0.3 * balanced):
@@ -254,6 +259,14 @@ def best_plan(chain: Chain, mu: float, rate: float) -> Plan | None:
                 if cost < least:
                     least, best = cost, Plan(composed, split, fraction)
     return best
+
+
+def _cost_floor(whole: float, composed: int, split: int, single: float) -> float:
+    """Return a little less than the least cost of a plan over all shares: a use costs the more, the larger its mu^2.
+
+    That is (whole + sqrt(j v))^2 for the j steps that are split, and v for each other one.
+    """
+    return ((composed - split) * single + (whole + math.sqrt(split * single)) ** 2) * (1.0 - 1e-6)
 
 
 def _log_grid(most: int) -> list[int]:

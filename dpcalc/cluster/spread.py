@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from typing import Any
 
-from dpcalc.errors import DpcalcError, WorkerLost
-from dpcalc.recipes.workers import Stopped
+from dpcalc.errors import DpcalcError, Stopped, WorkerDied, WorkerLost
 
 
 class Piece:
@@ -39,6 +38,10 @@ class Piece:
         """Return what it can be divided into: itself alone, at the least."""
         raise NotImplementedError
 
+    def halves(self) -> list[Piece]:
+        """Return what it is divided into to find the part that ends its worker: itself alone, where it is one part."""
+        return [self]
+
     def stopped(self, why: DpcalcError) -> Any:
         """Return the answer to a piece of one part whose computation was ended on purpose."""
         raise NotImplementedError
@@ -54,14 +57,19 @@ def through(executor: Executor, function: Callable[[str], str]) -> Submit:
 
 
 def spread(
-    pieces: Iterator[Piece], submit: Submit, *, ahead: int, attempts: int = 1, patience: float | None = None
+    pieces: Iterator[Piece],
+    submit: Submit,
+    *,
+    ahead: int | Callable[[], int],
+    attempts: int = 1,
+    patience: float | None = None,
 ) -> Iterator[tuple[Piece, Any]]:
     """Yield pieces and their answers as they come, in any order; what an answer leaves undone is sent anew.
 
     Args:
         pieces: the work, taken one by one as workers get free.
         submit: what sends one.
-        ahead: how many are on their way at most.
+        ahead: how many are on their way at most; or what says so, where workers come and go.
         attempts: how often a piece is sent before it counts as lost.
         patience: seconds without any answer after which workers count as lost; None: forever.
 
@@ -72,7 +80,8 @@ def spread(
     flying: dict[Future[str], tuple[Piece, int]] = {}
     try:
         while True:
-            while len(flying) < ahead:
+            most = ahead() if callable(ahead) else ahead
+            while len(flying) < most:
                 piece, tries = again.popleft() if again else (next(pieces, None), 1)
                 if piece is None:
                     break
@@ -106,6 +115,10 @@ def _answer(piece: Piece, future: Future[str], tries: int, attempts: int) -> tup
         if len(parts) > 1:
             return None, [(part, 1) for part in parts]
         return piece.stopped(why), []
+    except WorkerDied as error:
+        if len(halves := piece.halves()) > 1:
+            return None, [(half, 1) for half in halves]
+        return (piece.stopped(_fatal(error, tries)), []) if tries >= attempts else (None, [(piece, tries + 1)])
     except Exception as error:
         if tries >= attempts:
             raise _lost(error) from error
@@ -119,6 +132,11 @@ def _sent(piece: Piece, submit: Submit) -> Future[str]:
         return submit(piece)
     except Exception as error:
         raise _lost(error) from error
+
+
+def _fatal(error: WorkerDied, tries: int) -> Stopped:
+    often = "" if tries == 1 else f", {tries} times"
+    return Stopped(f"the worker that computed it ended{often}: {error.message}", "see what ends it, such as its memory")
 
 
 def _lost(error: Exception) -> DpcalcError:

@@ -1,0 +1,240 @@
+"""Clusters of dask as an executor: functions by their names, texts, and nothing else.
+
+Whoever is in a cluster of dask may run programs on all of its machines: TLS with certificates of your own keeps others
+out (docs/threat-model.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Executor, Future
+from functools import partial
+from typing import Any
+
+from dpcalc.cluster.address import LOCAL, checked_address, refuse_open
+from dpcalc.cluster.calls import answer_of, call, name_of, refuse_other_versions, versions
+from dpcalc.errors import SpecError, WorkerDied, WorkerLost
+
+ATTEMPTS = 4
+"""How often a piece of work is sent: once, and three times more."""
+
+_PER_THREAD = 2  # pieces on their way for every thread of a worker
+_LEAST = 8  # pieces on their way
+_LOOK = 2.0  # seconds between two looks at how many workers there are
+_JOIN = 60.0  # seconds in which the first worker is to be there
+_CRITICAL = 50  # the level of what dask may say of its own accord
+
+
+Send = Callable[[str, str], "Future[Any]"]
+"""What sends a call: the name of a function, and a document."""
+
+
+class Cluster(Executor):
+    """An executor whose workers are of dask, have the versions of this process, and answer what they are asked.
+
+    Args:
+        client: of `distributed`.
+        insecure: whether workers may be reached without TLS.
+        send: what sends a call, in place of the client.
+    """
+
+    def __init__(self, client: Any, *, insecure: bool = False, send: Send | None = None) -> None:
+        self._client, self._insecure = client, insecure
+        self._send = send or partial(sent, client)
+        self._width, self._looked = 0, -_LOOK
+        self._refuse_workers()
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **more: Any) -> Future[Any]:
+        """Return the future answer of a function of the package to one text.
+
+        Raises:
+            SpecError: it is another function, or something else than one text.
+        """
+        if len(arguments) != 1 or more or not isinstance(arguments[0], str):
+            raise SpecError("a cluster is sent a text and the name of a function")
+        name, document = name_of(function), arguments[0]
+        return answered(self._send(name, document), name, document)
+
+    def ahead(self) -> int:
+        """Return how many pieces of work may be on their way now, so that no worker waits for one."""
+        if time.monotonic() - self._looked >= _LOOK:
+            with contextlib.suppress(Exception):  # the number of before will do, and what is lost shows elsewhere
+                self._width = sum(self._threads().values())
+            self._looked = time.monotonic()
+        return max(_LEAST, _PER_THREAD * self._width)
+
+    def _threads(self) -> dict[str, int]:
+        """Return the threads of each worker, by its address.
+
+        Raises:
+            SpecError: one is reached without TLS.
+        """
+        threads: dict[str, int] = dict(self._client.nthreads())
+        if not self._insecure:
+            refuse_open(list(threads), "a worker")
+        return threads
+
+    def _refuse_workers(self) -> None:
+        """Refuse the workers that are there if one has other versions, or is reached without TLS."""
+        self._width = sum(self._threads().values())
+        for address, said in self._client.run(versions).items():
+            try:
+                found = json.loads(said)
+            except (TypeError, ValueError):
+                found = None
+            refuse_other_versions(found, f"the worker {address}")
+
+
+def sent(client: Any, name: str, document: str) -> Future[Any]:
+    """Return the future outcome of a call that a client of dask sends.
+
+    Every end of it ends the future: dask's own executor leaves one without an end where a connection breaks while the
+    answer is fetched.
+    """
+    outcome: Future[Any] = Future()
+    task = client.submit(call, name, document, pure=False, retries=0)
+
+    async def carry() -> None:
+        try:
+            value = await client.gather(task, asynchronous=True)
+        except BaseException as error:
+            if outcome.set_running_or_notify_cancel():
+                outcome.set_exception(error if isinstance(error, Exception) else CancelledError())
+            return
+        if outcome.set_running_or_notify_cancel():
+            outcome.set_result(value)
+
+    async def cancel() -> None:
+        with contextlib.suppress(Exception):
+            await client.cancel([task], asynchronous=True)
+
+    def dropped(future: Future[Any]) -> None:
+        if future.cancelled():
+            with contextlib.suppress(Exception):  # the client may have been closed
+                client.loop.add_callback(cancel)
+
+    outcome.add_done_callback(dropped)
+    client.loop.add_callback(carry)
+    return outcome
+
+
+def answered(future: Future[Any], name: str, document: str) -> Future[str]:
+    """Return the future answer to a call, from what a worker sends: see `dpcalc.cluster.calls`.
+
+    It raises WorkerDied where dask says that workers ended with the call, and WorkerLost where there is no answer.
+    """
+    answer: Future[str] = Future()
+
+    def take(done: Future[Any]) -> None:
+        if not answer.set_running_or_notify_cancel():
+            return
+        try:
+            answer.set_result(answer_of(name, document, done.result()))
+        except CancelledError:
+            answer.set_exception(WorkerLost("the cluster dropped what it was sent: its scheduler may have ended"))
+        except Exception as error:
+            answer.set_exception(_died(error) if type(error).__name__ == "KilledWorker" else error)
+
+    def drop(dropped: Future[str]) -> None:
+        if dropped.cancelled():
+            future.cancel()
+
+    answer.add_done_callback(drop)
+    future.add_done_callback(take)
+    return answer
+
+
+def _died(error: Exception) -> WorkerDied:
+    worker = getattr(getattr(error, "last_worker", None), "address", None)
+    return WorkerDied("its process is gone" + (f" (the worker {worker})" if worker else ""))
+
+
+@contextlib.contextmanager
+def cluster(
+    address: str, *, workers: int | None = None, insecure: bool = False, memory: float | None = None
+) -> Iterator[Cluster]:
+    """Enter a cluster that is there, or start one of this machine.
+
+    Args:
+        address: ``tls://HOST:PORT`` of a scheduler, with the certificates of dask's own configuration; ``tcp://`` on
+            this machine; or ``local``.
+        workers: processes of a local cluster; None: one per processor.
+        insecure: whether other machines may be reached without TLS.
+        memory: GiB that a process of a local cluster may hold; None: any.
+
+    Raises:
+        SpecError: the address may not be trusted, or dask is not installed.
+        WorkerLost: no scheduler or no worker is there, or one has other versions.
+    """
+    checked = address if address == LOCAL else checked_address(address, insecure=insecure)
+    distributed = _imported()
+    with contextlib.ExitStack() as closing:
+        if address == LOCAL:
+            client = closing.enter_context(_local(distributed, workers, memory))
+        else:
+            client = closing.enter_context(_entered(distributed, checked))
+        try:
+            client.wait_for_workers(1, timeout=_JOIN)
+            made = Cluster(client, insecure=insecure)
+        except (TimeoutError, OSError) as error:
+            raise WorkerLost(
+                f"the cluster {address} has no worker: {_words(error)}", "start one: dask worker"
+            ) from None
+        yield made
+
+
+@contextlib.contextmanager
+def _entered(distributed: Any, address: str) -> Iterator[Any]:
+    try:
+        client = distributed.Client(address, timeout=_JOIN / 2, set_as_default=False)
+    except (TimeoutError, OSError, ValueError, TypeError, RuntimeError) as error:
+        hint = "is it up, and are the certificates in dask's configuration (distributed.comm.tls)?"
+        raise WorkerLost(f"the scheduler {address} does not answer: {_words(error)}", hint) from None
+    try:
+        yield client
+    finally:
+        with contextlib.suppress(Exception):
+            client.close(timeout=5)
+
+
+@contextlib.contextmanager
+def _local(distributed: Any, workers: int | None, memory: float | None) -> Iterator[Any]:
+    """Start a cluster of processes of one thread each, which no other user of this machine can enter."""
+    import dask
+
+    try:
+        security = distributed.Security.temporary()
+    except ImportError:
+        raise SpecError(_ABSENT, _EXTRA) from None
+    settings = {"distributed.scheduler.allowed-failures": 0, "distributed.admin.log-length": 0}
+    with dask.config.set(settings):
+        started = distributed.LocalCluster(
+            n_workers=workers or os.cpu_count() or 1, threads_per_worker=1, processes=True, host="tls://127.0.0.1",
+            security=security, dashboard_address=None, silence_logs=_CRITICAL,
+            memory_limit=0 if memory is None else int(memory * (1 << 30)),
+        )  # fmt: skip
+        with (
+            contextlib.closing(started),
+            contextlib.closing(distributed.Client(started, set_as_default=False)) as client,
+        ):
+            yield client
+
+
+_ABSENT = "--cluster needs dask's distributed and cryptography"
+_EXTRA = "install them: pip install 'dpcalc[cluster]'"
+
+
+def _imported() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise SpecError(_ABSENT, _EXTRA) from None
+    return distributed
+
+
+def _words(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
