@@ -162,6 +162,7 @@ complete -c dpcalc -n '__fish_seen_subcommand_from train' -l target-range -x -d 
 complete -c dpcalc -n '__fish_seen_subcommand_from train' -l intercept -l no-intercept -d 'A constant feature; it counts in the feature bound.'
 complete -c dpcalc -n '__fish_seen_subcommand_from train' -l average -x -a 'tail none' -d 'Release the mean of the last half of the iterates.'
 complete -c dpcalc -n '__fish_seen_subcommand_from train' -l solver -x -a 'descent sums' -d 'Of least squares; sums: by noisy sums of products.'
+complete -c dpcalc -n '__fish_seen_subcommand_from train' -l centre -l no-centre -d 'Rows about a noisy mean, paid for. Default: where the signal suits.'
 complete -c dpcalc -n '__fish_seen_subcommand_from train' -l test-fraction -x -d 'Share of the records set aside for testing (default 0).'
 complete -c dpcalc -n '__fish_seen_subcommand_from train' -l tune -x -d 'Choose among these values, paid for (repeatable).'
 complete -c dpcalc -n '__fish_seen_subcommand_from train' -l tune-runs -x -d 'Mean number of the runs chosen from (default 10).'

@@ -315,6 +315,7 @@ def train(
     tune_law: str | None = None,
     tune_score: float | str | None = None,
     solver: str | None = None,
+    centre: bool | None = None,
     executor: Executor | None = None,
     **given: Unpack[keywords.Train],
 ) -> Report:
@@ -350,6 +351,8 @@ def train(
         tune_score: the share of the training records that runs are scored on, 0.2 by default, or the path of a public
             file.
         solver: ``descent``, or ``sums`` for least squares from noisy sums of products. By default as the rule has it.
+        centre: whether rows are centred on a noisy mean, which is part of what is accounted. By default as the rule has
+            it.
         executor: what computes the replicas in place of this machine: any `concurrent.futures.Executor`. It is sent the
             records as text.
 
@@ -363,7 +366,7 @@ def train(
 
     >>> found = train(data="example:breast-cancer", epsilon=1, delta=1e-5).cases[0]
     >>> found.training["steps"], round(found.best.value, 4), found.training["private"]
-    (100, 0.0131, True)
+    (100, 0.0139, True)
     """
     from dpcalc.training import fitting, with_one_blas_thread
     from dpcalc.training.setup import Setup, check_setup
@@ -372,7 +375,7 @@ def train(
     setup = Setup(
         data, synthetic, target, positive, tuple(ignore), ranges, intercept, test_fraction, seed, noise_source,
         replicas, workers, output, labels, card, target_range, average, reference,
-        tune_of(tune, tune_runs, tune_law, tune_score), solver, executor,
+        tune_of(tune, tune_runs, tune_law, tune_score), solver, centre, executor,
     )  # fmt: skip
     asked = _read("train", **given)
     check_setup(setup, len(asked.runs))

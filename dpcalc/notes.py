@@ -306,6 +306,15 @@ class SumsOfProducts(Note):
     kind: str = "sums_of_products"
 
 
+class Centred(Note):
+    """Rows are centred: how many of the accounted steps are noisy sums of rows, and of distances from their mean."""
+
+    kind: str = "centred"
+    mean_sums: int
+    distance_sums: int
+    accounted_steps: int
+
+
 class LabelReading(Note):
     """How the labels were read, in words."""
 

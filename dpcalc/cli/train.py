@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _OWN = (
     "data", "synthetic", "target", "labels", "positive", "ignore", "ranges", "intercept", "test_fraction", "seed",
     "noise_source", "replicas", "workers", "target_range", "average",
-    "reference", "solver",
+    "reference", "solver", "centre",
 )  # fmt: skip
 
 
@@ -56,6 +56,9 @@ _PAUSE = 0.1  # seconds between two looks of a bar
 )
 @click.option(
     "--solver", type=click.Choice(["descent", "sums"]), help="Of least squares; sums: by noisy sums of products."
+)
+@click.option(
+    "--centre/--no-centre", default=None, help="Rows about a noisy mean, paid for. Default: where the signal suits."
 )
 @click.option(
     "--test-fraction", type=float, default=0.0, help="Share of the records set aside for testing (default 0)."

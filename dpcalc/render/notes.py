@@ -13,6 +13,7 @@ from dpcalc.notes import (
     AccountantPrints,
     Alternative,
     BetterThanPublished,
+    Centred,
     CostOfTries,
     DefaultRule,
     HidingPays,
@@ -359,6 +360,15 @@ def _one_pass(note: OnePass) -> str:
 # --- about a training run --------------------------------------------------------------------------------------------
 
 
+def _centred(note: Centred) -> str:
+    sums = note.mean_sums + note.distance_sums
+    return (
+        f"rows are centred: the first {sums} of the {note.accounted_steps} accounted steps are noisy sums, "
+        f"{note.mean_sums} of rows and {note.distance_sums} of distances from their noisy mean "
+        "(see `dpcalc help method`)"
+    )
+
+
 def _labels(note: LabelReading) -> str:
     return f"labels: {note.reading}"
 
@@ -438,6 +448,7 @@ _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
         "least squares are solved by noisy sums of the products of columns and target: these are the gradient of the "
         "one step (see `dpcalc help method`)"
     ),
+    Centred: _centred,
     LabelReading: _labels,
     UnreadableCells: _always(
         "a cell that is no finite number counts as 0, and a line with too few or too many as such cells"

@@ -42,7 +42,21 @@ def kept_bounds(case: Case) -> str:
     norm = "1-norm" if case.training["norm"] == 1 else "Euclidean norm"
     return (
         f" Rows of the training data are shortened to {norm} at most {number(bound, side=Side.AS_GIVEN)} by a rule "
-        "that does not depend on the data." + (_SUMS if case.training.get("solver") else "")
+        "that does not depend on the data."
+        + (_SUMS if case.training.get("solver") else "")
+        + _said_of_centre(case.training.get("centre"))
+    )
+
+
+def _said_of_centre(centre: Mapping[str, Any] | None) -> str:
+    """Return what the first steps of a run on centred rows are, as the end of a statement."""
+    if not centre:
+        return ""
+    mean, distance = centre["mean"], centre["distance"]
+    return (
+        f" The first {mean + distance} steps are noisy sums too, of the same sensitivity: {mean} of the rows, "
+        f"{distance} of their distances from the noisy mean row; the others descend on rows about that row, shortened "
+        "in the same way."
     )
 
 
@@ -131,7 +145,7 @@ def training_lines(case: Case, precision: int) -> list[str]:
     runs = f"{training['replicas']} runs" if "replicas" in training else "trained"
     features = f"{training['dimension']} columns" + (", one of them constant" if training["intercept"] else "")
     steps = f"{training['steps']} steps on {training['records']} records of {features}"
-    lines = [f"{runs}: {steps}; noise: {training['noise_source']}", *filter(None, [chosen(case)])]
+    lines = [f"{runs}: {steps}; noise: {training['noise_source']}", *filter(None, [chosen(case), _centred(training)])]
     if "quantiles" in training:
         probabilities = training["quantiles"]["probabilities"]
         lines.append(f"median [{probabilities[0]:.0%}, {probabilities[-1]:.0%} quantiles] over the runs")
@@ -145,6 +159,17 @@ def training_lines(case: Case, precision: int) -> list[str]:
         lines.append(f"excess risk: {training['excess_risk_bound_because']}")
     lines.append(f"{training['metrics_are']}:")
     return [*lines, *(f"  {line}" for line in (_counted(case), *training["remarks"]))]
+
+
+def _centred(training: Mapping[str, Any]) -> str:
+    """Return in a sentence how rows are centred; empty where they are not."""
+    centre = training.get("centre")
+    if not centre:
+        return ""
+    return (
+        f"rows are centred on a noisy mean row, and their noisy mean distance from it is "
+        f"{number(centre['scale'], 3)} of their largest length"
+    )
 
 
 def summary_names(report: Report) -> tuple[str, ...]:

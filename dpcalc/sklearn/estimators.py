@@ -44,7 +44,8 @@ class _Linear(BaseEstimator):
     """What both estimators share: their rows, the run, and what is kept of it.
 
     Attributes:
-        coef_: of rows as they are mapped and shortened: shape (d,), of a classifier (1, d), of K > 2 classes (K, d).
+        coef_: of rows as they are mapped, shortened and, where ``model_.centre`` is not None, centred: shape (d,), of a
+            classifier (1, d), of K > 2 classes (K, d).
         intercept_: a number, of a classifier of shape (1,), of K > 2 classes (K,).
         n_iter_: the number of steps.
         model_: the model, which `dpcalc.training.model.save` writes for ``dpcalc predict``.

@@ -589,6 +589,7 @@ def prepared(
     intercept: bool = False,
     share: float | None = None,
     norm: int = 2,
+    uncentred: bool = False,
 ) -> Prepared:
     """Return the records within their bounds; the table's array is overwritten.
 
@@ -610,13 +611,14 @@ def prepared(
         intercept: whether to append the constant column.
         share: b, 0 < b < 1; by default as much as the features may have: see `intercept_of`.
         norm: 1 or 2, of rows.
+        uncentred: whether rows are shortened to B although a constant column follows: they are centred later.
 
     Raises:
         SpecError: rows or labels of such a size cannot be computed with in double precision.
     """
     rule = bounds_of(
         table, feature_bound=feature_bound, label_bound=label_bound, signed=signed, ranges=ranges, intercept=intercept,
-        share=share, norm=norm,
+        share=share, norm=norm, uncentred=uncentred,
     )  # fmt: skip
     cells = table.cells
     if isinstance(cells, Stored):
@@ -718,12 +720,12 @@ class Bounds(NamedTuple):
 
 def bounds_of(
     table: Table, *, feature_bound: float, label_bound: float | None, signed: bool, ranges: Ranges | None = None,
-    intercept: bool = False, share: float | None = None, norm: int = 2,
+    intercept: bool = False, share: float | None = None, norm: int = 2, uncentred: bool = False,
 ) -> Bounds:  # fmt: skip
     """Return how the records of a table are brought within their bounds.
 
     Args:
-        table, feature_bound, label_bound, signed, ranges, intercept, share, norm: see `prepared`.
+        table, feature_bound, label_bound, signed, ranges, intercept, share, norm, uncentred: see `prepared`.
 
     Raises:
         SpecError: rows or labels of such a size cannot be computed with in double precision.
@@ -734,9 +736,14 @@ def bounds_of(
         if most > _LARGE:
             raise SpecError(f"{name} is {most:g}: squares above {_LARGE:g} are no doubles", "use other units")
     constant = feature_bound * (share or intercept_of(1.0, norm)) if intercept else 0.0
+    rest = feature_bound if uncentred else rest_of(feature_bound, constant, norm)
+    return Bounds(width_of(table, ranges), rest, constant, label_bound, signed, ranges, norm)
+
+
+def width_of(table: Table, ranges: Ranges | None) -> int:
+    """Return the length of a row with its levels and the target."""
     raw = table.cells.shape[1] - 1
-    width = 1 + (raw if ranges is None else ranges.width(raw))
-    return Bounds(width, rest_of(feature_bound, constant, norm), constant, label_bound, signed, ranges, norm)
+    return 1 + (raw if ranges is None else ranges.width(raw))
 
 
 def encode(rows: Array, ranges: Ranges | None) -> tuple[Array, int]:
@@ -837,13 +844,18 @@ def shorten(x: Array, size: Array, most: float) -> None:
         x *= factors[:, np.newaxis]
 
 
+def aside_count(n: int, fraction: float) -> int:
+    """Return how many of n records are set aside."""
+    return 0 if fraction == 0.0 else max(1, round(fraction * n))
+
+
 def aside_of(n: int, fraction: float, generator: np.random.Generator) -> NDArray[np.int64] | None:
     """Return the rising numbers of a uniformly random set of ``fraction`` of n records; None where it is empty.
 
     Raises:
         SpecError: fewer than 2 records are left for training.
     """
-    aside = 0 if fraction == 0.0 else max(1, round(fraction * n))
+    aside = aside_count(n, fraction)
     if n - aside < 2:
         raise SpecError(f"{n} records, {aside} of them for testing, are too few", "at least 2 are needed for training")
     return np.sort(generator.choice(n, aside, replace=False, shuffle=False)) if aside else None

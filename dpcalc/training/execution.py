@@ -115,9 +115,11 @@ class NonPrivate(NamedTuple):
 
 def execute(
     plan: Plan, records: Records, loss: Loss, radius: float | None, setup: Setup, phases: Phases,
-    rounding: Rounding | None,
+    rounding: Rounding | None, source: noise.Source | None = None,
 ) -> tuple[Trained | Replicas, NonPrivate | None]:  # fmt: skip
     """Return what was trained, and what it is compared with if that is asked for.
+
+    The noise comes from ``source``, by default a fresh one.
 
     Raises:
         SpecError: on some records, numbers might leave the range of doubles.
@@ -131,7 +133,7 @@ def execute(
         if setup.replicas > 1:
             trained = _train_replicas(plan, parts, setup, phases)
         else:
-            trained = _train_one(plan, parts, setup, phases, rounding)
+            trained = _train_one(plan, parts, setup, phases, rounding, source or source_of(setup))
         if not setup.reference:
             return trained, None
         optimum = metrics.minimise(parts["train"], radius)
@@ -161,13 +163,19 @@ def measured(weights: Array, parts: Parts, phases: Phases = silent) -> Metrics:
     }  # fmt: skip
 
 
-def _train_one(plan: Plan, parts: Parts, setup: Setup, phases: Phases, rounding: Rounding | None) -> Trained:
+def source_of(setup: Setup) -> noise.Source:
+    """Return where the noise of a run comes from."""
+    if setup.seed is not None:
+        return noise.seeded(setup.seed)
+    return noise.secure() if setup.noise_source == NoiseSource.SECURE else noise.from_os()
+
+
+def _train_one(
+    plan: Plan, parts: Parts, setup: Setup, phases: Phases, rounding: Rounding | None, source: noise.Source
+) -> Trained:
     because = None
     if setup.seed is not None:
-        source = noise.seeded(setup.seed)
         because = f"seeded: the noise can be drawn again from the seed {setup.seed}"
-    else:
-        source = noise.secure() if setup.noise_source == NoiseSource.SECURE else noise.from_os()
     if setup.solver == Solver.SUMS:
         weights, _ = products.solved(plan, parts["train"], source)
         released = weights[np.newaxis]

@@ -5,6 +5,7 @@ What is executed is derived from what was accounted and from nothing else (`dpca
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +17,7 @@ from dpcalc.engine.question import Question
 from dpcalc.errors import Infeasible, MissingParameter, NotApplicable, NotConverged, SpecError
 from dpcalc.model.run import Description
 from dpcalc.model.source import Source
-from dpcalc.notes import CostOfTries, Note, NotTrained, SeveralModels, SumsOfProducts
+from dpcalc.notes import Centred, CostOfTries, Note, NotTrained, SeveralModels, SumsOfProducts
 from dpcalc.report import Assertion, Case
 from dpcalc.training import rule, rule_batches, sums_of_products
 from dpcalc.training.accounting import account, accounted_run, least_risk, takes_dimension
@@ -88,9 +89,12 @@ def fit(
     if setup.solver == Solver.SUMS:
         return _solved(draft, question, records, setup, chosen, gates, accepting, phases)
     rows, columns = records.shape
-    weights = columns * draft.loss.scores
+    weights, asks = columns * draft.loss.scores, None
     try:
         fill_steps(draft, question, weights)
+        if records.centred:  # noisy sums of rows are as private as steps, and come first
+            asks = rule.centring_steps(int(draft["steps"]))
+            draft.choose("steps", int(draft["steps"]) + sum(asks))
         made = None if setup.replicas > 1 else guarantee(draft, question, gates, (rows, weights))
     except MissingParameter as error:
         raise rule.without(error, draft) from None
@@ -98,7 +102,7 @@ def fit(
     case = _judged(case, draft, chosen, setup, accepting)
     if case.failed:
         return Fit(case, None)
-    return _executed(case, made, draft, records, setup, phases, chosen)
+    return _executed(case, made, draft, records, setup, phases, chosen, asks)
 
 
 def _judged(case: Case, draft: Draft, chosen: Rule | None, setup: Setup, accepting: bool) -> Case:
@@ -162,8 +166,14 @@ def described(
     if setup.solver == Solver.SUMS:
         sums_of_products.check(draft, setup)
     setup = rule.settle(setup, draft, ruled=ruled, batched=batched)
-    records = (read or read_records)(draft, setup, share=rule.CONSTANT if ruled else None, progress=progress)
+    share = rule.CONSTANT if ruled else None
+    if read is not None:
+        records = read(draft, setup, share=share, progress=progress)
+    else:
+        wanted = functools.partial(rule.centres, draft, question, asked, ruled=ruled and not batched)
+        records = read_records(draft, setup, share=share, progress=progress, centres=wanted)
     rows, columns = records.shape
+    setup = setup._replace(centre=records.centred)
     draft.take_shape(rows, columns, with_dimension=draft.laplace and takes_dimension(draft.algorithm))
     chosen = None
     if ruled and not batched and asked.solver != Solver.DESCENT and draft["loss"] == "squares":
@@ -174,7 +184,7 @@ def described(
         chosen, average = rule_batches.fill(draft, question, asked, columns)
         setup = setup._replace(average=average)
     elif ruled:
-        chosen = rule.fill(draft, question, asked, columns)
+        chosen = rule.fill(draft, question, asked, columns, centred=records.centred)
     fill_split(draft)
     draft.fill_model()
     return Described(draft, setup, records, chosen)
@@ -219,9 +229,12 @@ def privacy_gate(setup: Setup) -> tuple[Assertion, ...]:
 
 def _executed(
     case: Case, made: Guaranteed | None, draft: Draft, records: Records, setup: Setup, phases: Phases,
-    chosen: Rule | None,
+    chosen: Rule | None, asks: tuple[int, int] | None = None,
 ) -> Fit:  # fmt: skip
-    """Carry out what is guaranteed; for replicas, which are an experiment, what was accounted on real numbers."""
+    """Carry out what is guaranteed; for replicas, which are an experiment, what was accounted on real numbers.
+
+    Rows are centred by the first steps where ``asks`` says how many of them.
+    """
     from dpcalc.training.execution import execute
     from dpcalc.training.model import refuse_too_large
     from dpcalc.training.outcome import Outcome
@@ -237,14 +250,25 @@ def _executed(
         _, run, planned, rounding = made
     if setup.average == Average.TAIL:
         planned = planned.averaged()
+    source, centre = None, None
     if setup.output is not None:
         scores = draft.loss.scores
         numbers = (planned.iterates_released if draft.given("release") else 1) * (columns + 1) * scores
         refuse_too_large(setup.output, numbers + columns)
-    trained, non_private = execute(planned, records, draft.loss, draft.radius, setup, phases, rounding)
+    if asks is not None:
+        from dpcalc.training.centring import centred
+        from dpcalc.training.execution import source_of
+
+        assert rounding is not None  # replicas are not centred
+        source = source_of(setup)
+        mean, distance = asks
+        note = Centred(mean_sums=mean, distance_sums=distance, accounted_steps=planned.steps)
+        case = case._replace(note_data=(*case.note_data, note))
+        records, centre, planned = centred(planned, draft.loss, records, source, rounding, asks)
+    trained, non_private = execute(planned, records, draft.loss, draft.radius, setup, phases, rounding, source)
     unknown = planned.tail or setup.solver == Solver.SUMS or draft.loss.classified
     risk = None if unknown else least_risk(draft, run, best, columns)
-    outcome = Outcome(draft, setup, records, planned, trained, non_private, risk, chosen)
+    outcome = Outcome(draft, setup, records, planned, trained, non_private, risk, chosen, centre=centre)
     case = case._replace(training=outcome.to_json(), note_data=(*case.note_data, *outcome.notes(), *_tries(case)))
     return Fit(case, outcome.model(case))
 

@@ -29,7 +29,8 @@ Array = NDArray[np.float64]
 SCHEMA = "dpcalc.model/1"
 ENDINGS = (".json", ".npz")
 _DIGITS, _REST = 40, 1 << 20  # bytes of a number in JSON, with its indentation, and of all else in a file
-_ARRAYS = ("weights", "low", "high", "released")
+_CENTRED = ("centre", "scale", "centred_bound")
+_ARRAYS = ("weights", "low", "high", "released", "centre")
 
 
 class Model(NamedTuple):
@@ -54,6 +55,8 @@ class Model(NamedTuple):
         missing: column -> what stands for a missing cell: a number, or a level; where it is not named, the middle of
             the interval, or no level.
         classes: the names of several classes, in the order of their scores; None for a model of one score.
+        centre, scale, centred_bound: of a model of centred rows, shape (features,) and two numbers: a row x that was
+            shortened becomes (x - centre)/scale, and is shortened to this length; None where rows are not centred.
     """
 
     weights: Array
@@ -73,6 +76,9 @@ class Model(NamedTuple):
     levels: Mapping[str, Sequence[str]] = {}
     missing: Mapping[str, Any] = {}
     classes: tuple[str, ...] | None = None
+    centre: Array | None = None
+    scale: float | None = None
+    centred_bound: float | None = None
 
     @property
     def labels(self) -> Labels | Classes:
@@ -114,10 +120,18 @@ class Model(NamedTuple):
         if x.shape[1:] != (len(self.columns),):
             raise SpecError(f"rows have shape {x.shape}", f"the model takes {len(self.columns)} columns")
         x, _ = encode(x, self.ranges)
-        size = lengths(x, self.norm)
-        x *= np.minimum(1.0, self.bound / np.where(size > 0.0, size, 1.0))[:, np.newaxis]
+        _shorten(x, self.norm, self.bound)
+        if self.centre is not None and self.scale is not None and self.centred_bound is not None:
+            x = (x - self.centre) / self.scale
+            _shorten(x, self.norm, self.centred_bound)
         scores: Array = x @ self.weights + self.intercept
         return scores
+
+
+def _shorten(x: Array, norm: int, bound: float) -> None:
+    """Shorten rows that are longer than the bound, in place."""
+    size = lengths(x, norm)
+    x *= np.minimum(1.0, bound / np.where(size > 0.0, size, 1.0))[:, np.newaxis]
 
 
 def check_path(path: str) -> None:
@@ -174,7 +188,7 @@ def save(model: Model, path: str, *, statement: str | None = None) -> None:
         data = (json_text(described, 2) + "\n").encode()
     else:
         buffer = io.BytesIO()
-        arrays = {name: np.array(described.pop(name)) for name in _ARRAYS if described[name] is not None}
+        arrays = {name: np.array(described.pop(name)) for name in _ARRAYS if described.get(name) is not None}
         np.savez(buffer, description=np.array(json.dumps(described, allow_nan=False)), **arrays)  # type: ignore[arg-type]
         data = buffer.getvalue()
     write_bytes(data, path, "-o")
@@ -184,6 +198,9 @@ def _described(model: Model) -> dict[str, Any]:
     fields = model._asdict()
     for name in _ARRAYS:
         fields[name] = None if fields[name] is None else fields[name].tolist()
+    if fields["centre"] is None:
+        for name in _CENTRED:
+            del fields[name]
     if fields["classes"] is None:
         del fields["classes"]
     else:
@@ -263,6 +280,7 @@ def _consistent(model: Model) -> bool:
     return (
         _declares(model)
         and _has_weights(model)
+        and _is_centred_or_not(model)
         and all(_is_vector(each, len(model.columns)) for each in mapped)
         and bool(np.isfinite(model.target_range or 0.0).all())
         and (model.low is None or model.high is None or bool((model.low < model.high).all()))
@@ -289,6 +307,17 @@ def _has_weights(model: Model) -> bool:
         and _is_vector(model.intercept, count)
         and model.positive is None
         and model.negative is None
+    )
+
+
+def _is_centred_or_not(model: Model) -> bool:
+    """Return whether rows are not centred, or all is there that says how."""
+    if model.centre is None:
+        return model.scale is None and model.centred_bound is None
+    return (
+        _is_vector(model.centre, model.ranges.width(len(model.columns)))
+        and all(isinstance(each, float) and 0.0 < each < math.inf for each in (model.scale, model.centred_bound))
+        and model.norm == 2
     )
 
 

@@ -5,20 +5,36 @@ What becomes of a record depends on it alone, so that records are the same here 
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.files.row_file import Chosen, Room
-from dpcalc.training.data import NO_COUNTS, Bounds, Prepared, Stored, added, aside_of
+from dpcalc.training.data import NO_COUNTS, Prepared, Stored, added, aside_of
 from dpcalc.training.phases import Progress
 
 Array = NDArray[np.float64]
 
 _CELLS = 1 << 17  # of a piece: 1 MiB
+
+
+class Bounding(Protocol):
+    """How raw records are brought within their bounds: see `dpcalc.training.data.Bounds`."""
+
+    @property
+    def width(self) -> int:
+        """Of a row with its levels and the target."""
+
+    @property
+    def columns(self) -> int:
+        """How many features there are, the constant one included."""
+
+    def kept(self, cells: Array, room: Room | None = None) -> Prepared:
+        """Return some records within their bounds."""
 
 
 class Survey(NamedTuple):
@@ -43,7 +59,7 @@ class OnDisk:
         shape: (n, d).
     """
 
-    def __init__(self, stored: Stored, bounds: Bounds, aside: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, stored: Stored, bounds: Bounding, aside: NDArray[np.int64] | None = None) -> None:
         """Describe the records.
 
         Args:
@@ -87,6 +103,12 @@ class OnDisk:
             return self, None
         return OnDisk(self._stored, self._bounds, aside), _Some(self._stored, self._bounds, aside)
 
+    def bounded(self, changed: Callable[[Any], Bounding]) -> OnDisk:
+        """Return the same records, brought within their bounds in another way."""
+        found = copy.copy(self)
+        found._bounds, found._survey = changed(self._bounds), None
+        return found
+
     def survey(self) -> Survey:
         """Return what is known of the records, which are read once.
 
@@ -127,7 +149,7 @@ class OnDisk:
 class _Some(OnDisk):
     """The records of a file that were set aside."""
 
-    def __init__(self, stored: Stored, bounds: Bounds, aside: NDArray[np.int64]) -> None:
+    def __init__(self, stored: Stored, bounds: Bounding, aside: NDArray[np.int64]) -> None:
         super().__init__(stored, bounds)
         self.shape, self._places = (len(aside), bounds.columns), aside
 

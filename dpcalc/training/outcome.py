@@ -12,13 +12,14 @@ from dpcalc.notes import LabelReading, ModelFile, NotCovered, Note, NoTestRecord
 from dpcalc.report import Case
 from dpcalc.training.accounting import RiskBound
 from dpcalc.training.cells import Classes
+from dpcalc.training.centring import Centre
 from dpcalc.training.defaults import CLASSIFYING
 from dpcalc.training.draft import Draft
 from dpcalc.training.execution import NonPrivate, Replicas, Trained, finite
 from dpcalc.training.model import Model, card_path
 from dpcalc.training.plan import Plan
 from dpcalc.training.records import Records
-from dpcalc.training.rule import Rule
+from dpcalc.training.rule import Rule, centring_steps
 from dpcalc.training.setup import Setup, Solver
 
 Array = NDArray[np.float64]
@@ -40,6 +41,7 @@ class Outcome(NamedTuple):
         risk: a bound on its excess risk, if one covers exactly this run.
         rule: what the default rule chose, if it did.
         tuning: what is public of the choice among candidates, if there was one.
+        centre: what rows are centred by, if they are.
     """
 
     draft: Draft
@@ -51,6 +53,7 @@ class Outcome(NamedTuple):
     risk: RiskBound | None
     rule: Rule | None = None
     tuning: dict[str, Any] | None = None
+    centre: Centre | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what is reported, JSON types only."""
@@ -64,6 +67,7 @@ class Outcome(NamedTuple):
             "norm": self.plan.norm,
             "steps": self.plan.steps,
             "average": self.setup.average,
+            **({} if self.centre is None else {"centre": self._centre(self.centre)}),
             **self._solver(),
             "rule": None if self.rule is None else self.rule.to_json(),
             **({} if self.tuning is None else {"tuning": self.tuning}),
@@ -76,6 +80,11 @@ class Outcome(NamedTuple):
             **_risk_to_json(self.risk),
         }
         return {**finite(fields), "remarks": list(self._remarks()), "uncovered": list(FROM_RECORDS)}
+
+    def _centre(self, centre: Centre) -> dict[str, Any]:
+        """Return what is said of centred rows; all of it is released."""
+        mean, distance = centring_steps(self.plan.steps)
+        return {"mean": mean, "distance": distance, "scale": centre.scale}
 
     def _solver(self) -> dict[str, Any]:
         """Return what a case says of a run that is no descent, and how its records are bounded."""
@@ -146,14 +155,19 @@ class Outcome(NamedTuple):
         scores = self.draft.loss.scores if self.draft.loss.classified else None
         weights, intercept = _parted(self.trained.weights, records.constant, scores)
         named = {"positive": None, "classes": labels.names} if isinstance(labels, Classes) else labels._asdict()
+        centre = self.centre
+        moved: dict[str, Any] = (
+            {} if centre is None else {"centre": centre.shift, "scale": centre.scale, "centred_bound": centre.rest}
+        )
+        bound = records.bound if centre is None else float(self.draft["feature_bound"])
         released = self.trained.released if self._iterates_released > 1 else None
         return Model(
             weights=weights, intercept=intercept, columns=records.names[:-1], target=records.names[-1],
             low=ranges.low if ranges else None, high=ranges.high if ranges else None,
-            target_range=ranges.target if ranges else None, bound=records.bound, norm=self.draft.norm,
+            target_range=ranges.target if ranges else None, bound=bound, norm=self.draft.norm,
             loss=self.draft.described_loss, privacy=_privacy(self.trained, case, self.tuning),
             released=None if released is None else _with_intercepts(released, records.constant, scores),
-            **named, **_declared(records),
+            **named, **_declared(records), **moved,
         )  # fmt: skip
 
 

@@ -133,7 +133,7 @@ def verify(problem: AnyProblem, *, norm: int = 2, progress: Progress | None = No
 
 def _verify_piece(x: Array, y: Array, loss: Loss, first: int, norm: int) -> None:
     size = np.abs(x).sum(axis=1) if norm == 1 else np.sqrt(np.einsum("ij,ij->i", x, x))
-    _refuse_outside(size, loss.feature_bound, first, "feature_bound")
+    refuse_outside(size, loss.feature_bound, first, "feature_bound")
     _refuse_labels(y, loss, first)
 
 
@@ -154,13 +154,18 @@ def _refuse_labels(y: Array, loss: Loss, first: int) -> None:
                 f"labels of {loss.name} are whole numbers from 0 to {loss.scores - 1}",
             )
     elif loss.label_bound is not None:
-        _refuse_outside(np.abs(y), loss.label_bound, first, "label_bound")
+        refuse_outside(np.abs(y), loss.label_bound, first, "label_bound")
     elif not np.isfinite(y).all():
         row = int(np.isfinite(y).argmin())
         raise SpecError(f"the label of record {first + row + 1} is not finite", "leave it out")
 
 
-def _refuse_outside(size: Array, bound: float, first: int, name: str) -> None:
+def refuse_outside(size: Array, bound: float, first: int, name: str) -> None:
+    """Refuse records whose size is above a bound; ``first`` records came before them.
+
+    Raises:
+        SpecError: there is one.
+    """
     outside = ~(size <= bound)  # nan is outside
     if outside.any():
         row = int(outside.argmax())

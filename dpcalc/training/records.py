@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +32,7 @@ class Records(NamedTuple):
         labels: the rule by which the target's cells become +1 and -1, or the places of classes.
         constant: what the column of the intercept holds, 0 where there is none.
         bound: the length to which rows without it are shortened.
+        centred: whether they are centred before that, which is yet to be done: they are within the feature bound.
     """
 
     train: Prepared | OnDisk
@@ -41,6 +42,7 @@ class Records(NamedTuple):
     labels: Labels | Classes
     constant: float
     bound: float
+    centred: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -76,7 +78,8 @@ def in_memory(records: Records) -> Prepared:
 
 
 def read_records(
-    draft: Draft, setup: Setup, *, share: float | None = None, progress: Progress | None = None, held: bool = False
+    draft: Draft, setup: Setup, *, share: float | None = None, progress: Progress | None = None, held: bool = False,
+    centres: Callable[[int, int], bool] = lambda rows, columns: False,
 ) -> Records:  # fmt: skip
     """Return the records within their bounds, split at random.
 
@@ -86,6 +89,7 @@ def read_records(
         share: what the column of the intercept holds, over the feature bound; None: as much as the features may.
         progress: called with (records read, in all), where a large table is read.
         held: whether a large table, too, is held in memory.
+        centres: from the numbers of training records and of columns to whether rows are to be centred.
 
     Raises:
         SpecError: the data cannot be read, or a number that follows from them is given.
@@ -105,9 +109,12 @@ def read_records(
     ranges = _with_target(ranges, setup)
     bound = float(draft["feature_bound"])
     share = share or data.intercept_of(1.0, draft.norm)
+    rows, columns = table.cells.shape[0], data.width_of(table, ranges) - (not setup.intercept)
+    centred = centres(rows - data.aside_count(rows, setup.test_fraction), columns)
     kept: dict[str, Any] = {
         "feature_bound": bound, "label_bound": draft.get("label_bound"), "signed": draft["loss"] in SIGNED,
         "ranges": ranges, "intercept": bool(setup.intercept), "share": share, "norm": draft.norm,
+        "uncentred": centred,
     }  # fmt: skip
     train: Prepared | OnDisk
     test: Prepared | OnDisk | None
@@ -116,7 +123,8 @@ def read_records(
     else:
         train, test = data.split(data.prepared(table, **kept), setup.test_fraction, splitting)
     constant = bound * share if setup.intercept else 0.0
-    return Records(train, test, table.names, ranges, labels, constant, data.rest_of(bound, constant, draft.norm))
+    rest = data.rest_of(bound, constant, draft.norm)
+    return Records(train, test, table.names, ranges, labels, constant, rest, centred)
 
 
 def labels_of(setup: Setup) -> Labels | Classes:

@@ -36,6 +36,17 @@ FEW = 3.0
 SUFFICIENT = 500.0
 """The kappa from which least squares are solved by noisy sums of products, which then do better than a descent."""
 
+CENTRED_FROM = {"two": 5.0, "several": 12.0, "numbers": 30.0}
+"""The kappa from which rows are centred, of two classes, of several and of numbers: below it, more is lost."""
+
+_MEAN_SHARE, _LENGTH_SHARE = 0.11, 0.01
+"""Noisy sums for the mean row, and for the mean distance from it, per step of the descent."""
+
+_DESCRIBED = ("clip", "steps", "step_size", "regularisation")
+"""Parameters of a descent that is described: where one is given, rows are centred only if that is asked for."""
+
+_LARGEST = 2.0**400  # of a bound on rows whose squares are neither too large nor too small
+
 SWITCHES = (
     "algorithm", "release", "radius", "epochs", "batch_size", "last_batch", "permutation", "noise_std",
     "noise_multiplier", "laplace_scale", "noise", "c1", "c2", "decay_exponent", "schedule_factor", "power",
@@ -127,7 +138,55 @@ def settle(setup: Setup, draft: Draft, *, ruled: bool, batched: bool = False) ->
     return setup._replace(average=average, intercept=intercept)
 
 
-def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> Rule:
+def centring_steps(steps: int) -> tuple[int, int]:
+    """Return how many noisy sums of rows and of distances there are ahead of so many steps of a descent.
+
+    >>> centring_steps(100)
+    (11, 1)
+    """
+    return max(1, round(_MEAN_SHARE * steps)), max(1, round(_LENGTH_SHARE * steps))
+
+
+def centres(draft: Draft, question: Question, asked: Setup, rows: int, columns: int, *, ruled: bool) -> bool:
+    """Return whether rows are centred: as asked, or where the rule has the choice and the signal is strong enough.
+
+    Args:
+        draft, question, asked: as of `fill`.
+        rows, columns: of the training records, the constant column included.
+        ruled: whether the rule speaks of full batches of this run.
+
+    Raises:
+        SpecError: it is asked for, of a run that the rule does not speak of.
+        MissingParameter: there is no budget.
+    """
+    possible = ruled and 1.0 / _LARGEST <= float(draft["feature_bound"]) <= _LARGEST
+    if asked.centre and not possible:
+        raise SpecError(
+            "rows are centred for a run of the default rule in full batches",
+            "leave out --centre, or what describes another run",
+        )
+    if asked.centre is not None or not possible:
+        return bool(asked.centre)
+    contradicted = (
+        asked.intercept is False or asked.average == Average.NONE or asked.synthetic is not None
+        or asked.replicas > 1 or asked.tune is not None or asked.solver == Solver.SUMS
+        or any(draft.given(name) for name in _DESCRIBED)
+    )  # fmt: skip
+    if contradicted:
+        return False
+    kappa = signal_of(rows, budget_of(question), columns)
+    if draft["loss"] == "squares" and kappa >= SUFFICIENT and suits(draft, asked):
+        return False
+    return kappa >= CENTRED_FROM[_kind(draft)]
+
+
+def _kind(draft: Draft) -> str:
+    if draft["loss"] not in CLASSIFYING:
+        return "numbers"
+    return "several" if draft.get("classes", 2) > 2 else "two"
+
+
+def fill(draft: Draft, question: Question, asked: Setup, columns: int, *, centred: bool = False) -> Rule:
     """Fill in clip, steps and step size, and return what was chosen.
 
     Args:
@@ -135,14 +194,24 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> Rule:
         question: the budget.
         asked: the setup as it was given.
         columns: d, the constant one included.
+        centred: whether rows are centred, which takes a part of the budget.
 
     Raises:
         MissingParameter: there is no budget.
     """
     mu = budget_of(question)
-    kappa = signal_of(draft["records"], mu, columns)
+    whole = signal_of(draft["records"], mu, columns)
+    steps = int(draft.get("steps", STEPS))
+    kappa = whole * math.sqrt(steps / (steps + sum(centring_steps(steps)))) if centred else whole
     bound, height = float(draft["feature_bound"]), float(draft.get("label_bound", 1.0))
     picks = picks_of_setup(asked)
+    if centred and asked.centre is None:
+        least = CENTRED_FROM[_kind(draft)]
+        why = (
+            f"from kappa = {least:g} on: rows about their mean, in units of their mean distance from it, are told "
+            "apart more easily, for a tenth of the budget"
+        )
+        picks["centre"] = Pick(True, Source.DERIVED, why)
 
     def pick(name: str, value: Any, source: Source, why: str) -> None:
         if name not in draft:
@@ -156,7 +225,7 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> Rule:
     step_size = travel / (unit * bound * bound * int(draft["steps"]))
     why = f"A/(C T) for a travel of A = {travel:.4g}: {_why(draft)}"
     pick("step_size", float(f"{step_size:.4g}"), Source.DERIVED, why)
-    return Rule(kappa, mu, travel, picks)
+    return Rule(whole, mu, travel, picks)
 
 
 def fill_sums(draft: Draft, question: Question, asked: Setup, columns: int) -> Rule | None:

@@ -58,6 +58,7 @@ class Setup(NamedTuple):
         reference: whether the non-private minimiser is sought, to compare with.
         tune: the settings to choose from, where the choice is part of what is accounted; else None.
         solver: a `Solver`; None: as the default rule has it.
+        centre: whether rows are centred (`dpcalc.training.centring`); None: as the default rule has it.
         executor: what computes the replicas; None: this machine does.
     """
 
@@ -81,6 +82,7 @@ class Setup(NamedTuple):
     reference: bool = False
     tune: Tune | None = None
     solver: str | None = None
+    centre: bool | None = None
     executor: Executor | None = None
 
     @property
@@ -143,6 +145,8 @@ def check_setup(setup: Setup, cases: int = 1) -> None:
         flags = ", ".join("--" + name for name in only_files)
         raise SpecError(f"synthetic data take no {flags}", f"leave out {flags}")
     labels_of(setup)
+    if setup.centre:
+        _check_centred(setup)
     if setup.tune is not None:
         _check_tuned(setup, cases)
     if setup.target_range is not None:
@@ -175,6 +179,17 @@ def _check_tuned(setup: Setup, cases: int) -> None:
         )
     if cases > 1:
         raise SpecError(f"{cases} cases would be tuned, each at its own cost", "give one budget and one algorithm")
+
+
+def _check_centred(setup: Setup) -> None:
+    contradictions = {
+        "--no-intercept": setup.intercept is False, "--average none": setup.average == Average.NONE,
+        "--solver sums": setup.solver == Solver.SUMS, "--replicas": setup.replicas > 1,
+        "--tune": setup.tune is not None,
+    }  # fmt: skip
+    for flag, given in contradictions.items():
+        if given:
+            raise SpecError(f"rows are not centred with {flag}", f"leave out {flag}, or --centre")
 
 
 def _same(one: str, other: str) -> bool:

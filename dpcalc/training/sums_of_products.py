@@ -75,7 +75,7 @@ def suits(draft: Draft, setup: Setup) -> bool:
         check(draft, setup)
     except SpecError:
         return False
-    return setup.solver is None and setup.average is None
+    return setup.solver is None and setup.average is None and not setup.centre
 
 
 def _strange(draft: Draft) -> list[str]:

@@ -163,6 +163,10 @@ SAID = [
     ),
     (notes.LabelReading(reading="yes is 1"), "labels: yes is 1"),
     (notes.SumsOfProducts(), "sums of the products of columns and target"),
+    (
+        notes.Centred(mean_sums=11, distance_sums=1, accounted_steps=112),
+        "the first 12 of the 112 accounted steps are noisy sums, 11 of rows and 1 of distances from their noisy mean",
+    ),
     (notes.UnreadableCells(), "a cell that is no finite number counts as 0"),
     (notes.NotPrivate(because="why"), "NOT PRIVATE: why"),
     (

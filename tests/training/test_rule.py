@@ -57,21 +57,25 @@ def test_classes(epsilon: float) -> None:
     assert found["mu"] == pytest.approx(mu, rel=1e-9)
     assert found["kappa"] == pytest.approx(kappa, rel=1e-9)
     assert case.inputs["clip"] == (0.1, "default")
-    assert case.inputs["steps"] == (100, "default")
+    centred = epsilon >= 1.0  # 12 more noisy sums, for 12/112 of mu^2
+    assert case.inputs["steps"] == ((112, "derived") if centred else (100, "default"))
+    assert case.training["steps"] == 100
+    steps, left = (112.0, kappa * math.sqrt(100.0 / 112.0)) if centred else (100.0, kappa)
     assert case.algorithm == "noisy-gd-released"
-    assert case.inputs["step_size"] == (pytest.approx(min(30.0 * kappa, 1e4) / 10.0, rel=1e-3), "derived")
+    assert case.inputs["step_size"] == (pytest.approx(min(30.0 * left, 1e4) / 10.0, rel=1e-3), "derived")
     assert (case.best.bound, case.best.quantity) == ("noisy_gd.composition", "noise_std")
-    needed = 2.0 * 0.1 * 10.0 / (569 * mu)  # and a little more, as part of delta is set aside for rounding
+    needed = 2.0 * 0.1 * math.sqrt(steps) / (569 * mu)  # and a little more, as part of delta is set aside for rounding
     assert needed * (1.0 - 1e-12) <= case.best.value <= needed * 1.003
     assert (case.training["average"], case.training["intercept"]) == ("tail", True)
-    assert set(found["picked"]) == {"average", "intercept", "clip", "steps", "step_size"}
+    picked = {"average", "intercept", "clip", "steps", "step_size"}
+    assert set(found["picked"]) == (picked | {"centre"} if centred else picked)
     assert all(pick["why"] for pick in found["picked"].values())
     assert ("kappa" in "".join(case.warnings)) == (kappa < 3.0)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(40, 3), (300, 3), (4000, 3), (7000, 3)])
 def test_numbers(rows: int, columns: int) -> None:
-    case = case_of(data=numbers(rows, columns), target_range=(0, 10))
+    case = case_of(data=numbers(rows, columns), target_range=(0, 10), centre=False)
     kappa = rows * mu_of(1.0, 1e-5) / (2.0 * math.sqrt(columns + 1))
     clip = min(max(kappa / 130.0, 0.03), 0.3)
     travel = min(min(max(kappa / 4.0, 0.3), 2.0) * kappa, 1.9 * clip * 100)
@@ -86,7 +90,7 @@ def test_the_travel_of_several_classes() -> None:
     for rows, count, expected in ((300, 10, 30.0), (8000, 3, 12.0), (60, 3, None)):
         rng = np.random.default_rng(1)
         data = rng.uniform(-0.5, 0.5, (rows, 3)), rng.integers(count, size=rows)
-        case = case_of(data=data, labels=",".join(map(str, range(count))))
+        case = case_of(data=data, labels=",".join(map(str, range(count))), centre=False)
         kappa = rows * mu_of(1.0, 1e-5) / (2.0 * math.sqrt(4))
         pace = 12.0 * 6.0 / kappa if expected is None else expected
         assert case.training["rule"]["travel"] == pytest.approx(pace * kappa, rel=1e-6)
@@ -216,7 +220,7 @@ def test_the_model_has_the_intercept_of_the_rule(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     x = rng.uniform(-0.4, 0.4, (3000, 2))
     y = np.where(x[:, 0] > 0.2, 1.0, -1.0)
-    case = case_of(data=(x, y), positive="1", epsilon=8, output=str(path))
+    case = case_of(data=(x, y), positive="1", epsilon=8, output=str(path), centre=False)
     model = load(str(path))
     assert model.bound == pytest.approx(math.sqrt(1.0 - 0.2**2))
     assert model.intercept < -0.1

@@ -174,7 +174,9 @@ def test_from_a_table_to_predictions(ending: str, tmp_path: Path) -> None:
     x, _ = classes(400)
     found = dpcalc.predict(str(path), x)
     assert np.mean(found["prediction"] == np.array(["red", "green", "blue"])[classes(400)[1]]) > 0.9
-    scores = np.einsum("ij,jk->ik", shortened(x, model), model.weights)
+    about = (shortened(x, model) - model.centre) / model.scale
+    about *= np.minimum(1.0, model.centred_bound / np.linalg.norm(about, axis=1))[:, np.newaxis]
+    scores = about @ model.weights
     shares = np.exp(scores + model.intercept)
     assert found["probability"] == pytest.approx((shares / shares.sum(axis=1, keepdims=True)).max(axis=1))
     measured = dpcalc.evaluate(str(path), table)

@@ -311,7 +311,7 @@ def test_a_card_is_of_the_theorem_that_rounding_leaves(tmp_path: Path) -> None:
 def test_what_choosing_would_have_cost_is_said() -> None:
     case = dpcalc.train(data=CANCER, epsilon=1, delta=1e-5, seed=1).cases[0]
     (note,) = (note for note in case.note_data if note.kind == "cost_of_tries")
-    mu = 2.0 * case.inputs["clip"][0] * 10.0 / (569 * case.best.value)
+    mu = 2.0 * case.inputs["clip"][0] * math.sqrt(case.inputs["steps"][0]) / (569 * case.best.value)
     assert best_of(mu, 10.0, note.value) == pytest.approx(1e-5, rel=1e-3)
     assert note.epsilon == 1.0
 
