@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from dpcalc.cards.card import STATED
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import SpecError
+from dpcalc.model.choices import Model
 from dpcalc.model.run import NOISE_SCALES
 from dpcalc.render.numbers import Side, number, symbol_of
 from dpcalc.theorems.record import all_bounds
@@ -59,7 +60,8 @@ def _tunes(total: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> bool:
     held_out = [each for each in scores if set(each["given"]) == {"epsilon"} and not each["command"]]
     largest = max(_mu(run) for run in runs)
     return (
-        set(tuned["given"]) == {"mu"}
+        all(run["unit"] == total["unit"] for run in runs)
+        and set(tuned["given"]) == {"mu"}
         and not tuned["command"]
         and all(each["times"] == 1 and each["tuning"] is not None for each in ledger["entries"])
         and len(scores) == len(held_out) <= 1
@@ -75,11 +77,13 @@ def _mu(run: Mapping[str, Any]) -> float:
 
 
 def _trains(asked: Mapping[str, Any]) -> bool:
-    given = asked["given"]
+    """Return whether training asks this of a run; the rest of what `compare` takes describes runs it never makes."""
+    given, train = asked["given"], COMMANDS["train"]
     return (
         asked["command"] == "compare"
-        and given.get("algorithm") in COMMANDS["train"].algorithms
-        and ("loss" in given or describes(given))
+        and given.get("algorithm") in train.algorithms
+        and (describes(given) or ("loss" in given and set(given) <= {*train.parameters, "model"}))
+        and given.get("model") in (None, Model.ANY)
         and (asked["epsilon"] is not None or asked["delta"] is not None)
         and not asked.get("targets")
     )

@@ -64,9 +64,7 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> tuple[
         picks["epochs"] = Pick(PASSES, Source.DEFAULT, "more cost time and change little")
         draft.default("epochs", PASSES)
     steps = int(draft["epochs"]) * -(-int(draft["records"]) // int(draft["batch_size"]))
-    step_size_of(
-        1.0, float(draft["clip"]) / scale, float(draft["feature_bound"]), steps
-    )  # refused before noise is sought
+    step_size_of(1.0, float(draft["clip"]) / scale, float(draft["feature_bound"]), steps)
     draft.fill_model()
     sampled = {"algorithm": "noisy-sgd", "release": Releases.EPOCH}
     noise = {"sampled": _noise(draft, question, step_size=1.0, **sampled)}

@@ -150,5 +150,5 @@ def test_bounds_whose_squares_no_double_holds_are_refused(feature_bound: float, 
 
 def test_the_lengths_of_tiny_rows_are_checked() -> None:
     x = np.full((4, 2), 1e-165)
-    with pytest.raises(SpecError, match="record 1 has 1.414"):
+    with pytest.raises(SpecError, match=r"record 1 has 1\.414"):
         verify(Problem(x, np.ones(4), of("logistic", feature_bound=1.2e-165)))

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import dpcalc
+from dpcalc.cards.models import refuse_untrained
 from dpcalc.errors import DpcalcError, MissingParameter, SpecError
 from dpcalc.notions.guarantee import Gdp, Profile, Rdp
 from dpcalc.notions.tuning import Law, tuning_of
@@ -287,6 +288,10 @@ def test_the_card_is_verified_and_a_changed_one_is_not(tmp_path: Path) -> None:
     fewer = {**written, "cases": written["cases"][:1]}
     with pytest.raises(SpecError, match="carried the run out"):
         dpcalc.verify(fewer, certify=False)
+    other = json.loads(card.read_text())
+    other["cases"][2]["unit"]["neighbours"] = "null_record"
+    with pytest.raises(SpecError, match="carried the run out"):
+        refuse_untrained(other)
     model = json.loads(output.read_text())
     model["privacy"]["tuning"]["candidates"][1]["noise_std"] *= 0.5
     output.write_text(json.dumps(model))
