@@ -318,7 +318,18 @@ def test_what_choosing_would_have_cost_is_said() -> None:
     (note,) = (note for note in case.note_data if note.kind == "cost_of_tries")
     mu = 2.0 * case.inputs["clip"][0] * 10.0 / (569 * case.best.value)
     assert best_of(mu, 10.0, note.value) == pytest.approx(1e-5, rel=1e-3)
+    assert delta_of(mu * math.sqrt(10.0), note.fixed_number) == pytest.approx(1e-5, rel=1e-3)
     assert note.epsilon == 1.0
+
+
+@pytest.mark.parametrize("tune", [{}, {"tune": {"clip": [0.1]}, "tune_runs": 1}])
+def test_what_is_released_is_said_alike(tune: dict[str, Any]) -> None:
+    """The rule's model is a mean of iterates, all of which are accounted as public."""
+    report = dpcalc.train(data=CANCER, epsilon=1, delta=1e-5, seed=1, **tune)
+    for form in ("statement", "markdown", "plain"):
+        said = dpcalc.format_report(report, form)
+        assert "every iterate is released" in said
+        assert "last iterate" not in said
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
