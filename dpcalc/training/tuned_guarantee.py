@@ -163,7 +163,11 @@ def part_of(made: Guaranteed) -> Part:
 
 
 def envelope(parts: Sequence[Part]) -> Part:
-    """Return what holds of a run of a candidate that is drawn at random, whichever it is."""
+    """Return what holds of a run of a candidate that is drawn at random, whichever it is.
+
+    Raises:
+        NotApplicable: one of several has no curve.
+    """
     if len(parts) == 1:
         return parts[0]
     if all(isinstance(part, Gdp) for part in parts):
@@ -171,6 +175,11 @@ def envelope(parts: Sequence[Part]) -> Part:
     if all(isinstance(part, Rdp) for part in parts):
         curves = [part.rdp for part in parts if isinstance(part, Rdp)]
         return Rdp(lambda order: max(curve(order) for curve in curves))
+    if any(isinstance(part, Box) for part in parts):
+        raise NotApplicable(
+            "one (epsilon, delta) is all that is known of a candidate, and the worst of several follows from curves",
+            "tune fewer settings, or describe a run with another bound",
+        )
     profiles = [profile_of(part) for part in parts if not isinstance(part, Box)]
     return Profile(lambda epsilon: max(profile(epsilon) for profile in profiles))
 
