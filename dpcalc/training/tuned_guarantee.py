@@ -126,7 +126,7 @@ def _with_spare(
     }  # fmt: skip
     row = row._replace(
         kind=Kind.UPPER, value=stated, epsilon=stated, delta=question.delta, log_delta=question.log_delta, mu=None,
-        assumes=(*row.assumes, ROUNDED, assumption(made[0].plan.noise)),
+        assumes=_assumed(made, row.assumes),
         details={**(row.details or {}), "floating_point": told},
     )  # fmt: skip
     written = ledger._replace(entries=tuple(entry._replace(tuning=tune.tuning) for entry in ledger.entries))
@@ -182,6 +182,13 @@ def envelope(parts: Sequence[Part]) -> Part:
         )
     profiles = [profile_of(part) for part in parts if not isinstance(part, Box)]
     return Profile(lambda epsilon: max(profile(epsilon) for profile in profiles))
+
+
+def _assumed(made: Sequence[Guaranteed], known: Sequence[str]) -> tuple[str, ...]:
+    """Return all that is assumed: what is known to be, what is of the runs, and what is of rounding."""
+    rounding = (ROUNDED, assumption(made[0].plan.noise))
+    own = (text for each in made if each.case.best is not None for text in each.case.best.assumes)
+    return (*dict.fromkeys((*known, *(text for text in own if text not in rounding))), *rounding)
 
 
 def _adjacency(made: Sequence[Guaranteed]) -> Adjacency:

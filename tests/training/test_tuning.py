@@ -288,6 +288,11 @@ def test_the_card_is_verified_and_a_changed_one_is_not(tmp_path: Path) -> None:
     output, card = tmp_path / "m.json", tmp_path / "m.card.json"
     dpcalc.train(data=CANCER, epsilon=1, delta=1e-5, tune={"clip": [0.05, 0.1]}, output=str(output))
     assert not dpcalc.verify(str(card), model=str(output), certify=False).mismatches
+    one, best = (dpcalc.train(data=CANCER, epsilon=1, delta=1e-5, seed=1, **more).cases[0].best.assumes for more in (
+        {}, {"tune": {"clip": [0.1]}, "tune_runs": 1}
+    ))  # fmt: skip
+    assert set(one) < set(best)
+    assert best[-2:] == one[-2:]
     written = json.loads(card.read_text())
     assert [case["asked"]["command"] for case in written["cases"]] == ["ledger", "compare", "compare"]
     fewer = {**written, "cases": written["cases"][:1]}
