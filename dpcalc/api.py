@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
@@ -15,7 +16,7 @@ from dpcalc.engine.ask import FEW, applying, ask, side_by_side
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import Gate, parse
 from dpcalc.engine.question import Question, aimed
-from dpcalc.errors import SpecError
+from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.model.parameter import PARAMETERS, RATES, Parameter, conversion, meant_by, not_covered, renamed
 from dpcalc.model.parameter import check as check_value
 from dpcalc.model.source import Source
@@ -342,7 +343,7 @@ def train(
         replicas, workers: so many independent runs on so many processors: quantiles of the metrics, and no model.
         output: path of the model, .json or .npz; `dpcalc.training.model.load` reads it.
         card: whether a privacy card is written beside the model, as ``model.card.json``; none of one that is not
-            private.
+            private. What prevents it is a warning, as the model is there.
         reference: whether to compare with the non-private minimiser, which takes most of the time of a run.
         tune: settings to choose from, such as ``{"clip": [0.05, 0.1], "travel": [10, 30]}``: the best of a random
             number of runs is released, and what the choice costs is part of the guarantee.
@@ -379,7 +380,7 @@ def train(
     )  # fmt: skip
     asked = _read("train", **given)
     check_setup(setup, len(asked.runs))
-    models = []
+    models, cases = [], []
 
     def asker(fit: Callable[..., Any]) -> Callable[..., Case]:
         def answer(
@@ -388,21 +389,26 @@ def train(
             fitted = fit(run, question, setup, gates=gates)
             models.append(fitted.model)
             case: Case = fitted.case
+            cases.append(case)
             return case
 
         return answer
 
     with with_one_blas_thread():
-        report = _answered("train", asked, asker(fitting.fit), asker(fitting.fit_among_others))
+        found = _answered("train", asked, asker(fitting.fit), asker(fitting.fit_among_others))
     if output is not None and models[0] is not None:
         from dpcalc.training.model import save
 
-        save(models[0], output, statement=format_report(report, "statement").strip())
+        save(models[0], output, statement=format_report(found, "statement").strip())
         if card:
-            from dpcalc.cards.card import write_beside
+            from dpcalc.cards.card import without_card, write_beside
 
-            write_beside(report, output)
-    return report
+            try:
+                write_beside(found, output)
+            except DpcalcError as error:
+                warnings.warn(f"there is no privacy card beside the model: {error.message}", stacklevel=2)
+                found = report("train", [without_card(case) for case in cases])
+    return found
 
 
 def predict(

@@ -380,15 +380,19 @@ class CostOfTries(Note):
     """What it would cost to release the best of several such runs.
 
     Attributes:
-        runs: the mean of their number, which is geometric.
+        runs: the mean of their number, which is random, geometric and secret; each is scored privately.
         epsilon: of one run.
         value: of the best of them, at the same delta.
+        fixed_number: epsilon where their number is fixed, by composition; None where it is not finite.
+        tunable: whether such runs can be tuned within a budget.
     """
 
     kind: str = "cost_of_tries"
     runs: int
     epsilon: float
     value: float
+    fixed_number: float | None = None
+    tunable: bool = True
 
 
 class NotCovered(Note):

@@ -15,6 +15,7 @@ from dpcalc.errors import SpecError
 from dpcalc.files.limits import DOCUMENT_BYTES
 from dpcalc.files.output import write
 from dpcalc.inert import json_text
+from dpcalc.notes import ModelFile
 from dpcalc.report import Case, Report
 from dpcalc.version import __version__
 
@@ -134,6 +135,12 @@ def write_beside(report: Report, model: str) -> None:
         return
     card = card_of(report, model=model_of(model, report.cases[0]))
     write(card_text(card), card_path(model), "-o")
+
+
+def without_card(case: Case) -> Case:
+    """Return a case that does not say of a card where one was to be written."""
+    notes = (ModelFile(path=note.path) if isinstance(note, ModelFile) else note for note in case.note_data)
+    return case._replace(note_data=tuple(notes))
 
 
 def card_text(card: Mapping[str, Any]) -> str:

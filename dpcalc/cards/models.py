@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from dpcalc.cards.card import STATED
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import SpecError
+from dpcalc.model.choices import Model
 from dpcalc.model.run import NOISE_SCALES
 from dpcalc.render.numbers import Side, number, symbol_of
 from dpcalc.theorems.record import all_bounds
@@ -59,7 +60,8 @@ def _tunes(total: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> bool:
     held_out = [each for each in scores if set(each["given"]) == {"epsilon"} and not each["command"]]
     largest = max(_mu(run) for run in runs)
     return (
-        set(tuned["given"]) == {"mu"}
+        all(run["unit"] == total["unit"] for run in runs)
+        and set(tuned["given"]) == {"mu"}
         and not tuned["command"]
         and all(each["times"] == 1 and each["tuning"] is not None for each in ledger["entries"])
         and len(scores) == len(held_out) <= 1
@@ -75,22 +77,25 @@ def _mu(run: Mapping[str, Any]) -> float:
 
 
 def _trains(asked: Mapping[str, Any]) -> bool:
-    given = asked["given"]
+    """Return whether training asks this of a run; the rest of what `compare` takes describes runs it never makes."""
+    given, train = asked["given"], COMMANDS["train"]
     return (
         asked["command"] == "compare"
-        and given.get("algorithm") in COMMANDS["train"].algorithms
-        and ("loss" in given or describes(given))
+        and given.get("algorithm") in train.algorithms
+        and (describes(given) or ("loss" in given and set(given) <= {*train.parameters, "model"}))
+        and given.get("model") in (None, Model.ANY)
         and (asked["epsilon"] is not None or asked["delta"] is not None)
         and not asked.get("targets")
     )
 
 
-def differences(path: str, case: Mapping[str, Any]) -> Iterator[Difference]:
+def differences(path: str, case: Mapping[str, Any], runs: Sequence[Mapping[str, Any]] = ()) -> Iterator[Difference]:
     """Yield in what a model differs from the case of its card.
 
     Args:
         path: of the model.
         case: what the card says of it.
+        runs: the further cases of the card, where the model is the best of several runs.
 
     Raises:
         SpecError: the file is no model.
@@ -123,7 +128,7 @@ def differences(path: str, case: Mapping[str, Any]) -> Iterator[Difference]:
         yield Difference("delta", found["delta"], stated.get("delta"))
     if not _log_delta_fits(stated):
         yield Difference("log_delta", found["log_delta"], stated.get("log_delta"))
-    yield from _of_assumptions(case, stated, rounding)
+    yield from _of_assumptions((case, *runs), stated, rounding)
     yield from _of_statement(case, stated.get("statement"))
 
 
@@ -133,8 +138,8 @@ def refuse_another(path: str, card: Mapping[str, Any]) -> None:
     Raises:
         SpecError: the file is no model, or that of another run, or of one that is not private.
     """
-    case = card["cases"][0]
-    different = next(itertools.chain(differences(path, case), candidate_differences(path, card)), None)
+    case, *runs = card["cases"]
+    different = next(itertools.chain(differences(path, case, runs), candidate_differences(path, card)), None)
     if different is not None:
         raise SpecError(
             f"the model is not that of the report: {different.name} is {different.model!r} in its file, and "
@@ -221,15 +226,15 @@ def _log_delta_fits(stated: Mapping[str, Any]) -> bool:
 
 
 def _of_assumptions(
-    case: Mapping[str, Any], stated: Mapping[str, Any], rounding: Mapping[str, Any]
+    cases: Sequence[Mapping[str, Any]], stated: Mapping[str, Any], rounding: Mapping[str, Any]
 ) -> Iterator[Difference]:
     """Yield where the two assume different things, but for those about rounding."""
-    texts = [each["text"] for each in case["assumptions"] if each["by"] == "promised"]
+    texts = [each["text"] for case in cases for each in case["assumptions"] if each["by"] == "promised"]
     written = stated.get("assumes")
     written = list(written) if isinstance(written, (list, tuple)) else [written]
     own = written[:-_ROUNDINGS] if rounding else written
-    bound = all_bounds().get(case["theorems"][0]["bound"])
-    promises = {each.text for each in bound.promises} if bound else set()
+    bounds = [all_bounds().get(case["theorems"][0]["bound"]) for case in cases]
+    promises = {each.text for bound in bounds if bound for each in bound.promises}
     if any(text not in texts for text in own) or any(text not in own and text not in promises for text in texts):
         yield Difference("assumes", texts, own)
 

@@ -137,7 +137,7 @@ def _of_model(path: str | None, card: Mapping[str, Any]) -> Iterator[Mismatch]:
         return
     found = list(too_strong(card))
     if path is not None:
-        found += [*differences(path, card["cases"][0]), *candidate_differences(path, card)]
+        found += [*differences(path, card["cases"][0], card["cases"][1:]), *candidate_differences(path, card)]
     for each in found:
         told = (json.dumps(value, sort_keys=True, default=str) for value in (each.card, each.model))
         yield Mismatch(f"/model: {each.name}", *told)

@@ -7,7 +7,7 @@ import functools
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,6 +29,8 @@ _OWN = (
     "reference", "solver", "centre",
 )  # fmt: skip
 
+
+_OF_THEOREMS = ("explain", "bibtex")
 
 _PAUSE = 0.1  # seconds between two looks of a bar
 
@@ -123,6 +125,8 @@ def command(
     machines = there_of(cluster, insecure, setup.workers)
     if machines is not None and setup.replicas < 2:
         raise SpecError("--cluster is of --replicas: one model is trained on this machine", "leave it out")
+    if choice is not None:
+        _refuse_explaining(flags.get("format"))
     check_setup(setup, _combinations(parts for name, parts in flags.items() if name != "gates"))
     models: list[Any] = []
     entered = machines.entered() if machines is not None else contextlib.nullcontext(None)
@@ -149,18 +153,29 @@ def command(
 
         save(models[0], output, statement=render_statement(report("train", cases)).strip())
         if setup.card:
-            _write_card(cases, output)
+            cases = _write_card(cases, output)
     emit("train", cases, printing._replace(file=None))
 
 
-def _write_card(cases: Sequence[Case], model: str) -> None:
-    """Write the card beside a model; what prevents that is a warning, as the model is there."""
-    from dpcalc.cards.card import write_beside
+def _write_card(cases: list[Case], model: str) -> list[Case]:
+    """Write the card beside a model, and return the cases; what prevents that is a warning, as the model is there."""
+    from dpcalc.cards.card import without_card, write_beside
 
     try:
         write_beside(report("train", cases), model)
     except DpcalcError as error:
         say(f"warning: there is no privacy card beside the model: {error.message}")
+        return [without_card(case) for case in cases]
+    return cases
+
+
+def _refuse_explaining(form: str | None) -> None:
+    """Refuse formats that explain a theorem, of a total of several runs, before anything is trained."""
+    if form in _OF_THEOREMS:
+        raise SpecError(
+            f"--format {form} is of one theorem, and the guarantee of a tuned run is a total",
+            "take another format; `dpcalc explain` explains the bound of one run",
+        )
 
 
 def _combinations(values: Iterable[object]) -> int:

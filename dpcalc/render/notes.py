@@ -389,7 +389,11 @@ def _rounded(note: Rounded) -> str:
 
 
 def _tuned(note: Tuned) -> str:
-    noise = "" if note.score_epsilon is None else f"; a score has noise for epsilon = {number(note.score_epsilon, 3)}"
+    noise = (
+        ""
+        if note.score_epsilon is None
+        else f"; a score has noise for epsilon = {number(note.score_epsilon, 3, Side.UP)}"
+    )
     return (
         f"the best of a random number of runs ({note.law}, mean {number(note.mean, 6)}) is released, each with one of "
         f"{note.candidates} candidates drawn at random{noise}; the number of runs and the other scores stay secret, "
@@ -399,9 +403,13 @@ def _tuned(note: Tuned) -> str:
 
 def _cost_of_tries(note: CostOfTries) -> str:
     one, best = (number(value, 3, Side.UP) for value in (note.epsilon, note.value))
+    fixed = ""
+    if note.fixed_number is not None:
+        fixed = f", and a fixed number of {note.runs}, by composition, {number(note.fixed_number, 3, Side.UP)}"
+    within = ": --tune chooses within the budget" if note.tunable else ""
     return (
-        f"choosing the best of {note.runs} such runs, on average, would have cost epsilon {best} instead of {one}: "
-        "--tune does it within the budget"
+        f"the best of a random, secret number of such runs (geometric, mean {note.runs}), each scored privately, would "
+        f"have cost epsilon {best} instead of {one}{fixed}{within}"
     )
 
 

@@ -51,7 +51,7 @@ def inputs_lines(case: Case) -> list[str]:
     for name, value, source in shown:
         side = Side.NEAREST if source == Source.LOSS else Side.AS_GIVEN
         text = " or ".join(map(str, worst_positions(case))) if name == "index" else ""
-        mark = f" ({_SOURCES[source]})" if source in _SOURCES else noise_in_other_words(case, name)
+        mark = f" ({_SOURCES[source]})" if source in _SOURCES else in_other_words(case, name)
         label = symbol_of(name)
         label = name if symbols[label.partition(" ")[2]] > 1 else label  # on a screen a symbol has one meaning
         if name == Quantity.DELTA and isinstance(value, str):
@@ -73,8 +73,10 @@ _WORDS_OF_NOISE = {
 """What says the same of the noise as another parameter, and its name in a sentence."""
 
 
-def noise_in_other_words(case: Case, name: str) -> str:
-    """Return in brackets what the noise that was given is in the words of libraries, or here; empty if not known."""
+def in_other_words(case: Case, name: str) -> str:
+    """Return in brackets what else an input is: noise in the words of libraries, or here; empty if not known."""
+    if name == "lipschitz" and (case.training or {}).get("solver"):
+        return " (half the distance of two gradients, replace-one only)"
     other, text = _WORDS_OF_NOISE.get(name, ("", ""))
     value, source = case.inputs.get(other, (None, ""))
     if value is None or source != Source.DERIVED:

@@ -6,7 +6,7 @@ from dpcalc.model.quantities import Quantity
 from dpcalc.model.source import Source
 from dpcalc.render import training
 from dpcalc.render.numbers import Side, delta_text, number, symbol_of, value_text
-from dpcalc.render.sentences import enough, noise_in_other_words, promise, released, targets_text
+from dpcalc.render.sentences import enough, in_other_words, promise, released, targets_text
 from dpcalc.report import Case, Report, Result
 
 _SAID_APART = ("epsilon", "delta", "algorithm", "adjacency")
@@ -23,7 +23,7 @@ def _statement(case: Case, precision: int) -> str:
     if best is None:
         return "No guarantee applies."
     parameters = ", ".join(
-        f"{symbol_of(name)} = {number(value, side=Side.AS_GIVEN)}{noise_in_other_words(case, name)}"
+        f"{symbol_of(name)} = {number(value, side=Side.AS_GIVEN)}{in_other_words(case, name)}"
         for name, (value, source) in case.inputs.items()
         if source != Source.DERIVED and name not in _SAID_APART
     )

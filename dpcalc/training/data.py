@@ -41,7 +41,7 @@ Array = NDArray[np.float64]
 _NAMES = 100  # columns among which one that is spelt alike is looked for
 _BLOCK = 1 << 18  # cells looked at together
 _HUGE = 1e300  # stands for what the map takes beyond the range of a double
-_TINY = 1e-290
+_TINY = 1e-140
 _LARGE = 1e150  # of the bounds
 _USUAL = 1e-200, 1e280  # of a row's square, which is then as exact as a sum can be
 _ROOM = 1e-12  # by which clipped rows stay below their bound: more than rounding adds
@@ -730,9 +730,10 @@ def bounds_of(
     Raises:
         SpecError: rows or labels of such a size cannot be computed with in double precision.
     """
-    if feature_bound < _TINY:
-        raise SpecError(f"feature_bound is {feature_bound:g}: so short a row loses its digits", "use other units")
-    for name, most in (("feature_bound", feature_bound), ("label_bound", label_bound or 0.0)):
+    bounds = {"feature_bound": feature_bound, **({} if label_bound is None else {"label_bound": label_bound})}
+    for name, most in bounds.items():
+        if not most >= _TINY:
+            raise SpecError(f"{name} is {most:g}: squares of less than {_TINY:g} lose their digits", "use other units")
         if most > _LARGE:
             raise SpecError(f"{name} is {most:g}: squares above {_LARGE:g} are no doubles", "use other units")
     constant = feature_bound * (share or intercept_of(1.0, norm)) if intercept else 0.0

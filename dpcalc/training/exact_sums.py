@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
 from dpcalc.files.row_file import Room
+from dpcalc.training.data import lengths
 from dpcalc.training.problem import AnyProblem, Problem, StoredProblem
 from dpcalc.training.several import descents
 from dpcalc.training.sharing import summed
@@ -32,6 +33,7 @@ _UNIT = 2.0**-53
 _BITS = 52  # of a sum of products; one more is a double's
 _MOST_BITS = 20  # kept of features and slopes
 _LEAST = 1e-290
+_SHORTEST = 1e-140  # of bounds: their squares are normal doubles
 _LEAST_EXPONENT = -900  # of iterates that scores tell from 0
 _ROOM = 2.0**-40  # by which gradients stay below their bound: more than the rounding of a norm
 _ENTRIES = 1 << 15
@@ -101,17 +103,17 @@ class ExactSums:
             norm: of features and gradients, 1 or 2.
 
         Raises:
-            SpecError: the units are out of the range of doubles.
+            SpecError: the bounds, or the units, are out of the range of doubles.
         """
         self.problem, loss, (self.count, columns) = problem, problem.loss, problem.shape
         kept, longest = bits_kept(size), loss.feature_bound
+        if not min(longest, bound / longest) >= _SHORTEST:
+            raise _too_short(bound)
         self.unit = math.ldexp(1.0, exponent_of(longest) - kept)
         self.slope_unit = math.ldexp(1.0, exponent_of(bound / longest) - kept)
         self.kept, self.limit = kept, size * bound
         if not min(self.unit, self.slope_unit, self.unit * self.slope_unit) >= _LEAST:
-            raise SpecError(
-                f"gradients of at most {bound:g} are too short for sums without rounding", "use other units"
-            )
+            raise _too_short(bound)
         self.norm = norm
         self.most = bound * (1.0 - max(_ROOM, 4.0 * (columns + loss.scores + 8) * _UNIT))
         self.overwrite = None if loss.classified else loss.array_descent()
@@ -122,7 +124,7 @@ class ExactSums:
 
     def _steepest(self, x: Array) -> Array:
         """Return how steep the loss of every record may be in its score; features are cut."""
-        size_of = np.abs(x).sum(axis=1) if self.norm == 1 else np.sqrt(np.einsum("ij,ij->i", x, x))
+        size_of = lengths(x, self.norm)
         steepest = self.slope_unit * 2.0**_BITS
         caps: Array = np.minimum(self.most / np.maximum(size_of, self.most / steepest), steepest)
         return caps
@@ -189,6 +191,10 @@ class ExactSums:
         np.maximum(slopes, -steepest, out=slopes)
         total = cut(slopes, self.slope_unit) @ x
         return total
+
+
+def _too_short(bound: float) -> SpecError:
+    return SpecError(f"gradients of at most {bound:g} are too short for sums without rounding", "use other units")
 
 
 def exponent_of(value: float) -> int:

@@ -269,15 +269,18 @@ def _executed(
     unknown = planned.tail or setup.solver == Solver.SUMS or draft.loss.classified
     risk = None if unknown else least_risk(draft, run, best, columns)
     outcome = Outcome(draft, setup, records, planned, trained, non_private, risk, chosen, centre=centre)
-    case = case._replace(training=outcome.to_json(), note_data=(*case.note_data, *outcome.notes(), *_tries(case)))
+    case = case._replace(
+        training=outcome.to_json(), note_data=(*case.note_data, *outcome.notes(), *_tries(case, setup))
+    )
     return Fit(case, outcome.model(case))
 
 
 _RUNS = 10
 
 
-def _tries(case: Case) -> Iterator[Note]:
+def _tries(case: Case, setup: Setup) -> Iterator[Note]:
     """Yield what choosing among several such runs would have cost, where one is known by its mu."""
+    from dpcalc.notions import gaussian
     from dpcalc.notions.guarantee import Gdp
     from dpcalc.notions.tuning import Law, tuned_epsilon, tuning_of
 
@@ -286,5 +289,9 @@ def _tries(case: Case) -> Iterator[Note]:
     if best is None or mu is None or best.log_delta is None or best.epsilon is None:
         return
     value = tuned_epsilon(Gdp(mu), tuning_of(Law.GEOMETRIC, _RUNS), best.log_delta)
+    fixed = gaussian.epsilon(mu=gaussian.together([(mu, _RUNS)]), log_delta_target=best.log_delta)
     if math.isfinite(value):
-        yield CostOfTries(runs=_RUNS, epsilon=best.epsilon, value=value)
+        yield CostOfTries(
+            runs=_RUNS, epsilon=best.epsilon, value=value, fixed_number=fixed if math.isfinite(fixed) else None,
+            tunable=setup.solver != Solver.SUMS,
+        )  # fmt: skip

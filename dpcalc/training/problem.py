@@ -132,8 +132,7 @@ def verify(problem: AnyProblem, *, norm: int = 2, progress: Progress | None = No
 
 
 def _verify_piece(x: Array, y: Array, loss: Loss, first: int, norm: int) -> None:
-    size = np.abs(x).sum(axis=1) if norm == 1 else np.sqrt(np.einsum("ij,ij->i", x, x))
-    refuse_outside(size, loss.feature_bound, first, "feature_bound")
+    refuse_outside(lengths(x, norm), loss.feature_bound, first, "feature_bound")
     _refuse_labels(y, loss, first)
 
 

@@ -53,6 +53,8 @@ SWITCHES = (
 )  # fmt: skip
 """Parameters that describe a run of another kind: where one of them is given, the rule fills in nothing."""
 
+_SHORTEST = 1e-290  # of steps, with all of their digits
+
 LOSSES = ("logistic", "hinge", "softmax", "squares", "huber")
 """The losses that the rule speaks of. It was tuned on logistic, softmax and squares."""
 
@@ -198,6 +200,7 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int, *, centre
 
     Raises:
         MissingParameter: there is no budget.
+        SpecError: the bounds are too far from 1.
     """
     mu = budget_of(question)
     whole = signal_of(draft["records"], mu, columns)
@@ -222,7 +225,7 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int, *, centre
     pick("steps", STEPS, Source.DEFAULT, "full batches of public iterates: finer steps change little")
     unit = float(draft["clip"]) / (bound * height)
     travel = travel_of(draft, kappa, unit, int(draft["steps"]))
-    step_size = travel / (unit * bound * bound * int(draft["steps"]))
+    step_size = step_size_of(travel, unit, bound, int(draft["steps"]))
     why = f"A/(C T) for a travel of A = {travel:.4g}: {_why(draft)}"
     pick("step_size", float(f"{step_size:.4g}"), Source.DERIVED, why)
     return Rule(whole, mu, travel, picks)
@@ -308,6 +311,18 @@ def travel_of(draft: Draft, kappa: float, clip: float, steps: int) -> float:
     if draft["loss"] in CLASSIFYING:
         return min(_pace(draft, kappa) * kappa, 1e4)
     return min(min(max(kappa / 4.0, 0.3), 2.0) * kappa, 1.9 * clip * steps)
+
+
+def step_size_of(travel: float, unit: float, bound: float, steps: int) -> float:
+    """Return eta = A/(C T), for a clip in units of B Y.
+
+    Raises:
+        SpecError: the lengths of steps are out of the range of doubles.
+    """
+    length = unit * bound * bound * steps
+    if not _SHORTEST <= length <= 1.0 / _SHORTEST:
+        raise SpecError("the bounds and the clip are too far from 1 for the default rule", "use other units")
+    return travel / length
 
 
 def _pace(draft: Draft, kappa: float) -> float:

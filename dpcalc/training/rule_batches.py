@@ -18,7 +18,18 @@ from dpcalc.numerics.floats import down
 from dpcalc.training.accounting import noise_scale
 from dpcalc.training.defaults import fill_split
 from dpcalc.training.draft import Draft
-from dpcalc.training.rule import LOSSES, SWITCHES, Pick, Rule, budget_of, clip_of, picks_of_setup, signal_of, travel_of
+from dpcalc.training.rule import (
+    LOSSES,
+    SWITCHES,
+    Pick,
+    Rule,
+    budget_of,
+    clip_of,
+    picks_of_setup,
+    signal_of,
+    step_size_of,
+    travel_of,
+)
 from dpcalc.training.setup import Average, Setup
 
 PASSES = 10
@@ -53,6 +64,7 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> tuple[
         picks["epochs"] = Pick(PASSES, Source.DEFAULT, "more cost time and change little")
         draft.default("epochs", PASSES)
     steps = int(draft["epochs"]) * -(-int(draft["records"]) // int(draft["batch_size"]))
+    step_size_of(1.0, float(draft["clip"]) / scale, float(draft["feature_bound"]), steps)
     draft.fill_model()
     sampled = {"algorithm": "noisy-sgd", "release": Releases.EPOCH}
     noise = {"sampled": _noise(draft, question, step_size=1.0, **sampled)}
@@ -72,7 +84,7 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> tuple[
     kappa = clip * math.sqrt(steps) / (min(noise.values()) * math.sqrt(columns))
     travel = travel_of(draft, kappa, clip / scale, steps)
     if "step_size" not in draft:
-        size = travel / (clip / scale * float(draft["feature_bound"]) ** 2 * steps)
+        size = step_size_of(travel, clip / scale, float(draft["feature_bound"]), steps)
         why = f"A/(C T) for a travel of A = {travel:.4g}" if not hides else "as far as 30 kappa, at most 2/smoothness"
         size = float(f"{size:.4g}")
         size = min(size, down(2.0 / smoothness)) if hides and smoothness else size

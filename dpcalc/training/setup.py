@@ -8,8 +8,10 @@ from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
 from dpcalc.errors import SpecError
+from dpcalc.files.digest import digest_of
 from dpcalc.files.output import refuse_over, refuse_unwritable
 from dpcalc.model.numbers import parse_number
+from dpcalc.notions.tuning import Law
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.training.intervals import is_interval
 from dpcalc.training.tuning import Tune
@@ -121,6 +123,20 @@ def interval(text: Any) -> tuple[float, float]:
     return low, high
 
 
+def _refuse_existing(*paths: str) -> None:
+    """Refuse to write where a file is already: if nothing is released, it would stay, and be taken for the outcome.
+
+    Raises:
+        SpecError: there is one.
+    """
+    for path in paths:
+        if os.path.lexists(path):
+            raise SpecError(
+                f"{path} is there already, and stays where the number of runs that is drawn is 0",
+                "remove it, choose another file for -o, or another --tune-law",
+            )
+
+
 _OF_FILES = ("target", "labels", "positive", "ignore", "ranges", "target_range")
 
 
@@ -193,7 +209,23 @@ def _check_centred(setup: Setup) -> None:
 
 
 def _same(one: str, other: str) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
+    """Return whether two files are one, or have the same content."""
+    one, other = _path_of(one), _path_of(other)
+    if os.path.realpath(one) == os.path.realpath(other):
+        return True
+    if not (os.path.isfile(one) and os.path.isfile(other)):
+        return False  # refused where it is read
+    if os.path.samefile(one, other):
+        return True
+    return os.path.getsize(one) == os.path.getsize(other) and digest_of(one) == digest_of(other)
+
+
+def _path_of(where: str) -> str:
+    """Return the path of a file, or that of the shipped table that ``example:NAME`` asks for."""
+    from dpcalc.training.data import example_file, example_of
+
+    name = example_of(where)
+    return where if name is None else example_file(name)
 
 
 def _check_randomness(setup: Setup) -> None:
@@ -215,6 +247,8 @@ def _check_output(setup: Setup, path: str, cases: int) -> None:
             f"{cases} models would be trained, and a guarantee is of one alone", "leave out -o, or choose one case"
         )
     check_path(path)
+    if setup.tune is not None and setup.tune.law is Law.POISSON:
+        _refuse_existing(path, card_path(path))
     scored = setup.tune.public if setup.tune is not None else None
     read = [each for each in (setup.data, setup.ranges, scored) if isinstance(each, str)]
     refuse_over(read, (path, card_path(path) if setup.card else None))

@@ -30,7 +30,7 @@ def descents(scores: Array, labels: Array, longest: Array | None) -> Array:
     slopes[labels.astype(np.intp), np.arange(len(labels))] += 1.0
     np.copyto(slopes, 0.0, where=~np.isfinite(slopes))
     if longest is not None:
-        lengths = np.sqrt(_total(slopes * slopes))
+        lengths = _lengths(slopes)
         slopes *= np.where(lengths > longest, longest / np.maximum(lengths, longest), 1.0)
     return slopes
 
@@ -66,6 +66,14 @@ def _shares(scores: Array) -> Array:
     np.exp(shares, out=shares)
     shares /= _total(shares)
     return shares
+
+
+def _lengths(slopes: Array) -> Array:
+    """Return the norms of the columns, also where squares are too small for a double."""
+    largest = np.abs(slopes).max(axis=0)
+    scale = np.where(largest > 0.0, largest, 1.0)
+    lengths: Array = scale * np.sqrt(_total((slopes / scale) ** 2))
+    return lengths
 
 
 def _total(rows: Array) -> Array:

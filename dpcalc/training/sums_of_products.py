@@ -32,6 +32,8 @@ _LARGEST = 2.0**400  # of bounds whose products are neither too large nor too sm
 _TAKEN = ("loss", "feature_bound", "label_bound", "records", "dimension", "noise_std")
 """What may be given of a run that is no descent."""
 
+_ACCOUNTED = ("algorithm", "records", "noise_std")
+
 _STEP = {"steps": 1, "step_size": 1.0, "lipschitz": HALF_MOVE}
 
 
@@ -84,11 +86,16 @@ def _strange(draft: Draft) -> list[str]:
 
 def described(draft: Draft) -> Draft:
     """Return the run as it is accounted: one step of noisy gradient descent on linear losses."""
-    given = {name: draft[name] for name in ("records", "noise_std") if name in draft}
+    given = {name: draft[name] for name in _ACCOUNTED[1:] if name in draft}
     sources = {"records": Source.DATA, **dict.fromkeys(_STEP, Source.DEFAULT)}
     return Draft(Description({"algorithm": "noisy-gd", **given, **_STEP}, sources))
 
 
 def describes(given: object) -> bool:
     """Return whether these parameters are those of `described`."""
-    return isinstance(given, Mapping) and given.get("algorithm") == "noisy-gd" and _STEP.items() <= given.items()
+    return (
+        isinstance(given, Mapping)
+        and given.get("algorithm") == "noisy-gd"
+        and _STEP.items() <= given.items()
+        and set(given) <= {*_ACCOUNTED, *_STEP}
+    )

@@ -235,13 +235,11 @@ def _case(found: TunedGuarantee, draft: Draft, question: Question, gates: Sequen
     if found.ledger is not None:
         query = Query("ledger", {"ledger": found.ledger}, found.question)
         runs = tuple(made.case.query._replace(bound=made.case.best.bound) for made in found.made if made.case.best)
-    base = found.made[0].case
+    base = found.made[0].case  # its algorithm says what is released
     noisy = base.best.quantity if base.best is not None else ""
     hidden = {noisy, "step_size", *tune.settings}
     inputs = {name: value for name, value in _inputs(found, 0, draft, question).items() if name not in hidden}
-    case = Case(
-        draft.algorithm.name, inputs, (found.row,), base.obstacles, note_data=(rounded,), query=query, runs=runs
-    )
+    case = Case(base.algorithm, inputs, (found.row,), base.obstacles, note_data=(rounded,), query=query, runs=runs)
     return case._replace(assertions=judged(gates, case))
 
 
@@ -393,6 +391,7 @@ def _released(
     budget = {name: value for name, value in case.inputs.items() if name in ("epsilon", "delta")}
     inputs = {**_inputs(found, best.place, draft, Question()), **budget}
     case = case._replace(
-        inputs=inputs, training=outcome.to_json(), note_data=(*case.note_data, *outcome.notes()),
+        algorithm=found.made[best.place].case.algorithm, inputs=inputs, training=outcome.to_json(),
+        note_data=(*case.note_data, *outcome.notes()),
     )  # fmt: skip
     return Fit(case, outcome.model(case))

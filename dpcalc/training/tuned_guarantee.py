@@ -126,7 +126,7 @@ def _with_spare(
     }  # fmt: skip
     row = row._replace(
         kind=Kind.UPPER, value=stated, epsilon=stated, delta=question.delta, log_delta=question.log_delta, mu=None,
-        assumes=(*row.assumes, ROUNDED, assumption(made[0].plan.noise)),
+        assumes=_assumed(made, row.assumes),
         details={**(row.details or {}), "floating_point": told},
     )  # fmt: skip
     written = ledger._replace(entries=tuple(entry._replace(tuning=tune.tuning) for entry in ledger.entries))
@@ -163,7 +163,11 @@ def part_of(made: Guaranteed) -> Part:
 
 
 def envelope(parts: Sequence[Part]) -> Part:
-    """Return what holds of a run of a candidate that is drawn at random, whichever it is."""
+    """Return what holds of a run of a candidate that is drawn at random, whichever it is.
+
+    Raises:
+        NotApplicable: one of several has no curve.
+    """
     if len(parts) == 1:
         return parts[0]
     if all(isinstance(part, Gdp) for part in parts):
@@ -171,8 +175,20 @@ def envelope(parts: Sequence[Part]) -> Part:
     if all(isinstance(part, Rdp) for part in parts):
         curves = [part.rdp for part in parts if isinstance(part, Rdp)]
         return Rdp(lambda order: max(curve(order) for curve in curves))
+    if any(isinstance(part, Box) for part in parts):
+        raise NotApplicable(
+            "one (epsilon, delta) is all that is known of a candidate, and the worst of several follows from curves",
+            "tune fewer settings, or describe a run with another bound",
+        )
     profiles = [profile_of(part) for part in parts if not isinstance(part, Box)]
     return Profile(lambda epsilon: max(profile(epsilon) for profile in profiles))
+
+
+def _assumed(made: Sequence[Guaranteed], known: Sequence[str]) -> tuple[str, ...]:
+    """Return all that is assumed: what is known to be, what is of the runs, and what is of rounding."""
+    rounding = (ROUNDED, assumption(made[0].plan.noise))
+    own = (text for each in made if each.case.best is not None for text in each.case.best.assumes)
+    return (*dict.fromkeys((*known, *(text for text in own if text not in rounding))), *rounding)
 
 
 def _adjacency(made: Sequence[Guaranteed]) -> Adjacency:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ TUNABLE = ("clip", TRAVEL, "steps", "step_size", "regularisation", "batch_size",
 LAWS = (Law.GEOMETRIC, Law.LOGARITHMIC, Law.POISSON)
 
 MEAN, HELD_OUT = 10.0, 0.2
-MOST_RUNS, MOST_CANDIDATES = 1000.0, 100
+MOST_RUNS, MOST_CANDIDATES = 1000.0, 99  # a card has a case for each candidate, and one for the total: 100 at most
 
 Candidate = dict[str, Any]
 """Parameter -> value."""
@@ -127,10 +128,20 @@ def _values(name: str, values: Any) -> tuple[Any, ...]:
 
 
 def _mean(runs: Any) -> float:
-    mean = MEAN if runs is None else parse_number(runs) if isinstance(runs, str) else float(runs)
+    mean = MEAN if runs is None else _float(runs, "the mean number of runs")
     if not 1.0 <= mean <= MOST_RUNS:
         raise SpecError(f"the mean number of runs is {mean:g}; it must be from 1 to {MOST_RUNS:g}", "10 is usual")
     return mean
+
+
+def _float(value: Any, name: str) -> float:
+    if isinstance(value, str):
+        return parse_number(value)
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        kind = type(value).__name__
+        raise SpecError(f"{name} is given as a {kind}", "give a number, or for a score the path of a file") from None
 
 
 def _law(law: str | None) -> Law:
@@ -146,10 +157,14 @@ def _score(score: Any) -> tuple[float | None, str | None]:
     """Return the share that is held out, or the public file."""
     if score is None:
         return HELD_OUT, None
+    if isinstance(score, os.PathLike):
+        return None, os.fspath(score)
     try:
-        share = parse_number(score) if isinstance(score, str) else float(score)
+        share = _float(score, "what runs are scored on")
     except SpecError:
-        return None, str(score)
+        if not isinstance(score, str):
+            raise
+        return None, score
     if not 0.0 < share < 1.0:
         raise SpecError(f"the share held out is {share:g}; it must be > 0 and < 1", "for example --tune-score 0.2")
     return share, None

@@ -13,6 +13,7 @@ import pytest
 import dpcalc
 from dpcalc.cards.card import card_text
 from dpcalc.cards.hashes import hash_of_file, seal_of
+from dpcalc.cards.models import refuse_untrained
 from dpcalc.cli.main import main
 from dpcalc.errors import SpecError
 
@@ -131,6 +132,26 @@ def test_only_a_card_of_training_speaks_of_a_model() -> None:
     card["sha256"] = seal_of(card)
     with pytest.raises(SpecError, match="describes none that dpcalc train runs"):
         dpcalc.verify(json.loads(card_text(card)), certify=False)
+
+
+STRANGE: list[tuple[str, Any]] = [
+    ("adjacency", "null-record"), ("model", "capped"), ("index", 1), ("lipschitz", 0.1), ("diameter", 0.1),
+    ("group_size", 1), ("smoothness", 0.1),
+]  # fmt: skip
+SUMS: dict[str, Any] = {"loss": "squares", "label_bound": 1, "solver": "sums"}
+
+
+@pytest.mark.parametrize("run", [BASE, {**BASE, **SUMS, "radius": None}])
+def test_a_run_that_training_never_makes_was_not_carried_out(run: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    dpcalc.train(data=ROWS, output=str(path), **{name: value for name, value in run.items() if value is not None})
+    card = json.loads((tmp_path / "model.card.json").read_text())
+    refuse_untrained(card)
+    given = card["cases"][0]["asked"]["given"]
+    for name, value in (*STRANGE, ("step_size", 0.5) if "solver" in run else ("epoch_epsilon", 0.1)):
+        card["cases"][0]["asked"]["given"] = {**given, name: value}
+        with pytest.raises(SpecError, match="describes none that dpcalc train runs"):
+            refuse_untrained(card)
 
 
 def test_a_card_states_the_budget_of_the_model_as_released(tmp_path: Path) -> None:

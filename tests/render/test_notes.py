@@ -183,11 +183,15 @@ SAID = [
     (notes.ModelFile(path="m.json"), "the model is written to m.json"),
     (notes.SeveralModels(), "a guarantee is of one alone"),
     (
-        notes.Tuned(law="geometric", mean=10.0, candidates=6, on="records held out", records=91, score_epsilon=0.381),
-        "with one of 6 candidates drawn at random; a score has noise for epsilon = 0.381",
+        notes.Tuned(law="geometric", mean=10.0, candidates=6, on="records held out", records=91, score_epsilon=0.3811),
+        "with one of 6 candidates drawn at random; a score has noise for epsilon = 0.382",
     ),
     (notes.NothingDrawn(), "nothing is released"),
-    (notes.CostOfTries(runs=10, epsilon=1.0, value=1.6211), "would have cost epsilon 1.63 instead of 1"),
+    (
+        notes.CostOfTries(runs=10, epsilon=1.0, value=1.6211, fixed_number=3.611),
+        "the best of a random, secret number of such runs (geometric, mean 10), each scored privately, would have cost "
+        "epsilon 1.63 instead of 1, and a fixed number of 10, by composition, 3.62: --tune",
+    ),
 ]
 
 

@@ -17,7 +17,7 @@ from dpcalc.training import single as engine
 from dpcalc.training.exact_sums import ExactSums
 from dpcalc.training.noise import Source, seeded
 from dpcalc.training.plan import Plan, plan
-from dpcalc.training.problem import Problem, slope_caps
+from dpcalc.training.problem import Problem, slope_caps, verify
 from tests.training.reference import Recorder, cut, loop, problem_of
 
 CLIP = 0.11
@@ -139,3 +139,16 @@ def test_a_loss_that_was_accounted_unclipped_is_refused() -> None:
     unclipped = {name: value for name, value in executed.accounted.items() if name != "clip"}
     with pytest.raises(MissingParameter, match="needs radius"):
         engine.train(executed._replace(accounted=unclipped), problem, seeded(1))
+
+
+@pytest.mark.parametrize(("feature_bound", "clip"), [(1e-165, 1e-166), (1.0, 1e-141)])
+def test_bounds_whose_squares_no_double_holds_are_refused(feature_bound: float, clip: float) -> None:
+    x, y = np.full((4, 2), 0.5 * feature_bound), np.array([1.0, 1.0, -1.0, 1.0])
+    with pytest.raises(SpecError, match="too short for sums without rounding"):
+        ExactSums(Problem(x, y, of("logistic", feature_bound=feature_bound)), clip, 4)
+
+
+def test_the_lengths_of_tiny_rows_are_checked() -> None:
+    x = np.full((4, 2), 1e-165)
+    with pytest.raises(SpecError, match=r"record 1 has 1\.414"):
+        verify(Problem(x, np.ones(4), of("logistic", feature_bound=1.2e-165)))

@@ -132,6 +132,8 @@ def test_sums_that_are_asked_for() -> None:
     assert case.training["solver"] == "sums"
     assert case.training["rule"]["kappa"] < 500
     assert "solver" not in case.training["rule"]["picked"]
+    (tries,) = (note for note in case.notes if "such runs (geometric" in note)
+    assert "--tune" not in tries
     checked = case_of(data=numbers(400), solver="sums", noise_std=0.1, epsilon=None)
     mu = math.sqrt(4.5) / (400 * 0.1)
     assert checked.best.details["floating_point"]["mu"] == pytest.approx(mu, rel=1e-9)
@@ -153,7 +155,11 @@ def test_refusals(more: dict[str, Any]) -> None:
 
 def test_the_card_of_a_model_is_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "m.json"
-    dpcalc.train(data=numbers(400), target_range=(0, 10), epsilon=1, delta=1e-5, solver="sums", output=str(path))
+    report = dpcalc.train(
+        data=numbers(400), target_range=(0, 10), epsilon=1, delta=1e-5, solver="sums", output=str(path)
+    )
+    for form in ("statement", "markdown", "plain"):
+        assert "(half the distance of two gradients, replace-one only)" in dpcalc.format_report(report, form)
     card = json.loads((tmp_path / "m.card.json").read_text())
     assert card["cases"][0]["asked"]["given"]["lipschitz"] == HALF_MOVE
     assert "sums of products" in json.loads(path.read_text())["privacy"]["statement"]

@@ -227,3 +227,11 @@ def test_the_model_has_the_intercept_of_the_rule(tmp_path: Path) -> None:
     accuracy = np.mean((model.scores(x) > 0.0) == (y > 0.0))
     assert accuracy == pytest.approx(case.training["metrics"]["train"]["accuracy"], abs=1e-9)
     assert accuracy > 0.95
+
+
+@pytest.mark.parametrize("given", [{"feature_bound": 1e-165}, {"feature_bound": 1e-20, "clip": 1e-300}])
+@pytest.mark.parametrize("batched", [{}, {"batch_size": 50}])
+def test_bounds_too_far_from_one_are_refused(given: dict[str, float], batched: dict[str, int]) -> None:
+    with pytest.raises(SpecError) as refused:
+        case_of(data=CANCER, **given, **batched)
+    assert "use other units" in str(refused.value.hint)

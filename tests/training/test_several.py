@@ -272,3 +272,12 @@ def test_softmax_of_any_model_keeps_the_bound_alone() -> None:
     assert case.best.mu == pytest.approx(mu)  # type: ignore[union-attr]
     with pytest.raises(DpcalcError, match="unless it is capped"):
         dpcalc.compare(**given, model="any", loss_class="convex-smooth")
+
+
+def test_slopes_whose_squares_no_double_holds_are_shortened() -> None:
+    """The record's class has all but e^-405 of the softmax: every slope is about 1e-176."""
+    longest = 1e-200
+    slopes = descents(np.array([[405.0, 0.0, 0.0, -500.0]] * 2), np.zeros(2), np.full(2, longest))
+    for column in slopes.T:
+        square = sum(Fraction(float(slope)) ** 2 for slope in column)
+        assert 0.99 * longest < float(square * 10**400) ** 0.5 * 1e-200 <= longest * (1.0 + 1e-12)

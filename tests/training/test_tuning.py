@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,10 +15,14 @@ import numpy as np
 import pytest
 
 import dpcalc
-from dpcalc.errors import DpcalcError, MissingParameter, SpecError
+from dpcalc.cards import card
+from dpcalc.cards.models import refuse_untrained
+from dpcalc.cli.main import main
+from dpcalc.errors import DpcalcError, MissingParameter, NotApplicable, SpecError
+from dpcalc.notions.account import Box
 from dpcalc.notions.guarantee import Gdp, Profile, Rdp
 from dpcalc.notions.tuning import Law, tuning_of
-from dpcalc.training import run_count, single, tuned
+from dpcalc.training import data, run_count, single, tuned
 from dpcalc.training.data import Prepared
 from dpcalc.training.draft import Draft
 from dpcalc.training.model import load
@@ -282,11 +288,20 @@ def test_the_card_is_verified_and_a_changed_one_is_not(tmp_path: Path) -> None:
     output, card = tmp_path / "m.json", tmp_path / "m.card.json"
     dpcalc.train(data=CANCER, epsilon=1, delta=1e-5, tune={"clip": [0.05, 0.1]}, output=str(output))
     assert not dpcalc.verify(str(card), model=str(output), certify=False).mismatches
+    one, best = (dpcalc.train(data=CANCER, epsilon=1, delta=1e-5, seed=1, **more).cases[0].best.assumes for more in (
+        {}, {"tune": {"clip": [0.1]}, "tune_runs": 1}
+    ))  # fmt: skip
+    assert set(one) < set(best)
+    assert best[-2:] == one[-2:]
     written = json.loads(card.read_text())
     assert [case["asked"]["command"] for case in written["cases"]] == ["ledger", "compare", "compare"]
     fewer = {**written, "cases": written["cases"][:1]}
     with pytest.raises(SpecError, match="carried the run out"):
         dpcalc.verify(fewer, certify=False)
+    other = json.loads(card.read_text())
+    other["cases"][2]["unit"]["neighbours"] = "null_record"
+    with pytest.raises(SpecError, match="carried the run out"):
+        refuse_untrained(other)
     model = json.loads(output.read_text())
     model["privacy"]["tuning"]["candidates"][1]["noise_std"] *= 0.5
     output.write_text(json.dumps(model))
@@ -313,7 +328,18 @@ def test_what_choosing_would_have_cost_is_said() -> None:
     (note,) = (note for note in case.note_data if note.kind == "cost_of_tries")
     mu = 2.0 * case.inputs["clip"][0] * math.sqrt(case.inputs["steps"][0]) / (569 * case.best.value)
     assert best_of(mu, 10.0, note.value) == pytest.approx(1e-5, rel=1e-3)
+    assert delta_of(mu * math.sqrt(10.0), note.fixed_number) == pytest.approx(1e-5, rel=1e-3)
     assert note.epsilon == 1.0
+
+
+@pytest.mark.parametrize("tune", [{}, {"tune": {"clip": [0.1]}, "tune_runs": 1}])
+def test_what_is_released_is_said_alike(tune: dict[str, Any]) -> None:
+    """The rule's model is a mean of iterates, all of which are accounted as public."""
+    report = dpcalc.train(data=CANCER, epsilon=1, delta=1e-5, seed=1, **tune)
+    for form in ("statement", "markdown", "plain"):
+        said = dpcalc.format_report(report, form)
+        assert "every iterate is released" in said
+        assert "last iterate" not in said
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -333,6 +359,10 @@ def test_what_choosing_would_have_cost_is_said() -> None:
         ({"tune_law": "uniform"}, "number of runs"),
         ({"tune_score": 1.5}, "held out"),
         ({"tune_score": CANCER}, "without noise"),
+        ({"tune_score": data.example_file("breast-cancer")}, "without noise"),
+        ({"tune_score": ([[1.0]], [1.0])}, "given as a tuple"),
+        ({"tune_runs": [3]}, "given as a list"),
+        ({"tune": {"steps": range(1, 101)}}, "100 candidates"),
         ({"tune": (), "tune_runs": 5}, "--tune-runs"),
         ({"replicas": 3}, "replicas"),
         ({"reference": True}, "non-private fit"),
@@ -349,6 +379,56 @@ def test_what_cannot_be_tuned_is_refused(given: dict[str, Any], message: str, mo
     monkeypatch.setattr(single, "train", never)
     with pytest.raises(DpcalcError, match=message):
         case_of(**given)
+
+
+@pytest.mark.parametrize("link", [os.link, os.symlink, shutil.copy])
+def test_the_training_file_by_another_name_is_not_public(link: Any, tmp_path: Path) -> None:
+    one, other = tmp_path / "a.csv", tmp_path / "b.csv"
+    shutil.copy(data.example_file("breast-cancer"), one)
+    link(one, other)
+    for path in (str(one), CANCER):
+        with pytest.raises(SpecError, match="without noise"):
+            case_of(data=path, tune_score=other)
+
+
+@pytest.mark.parametrize("name", ["m.json", "m.card.json"])
+def test_no_older_model_stays_where_nothing_may_be_released(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("old")
+    with pytest.raises(SpecError, match="is there already"):
+        case_of(tune_law="poisson", output=str(tmp_path / "m.json"))
+
+
+@pytest.mark.parametrize("form", ["explain", "bibtex"])
+def test_formats_that_explain_a_theorem_are_refused_first(
+    form: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    options = ["--data", CANCER, "-e", "1", "-d", "1e-5", "--tune", "clip=0.1", "-o", str(tmp_path / "m.json")]
+    with pytest.raises(SystemExit) as stop:
+        main(["train", *options, "--format", form])
+    assert stop.value.code
+    assert "is of one theorem" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_whose_card_cannot_be_written_is_returned(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(card, "MOST_CASES", 0)
+    with pytest.warns(UserWarning, match="no privacy card"):
+        report = dpcalc.train(data=CANCER, epsilon=1, delta=1e-5, output=str(tmp_path / "m.json"))
+    assert any(note.endswith("m.json") for note in report.cases[0].notes)
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "--data", CANCER, "-e", "1", "-d", "1e-5", "-o", str(tmp_path / "n.json"), "-v"])
+    assert not stop.value.code
+    out, err = capsys.readouterr()
+    assert "no privacy card" in err
+    assert "its privacy card" not in out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.json", "n.json"]
+
+
+def test_the_worst_of_candidates_needs_curves() -> None:
+    with pytest.raises(NotApplicable, match="of a candidate"):
+        envelope([Gdp(0.1), Box(1.0)])
 
 
 def test_a_budget_is_needed() -> None:

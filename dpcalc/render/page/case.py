@@ -33,7 +33,7 @@ from dpcalc.render.sentences import (
     certified_lines,
     cost_sentences,
     headline,
-    noise_in_other_words,
+    in_other_words,
     promise,
     released,
     tightness_text,
@@ -260,7 +260,7 @@ def _inputs(case: Case) -> Iterable[Given]:
         elif case.check is not None and source == Source.ARGUMENT:
             said = "written in the recipe"
         side = Side.NEAREST if source == Source.LOSS else Side.AS_GIVEN
-        yield Given(symbol_of(name), f"{number(value, side=side)}{noise_in_other_words(case, name)}", said)
+        yield Given(symbol_of(name), f"{number(value, side=side)}{in_other_words(case, name)}", said)
     if derived:
         yield Given("others", ", ".join(derived), _SOURCES[Source.DERIVED])
 
