@@ -17,13 +17,13 @@ def audit_lines(case: Case, precision: int) -> list[str]:
     told = case.audit
     found = []
     if told["epsilon_lower"] is not None:
-        lower, delta = number(told["epsilon_lower"], precision, Side.DOWN), number(told["delta"], 3)
+        lower, delta = number(told["epsilon_lower"], precision, Side.DOWN), number(told["delta"], side=Side.AS_GIVEN)
         found.append(f"epsilon >= {lower} at delta = {delta}{_beside(told['epsilon'], precision)}")
     mu = number(told["mu_lower"], precision, Side.DOWN)
     found.append(f"mu >= {mu}, if Gaussian{_beside(told['mu'], precision)}")
     runs, pilot = told["replicas"], told["pilot"]
     lines = [
-        f"audited: {'; '.join(found)}; with confidence {number(told['confidence'], 6)}",
+        f"audited: {'; '.join(found)}; with confidence {number(told['confidence'], side=Side.AS_GIVEN)}",
         f"attack: {told['attack']}: {told['others']}; looks at {told['looks_at']}; "
         f"{runs} runs on each of two data sets that differ in one record, "
         f"seed {told['seed']}; {pilot} of them chose the events and do not count",

@@ -220,6 +220,24 @@ def test_noise_that_is_sought_and_a_mu_that_is_asked(ask_json: Any) -> None:
     assert case["audit"]["mu_lower"] > 0.0
 
 
+def test_where_the_noise_is_sought_the_mu_is_that_of_the_noise_that_is_found(ask_json: Any) -> None:
+    """Of several bounds each finds a noise of its own, and says a mu at that."""
+    line = "--algorithm rotation-epochs -n 100 --epochs 2 -L 1 --smoothness 1 --eta 1 -d 1e-3"
+    [case] = ask_json(f"audit {line} -e 0.5 --replicas 1e3")
+    [best] = [result for result in case["results"] if result["best"]]
+    [known] = ask_json(f"compare {line} --sigma {best['value']!r}")
+    mus = [each["mu"] for each in known["results"] if each["kind"] == "upper" and "mu" in each]
+    assert case["audit"]["mu"] == min(mus) > 0.5
+    assert case["audit"]["epsilon"] == 0.5
+
+
+def test_numbers_of_the_statement_are_not_rounded_against_the_guarantee(ask: Any) -> None:
+    line = EXACT.replace("-d 0.05", "-d 0.0123456789").replace("2e4", "1e3")
+    text = ask(f"{line} --confidence 0.99999999")
+    assert "at delta = 0.0123456789 (" in text
+    assert "with confidence 0.99999999\n" in text
+
+
 def test_several_cases_stand_side_by_side(ask: Any) -> None:
     text = ask(f"audit --algorithm pnsgd,shuffled,dp-sgd {PASS} -d 0.1 --replicas 2e3")
     assert "audited epsilon" in text
