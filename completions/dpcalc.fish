@@ -183,7 +183,7 @@ complete -c dpcalc -n '__fish_seen_subcommand_from audit' -l data -r -F -d 'cust
 complete -c dpcalc -n '__fish_seen_subcommand_from audit' -l neighbour -r -F -d 'custom: the same data set with one record replaced.'
 complete -c dpcalc -n '__fish_seen_subcommand_from audit' -l replicas -x -d 'Runs on each of the two data sets.'
 complete -c dpcalc -n '__fish_seen_subcommand_from audit' -l as-released -d 'Run the engine that trains one model, with its rounding; slow.'
-complete -c dpcalc -n '__fish_seen_subcommand_from audit' -l confidence -x -d 'With which all bounds hold.'
+complete -c dpcalc -n '__fish_seen_subcommand_from audit' -l confidence -x -d 'With which all bounds on a case hold.'
 complete -c dpcalc -n '__fish_seen_subcommand_from audit' -l seed -x -d 'Of all randomness: one seed, one report.'
 complete -c dpcalc -n '__fish_seen_subcommand_from audit' -l workers -x -d 'Processors (default: all). The numbers do not depend on it.'
 complete -c dpcalc -n '__fish_seen_subcommand_from audit' -l cluster -x -d 'Machines that compute the runs: dask\'s tls://HOST:PORT; local: processes of this one.'

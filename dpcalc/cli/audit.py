@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 @click.option("--neighbour", metavar="FILE", help="custom: the same data set with one record replaced.")
 @click.option("--replicas", metavar="NUM", default="1e5", show_default=True, help="Runs on each of the two data sets.")
 @click.option("--as-released", is_flag=True, help="Run the engine that trains one model, with its rounding; slow.")
-@click.option("--confidence", metavar="NUM", default="0.99", show_default=True, help="With which all bounds hold.")
+@click.option(
+    "--confidence", metavar="NUM", default="0.99", show_default=True, help="With which all bounds on a case hold."
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of all randomness: one seed, one report.")
 @click.option("--workers", type=int, help="Processors (default: all). The numbers do not depend on it.")
 @cluster_options("runs")

@@ -24,7 +24,7 @@ from dpcalc.notions.account import Box, Part, box_curve
 from dpcalc.notions.curves import Curve, profile_of
 from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, LowerBound, Point, Profile, Worst
 from dpcalc.numerics.floats import UNIT, up
-from dpcalc.numerics.logspace import exp_down, exp_up, log_exp1p, log_one_minus_exp
+from dpcalc.numerics.logspace import exp_down, exp_up, log_exp1p, log_expm1, log_one_minus_exp
 from dpcalc.numerics.normal import quantile
 from dpcalc.numerics.roots import least
 
@@ -189,7 +189,7 @@ def _corner(epsilon: float, log_delta: float, next_epsilon: float, next_log_delt
     if fall <= 0.0:
         return 0.0, math.inf, math.inf
     width = next_epsilon - epsilon
-    log_fpr = math.log(fall) - epsilon - math.log(math.expm1(width))
+    log_fpr = math.log(fall) - epsilon - log_expm1(width)
     error += UNIT * (32.0 + 4.0 * abs(log_fpr) + 8.0 * next_epsilon * (1.0 + 1.0 / width))
     z_low, z_high = quantile(log_fpr + error, upwards=False), quantile(log_fpr - error, upwards=True)
     rise = math.exp(min(0.0, epsilon + log_fpr + error))
@@ -228,7 +228,7 @@ def hull(nodes: Nodes) -> Nodes:
 def _log_fpr(left: tuple[float, float], right: tuple[float, float]) -> float:
     """Return ln of the rate of false positives where the lines of two points meet; -inf where delta does not fall."""
     fall = _fall(left[1], right[1])[0]
-    return math.log(fall) - left[0] - math.log(math.expm1(right[0] - left[0])) if fall > 0.0 else -math.inf
+    return math.log(fall) - left[0] - log_expm1(right[0] - left[0]) if fall > 0.0 else -math.inf
 
 
 def of_nodes(nodes: Sequence[tuple[float, float]], top: float, log_delta: float) -> float:

@@ -43,8 +43,8 @@ def log_hockey_stick_up(e: Any, r: Any) -> Array:
         r: distances, 0 < r; values beyond 1e100 give 0.
 
     Returns:
-        ln H in [-4e199, 0]. The excess over the exact value is below 2^-49 ((1 + e/r + r)(|x| + 2) + |ln H|) with
-        x = e/r - r/2.
+        ln H in [-4e199, 0]. The excess over the exact value is below 2^-49 (s (|x| + 2 + 2^-49 s) + |ln H|) with
+        s = 1 + e/r + r and x = e/r - r/2 as computed.
 
     Raises:
         ValueError: one of them is nan.
@@ -79,7 +79,8 @@ def log_hockey_stick_down(e: Array, r: Array) -> Array:
     """
     value, q = _at_non_negative_threshold(e, r), e / r
     x = q - 0.5 * r
-    error = 2.0**-49 * (1.0 + q + r) * (np.abs(x) + 2.0)
+    shift = 2.0**-49 * (1.0 + q + r)  # how far x may be from the exact one, with room: beyond r = 1e15 more than x
+    error = shift * (np.abs(x) + 2.0 + shift)
     far = value - error + 2.0**-49 * value
     return np.where(
         (x < -1.0) & (error < 0.1), np.maximum(far, value * (1.0 + 4.0 * np.minimum(error, 0.1)) - 1e-300), far

@@ -9,6 +9,7 @@ from dpcalc.errors import NotApplicable
 from dpcalc.model.quantities import Kind
 from dpcalc.model.source import Source
 from dpcalc.references import SHORT, entries, proof_of
+from dpcalc.render.audit import refuted
 from dpcalc.render.comparison import derivation
 from dpcalc.render.numbers import Side, number, symbol_of, value_text
 from dpcalc.report import Case, Report, Result
@@ -90,7 +91,9 @@ def explain_result(result: Result, case: Case, precision: int = 6) -> str:
     answer = f"{result.quantity} {relation} {value_text(result, precision)}"
     derived = derivation(result, precision)
     names = [name for name in (*bound.parameters, "epsilon", "delta") if name in case.inputs]
+    refutation = refuted(case)
     lines = [
+        *([refutation, ""] if refutation else []),
         *_head(bound),
         "",
         f"formula    {bound.formula}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.source import Source
 from dpcalc.render import training
+from dpcalc.render.audit import refuted
 from dpcalc.render.numbers import Side, delta_text, number, symbol_of, value_text
 from dpcalc.render.sentences import enough, in_other_words, promise, released, targets_text
 from dpcalc.report import Case, Report, Result
@@ -30,9 +31,10 @@ def _statement(case: Case, precision: int) -> str:
     adjacency = best.adjacency.replace("_", "-")
     assumptions = "; ".join(best.assumes)
     warned = training.warning(case)
+    refutation = f"{text}. " if (text := refuted(case)) else ""
     caution = f"{warned}. What follows holds of the algorithm with noise that nobody can draw again. " if warned else ""
     return (
-        f"{caution}We run {released(case).partition(': ')[2]} ({parameters}). {claim(best, precision)}, "
+        f"{refutation}{caution}We run {released(case).partition(': ')[2]} ({parameters}). {claim(best, precision)}, "
         f"under {adjacency} adjacency. {promise(case)} The guarantee assumes: {assumptions}. "
         f"It follows from {best.reference} (`{best.bound}`), evaluated with dpcalc and rounded to the "
         f"safe side{_proved(best)}.{training.kept_bounds(case)}{_chosen(case)}"

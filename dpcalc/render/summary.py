@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dpcalc.model.quantities import RISKS, Quantity
 from dpcalc.model.source import Source
 from dpcalc.render import training
-from dpcalc.render.audit import audit_cells, audit_names
+from dpcalc.render.audit import audit_cells, audit_names, audited_together
 from dpcalc.render.comparison import cost_kind, cost_run
 from dpcalc.render.notes import best_improvement, improvement_sentences
 from dpcalc.render.numbers import MAXIMISED, Side, number, symbol_of, value_text
@@ -155,7 +155,8 @@ def summary_notes(report: Report) -> list[str]:
 
 
 def summary_counts(report: Report) -> Iterator[str]:
-    """Yield how many best values were certified, and how many gates held, where any were to."""
+    """Yield how cases were audited, how many best values were certified, and how many gates held, where any were to."""
+    yield from audited_together(report)
     details = [(r.details or {}).keys() for case in report.cases for r in case.results if r.best]
     tried = [names for names in details if names & {"certified", "not_certified"}]
     if tried:

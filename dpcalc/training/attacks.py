@@ -374,6 +374,11 @@ def _low_bits(scene: _Scene) -> Iterator[Pair]:
     plan = scene.plan
     if plan.steps != 1 or plan.output_scale or plan.noise != Noise.GAUSSIAN:
         return
+    if scene.run.dimension == 1:
+        raise NotApplicable(
+            "low-order bits are looked for in many small pulls, and the run has one dimension",
+            "leave out --dimension, or audit a run of more",
+        )
     columns = plan.columns if plan.columns > 1 else _COLUMNS
     loss = Linear(feature_bound=scene.lipschitz, label_bound=1.0, regularisation=scene.regularisation)
     features, labels = np.zeros((plan.records, columns)), np.zeros(plan.records)

@@ -56,7 +56,7 @@ class Setup(NamedTuple):
         replicas: runs of each data set, pilot runs included.
         seed: of all randomness.
         workers: threads; None: as many as there are processors.
-        confidence: the probability with which all that is reported holds, at least.
+        confidence: the probability with which all that is reported of the run holds, at least.
     """
 
     replicas: int = 100_000
@@ -329,13 +329,11 @@ def _pilot(pair: Pair, delta: float | None, number: int, work: _Work) -> _Pilot:
         work.run(pair, problem, work.setup.pilot, (0, number, world))
         for world, problem in enumerate((pair.first, pair.second))
     ]
-    if pair.direction is None and pair.first.features.shape[1] > 1 and pair.attack == "custom":
+    if pair.direction is None and pair.attack == "custom":
         moved = runs[0].mean(axis=0) - runs[1].mean(axis=0)
         length = float(np.linalg.norm(moved))
         pair = pair._replace(direction=moved / length if length > 0.0 else np.eye(len(moved))[0])
     first, second = (pair.scores(weights) for weights in runs)
-    if pair.attack == "custom" and first.mean() < second.mean():
-        first, second, pair = second, first, pair._replace(first=pair.second, second=pair.first)
     return _chosen(pair, first, second, delta, work.setup)
 
 

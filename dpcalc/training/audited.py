@@ -65,8 +65,7 @@ def audited(
     if as_released or attack == Attack.LOW_BITS:
         attacks = [_rounded(pair, best.bound) for pair in attacks if pair.steps is None]
     epsilon, delta = _point(best)
-    mus = [result.mu for result in case.results if result.guarantee and result.mu is not None]
-    mu = min(mus, default=None)
+    mu = _least_mu(given, question, case, best)
     found = audit(attacks, delta, setup, progress, there)
     gate = _gate(found, epsilon, mu)
     return case._replace(audit=to_json(found, epsilon, mu), assertions=(*case.assertions, gate))
@@ -107,9 +106,29 @@ def bug_report(case: Case) -> str:
 
 def _accounted(given: Mapping[str, Any], best: Result) -> Run:
     """Return the run as accounted, with the noise that was sought."""
-    sought = {best.quantity: best.value} if best.quantity in NOISE_SCALES else {}
-    _, run, _ = run_of(COMMANDS[COMMAND], Description({**given, **sought}))
+    _, run, _ = run_of(COMMANDS[COMMAND], Description(_with_noise(given, best)))
     return run
+
+
+def _with_noise(given: Mapping[str, Any], best: Result) -> dict[str, Any]:
+    """Return what describes the run, with the noise that was sought."""
+    return {**given, **({best.quantity: best.value} if best.quantity in NOISE_SCALES else {})}
+
+
+def _least_mu(given: Mapping[str, Any], question: Question, case: Case, best: Result) -> float | None:
+    """Return the least mu that is guaranteed of the run as accounted; None where there is none.
+
+    Where the noise was sought, each bound found one of its own, and its mu is of that one. So all bounds are asked once
+    more, about the noise that the run has.
+    """
+    if best.quantity in NOISE_SCALES:
+        known = question._replace(epsilon=None, targets=(), risks=None, curves=False)
+        try:
+            case = ask(COMMAND, _with_noise(given, best), known, notes=False, brief=True)
+        except (NotApplicable, Infeasible, NotConverged, MissingParameter):
+            return None
+    mus = [result.mu for result in case.results if result.guarantee and result.mu is not None]
+    return min(mus, default=None)
 
 
 def _plan(run: Run) -> Plan:

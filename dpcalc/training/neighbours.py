@@ -13,7 +13,7 @@ from dpcalc.model.algorithm import Order
 from dpcalc.model.choices import Adjacency
 from dpcalc.model.run import Description, Run
 from dpcalc.training.attacks import Attack, Pair
-from dpcalc.training.data import read
+from dpcalc.training.data import Table, read
 from dpcalc.training.draft import Draft
 from dpcalc.training.plan import plan
 from dpcalc.training.problem import Problem, verify
@@ -30,12 +30,17 @@ def pair_of_files(run: Run, given: Mapping[str, Any], first: str, second: str) -
         first, second: paths of tables, the target in the last column.
 
     Raises:
-        SpecError: a file cannot be read, the two do not differ in one record as the run's neighbours do, a record is
-            outside the bounds of the loss, or no loss is named.
+        SpecError: a file cannot be read, the columns of the two differ, or they do not differ in one record as the
+            run's neighbours do, a record is outside the bounds of the loss, or no loss is named.
     """
     if given.get("loss") is None:
         raise SpecError("a custom attack needs the loss that is trained", "give --loss and --feature-bound")
-    tables = [_cells(path) for path in (first, second)]
+    read_tables = [read(path, held=True) for path in (first, second)]
+    if read_tables[0].names != read_tables[1].names:
+        raise SpecError(
+            "the columns of the data sets have other names, or another order", "let both files have the same header"
+        )
+    tables = [_cells(table) for table in read_tables]
     shape = tables[0].shape
     if tables[1].shape != shape:
         raise SpecError(f"the data sets have shapes {shape} and {tables[1].shape}", "they must differ in one record")
@@ -60,10 +65,9 @@ def pair_of_files(run: Run, given: Mapping[str, Any], first: str, second: str) -
     return Pair(Attack.CUSTOM, f"those of the files, record {row + 1} replaced", planned, one, other, None)
 
 
-def _cells(path: str) -> Array:
-    cells = read(path, held=True).cells
-    assert isinstance(cells, np.ndarray)
-    return cells
+def _cells(table: Table) -> Array:
+    assert isinstance(table.cells, np.ndarray)
+    return table.cells
 
 
 def _differing(first: Array, second: Array) -> int:

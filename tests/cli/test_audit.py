@@ -101,7 +101,8 @@ def test_half_the_noise_is_noticed(capsys: pytest.CaptureFixture[str], monkeypat
     assert "--- bug report ---" in err
     assert "noise_std=1.0" in err
     assert "gate failed" in err
-    assert "CONTRADICT" in answered(EXACT, 1, capsys)[0]
+    for format in ("plain", "statement", "explain"):
+        assert "CONTRADICT" in answered(f"{EXACT} --format {format}", 1, capsys)[0]
 
 
 def test_a_clip_that_is_left_out_is_noticed(
@@ -156,6 +157,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, row in rows.items():
         second = "0.5,0.5,1" if name == "two" else "0,1,1"
         (tmp_path / f"{name}.csv").write_text(f"x,z,y\n{row}\n{second}\n0,0,-1\n")
+    (tmp_path / "turned.csv").write_text("z,x,y\n-1,0,1\n0,1,1\n0,0,-1\n")
     return tmp_path
 
 
@@ -177,6 +179,7 @@ def test_data_sets_of_ones_own(ask_json: Any) -> None:
         ("--data a.csv --neighbour two.csv", "differ in 2 records"),
         ("--data a.csv --neighbour long.csv", "feature_bound is 1"),
         ("--data a.csv", "needs two data sets"),
+        ("--data a.csv --neighbour turned.csv", "another order"),
         ("--data a.csv --neighbour b.csv --adjacency null-record", "is none in either"),
         ("--data a.csv --neighbour missing.csv", "missing.csv"),
     ],
@@ -220,9 +223,29 @@ def test_noise_that_is_sought_and_a_mu_that_is_asked(ask_json: Any) -> None:
     assert case["audit"]["mu_lower"] > 0.0
 
 
+def test_where_the_noise_is_sought_the_mu_is_that_of_the_noise_that_is_found(ask_json: Any) -> None:
+    """Of several bounds each finds a noise of its own, and says a mu at that."""
+    line = "--algorithm rotation-epochs -n 100 --epochs 2 -L 1 --smoothness 1 --eta 1 -d 1e-3"
+    [case] = ask_json(f"audit {line} -e 0.5 --replicas 1e3")
+    [best] = [result for result in case["results"] if result["best"]]
+    [known] = ask_json(f"compare {line} --sigma {best['value']!r}")
+    mus = [each["mu"] for each in known["results"] if each["kind"] == "upper" and "mu" in each]
+    assert case["audit"]["mu"] == min(mus) > 0.5
+    assert case["audit"]["epsilon"] == 0.5
+
+
+def test_numbers_of_the_statement_are_not_rounded_against_the_guarantee(ask: Any) -> None:
+    line = EXACT.replace("-d 0.05", "-d 0.0123456789").replace("2e4", "1e3")
+    text = ask(f"{line} --confidence 0.99999999")
+    assert "at delta = 0.0123456789 (" in text
+    assert "with confidence 0.99999999\n" in text
+
+
 def test_several_cases_stand_side_by_side(ask: Any) -> None:
     text = ask(f"audit --algorithm pnsgd,shuffled,dp-sgd {PASS} -d 0.1 --replicas 2e3")
     assert "audited epsilon" in text
+    assert "the bounds on each case hold with confidence 0.99; attacks:" in text
+    assert "2000 runs on each of two data sets, seed 0" in text
     assert "dp-sgd is no algorithm that can be executed" in text or "dp-sgd takes no" in text
 
 
@@ -248,6 +271,7 @@ def test_the_picture_has_what_was_seen_below_what_is_guaranteed(
     [
         ("--algorithm dp-sgd -n 9 --batch-size 3 --epochs 1 --noise-multiplier 1 -d 0.1", 3, "can be executed"),
         (f"--algorithm pnsgd {PASS} -d 0.1 --attack wall", 3, "not projected"),
+        (f"--algorithm noisy-gd {PASS} --steps 1 -d 0.1 --attack low-bits --dimension 1", 3, "has one dimension"),
         (f"--algorithm pnsgd {PASS} -d 0.1 --replicas 10", 2, "replicas is 10"),
         (f"--algorithm pnsgd {PASS} -d 0.1 --replicas 1000.5", 2, "whole number"),
         (f"--algorithm pnsgd {PASS} -d 0.1 --confidence 2", 2, "confidence"),

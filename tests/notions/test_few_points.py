@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
 from scipy.stats import norm
 
 from dpcalc.notions import gaussian
+from dpcalc.notions.curves import chord
 from dpcalc.notions.few_points import few_points
 from dpcalc.notions.guarantee import Profile
-from dpcalc.notions.least_mu import least_mu
+from dpcalc.notions.least_mu import from_points, hull, least_mu
 from dpcalc.notions.trade_off import trade_off
 from tests.oracles import draws, log_uniform
 
@@ -54,6 +56,15 @@ def test_values_are_above_those_of_the_profile() -> None:
         for _ in range(20):
             epsilon = r.choice((0.0, log_uniform(r, 1e-9, 10.0 * mu)))
             assert few.profile(epsilon) >= gaussian.log_delta(mu=mu, epsilon=epsilon) - 1e-13, (mu, epsilon)
+
+
+def test_points_whose_factors_are_further_apart_than_doubles_go() -> None:
+    nodes = [(0.0, -1e-3), (1.0, -2e-3), (2000.0, -5.0), (4000.0, -40.0), (9000.0, -700.0)]
+    assert hull(nodes) == nodes
+    for mu, (left, right) in zip(from_points(nodes), itertools.pairwise(nodes), strict=True):
+        for share in (0.0, 0.3, 0.9, 1.0):
+            epsilon = left[0] + share * (right[0] - left[0])
+            assert gaussian.log_delta(mu=mu, epsilon=epsilon) >= chord(*left, *right, epsilon) - 1e-9
 
 
 def test_delta_that_jumps_to_zero_and_delta_that_never_falls() -> None:

@@ -122,6 +122,18 @@ def test_array_forms_are_bounds_on_either_side() -> None:
         assert not true < ball(low), (threshold, distance)
 
 
+def test_lower_bounds_where_the_place_is_a_difference_of_huge_numbers() -> None:
+    """H(e, r) <= Q(x) <= e^(-x^2/2) for x = e/r - r/2 >= 0, which rational arithmetic has exactly."""
+    pairs = [(1.0606e51, 4.6056e25)]
+    for r in draws("huge", 300):
+        distance = 10.0 ** r.uniform(8.0, 40.0)
+        pairs.append((0.5 * distance * distance * (1.0 + r.choice((-1, 0, 1, 4, 64)) * 2.0**-52), distance))
+    lower = normal_arrays.log_hockey_stick_down(*(np.array(column) for column in zip(*pairs, strict=True)))
+    for (threshold, distance), low in zip(pairs, lower.tolist(), strict=True):
+        x = Fraction(threshold) / Fraction(distance) - Fraction(distance) / 2
+        assert Fraction(low) <= -(max(Fraction(0), x) ** 2) / 2, (threshold, distance)
+
+
 @pytest.mark.parametrize("r", [1e10, 1e11, 1e12, 3.7e15, 1e20, 1e99, 1e101, 1e300])
 @pytest.mark.parametrize("x", [-1.0, -0.5, 0.0, 0.4, 1.0])
 def test_huge_distances(r: float, x: float) -> None:

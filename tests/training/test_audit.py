@@ -240,6 +240,17 @@ def test_runs_that_tell_nothing_prove_nothing() -> None:
     assert found.mu == 0.0
 
 
+def test_the_first_data_set_of_ones_own_stays_the_first() -> None:
+    """Its models may have the smaller weights: then the score falls as they grow, and events say what they say."""
+    [pair] = gaussian()
+    for first, second in ((pair.first, pair.second), (pair.second, pair.first)):
+        found = audit.audit([pair._replace(attack="custom", first=first, second=second)], 0.1, Setup(3000))
+        assert found.pair.first is first
+        assert 0.5 < found.mu < 1.0
+        assert found.pair.direction is not None
+        assert (found.pair.direction[0] > 0.0) == (first is pair.first)
+
+
 def test_progress_counts_every_step() -> None:
     calls: list[tuple[int, int]] = []
     audit.audit(pairs_of("noisy-gd", records=2, steps=3), 0.1, Setup(2000), lambda *call: calls.append(call))

@@ -80,7 +80,7 @@ def _audited(case: Case, xs: Numbers) -> list[Series]:
     events = [(event["fpr_upper"], event["tpr_lower"]) for event in case.audit["events"]]
     corners = sorted({(0.0, 0.0), (1.0, 1.0), *events})
     ys = tuple(max(_chance(one, other, x) for one in corners for other in corners) for x in xs)
-    label = f"seen in an audit: at least this, with confidence {number(case.audit['confidence'])}"
+    label = f"seen in an audit: at least this, with confidence {number(case.audit['confidence'], side=Side.AS_GIVEN)}"
     return [Series(label, xs, ys, Kind.LOWER)]
 
 
