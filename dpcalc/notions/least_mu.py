@@ -11,6 +11,7 @@ central limit theorem is no guarantee, and is not computed here.
 
 from __future__ import annotations
 
+import bisect
 import functools
 import heapq
 import itertools
@@ -23,7 +24,7 @@ from dpcalc.notions import gaussian
 from dpcalc.notions.account import Box, Part, box_curve
 from dpcalc.notions.curves import Curve, profile_of
 from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, LowerBound, Point, Profile, Worst
-from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.logspace import exp_down, exp_up, log_exp1p, log_expm1, log_one_minus_exp
 from dpcalc.numerics.normal import quantile
 from dpcalc.numerics.roots import least
@@ -43,7 +44,7 @@ class LeastMu(NamedTuple):
     """mu and ln delta_0 of the pair; delta_0 = 0 where the guarantee is mu-GDP.
 
     ``regret`` is the largest amount by which mu overstates how often an attacker guesses right, over all priors and
-    against the guarantee; it is rounded up.
+    against the guarantee; it is rounded up, and allows for what chords are above a profile that is known at points.
     """
 
     mu: float
@@ -80,7 +81,7 @@ def least_mu(part: Part, log_delta: float) -> LeastMu:
         mu = of_nodes(part.nodes, top, curve(top))
     else:
         mu = _least_mu_up_to(curve, top)
-    return LeastMu(mu, curve(top), regret(curve, mu, top))
+    return LeastMu(mu, curve(top), regret(_below(part, curve), mu, top))
 
 
 _PAIRS_ABOUT = -14.0  # ln of the delta for which pairs are made; they hold for every other one
@@ -112,7 +113,40 @@ def whole_mu(part: Part) -> float:
 def with_regret(part: Guarantee, mu: float, log_delta: float) -> LeastMu:
     """Return a mu that holds at every epsilon, with what it overstates."""
     curve = profile_of(part)
-    return LeastMu(mu, -math.inf, regret(curve, mu, _window(curve, max(-_FARTHEST, log_delta))))
+    top = _window(curve, max(-_FARTHEST, log_delta))
+    return LeastMu(mu, -math.inf, regret(_below(part, curve), mu, top))
+
+
+def _below(part: Part, curve: Curve) -> Curve:
+    """Return the curve; of a profile that is known at points, a curve below it, where the chords are above it.
+
+    A profile that is convex in e^epsilon lies above the lines through two points, outside of them. Of two such lines
+    the higher counts, and the value at the next point where that is higher still.
+    """
+    if not isinstance(part, Profile) or len(part.nodes) < 2:
+        return curve
+    places = [epsilon for epsilon, _ in part.nodes]
+    deltas = [exp_down(log_delta) for _, log_delta in part.nodes]
+
+    def through(place: int, other: int, ratio: float) -> float:
+        """Return delta on the line through two points, so many of their distances from the first, rounded down."""
+        value = deltas[place] + (deltas[place] - deltas[other]) * ratio
+        return down(value - 32.0 * UNIT * deltas[0] * (1.0 + ratio), 4.0)
+
+    def below(epsilon: float) -> float:
+        right = bisect.bisect_left(places, epsilon)
+        if right == len(places):
+            return -math.inf
+        found = deltas[right]
+        if right < len(places) - 1:
+            ratio = -math.expm1(epsilon - places[right]) * math.exp(-log_expm1(places[right + 1] - places[right]))
+            found = max(found, through(right, right + 1, ratio))
+        if right > 1 and epsilon - places[right - 1] < 700.0:
+            ratio = math.expm1(epsilon - places[right - 1]) / -math.expm1(places[right - 2] - places[right - 1])
+            found = max(found, through(right - 1, right - 2, ratio))
+        return math.log(found) if found > 0.0 else -math.inf
+
+    return below
 
 
 def _of_box(box: Box) -> LeastMu:

@@ -12,7 +12,7 @@ from dpcalc.notions import gaussian
 from dpcalc.notions.curves import chord
 from dpcalc.notions.few_points import few_points
 from dpcalc.notions.guarantee import Profile
-from dpcalc.notions.least_mu import from_points, hull, least_mu
+from dpcalc.notions.least_mu import from_points, hull, least_mu, with_regret
 from dpcalc.notions.trade_off import trade_off
 from tests.oracles import draws, log_uniform
 
@@ -65,6 +65,24 @@ def test_points_whose_factors_are_further_apart_than_doubles_go() -> None:
         for share in (0.0, 0.3, 0.9, 1.0):
             epsilon = left[0] + share * (right[0] - left[0])
             assert gaussian.log_delta(mu=mu, epsilon=epsilon) >= chord(*left, *right, epsilon) - 1e-9
+
+
+def test_what_mu_overstates_is_not_told_too_small_by_chords() -> None:
+    """1-differential privacy known at few points: mu overstates the most at epsilon = 1, where it is between two."""
+    mu = 1.2320353853453
+    places = (0.0, 0.4, 0.8, 1.4, 2.0)
+    deltas = (max(1e-250, (math.e - math.exp(e)) / (1.0 + math.e)) for e in places)
+    nodes = tuple((e, math.log(delta)) for e, delta in zip(places, deltas, strict=True))
+
+    def chords(epsilon: float) -> float:
+        for left, right in itertools.pairwise(nodes):
+            if left[0] <= epsilon <= right[0]:
+                return chord(*left, *right, epsilon)
+        return nodes[-1][1]
+
+    overstated = math.exp(gaussian.log_delta(mu=mu, epsilon=1.0)) / (1.0 + math.e)
+    told = with_regret(Profile(chords, nodes=nodes), mu, math.log(1e-6)).regret
+    assert overstated * (1.0 - 1e-12) <= told <= 1.001 * overstated
 
 
 def test_delta_that_jumps_to_zero_and_delta_that_never_falls() -> None:
