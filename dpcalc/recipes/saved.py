@@ -85,6 +85,8 @@ def _envelope(data: bytes) -> Fields:
             return whole  # JSON that another program wrote, in a line
         raise _Invalid("it is not complete: its last line is missing")
     if "cases" in end:
+        if len(lines) > 2:
+            raise _Invalid("something stands before the report")
         return end
     cases = [_without_head(_fields_of_line(line.decode())) for line in lines[:-2]]
     code = end.pop("exit_code")
@@ -245,6 +247,22 @@ def _refuse_contradiction(case: Case) -> None:
         raise _Invalid("a case is said to pass of which a gate does not hold")
 
 
+def refuse_other_inputs(given: Mapping[str, tuple[Any, Source]], case: Case) -> None:
+    """Refuse a case that speaks of other inputs than those given.
+
+    Args:
+        given: with their sources.
+        case: as read.
+
+    Raises:
+        Garbled: a number or a word that was given is another one.
+    """
+    for name, (value, _) in given.items():
+        found, source = case.inputs.get(name, (value, Source.DEFAULT))
+        if source.typed and strict_json(found) != strict_json(value):
+            raise _Invalid(f"{name} is not what was given")
+
+
 def _input(found: Any) -> tuple[Any, Source]:
     fields = _taken(_infinite(found), "value", "source")
     _nothing_else(fields, "value", "source")
@@ -281,6 +299,12 @@ def _assertion(found: Any) -> Assertion:
     fields = _infinite(found)
     if not isinstance(fields["passed"], bool):
         raise _Invalid("a gate has no verdict")
+    value, slack = (fields[name] for name in ("value", "slack"))
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise _Invalid("a gate has no value")
+    room = (int, float, type(None)) if isinstance(value, str) else (int, float)  # a name has none
+    if isinstance(slack, bool) or not isinstance(slack, room):
+        raise _Invalid("it is not said by how much a gate holds")
     return Assertion(**fields)
 
 
