@@ -56,6 +56,7 @@ class Stored:
 
     Attributes:
         shape: (n, d + 1).
+        bytes: of a row of the file, with the columns that are left out.
     """
 
     def __init__(self, file: RowFile, columns: int, coded: Callable[[NDArray[Any]], Array] = np.asarray) -> None:
@@ -66,7 +67,7 @@ class Stored:
             columns: d + 1.
             coded: makes cells, as `Table` has them, of rows of the file.
         """
-        self.shape = (file.count, columns)
+        self.shape, self.bytes = (file.count, columns), file.bytes
         self._file, self._coded = file, coded
 
     def rows(self, chosen: Chosen, room: Room | None = None) -> Array:
