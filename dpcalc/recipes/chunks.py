@@ -22,7 +22,7 @@ from dpcalc.files.paths import ProjectFile
 from dpcalc.recipes.evaluate import Limits, Outcome, broken, evaluate
 from dpcalc.recipes.read import read
 from dpcalc.recipes.recipe import Entry, Recipe
-from dpcalc.recipes.saved import Garbled, case_of_line, refuse_other_inputs
+from dpcalc.recipes.saved import Garbled, case_of_line, refuse_other_inputs, whole_case_of_line
 from dpcalc.recipes.spread import Piece
 from dpcalc.recipes.verdict import Stale, error, given_by, judged, judged_again
 from dpcalc.render.machine import case_line
@@ -194,14 +194,18 @@ def refuse_another(located: Located, place: int, line: str, *, thoroughly: bool)
         Garbled: it is another case, no case, or has another verdict than its numbers.
     """
     _, entry = located.at(place)
-    fields = case_of_line(line, thoroughly=thoroughly)
+    case: Case | None = None
+    if thoroughly:
+        fields, case = whole_case_of_line(line)
+    else:
+        fields = case_of_line(line, thoroughly=False)
     check = fields["check"]
     if (check["name"], check["file"], check["command"]) != (entry.name, entry.place.file, entry.command):
         raise Garbled("the answer is about another case")
     if check["status"] == "passed" and len(fields["assertions"]) < len(entry.gates):
         raise Garbled("a case is said to pass of which a gate was not judged")
-    if thoroughly:
-        _refuse_other_verdict(entry, case_of(line), located.options.certify)
+    if case is not None:
+        _refuse_other_verdict(entry, case, located.options.certify)
     return Verdict._of(fields)
 
 

@@ -140,11 +140,9 @@ def case_of_line(line: str, *, thoroughly: bool, command: str = "check") -> Fiel
     Raises:
         Garbled: it is no such case, or the verdict contradicts the gates.
     """
+    if thoroughly:
+        return whole_case_of_line(line, command=command)[0]
     try:
-        if thoroughly:
-            fields = _fields_of_line(line, command)
-            _read_whole(fields)
-            return fields
         found: Fields = _object(json.loads(line))
         if any(found[name] != value for name, value in _HEAD.items()):
             raise _Invalid("a case is of another version or command")
@@ -154,6 +152,21 @@ def case_of_line(line: str, *, thoroughly: bool, command: str = "check") -> Fiel
         if check["status"] == Status.PASSED and not all(gate["passed"] is True for gate in gates):
             raise _Invalid("a case is said to pass of which a gate does not hold")
         return found
+    except _Invalid:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise _Invalid(f"a line is no case ({type(error).__name__})") from None
+
+
+def whole_case_of_line(line: str, *, command: str = "check") -> tuple[Fields, Case]:
+    """Return the fields of a case of a command, and the case; every field is read, written again and compared.
+
+    Raises:
+        Garbled: it is no such case, or its verdict contradicts the gates.
+    """
+    try:
+        fields = _fields_of_line(line, command)
+        return fields, _read_whole(fields)
     except _Invalid:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -185,12 +198,13 @@ def _without_head(fields: Fields) -> Fields:
     return {name: value for name, value in fields.items() if name not in _HEAD}
 
 
-def _read_whole(fields: Fields) -> None:
+def _read_whole(fields: Fields) -> Case:
     bare = _without_head(fields)
     case = _case(bare)
     checked = fields["command"] == _HEAD["command"]
     if (case.check is not None) is not checked or strict_json(case_fields(case)) != bare:
         raise _Invalid("its numbers and verdicts do not agree")
+    return case
 
 
 def _no_constant(word: str) -> float:
