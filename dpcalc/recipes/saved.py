@@ -316,8 +316,8 @@ def _assertion(found: Any) -> Assertion:
     value, slack = (fields[name] for name in ("value", "slack"))
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise _Invalid("a gate has no value")
-    room = (int, float, type(None)) if isinstance(value, str) else (int, float)  # a name has none
-    if isinstance(slack, bool) or not isinstance(slack, room):
+    may_lack = isinstance(value, str) or not fields["passed"]  # of a name, or of a refusal that was expected
+    if isinstance(slack, bool) or not (isinstance(slack, (int, float)) or (slack is None and may_lack)):
         raise _Invalid("it is not said by how much a gate holds")
     return Assertion(**fields)
 

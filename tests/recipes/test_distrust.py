@@ -115,6 +115,36 @@ def test_a_line_that_contradicts_its_recipe_is_refused(
         dpcalc.check(path, checkpoint=str(checkpoint))
 
 
+KINDS = """\
+skipped: {algorithm: pnsgd, noise_std: 2, skip: later, assert: epsilon <= 5}
+implied: {algorithm: pnsgd, noise_std: 2, epsilon: 0.5}
+solved: {algorithm: pnsgd, solve: noise_std, epsilon: 0.5, assert: noise_std <= 30}
+risks: {algorithm: pnsgd, noise_std: 2, assert: [epsilon <= 5, "advantage <= 0.5", "tpr@1% <= 0.3"]}
+delta: {algorithm: pnsgd, noise_std: 9, delta: null, epsilon: 1, assert: [delta <= 1e-3, mu <= 1]}
+tiny: {algorithm: pnsgd, noise_std: 9, delta: 1e-500, assert: epsilon <= 500}
+value: {algorithm: pnsgd, noise_std: 2, expect: {epsilon: 1.25}}
+refused: {algorithm: dp-sgd, noise_std: 2, expect: {error: not_applicable}}
+answered: {algorithm: pnsgd, noise_std: 2, expect: {error: infeasible}}
+compared: {algorithm: pnsgd, noise_std: 2, assert: [bound == iteration.pnsgd, "epsilon < cases.risks.epsilon * 2"]}
+large: {algorithm: pnsgd, noise_std: 2, delta: 0.5, accept: large-delta, assert: epsilon <= 5}
+loss: {algorithm: pnsgd, loss: logistic, lipschitz: null, smoothness: null, feature_bound: 1, noise_std: 3}
+sweep: {command: rdp, algorithm: pnsgd, matrix: {noise_std: [1, 2], index: [1, 6]}, accept: one-index, assert: mu <= 2}
+known: {command: convert, mu: 1, records: null, lipschitz: null, smoothness: null, step_size: null}
+"""
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_what_a_check_wrote_is_taken_up(write: Write, strict: bool) -> None:
+    """Whatever kind of case it is: nothing is refused, and nothing but errors is computed again."""
+    path = write(KINDS)
+    first = dpcalc.check(path, checkpoint="c", strict=strict)
+    lines = Path("c").read_bytes().splitlines()
+    assert dpcalc.check(path, checkpoint="c", strict=strict).to_dict() == first.to_dict()
+    again = Path("c").read_bytes().splitlines()
+    assert again[: len(lines)] == lines
+    assert all(json.loads(line)["case"]["check"]["status"] == "error" for line in again[len(lines) :])
+
+
 @pytest.mark.parametrize("change", [_skipped, _passed, _cheap, _other_run])
 def test_an_answer_that_contradicts_its_recipe_is_refused(
     kept: tuple[str, bytes, str], change: Callable[[Fields], None]
