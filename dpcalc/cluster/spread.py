@@ -109,19 +109,22 @@ def _answer(piece: Piece, future: Future[str], tries: int, attempts: int) -> tup
         WorkerLost: it was sent often enough.
     """
     try:
-        answer = piece.read(future.result())
-    except Stopped as why:
+        failure = future.exception()  # read, not raised: the exit of a worker must not end this process
+        answer = piece.read(future.result()) if failure is None else None
+    except Exception as error:
+        failure = error
+    if isinstance(failure, Stopped):
         parts = piece.parts()
         if len(parts) > 1:
             return None, [(part, 1) for part in parts]
-        return piece.stopped(why), []
-    except WorkerDied as error:
+        return piece.stopped(failure), []
+    if isinstance(failure, WorkerDied):
         if len(halves := piece.halves()) > 1:
             return None, [(half, 1) for half in halves]
-        return (piece.stopped(_fatal(error, tries)), []) if tries >= attempts else (None, [(piece, tries + 1)])
-    except Exception as error:
+        return (piece.stopped(_fatal(failure, tries)), []) if tries >= attempts else (None, [(piece, tries + 1)])
+    if failure is not None:
         if tries >= attempts:
-            raise _lost(error) from error
+            raise _lost(failure) from failure
         return None, [(piece, tries + 1)]
     rest = piece.after(answer)
     return answer, [(rest, 1)] if rest is not None else []
@@ -139,7 +142,7 @@ def _fatal(error: WorkerDied, tries: int) -> Stopped:
     return Stopped(f"the worker that computed it ended{often}: {error.message}", "see what ends it, such as its memory")
 
 
-def _lost(error: Exception) -> DpcalcError:
+def _lost(error: BaseException) -> DpcalcError:
     said = " ".join(str(error).split()) or "no reason is given"
     return WorkerLost(
         f"a worker was lost: {type(error).__name__}: {said}", "no gate was passed on its word; see to it, and run again"

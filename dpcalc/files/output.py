@@ -7,6 +7,7 @@ import errno
 import io
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, TextIO
@@ -74,6 +75,21 @@ def in_pieces(path: str | None, option: str = "-o") -> Iterator[Callable[[str], 
         yield write_to_file
         with _refusing(path, option):
             stack.close()
+
+
+def open_to_add(path: str, option: str) -> IO[bytes]:
+    """Return a file that is read and added to; it is made, for this user alone, where there is none.
+
+    Raises:
+        SpecError: it cannot be opened, is no regular file, or is a link that leads out of its project.
+    """
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+    with _refusing(path, option):
+        descriptor = os.open(_target(path), flags, 0o600)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError("it is no regular file")
+        return os.fdopen(descriptor, "r+b")
 
 
 def write_to_stdout(text: str) -> None:

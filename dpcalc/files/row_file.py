@@ -104,6 +104,15 @@ class RowFile:
 
     def _read(self, room: memoryview, place: int) -> int:
         """Fill a piece of memory from a place on, and return how many bytes there were."""
+        size = 0
+        while size < len(room):  # the system may read less at once than it is asked for: 2 GiB at most
+            count = self._read_some(room[size:], place + size)
+            if not count:
+                break
+            size += count
+        return size
+
+    def _read_some(self, room: memoryview, place: int) -> int:
         if hasattr(os, "preadv"):
             return os.preadv(self.descriptor, [room], place)
         with self._lock:
@@ -124,9 +133,9 @@ class RowFile:
         if now != self._state:
             raise self._changed()
 
-    def _now(self) -> tuple[int, int]:
+    def _now(self) -> tuple[int, int, int]:
         state = os.fstat(self.descriptor)
-        return state.st_size, state.st_mtime_ns
+        return state.st_size, state.st_mtime_ns, state.st_ctime_ns  # the last of which nobody can set
 
     def _changed(self) -> SpecError:
         return SpecError(f"{self.shown} changed while it was read", "nothing was released; try again")

@@ -23,11 +23,11 @@ from dpcalc.files.paths import ProjectFile
 from dpcalc.recipes.evaluate import Limits, Outcome, broken, evaluate
 from dpcalc.recipes.read import read
 from dpcalc.recipes.recipe import Entry, Recipe
-from dpcalc.recipes.saved import Garbled, case_of_line
-from dpcalc.recipes.verdict import Stale, error, judged
+from dpcalc.recipes.saved import Garbled, case_of_line, refuse_other_inputs, whole_case_of_line
+from dpcalc.recipes.verdict import Stale, error, given_by, judged, judged_again
 from dpcalc.render.machine import case_line
 from dpcalc.render.notes import in_words
-from dpcalc.report import Case
+from dpcalc.report import Case, Status, strict_json
 from dpcalc.version import __version__
 
 SCHEMA = "dpcalc.chunk/1"
@@ -35,11 +35,23 @@ _KEPT = 1000  # answers to other cases, which comparisons ask for
 _SOON = 0.5  # seconds after which a chunk answers what it has
 
 
-class Located:
-    """The cases of some recipes by their places, from 0 on, one recipe after the other."""
+class Options(NamedTuple):
+    """What verdicts depend on beside the recipes."""
 
-    def __init__(self, recipes: Sequence[Recipe]) -> None:
-        self.recipes = recipes
+    certify: bool = False
+    strict: bool = False
+
+
+class Located:
+    """The cases of some recipes by their places, from 0 on, one recipe after the other.
+
+    Args:
+        recipes: as read.
+        options: of the check; a strict one makes every case strict.
+    """
+
+    def __init__(self, recipes: Sequence[Recipe], options: Options | None = None) -> None:
+        self.recipes, self.options = recipes, options or Options()
         self._groups = [(recipe, group) for recipe in recipes for group in recipe.made.values()]
         self._ends = list(accumulate(len(group) for _, group in self._groups))
 
@@ -56,14 +68,8 @@ class Located:
             raise IndexError(place)
         number = bisect_right(self._ends, place)
         recipe, group = self._groups[number]
-        return recipe, group[place - self._ends[number] + len(group)]
-
-
-class Options(NamedTuple):
-    """What verdicts depend on beside the recipes."""
-
-    certify: bool = False
-    strict: bool = False
+        entry = group[place - self._ends[number] + len(group)]
+        return recipe, entry._replace(strict=True) if self.options.strict else entry
 
 
 def written_check(recipes: Sequence[Recipe], paths: Sequence[str], most: int, options: Options) -> str:
@@ -121,7 +127,7 @@ class Chunk(Piece):
         if said != _head(self.document, lines) or not 1 <= len(lines) <= len(self.places):
             raise Garbled("the answer is not to what was asked, or was damaged on its way")
         return [
-            (line, refuse_another(self._located.at(place)[1], line, thoroughly=not self._trusted))
+            (line, refuse_another(self._located, place, line, thoroughly=not self._trusted))
             for place, line in zip(self.places, lines, strict=False)
         ]
 
@@ -179,24 +185,51 @@ class Verdict(NamedTuple):
         return cls(check["status"], check["exit_code"], len(gates), sum(gate["passed"] for gate in gates))
 
 
-def refuse_another(entry: Entry, line: str, *, thoroughly: bool) -> Verdict:
+def refuse_another(located: Located, place: int, line: str, *, thoroughly: bool) -> Verdict:
     """Return the verdict on a case; refuse a line that is not the verdict on it.
 
     Args:
-        entry: the case.
+        located: the cases.
+        place: of the case.
         line: of JSON.
-        thoroughly: whether every field is read, and what is read is written again and compared.
+        thoroughly: whether every field is read, what is read is written again and compared, and every gate of the
+            recipe is judged again on the numbers that were read.
 
     Raises:
-        Garbled: it is another case, or no case.
+        Garbled: it is another case, no case, or has another verdict than its numbers.
     """
-    fields = case_of_line(line, thoroughly=thoroughly)
+    _, entry = located.at(place)
+    case: Case | None = None
+    if thoroughly:
+        fields, case = whole_case_of_line(line)
+    else:
+        fields = case_of_line(line, thoroughly=False)
     check = fields["check"]
     if (check["name"], check["file"], check["command"]) != (entry.name, entry.place.file, entry.command):
         raise Garbled("the answer is about another case")
     if check["status"] == "passed" and len(fields["assertions"]) < len(entry.gates):
         raise Garbled("a case is said to pass of which a gate was not judged")
+    if case is not None:
+        _refuse_other_verdict(entry, case, located.options.certify)
     return Verdict._of(fields)
+
+
+def _refuse_other_verdict(entry: Entry, case: Case, certify: bool) -> None:
+    """Refuse a case with other inputs than the recipe gives, or with another verdict than follows from its numbers."""
+    if any(result.best and not result.kind.guarantee for result in case.results):
+        raise Garbled("what is no guarantee is said to be the best one")
+    if case.check is not None and case.check.status in (Status.PASSED, Status.FAILED):
+        refuse_other_inputs(given_by(entry), case)
+    try:
+        wanted = judged_again(entry, case, certify=certify)
+    except DpcalcError as error:
+        raise Garbled(f"it cannot be the verdict on this case: {error.message}") from None
+    if _said(wanted) != _said(case):
+        raise Garbled("its verdict is not the one that follows from the recipe and its numbers")
+
+
+def _said(case: Case) -> object:
+    return strict_json((case.assertions, case.check))
 
 
 # --- where they are computed ------------------------------------------------------------------------------------------
@@ -243,15 +276,13 @@ class _Prepared:
             read(one["path"], asked["most"], {name: text.encode("latin-1") for name, text in one["documents"].items()})
             for one in asked["recipes"]
         ]
-        self._located = Located(recipes)
+        self._located = Located(recipes, self._options)
         self._sweep, self._stale = Sweep(), Stale()
         self._known: dict[tuple[int, bool, str], Outcome] = {}
 
     def line(self, place: int, *, raising: bool) -> str:
         """Return the verdict on a case as a line; with ``raising``, raise MemoryError where memory is short."""
         recipe, entry = self._located.at(place)
-        if self._options.strict:
-            entry = entry._replace(strict=True)
 
         def outcomes(other: Entry) -> Outcome:
             key = id(recipe), other.strict, other.name

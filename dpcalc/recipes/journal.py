@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from dpcalc.errors import SpecError
+from dpcalc.files.output import open_to_add
 from dpcalc.files.reading import shown_path
 from dpcalc.recipes.saved import Garbled
 
@@ -27,10 +29,14 @@ SCHEMA = "dpcalc.checkpoint/1"
 _LINE = re.compile(rb'\{"place": ([0-9]{1,12}), "sha256": "([0-9a-f]{64})", "case": (\{.*\})\}\n', re.DOTALL)
 _LONGEST = 1 << 26
 _RECENT = 2000
+_OPTION = "--checkpoint"
 _CURE = "name another --checkpoint, or remove this one to begin anew"
 
-Check = Callable[[int, str], object]
-"""Raises `Garbled` where a line is not the verdict on the case at a place."""
+Check = Callable[[int, str], bool]
+"""Whether the line of the case at a place counts, or it is to be computed again.
+
+Raises `Garbled` where the line is not the verdict on that case.
+"""
 
 
 class Journal:
@@ -65,10 +71,10 @@ class Journal:
             self._end = 1
             weakref.finalize(self, self._file.close)
             return
-        self._file = _opened(path)
+        self._file = open_to_add(path, _OPTION)
         try:
             _lock(self._file, path)
-            self._end = self._read(path, json.dumps(header, sort_keys=True).encode() + b"\n", check)
+            self._end = self._read(path, header or {}, check)
         except BaseException:
             self._file.close()
             raise
@@ -79,7 +85,22 @@ class Journal:
         with contextlib.suppress(OSError, ValueError):
             if self._path is not None:
                 os.fsync(self._file.fileno())
-        self._file.close()
+        with contextlib.suppress(OSError):  # of a full disk, which was reported
+            self._file.close()
+
+    @contextlib.contextmanager
+    def _reported(self) -> Iterator[None]:
+        """Name the file where it cannot be written."""
+        try:
+            yield
+        except OSError as error:
+            what, cure = "the temporary file of the verdicts", "make room"
+            if self._path is not None:
+                what, cure = (
+                    f"the checkpoint {shown_path(self._path)}",
+                    "make room, and run the check again: it goes on",
+                )
+            raise SpecError(f"cannot write {what}: {error.strerror or error}", cure) from None
 
     def missing(self) -> Iterator[int]:
         """Yield the places of the cases that have no line; those that get one later may be among them."""
@@ -94,10 +115,11 @@ class Journal:
             self._recent[number] = line, said
         text = line.encode()
         whole = b'{"place": %d, "sha256": "%s", "case": %s}\n' % (place, _hash(place, text), text)
-        self._file.seek(self._end)
-        self._file.write(whole)
-        if self._path is not None:
-            self._file.flush()
+        with self._reported():
+            self._file.seek(self._end)
+            self._file.write(whole)
+            if self._path is not None:
+                self._file.flush()
         self._offsets[number] = self._end
         self._end += len(whole)
         self.count += 1
@@ -130,16 +152,19 @@ class Journal:
 
     # --- an earlier run -----------------------------------------------------------------------------------------------
 
-    def _read(self, path: str, header: bytes, check: Check | None) -> int:
+    def _read(self, path: str, says: Mapping[str, Any], check: Check | None) -> int:
         """Take over the lines of an earlier run, cut off what is torn, and return where the next line goes."""
+        header = json.dumps(says).encode() + b"\n"
+        beginning = json.dumps(dict(itertools.islice(says.items(), 1))).encode()[:-1]  # of every checkpoint
         self._file.seek(0)
         first = self._file.readline(_LONGEST)
         if not first.endswith(b"\n"):
-            if not header.startswith(first):
+            if first and not (header.startswith(first) and len(first) > len(beginning)):
                 raise SpecError(f"{shown_path(path)} is no checkpoint of dpcalc", "name another file")
-            self._cut(0)
-            self._file.write(header)
-            self._file.flush()
+            with self._reported():
+                self._cut(0)
+                self._file.write(header)
+                self._file.flush()
             return len(header)
         if first != header:
             raise SpecError(f"{shown_path(path)} is {_difference(first, header)}", _CURE)
@@ -158,10 +183,11 @@ class Journal:
             if match is None or _hash(int(match[1]), match[3]) != match[2]:
                 raise Garbled("it is not as it was written")
             number = self._number(int(match[1]))
-            if check is not None:
-                check(int(match[1]), match[3].decode())
+            counts = check is None or check(int(match[1]), match[3].decode())
         except (Garbled, UnicodeDecodeError) as why:
             raise SpecError(f"{shown_path(path)}: line {count} is damaged: {why}", _CURE) from None
+        if not counts:
+            return
         if self._offsets[number] and self._line_at(number) != match[3]:
             raise SpecError(f"{shown_path(path)}: line {count} contradicts an earlier one", _CURE)
         self._file.seek(offset + len(line))
@@ -191,17 +217,6 @@ def _difference(first: bytes, header: bytes) -> str:
         return "no checkpoint of dpcalc"
     names = {"dpcalc": "another version of dpcalc", "digest": "other cases", "options": "other options"}
     return "a checkpoint of " + (names.get(differ[0], "another check") if differ else "another check")
-
-
-def _opened(path: str) -> IO[bytes]:
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
-        return os.fdopen(descriptor, "r+b")
-    except OSError as error:
-        why = error.strerror or error
-        raise SpecError(f"cannot write {shown_path(path)}: {why}", "choose another file for --checkpoint") from None
-    except ValueError:
-        raise SpecError(f"{path!r} is not a path", "choose another file for --checkpoint") from None
 
 
 def _lock(file: IO[bytes], path: str) -> None:

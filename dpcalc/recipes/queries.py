@@ -11,7 +11,9 @@ from typing import Any
 
 from dpcalc.cluster.spread import Piece, spread, through
 from dpcalc.errors import DpcalcError, SpecError, WorkerLost
-from dpcalc.recipes.saved import Garbled, case_of_line, read_line
+from dpcalc.model.parameter import renamed
+from dpcalc.model.source import Source
+from dpcalc.recipes.saved import Garbled, refuse_other_inputs, whole_case_of_line
 from dpcalc.report import Case
 from dpcalc.version import __version__
 
@@ -54,8 +56,9 @@ class Queries(Piece):
         return [self._case(line, run) for line, run in zip(lines, self._runs, strict=True)]
 
     def _case(self, line: str, run: Run) -> Case:
-        case_of_line(line, thoroughly=True, command=self._command)
-        case = read_line(line, command=self._command)
+        _, case = whole_case_of_line(line, command=self._command)
+        numbers = {name: value for name, value in renamed(run).items() if type(value) in (int, float)}
+        refuse_other_inputs({name: (value, Source.ARGUMENT) for name, value in numbers.items()}, case)
         gates = run.get("gates", ())
         if len(case.assertions) < (1 if isinstance(gates, str) else len(gates)):
             raise Garbled("a gate was not judged")

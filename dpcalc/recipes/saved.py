@@ -85,6 +85,8 @@ def _envelope(data: bytes) -> Fields:
             return whole  # JSON that another program wrote, in a line
         raise _Invalid("it is not complete: its last line is missing")
     if "cases" in end:
+        if len(lines) > 2:
+            raise _Invalid("something stands before the report")
         return end
     cases = [_without_head(_fields_of_line(line.decode())) for line in lines[:-2]]
     code = end.pop("exit_code")
@@ -138,11 +140,9 @@ def case_of_line(line: str, *, thoroughly: bool, command: str = "check") -> Fiel
     Raises:
         Garbled: it is no such case, or the verdict contradicts the gates.
     """
+    if thoroughly:
+        return whole_case_of_line(line, command=command)[0]
     try:
-        if thoroughly:
-            fields = _fields_of_line(line, command)
-            _read_whole(fields)
-            return fields
         found: Fields = _object(json.loads(line))
         if any(found[name] != value for name, value in _HEAD.items()):
             raise _Invalid("a case is of another version or command")
@@ -152,6 +152,21 @@ def case_of_line(line: str, *, thoroughly: bool, command: str = "check") -> Fiel
         if check["status"] == Status.PASSED and not all(gate["passed"] is True for gate in gates):
             raise _Invalid("a case is said to pass of which a gate does not hold")
         return found
+    except _Invalid:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise _Invalid(f"a line is no case ({type(error).__name__})") from None
+
+
+def whole_case_of_line(line: str, *, command: str = "check") -> tuple[Fields, Case]:
+    """Return the fields of a case of a command, and the case; every field is read, written again and compared.
+
+    Raises:
+        Garbled: it is no such case, or its verdict contradicts the gates.
+    """
+    try:
+        fields = _fields_of_line(line, command)
+        return fields, _read_whole(fields)
     except _Invalid:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -183,12 +198,13 @@ def _without_head(fields: Fields) -> Fields:
     return {name: value for name, value in fields.items() if name not in _HEAD}
 
 
-def _read_whole(fields: Fields) -> None:
+def _read_whole(fields: Fields) -> Case:
     bare = _without_head(fields)
     case = _case(bare)
     checked = fields["command"] == _HEAD["command"]
     if (case.check is not None) is not checked or strict_json(case_fields(case)) != bare:
         raise _Invalid("its numbers and verdicts do not agree")
+    return case
 
 
 def _no_constant(word: str) -> float:
@@ -245,6 +261,22 @@ def _refuse_contradiction(case: Case) -> None:
         raise _Invalid("a case is said to pass of which a gate does not hold")
 
 
+def refuse_other_inputs(given: Mapping[str, tuple[Any, Source]], case: Case) -> None:
+    """Refuse a case that speaks of other inputs than those given.
+
+    Args:
+        given: with their sources.
+        case: as read.
+
+    Raises:
+        Garbled: a number or a word that was given is another one.
+    """
+    for name, (value, _) in given.items():
+        found, source = case.inputs.get(name, (value, Source.DEFAULT))
+        if source.typed and strict_json(found) != strict_json(value):
+            raise _Invalid(f"{name} is not what was given")
+
+
 def _input(found: Any) -> tuple[Any, Source]:
     fields = _taken(_infinite(found), "value", "source")
     _nothing_else(fields, "value", "source")
@@ -281,6 +313,12 @@ def _assertion(found: Any) -> Assertion:
     fields = _infinite(found)
     if not isinstance(fields["passed"], bool):
         raise _Invalid("a gate has no verdict")
+    value, slack = (fields[name] for name in ("value", "slack"))
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise _Invalid("a gate has no value")
+    may_lack = isinstance(value, str) or not fields["passed"]  # of a name, or of a refusal that was expected
+    if isinstance(slack, bool) or not (isinstance(slack, (int, float)) or (slack is None and may_lack)):
+        raise _Invalid("it is not said by how much a gate holds")
     return Assertion(**fields)
 
 

@@ -274,7 +274,7 @@ class Stream:
         attempts: int = 2,
     ) -> None:
         self._asked, self._jobs, self._executor, self._fail_fast = asked, jobs, executor, fail_fast
-        self._located = Located(asked.recipes)
+        self._located = Located(asked.recipes, asked.options)
         self._check = written_check(asked.recipes, asked.paths, asked.most, asked.options)
         if asked.options.strict or any(recipe.strict for recipe in asked.recipes):
             strictly.check_installed()
@@ -284,8 +284,10 @@ class Stream:
         header = None if checkpoint is None else header_of(asked)
         self.journal = Journal(asked.places, checkpoint, header, self._refuse_another, beside)
 
-    def _refuse_another(self, place: int, line: str) -> None:
-        refuse_another(self._located.at(place)[1], line, thoroughly=True)
+    def _refuse_another(self, place: int, line: str) -> bool:
+        """Return whether a line of the checkpoint counts: an error of time, memory or the program is tried again."""
+        verdict = refuse_another(self._located, place, line, thoroughly=True)
+        return verdict.status != Status.ERROR or verdict.exit_code == SpecError.exit_code
 
     def __enter__(self) -> Stream:
         return self

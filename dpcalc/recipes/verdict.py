@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
+from dpcalc.engine.ask import implied_gate
 from dpcalc.engine.commands import COMMANDS
+from dpcalc.engine.gate import Gate, gated_quantity, judge
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import query_of
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.place import Place
+from dpcalc.model.quantities import RISKS
 from dpcalc.model.source import Source
 from dpcalc.notes import Note, OnePass
 from dpcalc.recipes import strict as strictly
@@ -16,7 +20,7 @@ from dpcalc.recipes.comparisons import same_computation
 from dpcalc.recipes.evaluate import Outcome
 from dpcalc.recipes.exceptions import exceptions, objection
 from dpcalc.recipes.expected import ERRORS, Expectation, judge_expectation
-from dpcalc.recipes.gates import RecipeGate, judge_gate
+from dpcalc.recipes.gates import RecipeGate, best_of, judge_gate
 from dpcalc.recipes.recipe import Entry, Recipe
 from dpcalc.recipes.settings import SETUP
 from dpcalc.report import Assertion, Case, Check, Obstacle, Status
@@ -50,7 +54,72 @@ def judged(
     case = _asked(outcome.case, entry)
     if more := (*entry.notes, *_by_default(case)):
         case = case._replace(note_data=(*case.note_data, *more))
-    return _with_verdicts(recipe, entry, case, outcomes, certify, {} if stale is None else stale)
+    known = {} if stale is None else stale
+    return _with_verdicts(
+        entry, case, lambda item: _verdict(item, case, recipe, outcomes),
+        lambda name: _is_stale(name, recipe, entry, outcomes, known), certify,
+    )  # fmt: skip
+
+
+def judged_again(entry: Entry, case: Case, *, certify: bool = False) -> Case:
+    """Return a case that was read from somewhere with the verdict that follows from the numbers that it has.
+
+    What nothing in the case tells is taken as it was read: what other cases of the recipe say (the limit of a gate that
+    names them, whether an exception applies to a case of the matrix), and why there is no answer.
+
+    Args:
+        entry: the case, as the recipe has it.
+        case: what was read, with a verdict.
+        certify: whether a guarantee must be proved where it can be.
+
+    Raises:
+        SpecError: no such case has a verdict.
+    """
+    check = case.check
+    assert check is not None
+    if entry.skip is not None:
+        return _skipped(entry, entry.skip)
+    if check.status == Status.ERROR:
+        places = [(place.line, place.column) for place in (entry.place, *(item.place for item in _to_judge(entry)))]
+        if (check.line, check.column) not in places:
+            raise SpecError("it has another place")
+        return case._replace(check=check._replace(accepted=entry.accept, strict=entry.strict))
+    if entry.expected is not None and (wanted := entry.expected.error) is not None:
+        answered = not all(gate.passed for gate in case.assertions)
+        outcome = Outcome(case) if answered else Outcome(None, ERRORS[wanted], check.message or "")
+        return _judge_refusal(entry, wanted, entry.expected.place, outcome)
+    count = len(case.assertions) - len(_to_judge(entry))
+    if count < 0:
+        raise SpecError("a gate was not judged")
+    own, read = case.assertions[:count], iter(case.assertions[count:])
+    if entry.command != "train":  # which alone has gates of its own that its numbers do not tell
+        implied = () if entry.command in ("convert", "risk") else implied_gate(entry.question, case)
+        if len(own) != len(implied):
+            raise SpecError("it has other gates")
+        own = implied
+
+    def verdict(item: RecipeGate | Expectation) -> Assertion:
+        found = next(read)
+        if isinstance(item, Expectation):
+            return judge_expectation(item, case)
+        return _of_others(item.gate, case, found) if item.terms else judge(item.gate, case)
+
+    return _with_verdicts(entry, case._replace(assertions=own), verdict, lambda _: False, certify)
+
+
+def _of_others(gate: Gate, case: Case, found: Assertion) -> Assertion:
+    """Return a gate that names other cases as it was read, if it can be one of this case.
+
+    Raises:
+        SpecError: it cannot.
+    """
+    if found.passed:
+        chosen = best_of(case, gate.name) if gate.name in RISKS else [r for r in case.results if r.best]
+        values = [gated_quantity(result, gate.name, case) for result in chosen]
+        left = found.slack
+        if found.value not in values or left is None or not (left > 0.0 or (left == 0.0 and gate.sign not in "<>")):
+            raise SpecError(f"{gate.text!r} does not follow from its numbers")
+    return found._replace(text=gate.text)
 
 
 def _asked(case: Case, entry: Entry) -> Case:
@@ -65,20 +134,34 @@ def _skipped(entry: Entry, reason: str) -> Case:
     return _unanswered(entry, strict if entry.strict else _check(entry, entry.place, Status.SKIPPED, reason))
 
 
-def _with_verdicts(recipe: Recipe, entry: Entry, case: Case, outcomes: Outcomes, certify: bool, stale: Stale) -> Case:
-    """Return a case that has an answer with the verdict on its gates, and with what is held against it."""
+def _to_judge(entry: Entry) -> list[RecipeGate | Expectation]:
+    return [*entry.gates, *(entry.expected.values if entry.expected else ())]
+
+
+def _with_verdicts(
+    entry: Entry, case: Case, verdict: Callable[[RecipeGate | Expectation], Assertion],
+    is_stale: Callable[[str], bool], certify: bool,
+) -> Case:  # fmt: skip
+    """Return a case that has an answer with the verdict on its gates, and with what is held against it.
+
+    Args:
+        entry: the case.
+        case: with its answer.
+        verdict: judges a gate or an expected value.
+        is_stale: whether no case of its matrix is an exception that it accepts.
+        certify: whether a guarantee must be proved where it can be.
+    """
     verdicts = [(entry.place, assertion) for assertion in case.assertions]
-    to_judge: list[RecipeGate | Expectation] = [*entry.gates, *(entry.expected.values if entry.expected else ())]
-    for item in to_judge:
+    for item in _to_judge(entry):
         try:
-            verdicts.append((item.place, _verdict(item, case, recipe, outcomes)))
+            verdicts.append((item.place, verdict(item)))
         except DpcalcError as refusal:
             outcome = Outcome(None, "", refusal.message, refusal.hint, refusal.exit_code)
             return error(entry, item.place, outcome, case)
     case = case._replace(assertions=tuple(assertion for _, assertion in verdicts))
     own = exceptions(entry, case) if entry.accept or case.assertions else ()
     for name in entry.accept:
-        if name not in own and _is_stale(name, recipe, entry, outcomes, stale):
+        if name not in own and is_stale(name):
             hint = f"leave {name} out of accept"
             outcome = Outcome(None, "", f"accept: {name} does not apply to this case", hint, 2)
             return error(entry, entry.place, outcome, case)
@@ -180,9 +263,13 @@ def _unanswered(entry: Entry, check: Check) -> Case:
     """Return a case without results."""
     described = COMMANDS[entry.command].default if entry.command in COMMANDS else entry.command
     algorithm = str(entry.parameters.get("algorithm") or described)
+    return Case(algorithm, given_by(entry), (), note_data=entry.notes, check=check)
+
+
+def given_by(entry: Entry) -> dict[str, tuple[Any, Source]]:
+    """Return the inputs that a case gives, each with its source."""
     run = {name: value for name, value in entry.parameters.items() if name not in ("algorithm", "ledger", *SETUP)}
-    inputs = inputs_of({name: value for name, value in run.items() if value is not None}, {}, entry.question)
-    return Case(algorithm, inputs, (), note_data=entry.notes, check=check)
+    return inputs_of({name: value for name, value in run.items() if value is not None}, {}, entry.question)
 
 
 def _check(

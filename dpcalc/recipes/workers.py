@@ -20,7 +20,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import IO, Any, NamedTuple, Self
 
 from dpcalc.errors import Stopped
@@ -94,7 +94,8 @@ class Pool:
         for thread in self._threads:
             thread.join()
         for task in self._waiting:
-            task.future.cancel()
+            if not task.future.cancel():  # it was begun, and put back
+                task.future.set_exception(CancelledError())
 
     def _serve(self) -> None:
         """Compute what is waiting, in one process after another, until the pool is closed."""
@@ -109,15 +110,25 @@ class Pool:
     def _next(self, size: int) -> list[_Task]:
         """Return up to so many tasks for one message, a fair share of what is waiting; none when the pool is closed."""
         with self._arrived:
-            while not self._waiting and not self._closed:
-                self._arrived.wait()
-            if self._closed:
-                return []
-            size = min(size, 1 + len(self._waiting) // (2 * self._jobs))
-            tasks = [self._waiting.popleft()]
-            while len(tasks) < size and not tasks[0].alone and self._waiting and not self._waiting[0].alone:
-                tasks.append(self._waiting.popleft())
+            tasks: list[_Task] = []
+            while not tasks:
+                while not self._waiting and not self._closed:
+                    self._arrived.wait()
+                if self._closed:
+                    return []
+                most = min(size, 1 + len(self._waiting) // (2 * self._jobs))
+                self._take(tasks)
+                while len(tasks) in range(1, most) and not tasks[0].alone and self._waiting:
+                    if self._waiting[0].alone:
+                        break
+                    self._take(tasks)
             return tasks
+
+    def _take(self, tasks: list[_Task]) -> None:
+        """Move the first task that is waiting to others, or drop it if it was cancelled."""
+        task = self._waiting.popleft()
+        if task.future.running() or task.future.set_running_or_notify_cancel():  # running: it was put back
+            tasks.append(task)
 
     def _computed(self, worker: _Worker | None, tasks: Sequence[_Task]) -> tuple[_Worker | None, int]:
         """Compute the first of the tasks, or more, and leave the rest for later.

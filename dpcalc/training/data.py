@@ -40,6 +40,7 @@ Array = NDArray[np.float64]
 
 _NAMES = 100  # columns among which one that is spelt alike is looked for
 _BLOCK = 1 << 18  # cells looked at together
+_COLUMNS = 1 << 13  # whose squares are added at once
 _HUGE = 1e300  # stands for what the map takes beyond the range of a double
 _TINY = 1e-140
 _LARGE = 1e150  # of the bounds
@@ -55,6 +56,7 @@ class Stored:
 
     Attributes:
         shape: (n, d + 1).
+        bytes: of a row of the file, with the columns that are left out.
     """
 
     def __init__(self, file: RowFile, columns: int, coded: Callable[[NDArray[Any]], Array] = np.asarray) -> None:
@@ -65,7 +67,7 @@ class Stored:
             columns: d + 1.
             coded: makes cells, as `Table` has them, of rows of the file.
         """
-        self.shape = (file.count, columns)
+        self.shape, self.bytes = (file.count, columns), file.bytes
         self._file, self._coded = file, coded
 
     def rows(self, chosen: Chosen, room: Room | None = None) -> Array:
@@ -814,7 +816,7 @@ def lengths(x: Array, norm: int) -> Array:
     """Return the 1- or 2-norms of rows, also where squares would leave the range of a double."""
     if norm == 1:
         return np.asarray(np.abs(x).sum(axis=1))
-    squares = np.einsum("ij,ij->i", x, x)
+    squares = row_squares(x)
     norms: Array = np.sqrt(squares)
     unusual = ~((squares >= _USUAL[0]) & (squares <= _USUAL[1]))
     if unusual.any():
@@ -822,8 +824,22 @@ def lengths(x: Array, norm: int) -> Array:
         largest = np.abs(some).max(axis=1)
         scale = np.where(largest > 0.0, largest, 1.0)
         scaled = some / scale[:, np.newaxis]
-        norms[unusual] = scale * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+        norms[unusual] = scale * np.sqrt(row_squares(scaled))
     return norms
+
+
+def row_squares(x: Array) -> Array:
+    """Return the sums of squares of rows, shape (m,), each the same in every bit whatever other rows are there.
+
+    numpy sums what is longer than its buffer in another order where there is one row. The blocks fit it.
+    """
+    if x.strides[1] != x.itemsize:
+        x = np.ascontiguousarray(x)
+    squares: Array = np.einsum("ij,ij->i", x[:, :_COLUMNS], x[:, :_COLUMNS])
+    for first in range(_COLUMNS, x.shape[1], _COLUMNS):
+        some = x[:, first : first + _COLUMNS]
+        squares += np.einsum("ij,ij->i", some, some)
+    return squares
 
 
 def shorten(x: Array, size: Array, most: float) -> None:

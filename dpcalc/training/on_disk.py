@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -20,6 +20,7 @@ from dpcalc.training.phases import Progress
 Array = NDArray[np.float64]
 
 _CELLS = 1 << 17  # of a piece: 1 MiB
+_BYTES = 1 << 22  # of the file that are read at once
 
 
 class Bounding(Protocol):
@@ -79,7 +80,11 @@ class OnDisk:
     @property
     def step(self) -> int:
         """How many records are read at once where all are."""
-        return max(1, _CELLS // self._bounds.width)
+        return max(1, min(_CELLS // self._bounds.width, self._most))
+
+    @property
+    def _most(self) -> int:
+        return max(1, _BYTES // max(1, self._stored.bytes))
 
     def at(self, chosen: Chosen, room: Room | None = None) -> Prepared:
         """Return some records, in the order in which they are named.
@@ -91,6 +96,25 @@ class OnDisk:
         Raises:
             SpecError: the file cannot be read, or has changed.
         """
+        first, last, _ = chosen.indices(len(self)) if isinstance(chosen, slice) else (0, len(chosen), 1)
+        if last - first <= self._most:
+            return self._at(chosen, room)
+        parts = (slice(start, min(start + self._most, last)) for start in range(first, last, self._most))
+        return self._joined(last - first, (part if isinstance(chosen, slice) else chosen[part] for part in parts))
+
+    def _joined(self, count: int, pieces: Iterable[Chosen]) -> Prepared:
+        """Return so many records that are read in pieces."""
+        features, labels = np.empty((count, self.shape[1])), np.empty(count)
+        counts, done, room = NO_COUNTS, 0, Room()
+        for piece in pieces:
+            part = self._at(piece, room)
+            there = slice(done, done + len(part.labels))
+            features[there], labels[there] = part.features, part.labels
+            counts, done = added(counts, part.counts), there.stop
+        return Prepared(features, labels, counts)
+
+    def _at(self, chosen: Chosen, room: Room | None = None) -> Prepared:
+        """As `at`, at once."""
         if self._gaps is not None:
             places = np.arange(*chosen.indices(len(self))) if isinstance(chosen, slice) else chosen
             chosen = places + np.searchsorted(self._gaps, places, side="right")
@@ -153,5 +177,5 @@ class _Some(OnDisk):
         super().__init__(stored, bounds)
         self.shape, self._places = (len(aside), bounds.columns), aside
 
-    def at(self, chosen: Chosen, room: Room | None = None) -> Prepared:
+    def _at(self, chosen: Chosen, room: Room | None = None) -> Prepared:
         return self._bounds.kept(self._stored.rows(self._places[chosen], room), room)

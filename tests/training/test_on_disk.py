@@ -318,3 +318,63 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="kilobytes")
 def test_memory_is_a_small_part_of_a_large_file(tmp_path: Path) -> None:
     assert peak(tmp_path / "t.npy", 500_000, 101) < 30.0  # of 404 MB
+
+
+def test_a_change_under_an_older_time_is_refused(tmp_path: Path, on_disk: Callable[[], None]) -> None:
+    path = saved(tmp_path, table(), "npy")
+    on_disk()
+    problem = stored_problem(path)
+    state = os.stat(path)
+    with open(path, "r+b") as stream:
+        stream.seek(-8, os.SEEK_END)
+        stream.write(b"\0" * 8)
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    with pytest.raises(SpecError, match="changed while it was read"):
+        problem.at(slice(0, 5))
+
+
+@pytest.mark.skipif(not hasattr(os, "preadv"), reason="no such call")
+def test_a_read_that_stops_early_goes_on(
+    tmp_path: Path, on_disk: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(tmp_path, table(), "npy")
+    on_disk()
+    problem, preadv = stored_problem(path), os.preadv
+    whole = problem.at(slice(0, N))
+    monkeypatch.setattr(os, "preadv", lambda file, rooms, place: preadv(file, [rooms[0][:1001]], place))
+    for found, wanted in zip(problem.at(slice(0, N)), whole, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("aside", [None, np.arange(0, N // 3, 3)])
+def test_little_of_wide_rows_is_read_at_once(tmp_path: Path, on_disk: Callable[[], None], aside: Any) -> None:
+    fields = np.zeros(N // 3, dtype=[("left out", "V100000"), ("x", "f8"), ("y", "f8")])
+    rng = np.random.default_rng(1)
+    fields["x"], fields["y"] = rng.standard_normal(len(fields)), rng.choice([-1.0, 1.0], len(fields))
+    path = str(tmp_path / "wide.npy")
+    np.save(path, fields)
+    on_disk()
+    read = data.read(path, ignore=("left out",))
+    bounds = data.bounds_of(read, feature_bound=10.0, label_bound=1.0, signed=False)
+    assert isinstance(read.cells, data.Stored)
+    sizes: list[int] = []
+    rows = read.cells.rows
+    read.cells.rows = lambda chosen, room=None: (sizes.append(len(found := rows(chosen, room))), found)[1]  # type: ignore[method-assign]
+    records = OnDisk(read.cells, bounds, aside)
+    kept = np.delete(fields, aside) if aside is not None else fields
+    for chosen in (slice(0, 300), rng.integers(0, len(kept), 300)):
+        part = records.at(chosen)
+        np.testing.assert_array_equal(part.features[:, 0], kept["x"][chosen])
+        np.testing.assert_array_equal(part.labels, kept["y"][chosen])
+    assert sum(sizes) == 600
+    assert max(sizes) * 100_016 <= 1 << 22
+
+
+@pytest.mark.parametrize("columns", [7, 8192, 8193, 9000, 20000])
+def test_the_length_of_a_row_does_not_depend_on_others(columns: int) -> None:
+    x = np.random.default_rng(columns).standard_normal((5, columns))
+    whole = data.lengths(x, 2)
+    for few in (1, 2, 3):
+        for first in range(6 - few):
+            np.testing.assert_array_equal(data.lengths(x[first : first + few], 2), whole[first : first + few])
+    np.testing.assert_allclose(whole, np.linalg.norm(x, axis=1), rtol=1e-12)
