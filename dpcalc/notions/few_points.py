@@ -22,7 +22,7 @@ _MOST = 120
 _FIRST_TOP, _LAST_TOP = 2.0**-5, 2.0**20
 _NARROW = 1e-4  # points are no closer than that, in proportion: a curve may jump to delta = 0
 _BELOW = 6.0  # the best line for a rate touches where ln delta is by so much below ln of the rate, or less
-_VERTICES, _ENOUGH = 5, 1e-7
+_VERTICES, _ENOUGH = 8, 1e-7
 _MU_POINTS, _CLOSE = 16, 0.02  # points h mu apart ask for about (1 + h^2/8) mu
 
 

@@ -39,13 +39,13 @@ def test_attacks_on_a_gaussian_mechanism(mu: float) -> None:
     found = trade_off(few)
     for fpr in FPRS:
         true = norm.cdf(mu + norm.ppf(fpr))
-        assert true * (1.0 - 1e-12) <= found.tpr(fpr) <= true * (1.0 + 5e-4), fpr
+        assert true * (1.0 - 1e-12) <= found.tpr(fpr) <= true * (1.0 + 1e-5), fpr
     advantage = 2.0 * norm.cdf(0.5 * mu) - 1.0
     assert advantage * (1.0 - 1e-12) <= found.advantage() <= advantage * (1.0 + 1e-6)
     epsilon = math.log(0.8 / 0.2)
     success = 0.8 + 0.2 * math.exp(gaussian.log_delta(mu=mu, epsilon=epsilon))
     assert success * (1.0 - 1e-12) <= found.success(0.2) <= success * (1.0 + 1e-7)
-    assert mu * (1.0 - 1e-9) <= least_mu(few, math.log(1e-6)).mu <= mu * (1.0 + 5e-3)
+    assert mu * (1.0 - 1e-9) <= least_mu(few, math.log(1e-6)).mu <= mu * (1.0 + 2e-3)
 
 
 def test_values_are_above_those_of_the_profile() -> None:
