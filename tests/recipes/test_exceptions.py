@@ -184,6 +184,8 @@ def test_a_gate_on_a_seeded_model_fails(more: str, capsys: pytest.CaptureFixture
     assert "gate failed: private" in capsys.readouterr().err
 
 
+TELLING = [kind for kind in KINDS if kind != "csv"]  # which has a row for every number, and no more
+
 # --- strict -----------------------------------------------------------------------------------------------------------
 
 GATED = "{command: rdp, noise_std: 2, assert: epsilon <= 9}"
@@ -254,7 +256,7 @@ def test_every_report_names_the_cases_that_were_not_selected(write: Write) -> No
     report = dpcalc.check(write(f"a: {GATED}\nleft: {GATED}"), run="^a")
     assert report.to_dict()["not_selected"] == [{"file": "r.yaml", "name": "left"}]
     assert report.to_dict()["summary"]["not_selected"] == 1
-    for kind in KINDS:
+    for kind in TELLING:
         assert ("with reservations" if kind == "badge" else "left") in render(report, kind)
     assert "not selected: left" in render(report, "html")
     assert "1 not selected" in render_text(report, "plain")
@@ -316,7 +318,7 @@ def test_the_same_or_a_stronger_question_passes_a_strict_check(write: Write, aft
     assert against(write, f"a: {{{BASE}}}", after, "--certify", "--strict")[0] == 0
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "plain"])
+@pytest.mark.parametrize("kind", [*TELLING, "plain"])
 def test_every_report_shows_what_is_asked_otherwise(write: Write, kind: str, capsys: Any) -> None:
     how = ["--format", "plain"] if kind == "plain" else ["--report", f"{kind}=out.json"]
     against(write, f"a: {{{BASE}}}", f"a: {{{BASE}, delta: 1e-5}}", *(how if kind != "plain" else []))

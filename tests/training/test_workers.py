@@ -111,6 +111,7 @@ def test_a_process_that_is_killed_is_no_outcome() -> None:
 
 INTERRUPTED = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy as np
 from dpcalc.training import workers
