@@ -57,8 +57,8 @@ def _said_of_centre(training: Mapping[str, Any]) -> str:
     first = mean + distance
     return (
         f" The first {first} of the {first + training['steps']} accounted steps are noisy sums too, of the same "
-        f"sensitivity: {mean} of the rows, {distance} of their distances from the noisy mean row; the others descend on rows about that row, shortened "
-        "in the same way."
+        f"sensitivity: {mean} of the rows, {distance} of their distances from the noisy mean row; the others descend "
+        "on rows about that row, shortened in the same way."
     )
 
 
