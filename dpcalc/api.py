@@ -374,9 +374,11 @@ def train(
     from dpcalc.training.tuning import tune_of
 
     setup = Setup(
-        data, synthetic, target, positive, tuple(ignore), ranges, intercept, test_fraction, seed, noise_source,
-        replicas, workers, output, labels, card, target_range, average, reference,
-        tune_of(tune, tune_runs, tune_law, tune_score), solver, centre, executor,
+        data=data, synthetic=synthetic, target=target, positive=positive, ignore=tuple(ignore), ranges=ranges,
+        intercept=intercept, test_fraction=test_fraction, seed=seed, noise_source=noise_source, replicas=replicas,
+        workers=workers, output=output, labels=labels, card=card, target_range=target_range, average=average,
+        reference=reference, tune=tune_of(tune, tune_runs, tune_law, tune_score), solver=solver, centre=centre,
+        executor=executor,
     )  # fmt: skip
     asked = _read("train", **given)
     check_setup(setup, len(asked.runs))

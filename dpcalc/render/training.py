@@ -44,19 +44,21 @@ def kept_bounds(case: Case) -> str:
         f" Rows of the training data are shortened to {norm} at most {number(bound, side=Side.AS_GIVEN)} by a rule "
         "that does not depend on the data."
         + (_SUMS if case.training.get("solver") else "")
-        + _said_of_centre(case.training.get("centre"))
+        + _said_of_centre(case.training)
     )
 
 
-def _said_of_centre(centre: Mapping[str, Any] | None) -> str:
+def _said_of_centre(training: Mapping[str, Any]) -> str:
     """Return what the first steps of a run on centred rows are, as the end of a statement."""
+    centre = training.get("centre")
     if not centre:
         return ""
     mean, distance = centre["mean"], centre["distance"]
+    first = mean + distance
     return (
-        f" The first {mean + distance} steps are noisy sums too, of the same sensitivity: {mean} of the rows, "
-        f"{distance} of their distances from the noisy mean row; the others descend on rows about that row, shortened "
-        "in the same way."
+        f" The first {first} of the {first + training['steps']} accounted steps are noisy sums too, of the same "
+        f"sensitivity: {mean} of the rows, {distance} of their distances from the noisy mean row; the others descend "
+        "on rows about that row, shortened in the same way."
     )
 
 

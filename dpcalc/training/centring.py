@@ -26,6 +26,7 @@ from dpcalc.model.loss import Loss
 from dpcalc.numerics.floats import up
 from dpcalc.training.data import Bounds, Prepared, lengths, shorten
 from dpcalc.training.exact_sums import cut, exponent_of, grid_of, rounded_sum
+from dpcalc.training.model import LEAST_SCALE
 from dpcalc.training.noise import Source
 from dpcalc.training.on_disk import OnDisk
 from dpcalc.training.plan import Batch, Plan
@@ -41,7 +42,7 @@ Steps = tuple[int, int]
 _BITS = 52  # of a sum
 _MOST_BITS = 20  # kept of rows: a square of a distance then has at most 45
 _PIECE = 1 << 16  # entries looked at together
-_LEAST_SCALE = 0.02  # of r: a smaller one is noise
+_LEAST = 1e-290  # of the scale of noise: a normal double
 _ROOM = 1e-12  # by which rows stay below their bound, as in `dpcalc.training.data.Bounds`
 
 
@@ -112,13 +113,13 @@ def centred(plan: Plan, loss: Loss, records: Records, source: Source, rounding: 
 
     Raises:
         NotApplicable: iterates stay hidden.
-        SpecError: the noise is too small for its grid.
+        SpecError: the noise is too small for its grid, or out of range.
     """
     if rounding.grid is not None:
         raise NotApplicable("centring is covered only where every noisy sum may be public", "give --no-centre")
     [batch] = plan.batches
     bound = float(loss.feature_bound)
-    scale = up(batch.divisor * float(np.max(plan.scale)) * bound / lipschitz_of(plan, loss), 8.0)
+    scale = _scale_of(float(np.max(plan.scale)), lipschitz_of(plan, loss), batch.divisor, bound)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning would tell of the records
         asked = _Asked(records.train, bound, scale, source)
@@ -128,6 +129,19 @@ def centred(plan: Plan, loss: Loss, records: Records, source: Source, rounding: 
     assert train is not None
     left = plan._replace(batches=(Batch(batch.steps - sum(steps), batch.size, batch.divisor),))
     return Centred(records._replace(train=train, test=test), centre, left)
+
+
+def _scale_of(noise_std: float, lipschitz: float, divisor: float, bound: float) -> float:
+    """Return n sigma B/L, rounded up: sigma/L comes first, since sigma B may be below all normal doubles.
+
+    Raises:
+        SpecError: that, or sigma/L, is not from 1e-290 to 1e290.
+    """
+    ratio = noise_std / lipschitz
+    scale = up(ratio * divisor * bound, 8.0)
+    if not all(_LEAST <= each <= 1.0 / _LEAST for each in (ratio, ratio * divisor, scale)):
+        raise SpecError(f"noise of scale {scale:g} on sums of rows is out of range", "use other units")
+    return scale
 
 
 class _Asked:
@@ -157,7 +171,7 @@ class _Asked:
             return np.array([cut(near, self.unit).sum()])
 
         [found] = self._noisy_mean(of, 1, times)
-        return min(max(1.0 + float(found) / self.bound, _LEAST_SCALE), 1.0)
+        return min(max(1.0 + float(found) / self.bound, LEAST_SCALE), 1.0)
 
     def _noisy_mean(self, of: Callable[[Array], Array], entries: int, times: int) -> Array:
         """Return the mean of ``times`` noisy sums, each rounded to its grid, over the number of records."""

@@ -29,6 +29,7 @@ Array = NDArray[np.float64]
 SCHEMA = "dpcalc.model/1"
 ENDINGS = (".json", ".npz")
 _DIGITS, _REST = 40, 1 << 20  # bytes of a number in JSON, with its indentation, and of all else in a file
+LEAST_SCALE = 0.02  # that rows are centred with: a smaller one is noise
 _CENTRED = ("centre", "scale", "centred_bound")
 _ARRAYS = ("weights", "low", "high", "released", "centre")
 
@@ -316,7 +317,9 @@ def _is_centred_or_not(model: Model) -> bool:
         return model.scale is None and model.centred_bound is None
     return (
         _is_vector(model.centre, model.ranges.width(len(model.columns)))
-        and all(isinstance(each, float) and 0.0 < each < math.inf for each in (model.scale, model.centred_bound))
+        and all(isinstance(each, float) and math.isfinite(each) for each in (model.scale, model.centred_bound))
+        and LEAST_SCALE <= (model.scale or 0.0) <= 1.0
+        and (model.centred_bound or 0.0) > 0.0
         and model.norm == 2
     )
 

@@ -178,6 +178,43 @@ def test_hidden_iterates_and_rows_out_of_bounds_are_refused() -> None:
         centred_of(rows_of(50, 3, 1.0), 1.0, Drawn(), 1e-17)
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"feature_bound": 4e-121, "label_bound": 1e-84, "loss": "squares"},
+        {"feature_bound": 1e-120, "label_bound": 1e-84, "clip": 1e-205, "loss": "squares"},
+        {"feature_bound": 1e-120, "label_bound": 1e-84, "clip": 1e-207, "loss": "squares"},
+        {"feature_bound": 3.0},
+    ],
+    ids=str,
+)
+def test_noise_is_as_large_as_accounted_whatever_the_units(
+    more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scale against n sigma B/L as a fraction, where sigma B is no normal double."""
+    found: list[tuple[float, Fraction]] = []
+    scale_of = centring._scale_of
+
+    def recorded(noise_std: float, lipschitz: float, divisor: float, bound: float) -> float:
+        scale = scale_of(noise_std, lipschitz, divisor, bound)
+        found.append((scale, Fraction(noise_std) * Fraction(divisor) * Fraction(bound) / Fraction(lipschitz)))
+        return scale
+
+    monkeypatch.setattr(centring, "_scale_of", recorded)
+    x, y = numbers(2000)
+    kind = {"target_range": (0, 10)} if "loss" in more else {"positive": "1"}
+    labels = y if "loss" in more else (np.arange(2000) % 2)
+    case_of(data=(x, labels), centre=True, **kind, **more)
+    [(scale, exact)] = found
+    assert exact <= Fraction(scale) <= exact * (1 + Fraction(1, 10**14))
+
+
+@pytest.mark.parametrize("given", [(1.0, 1e-300, 100.0, 1.0), (1e-300, 1.0, 100.0, 1.0), (1e-200, 1.0, 9.0, 1e-120)])
+def test_noise_out_of_range_is_refused(given: tuple[float, float, float, float]) -> None:
+    with pytest.raises(SpecError, match="out of range"):
+        centring._scale_of(*given)
+
+
 # --- when -------------------------------------------------------------------------------------------------------------
 
 
@@ -270,7 +307,7 @@ def test_damaged_centres_are_refused(tmp_path: Path) -> None:
     for wrong in (
         {"centre": described["centre"][:-1]}, {"centre": None}, {"centre": [math.nan] * 30}, {"scale": 0.0},
         {"scale": None}, {"scale": "1"}, {"centred_bound": None}, {"centred_bound": -1.0}, {"norm": 1},
-        {"scale": math.inf},
+        {"scale": math.inf}, {"scale": 1e-320}, {"scale": 0.0199}, {"scale": 1.0001}, {"centred_bound": 0.0},
     ):  # fmt: skip
         path.write_text(json.dumps({**described, **wrong}))
         with pytest.raises(SpecError, match="not a model file"):
@@ -306,7 +343,7 @@ def test_the_card_is_verified_and_says_what_the_steps_are(
     card = json.loads((tmp_path / "m.card.json").read_text())
     assert card["cases"][0]["asked"]["given"]["steps"] == 112
     statement = json.loads(path.read_text())["privacy"]["statement"]
-    assert "The first 12 steps are noisy sums too" in statement
+    assert "The first 12 of the 112 accounted steps are noisy sums too" in statement
     with pytest.raises(SystemExit) as stop:
         main(["verify", str(tmp_path / "m.card.json"), "--model", str(path)])
     assert not stop.value.code
