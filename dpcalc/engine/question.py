@@ -245,6 +245,7 @@ def _refuse_not_monotone(run: Run, name: str) -> None:
         "lipschitz": _noise_of_the_norm,
         "batch_size": _noise_of_the_batch,
         "index": _index_not_monotone,
+        "clean_steps": _clean_steps_not_monotone,
     }.get(name)
     if reason is not None and (why := reason(run)):
         raise SpecError(f"cannot solve for {name}: {why}", f"sweep --{name.replace('_', '-')} instead")
@@ -292,6 +293,12 @@ def _step_size_not_monotone(run: Run) -> str:
         return "the noise moves with it"
     if run.loss_class not in (None, LossClass.CONVEX_SMOOTH):
         return "a longer step adds noise and spreads two points further apart"
+    return ""
+
+
+def _clean_steps_not_monotone(run: Run) -> str:
+    if (run.contraction or 0.0) > 1.0 and (run.value("requests") or 1) > 1:
+        return "with contraction above 1 more steps also spread the models of earlier requests further apart"
     return ""
 
 
