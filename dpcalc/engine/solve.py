@@ -129,6 +129,7 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
         **range_of(problem, value),
     }
     if unbounded(value, problem.direction):
+        _refuse_tiny_units(problem)
         details["any"] = True
     elif unknown == "noise_std" and (multiplier := multiplier_of(run, value)) is not None:
         details["noise_multiplier"] = multiplier
@@ -222,6 +223,16 @@ def _independent(problem: Problem) -> Result | None:
     limits = {} if holds_at(problem, direction.high) else range_of(problem, value)
     details = {**(fields.pop("details", None) or {}), "achieved": {"epsilon": reached.value}, **limits, "any": True}
     return result_of(bound, run, unknown, value, **{**question.budget, **fields}, details=details)
+
+
+def _refuse_tiny_units(problem: Problem) -> None:
+    """Refuse to say that any noise is enough where gradients are so short that what is enough was not searched.
+
+    Raises:
+        NotApplicable: the bound on gradients is below 1e-100, and noise is solved for.
+    """
+    if problem.unknown in ("noise_std", "laplace_scale") and 0.0 < (problem.run.value("lipschitz") or 1.0) < 1e-100:
+        raise NotApplicable(f"the {problem.unknown} that meets the budget is too small to be found", "use other units")
 
 
 def range_of(problem: Problem, value: float) -> dict[str, Any]:
@@ -410,6 +421,8 @@ def _guess(problem: Problem, log_delta: float | None = None) -> float | None:
     values = {name: value for name in names if (value := run.value(name)) is not None}
     sampled = run.algorithm.order is Order.SAMPLE and len(values) == len(names)
     if problem.unknown != "noise_std" or problem.bound.gives is not Composition or not sampled:
+        return None
+    if not 1e-100 < values["lipschitz"] < 1e100:  # squares of the noise would be out of range
         return None
     from dpcalc.theorems.privacy.noisy_sgd import likely_noise_std
 

@@ -111,3 +111,22 @@ def exits(line: str) -> int:
     with pytest.raises(SystemExit) as stop:
         main(shlex.split(line))
     return int(stop.value.code or 0)
+
+
+@pytest.mark.parametrize("run", ["noisy-sgd --batch-size 10 --epochs 1", "noisy-gd --steps 10"])
+def test_noise_below_what_is_searched_is_not_said_to_be_any(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Noise is as large as the clip: none at all is not enough, however short gradients are."""
+    line = f"compare --algorithm {run} --records 1000 -e 1 -d 1e-6 --clip "
+    tiny, one = best(capsys, f"{line}1e-99")["value"], best(capsys, f"{line}1")["value"]
+    assert tiny == pytest.approx(1e-99 * one, rel=1e-4)
+    for clip in ("1e-300", "1e-200"):
+        with pytest.raises(SystemExit) as stop:
+            main(shlex.split(f"{line}{clip}"))
+        assert stop.value.code
+        assert "too small to be found" in capsys.readouterr().err
+
+
+def test_noise_is_found_for_the_longest_gradients(capsys: pytest.CaptureFixture[str]) -> None:
+    line = "compare --algorithm noisy-sgd --batch-size 10 --epochs 1 --records 1000 -e 1 -d 1e-6 --clip "
+    huge, one = best(capsys, f"{line}1e250")["value"], best(capsys, f"{line}1")["value"]
+    assert one * 0.9999 < huge / 1e250
