@@ -108,7 +108,7 @@ def sent(client: Any, name: str, document: str, *, insecure: bool = False) -> Fu
         try:
             value = await client.gather(task, asynchronous=True)
             if not insecure:
-                refuse_holders((await client.who_has([task], asynchronous=True)).get(task.key, ()))
+                refuse_holders((await client.scheduler.who_has(keys=[task.key])).get(task.key, ()))
         except BaseException as error:
             if outcome.set_running_or_notify_cancel():
                 outcome.set_exception(error if isinstance(error, Exception) else CancelledError())

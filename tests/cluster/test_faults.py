@@ -169,7 +169,7 @@ class Gathering:
     """A client whose answer is held by some workers."""
 
     def __init__(self, *holders: str) -> None:
-        self.holders, self.loop, self.key = holders, self, "a"
+        self.holders, self.loop, self.scheduler, self.key = holders, self, self, "a"
 
     def submit(self, *_: Any, **__: Any) -> Any:
         return self
@@ -180,8 +180,8 @@ class Gathering:
     async def gather(self, _: Any, **__: Any) -> str:
         return "an answer"
 
-    async def who_has(self, _: Any, **__: Any) -> dict[str, tuple[str, ...]]:
-        return {self.key: self.holders}
+    async def who_has(self, keys: list[str]) -> dict[str, tuple[str, ...]]:
+        return dict.fromkeys(keys, self.holders)
 
 
 def test_an_answer_counts_only_of_a_worker_that_may_be_trusted() -> None:
