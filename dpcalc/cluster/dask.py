@@ -10,14 +10,14 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Executor, Future
 from functools import partial
 from typing import Any
 
 from dpcalc.cluster.address import LOCAL, checked_address, refuse_open
 from dpcalc.cluster.calls import answer_of, call, name_of, refuse_other_versions, versions
-from dpcalc.errors import SpecError, WorkerDied, WorkerLost
+from dpcalc.errors import DpcalcError, SpecError, WorkerDied, WorkerLost
 
 ATTEMPTS = 4
 """How often a piece of work is sent: once, and three times more."""
@@ -45,7 +45,7 @@ class Cluster(Executor):
 
     def __init__(self, client: Any, *, insecure: bool = False, send: Send | None = None) -> None:
         self._client, self._insecure = client, insecure
-        self._send = send or partial(sent, client)
+        self._send = send or partial(sent, client, insecure=insecure)
         self._width, self._looked = 0, -_LOOK
         self._refuse_workers()
 
@@ -63,8 +63,12 @@ class Cluster(Executor):
     def ahead(self) -> int:
         """Return how many pieces of work may be on their way now, so that no worker waits for one."""
         if time.monotonic() - self._looked >= _LOOK:
-            with contextlib.suppress(Exception):  # the number of before will do, and what is lost shows elsewhere
+            try:
                 self._width = sum(self._threads().values())
+            except SpecError:
+                raise
+            except Exception:
+                pass  # the number of before will do, and what is lost shows elsewhere
             self._looked = time.monotonic()
         return max(_LEAST, _PER_THREAD * self._width)
 
@@ -90,10 +94,11 @@ class Cluster(Executor):
             refuse_other_versions(found, f"the worker {address}")
 
 
-def sent(client: Any, name: str, document: str) -> Future[Any]:
+def sent(client: Any, name: str, document: str, *, insecure: bool = False) -> Future[Any]:
     """Return the future outcome of a call that a client of dask sends.
 
-    Every end of it ends the future: dask's own executor leaves one without an end where a connection breaks while the
+    The future holds SpecError where the outcome is of a worker that is reached without TLS, unless `insecure`. Every
+    end of the call ends the future: dask's own executor leaves one without an end where a connection breaks while the
     answer is fetched.
     """
     outcome: Future[Any] = Future()
@@ -102,6 +107,8 @@ def sent(client: Any, name: str, document: str) -> Future[Any]:
     async def carry() -> None:
         try:
             value = await client.gather(task, asynchronous=True)
+            if not insecure:
+                refuse_holders((await client.scheduler.who_has(keys=[task.key])).get(task.key, ()))
         except BaseException as error:
             if outcome.set_running_or_notify_cancel():
                 outcome.set_exception(error if isinstance(error, Exception) else CancelledError())
@@ -121,6 +128,19 @@ def sent(client: Any, name: str, document: str) -> Future[Any]:
     outcome.add_done_callback(dropped)
     client.loop.add_callback(carry)
     return outcome
+
+
+def refuse_holders(addresses: Iterable[str]) -> None:
+    """Refuse an answer by the addresses of the workers that hold it: one joined late may be reached without TLS.
+
+    Raises:
+        SpecError: one is.
+        WorkerLost: nobody holds the answer any more, so that nobody knows who computed it.
+    """
+    found = list(addresses)
+    if not found:
+        raise WorkerLost("the worker that answered is gone, and its address with it")
+    refuse_open(found, "a worker")
 
 
 def answered(future: Future[Any], name: str, document: str) -> Future[str]:
@@ -177,19 +197,35 @@ def cluster(
         if address == LOCAL:
             client = closing.enter_context(_local(distributed, workers, memory))
         else:
-            client = closing.enter_context(_entered(distributed, checked))
-        try:
-            client.wait_for_workers(1, timeout=_JOIN)
-            made = Cluster(client, insecure=insecure)
-        except (TimeoutError, OSError) as error:
-            raise WorkerLost(
-                f"the cluster {address} has no worker: {_words(error)}", "start one: dask worker"
-            ) from None
-        yield made
+            client = closing.enter_context(_reached(distributed, checked))
+        yield entered(client, address, insecure=insecure)
+
+
+def entered(client: Any, address: str, *, insecure: bool) -> Cluster:
+    """Return the cluster that a client has reached, once a worker is there.
+
+    Raises:
+        SpecError: the scheduler or a worker listens to a network without TLS.
+        WorkerLost: no worker is there, or one has other versions or none.
+    """
+    try:
+        if not insecure:
+            refuse_open([client.scheduler_info()["address"]], "the scheduler")
+        client.wait_for_workers(1, timeout=_JOIN)
+        return Cluster(client, insecure=insecure)
+    except DpcalcError:
+        raise
+    except (TimeoutError, OSError) as error:
+        raise WorkerLost(f"the cluster {address} has no worker: {_words(error)}", "start one: dask worker") from None
+    except Exception as error:  # whatever a worker raised travels as it is, such as ModuleNotFoundError
+        raise WorkerLost(
+            f"a worker of the cluster {address} cannot say its versions: {type(error).__name__}: {_words(error)}",
+            "install the same versions of dpcalc and its packages on all machines",
+        ) from None
 
 
 @contextlib.contextmanager
-def _entered(distributed: Any, address: str) -> Iterator[Any]:
+def _reached(distributed: Any, address: str) -> Iterator[Any]:
     try:
         client = distributed.Client(address, timeout=_JOIN / 2, set_as_default=False)
     except (TimeoutError, OSError, ValueError, TypeError, RuntimeError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import pytest
 
 import dpcalc
 from dpcalc.cluster.calls import OtherVersions, versions
-from dpcalc.cluster.dask import ATTEMPTS, Cluster, answered
+from dpcalc.cluster.dask import ATTEMPTS, Cluster, answered, entered, sent
 from dpcalc.errors import SpecError, WorkerDied, WorkerLost
 from dpcalc.recipes import stream
 from dpcalc.recipes.run import read_all
@@ -154,6 +155,73 @@ def test_workers_are_looked_at_before_anything_is_sent() -> None:
     with pytest.raises(SpecError, match="without TLS"):
         joined(Faulty(), workers={"tls://a:1": 1, "tcp://10.0.0.1:1": 1})
     Cluster(Client(workers={"tcp://10.0.0.1:1": 1}), insecure=True)
+
+
+def test_a_worker_without_tls_that_joins_late_is_refused() -> None:
+    client = Client()
+    there = Cluster(client)
+    client.workers = {**client.workers, "tcp://10.0.0.1:1": 1}
+    with pytest.raises(SpecError, match="without TLS"):
+        there.ahead()
+
+
+class Gathering:
+    """A client whose answer is held by some workers."""
+
+    def __init__(self, *holders: str) -> None:
+        self.holders, self.loop, self.scheduler, self.key = holders, self, self, "a"
+
+    def submit(self, *_: Any, **__: Any) -> Any:
+        return self
+
+    def add_callback(self, run: Callable[[], Any]) -> None:
+        asyncio.run(run())
+
+    async def gather(self, _: Any, **__: Any) -> str:
+        return "an answer"
+
+    async def who_has(self, keys: list[str]) -> dict[str, tuple[str, ...]]:
+        return dict.fromkeys(keys, self.holders)
+
+
+def test_an_answer_counts_only_of_a_worker_that_may_be_trusted() -> None:
+    for trusted in ("tls://10.0.0.1:1", "tcp://127.0.0.1:1"):
+        assert sent(Gathering(trusted), "name", "{}").result(0) == "an answer"
+    with pytest.raises(SpecError, match="without TLS"):
+        sent(Gathering("tls://10.0.0.1:1", "tcp://10.0.0.2:1"), "name", "{}").result(0)
+    with pytest.raises(WorkerLost, match="is gone"):
+        sent(Gathering(), "name", "{}").result(0)
+    assert sent(Gathering("tcp://10.0.0.2:1"), "name", "{}", insecure=True).result(0) == "an answer"
+
+
+class Scheduler(Client):
+    """A client that says where its scheduler listens."""
+
+    def __init__(self, address: str, **more: Any) -> None:
+        super().__init__(**more)
+        self.address = address
+
+    def scheduler_info(self) -> dict[str, str]:
+        return {"address": self.address}
+
+    def wait_for_workers(self, *_: Any, **__: Any) -> None:
+        pass
+
+
+def test_a_scheduler_that_listens_to_the_network_without_tls_is_refused() -> None:
+    with pytest.raises(SpecError, match=r"the scheduler at tcp://10\.0\.0\.1:8786 is reached without TLS"):
+        entered(Scheduler("tcp://10.0.0.1:8786"), "tcp://127.0.0.1:8786", insecure=False)
+    entered(Scheduler("tcp://10.0.0.1:8786"), "tcp://127.0.0.1:8786", insecure=True)
+    for trusted in ("tcp://127.0.0.1:8786", "tls://10.0.0.1:8786"):
+        entered(Scheduler(trusted), trusted, insecure=False)
+
+
+def test_a_worker_that_cannot_import_the_package_is_lost() -> None:
+    def said() -> Any:
+        raise ModuleNotFoundError("No module named 'dpcalc'")
+
+    with pytest.raises(WorkerLost, match="ModuleNotFoundError: No module"):
+        entered(Scheduler("tls://10.0.0.1:1", said=said), "tls://10.0.0.1:1", insecure=False)
 
 
 def test_more_is_sent_where_there_are_more_workers() -> None:

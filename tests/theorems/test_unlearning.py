@@ -224,6 +224,20 @@ def test_what_is_refused(given: dict[str, Any], error: type[Exception], words: s
     assert words in f"{stop.value} {getattr(stop.value, 'hint', '')}"
 
 
+def test_a_known_distance_is_to_the_model_without_the_record() -> None:
+    """Two values of a record may leave models twice as far apart as each is from the model without it."""
+    given: dict[str, Any] = {"start_distance": 0.02, "contraction": 0.99, "clean_steps": 100, "delta": 1e-6, **STEPS}
+    best = dpcalc.unlearn(**given).cases[0].best
+    assert best is not None
+    assert best.adjacency == "null_record"
+    with pytest.raises(NotApplicable) as stop:
+        dpcalc.unlearn(**given, adjacency="replace-one")
+    assert "null-record" in f"{stop.value} {stop.value.hint}"
+    trained = dpcalc.unlearn(**RUN, batch_size=1, contraction=0.9).cases[0].best
+    assert trained is not None
+    assert trained.adjacency == "replace_one"
+
+
 def test_a_group_is_so_many_times_as_far() -> None:
     given: dict[str, Any] = {"start": "minimiser", "records": 1000, "lipschitz": 1, "smoothness": 1,
                              "strong_convexity": 0.1, "clean_steps": 100, **STEPS}  # fmt: skip

@@ -88,6 +88,17 @@ def _replaced(run: Run) -> Obstacle | None:
     )
 
 
+def _left_out(run: Run) -> Obstacle | None:
+    if run.adjacency in (None, Adjacency.NULL_RECORD):
+        return None
+    return Unmet(
+        "compares with the model without the records: two values of a record may be further apart than start_distance",
+        "use --adjacency null-record",
+        ("adjacency",),
+    )
+
+
+_LEFT_OUT = Condition("adjacency = null-record", _left_out)
 _REPLACED = Condition("adjacency = replace-one", _replaced)
 _FACTOR = Condition("contraction, or step_size <= 2/smoothness of convex losses", _factor_known)
 _NO_EXPANSION = Condition("contraction <= 1", _no_expansion)
@@ -216,7 +227,7 @@ class FromRun(Trained):
     reference="feldman2018",
     locator="Theorem 22 with the whole shift at the start, in the Gaussian-DP form of shifted interpolation",
     formula="mu = min(Z (1 + c^T + ... + c^(T(R-1))), D) c^T/(eta sigma sqrt(1 + c^2 + ... + c^(2T-2)))",
-    conditions=(_starts(Start.DISTANCE), _FACTOR),
+    conditions=(_starts(Start.DISTANCE), _FACTOR, _LEFT_OUT),
     assumes=(
         *UNLEARNED,
         _MAPS,
@@ -255,6 +266,7 @@ def distance(run: FromDistance) -> Gdp:
     formula="mu = min(Z, D) P_0/sqrt(sum_t P_t^2 eta_t^2 sigma_t^2), P_t = c_(t+1) ... c_T",
     conditions=(
         _starts(Start.DISTANCE),
+        _LEFT_OUT,
         Condition(
             "requests = 1",
             lambda run: (
