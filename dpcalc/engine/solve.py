@@ -128,8 +128,7 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
         "achieved": {"epsilon": reached.value},
         **range_of(problem, value),
     }
-    if unbounded(value, problem.direction):
-        _refuse_tiny_units(problem)
+    if unbounded(value, problem.direction) and not _has_tiny_units(problem):
         details["any"] = True
     elif unknown == "noise_std" and (multiplier := multiplier_of(run, value)) is not None:
         details["noise_multiplier"] = multiplier
@@ -225,14 +224,10 @@ def _independent(problem: Problem) -> Result | None:
     return result_of(bound, run, unknown, value, **{**question.budget, **fields}, details=details)
 
 
-def _refuse_tiny_units(problem: Problem) -> None:
-    """Refuse to say that any noise is enough where gradients are so short that what is enough was not searched.
-
-    Raises:
-        NotApplicable: the bound on gradients is below 1e-100, and noise is solved for.
-    """
-    if problem.unknown in ("noise_std", "laplace_scale") and 0.0 < (problem.run.value("lipschitz") or 1.0) < 1e-100:
-        raise NotApplicable(f"the {problem.unknown} that meets the budget is too small to be found", "use other units")
+def _has_tiny_units(problem: Problem) -> bool:
+    """Return whether gradients are so short that little noise may be too little: a value is then no sign of any."""
+    lipschitz = problem.run.value("lipschitz") or 1.0
+    return problem.unknown in ("noise_std", "laplace_scale") and lipschitz < 1e-100
 
 
 def range_of(problem: Problem, value: float) -> dict[str, Any]:
