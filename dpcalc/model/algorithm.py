@@ -352,7 +352,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             "noisy steps on the records kept, from a model that is to forget the others; the last iterate is released",
             Order.UNKNOWN, Length.UNKNOWN, Release.LAST, _CONTINUED, ("unlearning",),
             defaults={
-                "start": Start.DISTANCE, "requests": 1, "strong_convexity": 0.0, "adjacency": Adjacency.REPLACE_ONE,
+                "start": Start.DISTANCE, "requests": 1, "strong_convexity": 0.0, "adjacency": Adjacency.NULL_RECORD,
             },
             indexed=False, executed=False, continues=True,
         ),

@@ -230,8 +230,8 @@ def at_index(run: Run, index: int) -> Run | None:
 
 def _fill_in(record: Algorithm, draft: Description) -> None:
     """Fill in what is not given: defaults, the worst index, the number of steps, what follows of loss and noise."""
-    if record.continues and "adjacency" not in draft and draft.get("start", Start.DISTANCE) == Start.DISTANCE:
-        draft.put("adjacency", Adjacency.NULL_RECORD, Source.DEFAULT)  # Z is the distance to the model without records
+    if record.continues and "adjacency" not in draft and draft.get("start", Start.DISTANCE) != Start.DISTANCE:
+        draft.put("adjacency", Adjacency.REPLACE_ONE, Source.DEFAULT)  # a known distance is to the model without it
     for name, value in record.defaults.items():
         if name not in draft:
             draft.put(name, value, Source.DEFAULT)

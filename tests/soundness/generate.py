@@ -230,6 +230,8 @@ def _continued(bound: Theorem, r: random.Random, values: dict[str, Any]) -> None
     """What makes a start and the steps after it fit together."""
     start = bound.id.removeprefix("unlearning.").removeprefix("whole_")
     values["start"] = start if start in ("minimiser", "run") else "distance"
+    if values["start"] == "distance":
+        values["adjacency"] = "null-record"
     values["clean_steps"] = whole(r, 1, r.choice((1, 2, 30, 1000, MOST)))
     values["requests"] = r.choice((1, 1, whole(r, 1, 1000))) if bound.id == "unlearning.distance" else 1
     if r.random() < 0.5:

@@ -178,8 +178,8 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         start = bound.id.removeprefix("unlearning.").removeprefix("whole_")
         known = start in ("minimiser", "run")
         values.update(start=start if known else "distance", start_distance=log_uniform(r, 0.1, 10.0), requests=1)
-        if start == "minimiser":
-            values["adjacency"] = "replace-one"
+        if start != "run":
+            values["adjacency"] = "replace-one" if start == "minimiser" else "null-record"
         values.update(clean_steps=whole(r, 1, 20), records=values["batch_size"] * whole(r, 1, 20))
     if "schedule" in bound.parameters:
         steps = r.randint(1, 12)
