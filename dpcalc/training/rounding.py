@@ -156,7 +156,7 @@ def drawn_error(noise: str, draws: float) -> tuple[float, float]:
     total = draws * law.layers[0][1]
     for probability, spacing in law.layers[1:]:
         count, bound = 0, draws * probability
-        if bound > _MANY:  # (e N p/(k+1))^(k+1) bounds it, too, and is below e^-900 here
+        if bound > _MANY:  # (e N p/(k+1))^(k+1) bounds it, too, and is below e^-860 here
             count, bound = math.ceil(8.0 * bound), 0.0
         while bound > allowed and count < draws:
             count += 1
