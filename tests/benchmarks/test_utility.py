@@ -24,9 +24,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_gaussian_mu_has_the_delta_that_was_asked(epsilon):
-    mpmath.mp.dps = 40
-    mu = mpmath.mpf(gaussian_mu(epsilon, DELTA))
-    delta = mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
+    with mpmath.workdps(40):
+        mu = mpmath.mpf(gaussian_mu(epsilon, DELTA))
+        delta = mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
     assert float(delta) == pytest.approx(DELTA, rel=1e-9)
 
 
