@@ -160,7 +160,8 @@ def test_leaving_ends_what_still_runs() -> None:
 def slow(write: Any) -> Any:
     """Return a function that writes a recipe of four cases, the second of which takes long."""
     given = (
-        "command: hockey-stick, index: 5, diameter: 1, noise: laplace, epsilon: 1, records: 2e6, assert: epsilon <= 1"
+        "command: multi-epoch, algorithm: noisy-sgd, batch_size: 1, noise_std: 1.5, records: 1e5, epsilon: 1, "
+        "solve: steps, assert: steps >= 1"
     )
 
     def written(more: str = "", head: str = "") -> str:
