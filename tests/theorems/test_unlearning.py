@@ -1,4 +1,4 @@
-"""Unlearning against the sheet's values, high precision, exact linear maps, minimisers that were found, and runs."""
+"""Unlearning against known values, high precision, exact linear maps, minimisers that were found, and runs."""
 
 from __future__ import annotations
 
