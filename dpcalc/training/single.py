@@ -279,12 +279,10 @@ class _Run:
             np.multiply(noise, factors[:, np.newaxis], out=noise)
         if self.sums is not None:
             self._take_exact_sums(self.sums, stretch, eta, scale * stretch.divisor, noise)
-        elif self.problem.loss.classified:
-            self._take_classes(stretch, eta, noise)
-        elif stretch.rows is not None and stretch.size == 1:
-            self._take_single_records(stretch, eta, noise)
-        elif stretch.rows is None or stretch.size * plan.columns > _ENTRIES:
+        elif stretch.rows is None or stretch.size * plan.columns > _ENTRIES or self.problem.loss.classified:
             self._take_large_batches(stretch, eta, noise)
+        elif stretch.size == 1:
+            self._take_single_records(stretch, eta, noise)
         else:
             self._take_small_batches(stretch, eta, noise)
         self.scales = min(self.scales[0], float(scale.min())), max(self.scales[1], float(scale.max()))
@@ -432,7 +430,7 @@ class _Run:
         return y.reshape(rows.shape), repeat(None) if caps is None else caps.reshape(rows.shape)
 
     def _take_large_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
-        """Take steps on large batches or on all records, in pieces that fit the cache."""
+        """Take steps on large batches, on all records or on several classes, in pieces that fit the cache."""
         w, loss = self.w, self.problem.loss
         most = max(1, _ENTRIES // self.plan.columns)
         for k in range(stretch.steps):
@@ -441,32 +439,22 @@ class _Run:
                 some = slice(first, min(stretch.size, first + most))
                 chosen = some if stretch.rows is None else stretch.rows[k, some]
                 x, y = self.problem.at(chosen)
-                z = x @ w
-                self.overwrite(z, y)
-                _cap(z, self._caps(x, chosen))
-                descent += z @ x
+                descent += self._descent_of(x, y, self._caps(x, chosen))
             w *= 1.0 - eta[k] * loss.regularisation * stretch.size / stretch.divisor
             w += (eta[k] / stretch.divisor) * descent + noise[k]
             self._project(before, w)
             self._report(stretch.first + k + 1)
 
-    def _take_classes(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
-        """Take steps on weights of several classes, every one projected at once."""
-        w, problem = self.w, self.problem
-        matrix = w.reshape(-1, problem.loss.scores)
-        most = max(1, _ENTRIES // self.plan.columns)
-        for k in range(stretch.steps):
-            before, descent = w.copy(), np.zeros_like(w)
-            for first in range(0, stretch.size, most):
-                some = slice(first, min(stretch.size, first + most))
-                chosen = some if stretch.rows is None else stretch.rows[k, some]
-                x, labels = problem.at(chosen)
-                slopes = descents(x @ matrix, labels, self._caps(x, chosen))
-                descent += (slopes @ x).T.reshape(-1)
-            w *= 1.0 - eta[k] * problem.loss.regularisation * stretch.size / stretch.divisor
-            w += (eta[k] / stretch.divisor) * descent + noise[k]
-            self._project(before, w)
-            self._report(stretch.first + k + 1)
+    def _descent_of(self, x: Array, y: Array, caps: Array | None) -> Array:
+        """Return the sum of minus the gradients of some records, shape (d,), or (d K,) of K classes."""
+        if self.problem.loss.classified:
+            slopes = descents(x @ self.w.reshape(x.shape[1], -1), y, caps)
+            return (slopes @ x).T.reshape(-1)
+        z = x @ self.w
+        self.overwrite(z, y)
+        _cap(z, caps)
+        total: Array = z @ x
+        return total
 
     def _report(self, done: int) -> None:
         if self.progress is not None:

@@ -142,6 +142,10 @@ class Continued(Setting):
         room = math.sqrt(variance(rate, self.clean_steps))
         return Gdp(quotient_up((*distance, *fading), (*below, room), slack + error + 40.0))
 
+    def within(self, diameter: float | None, found: Gdp) -> Gdp:
+        """Return what was found, or what a convex set of this diameter gives if that is less."""
+        return found if diameter is None else min(found, self.hidden(diameter), key=lambda gdp: gdp.mu)
+
 
 class FromDistance(Continued):
     """Steps from models that are a known distance apart.
@@ -250,9 +254,7 @@ def distance(run: FromDistance) -> Gdp:
         return Gdp(0.0)
     gathered = _gathered(run.rate, run.clean_steps, run.requests) if run.requests > 1 else 1.0
     found = run.hidden(run.start_distance, gathered, slack=16.0) if gathered < math.inf else Gdp(math.inf)
-    if run.diameter is not None:
-        found = min(found, run.hidden(run.diameter), key=lambda gdp: gdp.mu)
-    return found
+    return run.within(run.diameter, found)
 
 
 @theorem(
@@ -324,9 +326,7 @@ def minimiser(run: FromMinimiser) -> Gdp:
     0.022194325285
     """
     found = run.hidden(run.sensitivity, over=(run.strong_convexity, run.records))
-    if run.diameter is not None:
-        found = min(found, run.hidden(run.diameter), key=lambda gdp: gdp.mu)
-    return found
+    return run.within(run.diameter, found)
 
 
 @theorem(
@@ -361,9 +361,7 @@ def run(run: FromRun) -> Gdp:
     gathered = total(rate, run.period, run.epochs)
     moved = (run.step_size, run.sensitivity, gathered)
     found = run.hidden(*moved, over=(run.batch_size,), slack=16.0)
-    if run.diameter is not None:
-        found = min(found, run.hidden(run.diameter), key=lambda gdp: gdp.mu)
-    return found
+    return run.within(run.diameter, found)
 
 
 @theorem(
