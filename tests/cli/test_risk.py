@@ -55,7 +55,7 @@ def test_of_gaussian_privacy() -> None:
     risk = told("risk --mu 1 --fpr 0.001,0.2 --prior 0.1 --baseline 0.01")
     for row, fpr in zip(risk["tpr"], ("0.001", "0.2"), strict=True):
         assert 0.0 <= row["value"] / gaussian_tpr(1.0, fpr) - 1.0 < 1e-12
-    assert risk["success"][0]["value"] == pytest.approx(0.901336306099, abs=1e-11)  # against risk.json of the sheets
+    assert risk["success"][0]["value"] == pytest.approx(0.901336306099, abs=1e-11)  # a reference value
     assert 0.0 <= risk["reconstruction"][0]["value"] / gaussian_tpr(1.0, "0.01") - 1.0 < 1e-12
     assert risk["mu"] == {"value": 1.0, "delta": 0.0, "regret": 0.0, "bound": "risk.gdp"}
     assert not risk["from_point"]

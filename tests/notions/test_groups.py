@@ -80,7 +80,7 @@ def test_gaussian_and_linear_curves_are_exact() -> None:
 
 
 def test_poisson_groups_are_above_the_binomial_mixture() -> None:
-    """The sheet: q .01, z 1.1, 2000 steps, delta 1e-5: 7.6503 for three records removed, by the tight pairs."""
+    """A known value: q .01, z 1.1, 2000 steps, delta 1e-5: 7.6503 for three records removed, by the tight pairs."""
     pair = pld.removed(mu=1.0 / 1.1, rate=0.01)
     run = Composition([(pair, 2000)], [(pld.exchanged(pair), 2000)])
     value = groups.grouped(run, 3).epsilon(math.log(1e-5)).value

@@ -1,4 +1,4 @@
-"""The best of a random number of runs against finite mechanisms, and the values of the sheet."""
+"""The best of a random number of runs against finite mechanisms, and known values."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_a_pure_mechanism_many_times_is_optimal_composition() -> None:
 
 def test_a_described_run_alone_is_what_the_commands_say() -> None:
     run = "algorithm=dp-sgd records=50000 batch_size=500 epochs=20 sampling=poisson noise_multiplier=1.1"
-    assert epsilon_of(entries(run, adjacency="add-remove")) == pytest.approx(2.159726, abs=3e-6)  # the sheet
+    assert epsilon_of(entries(run, adjacency="add-remove")) == pytest.approx(2.159726, abs=3e-6)  # a known value
     assert epsilon_of(entries(run, adjacency="add")) == pytest.approx(1.860723, abs=3e-6)
     assert epsilon_of(entries(run, adjacency="replace-one")) == pytest.approx(3.655922, abs=4e-6)
 
@@ -130,7 +130,7 @@ def test_replacement_follows_from_add_remove_by_the_chain() -> None:
 def test_groups() -> None:
     assert epsilon_of(entries("mu=0.5", group_size="3")) == pytest.approx(epsilon_of(entries("mu=1.5")))
     grouped = entries("epsilon=0.5 delta=1e-5", delta="5.4e-5", group_size="3")
-    assert epsilon_of(grouped) == pytest.approx(1.5, abs=1e-3)  # the sheet: 5.36700e-5 at 1.5
+    assert epsilon_of(grouped) == pytest.approx(1.5, abs=1e-3)  # known: 5.36700e-5 at 1.5
 
 
 SAMPLED = "algorithm=dp-sgd records=1000 sample_rate=0.01 noise_multiplier=1.1 sampling=poisson"
