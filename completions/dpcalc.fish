@@ -126,6 +126,7 @@ complete -c dpcalc -n '__fish_seen_subcommand_from shifted' -l shift -x -d 's: d
 complete -c dpcalc -n '__fish_seen_subcommand_from shifted unlearn' -l contraction -x -d 'c: Lipschitz factor of a step\'s map'
 complete -c dpcalc -n '__fish_seen_subcommand_from shifted unlearn' -l start-distance -x -d 'z0: distance of the two starting points'
 complete -c dpcalc -n '__fish_seen_subcommand_from unlearn' -l start -x -a '(__dpcalc_list distance minimiser run)' -d 'what the model was trained by that is to forget: nothing is known of it but the start distance (distance), it minimises a strongly convex mean loss (minimiser), or it is the last iterate of noisy SGD (run)'
+complete -c dpcalc -n '__fish_seen_subcommand_from unlearn' -l gradient-norm -x -d 'G: gradient of the mean loss at a minimiser, at most, with the records and without: 0 for an exact one (default); on a convex set its distance from an outward normal, with the sign changed'
 complete -c dpcalc -n '__fish_seen_subcommand_from unlearn' -l requests -x -d 'R: requests to forget so far, this one included, each answered by so many steps'
 complete -c dpcalc -n '__fish_seen_subcommand_from unlearn' -l clean-steps -x -d 'T: noisy steps on the records kept alone, after all that used the others'
 complete -c dpcalc -n '__fish_seen_subcommand_from hockey-stick' -l algorithm -x -a '(__dpcalc_list pnsgd stop)' -d 'what is run and released'

@@ -132,6 +132,7 @@ class Unlearn(Schedule, Question, total=False):
 
     start: Word
     start_distance: Real
+    gradient_norm: Real
     requests: Whole
     clean_steps: Whole
     contraction: Real

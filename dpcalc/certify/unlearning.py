@@ -46,7 +46,8 @@ def _schedule(v: Inputs) -> arb:
 
 @defines("unlearning.minimiser", Gdp)
 def _minimiser(v: Inputs) -> arb:
-    return _left(v, _capped(v, v.sensitivity / (v.strong_convexity * v.records)))
+    apart = v.sensitivity / v.records + 2 * (v.gradient_norm or arb(0))
+    return _left(v, _capped(v, apart / v.strong_convexity))
 
 
 @defines("unlearning.run", Gdp)

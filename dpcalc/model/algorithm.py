@@ -183,8 +183,9 @@ _CHAIN = (
     "steps", "index", "shift", "contraction", "step_size", "noise_std", "laplace_scale", "start_distance", "diameter",
 )  # fmt: skip
 _CONTINUED = (
-    "start", "start_distance", "requests", "clean_steps", "contraction", "smoothness", "strong_convexity", "step_size",
-    "noise_std", "records", "batch_size", "epochs", "lipschitz", "diameter", "adjacency", "group_size",
+    "start", "start_distance", "gradient_norm", "requests", "clean_steps", "contraction", "smoothness",
+    "strong_convexity", "step_size", "noise_std", "records", "batch_size", "epochs", "lipschitz", "diameter",
+    "adjacency", "group_size",
 )  # fmt: skip
 
 ALGORITHMS: dict[str, Algorithm] = {

@@ -329,6 +329,12 @@ PARAMETERS: dict[str, Parameter] = {
             "(run)",
             choices=tuple(Start),
         ),
+        Parameter(
+            "gradient_norm", "G",
+            "gradient of the mean loss at a minimiser, at most, with the records and without: 0 for an exact one "
+            "(default); on a convex set its distance from an outward normal, with the sign changed",
+            unit="gradient units", open_ends="high", synonyms=("tolerance", "gradient_tolerance"),
+        ),
         _count(
             "clean_steps", "T", "noisy steps on the records kept alone, after all that used the others", unit="steps",
             synonyms=("unlearning_steps", "finetuning_steps"),

@@ -110,6 +110,7 @@ class Run(Frozen):
     contraction: float | None = None
     start_distance: float | None = None
     start: Start | None = None
+    gradient_norm: float | None = None
     requests: int | None = None
     clean_steps: int | None = None
 
@@ -288,6 +289,11 @@ def _refuse_two_starts(draft: Description) -> None:
     if start != Start.DISTANCE and "start_distance" in draft:
         raise SpecError(
             f"the start is {start}, from which the distance follows, and start_distance is given", "keep one of the two"
+        )
+    if start != Start.MINIMISER and "gradient_norm" in draft:
+        raise SpecError(
+            f"gradient_norm is of a minimiser that is not exact, and the start is {start}",
+            "give --start minimiser, or leave out --gradient-norm",
         )
     if start != Start.DISTANCE and draft["requests"] != 1:
         raise SpecError(

@@ -236,6 +236,8 @@ def _continued(bound: Theorem, r: random.Random, values: dict[str, Any]) -> None
     values["requests"] = r.choice((1, 1, whole(r, 1, 1000))) if bound.id == "unlearning.distance" else 1
     if r.random() < 0.5:
         values.pop("diameter", None)
+    if values["start"] == "minimiser" and r.random() < 0.5:
+        values["gradient_norm"] = log_uniform(r, 1e-12, 10.0)
     if values["start"] != "distance":
         values["records"] = values["batch_size"] * whole(r, 1, r.choice((1, 2, 30, 10**6)))
     if values["start"] != "minimiser" and r.random() < 0.5:

@@ -61,6 +61,7 @@ SIGNS = {
     "clean_steps": -1,
     "requests": 1,
     "start_distance": 1,
+    "gradient_norm": 1,
     "diameter": 1,
     "strong_convexity": -1,
     "scale": -1,
@@ -178,6 +179,8 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         start = bound.id.removeprefix("unlearning.").removeprefix("whole_")
         known = start in ("minimiser", "run")
         values.update(start=start if known else "distance", start_distance=log_uniform(r, 0.1, 10.0), requests=1)
+        if start == "minimiser":
+            values["gradient_norm"] = 0.1 * r.random()
         if start != "run":
             values["adjacency"] = "replace-one" if start == "minimiser" else "null-record"
         values.update(clean_steps=whole(r, 1, 20), records=values["batch_size"] * whole(r, 1, 20))

@@ -154,6 +154,38 @@ def test_no_exact_minimisers_are_further_apart() -> None:
     assert 0.3 < worst <= 1.0 + 1e-6
 
 
+def test_no_models_that_are_nearly_minimisers_are_further_apart() -> None:
+    """Quadratics attain it: F = m w^2/2 less a mean slope, minimised up to a gradient of G on either side."""
+    m, n, slope, rough = mp.mpf("0.25"), 8, mp.mpf("1.5"), mp.mpf("0.125")
+    apart = (rough + slope / n - -rough) / m  # of the points where the derivatives are -G and G
+    common = {
+        "clean_steps": 1, "contraction": 1.0, "strong_convexity": 0.25, "records": 8, "sensitivity": 1.5,
+        "step_size": 1.0, "noise_std": 1.0,
+    }  # fmt: skip
+    just_above(evaluated(unlearning.minimiser, **common, gradient_norm=0.125), apart)
+    assert evaluated(unlearning.minimiser, **common, gradient_norm=0.125, diameter=1.0) == pytest.approx(1.0)
+    assert evaluated(unlearning.minimiser, **common, gradient_norm=1e308) == math.inf
+
+
+def test_stopping_anywhere_near_the_minimum_of_an_interval() -> None:
+    """All pairs of points that a solver with tolerance G may return, for two means that differ in a record."""
+    r, worst = np.random.default_rng(8), 0.0
+    for _ in range(40):
+        n, m, rough = int(r.integers(2, 7)), float(r.uniform(0.2, 1.0)), float(r.uniform(0.01, 0.3))
+        grid, x = np.linspace(-1.0, 1.0, 4001), r.uniform(-1.0, 1.0, size=n + 1)
+
+        def stops(rows: Any, m: float = m, rough: float = rough, grid: Any = grid) -> Any:
+            slopes = np.array([np.mean(-rows / (1.0 + np.exp(rows * w))) + m * w for w in grid])
+            apart = np.abs(slopes)
+            apart[0], apart[-1] = max(-slopes[0], 0.0), max(slopes[-1], 0.0)
+            return grid[apart <= rough]
+
+        one, other = stops(x[:n]), stops(x[1:])
+        distance = max(one.max() - other.min(), other.max() - one.min())
+        worst = max(worst, distance * m / (2.0 / n + 2.0 * rough))
+    assert 0.3 < worst <= 1.0
+
+
 def test_a_run_of_quadratics_is_no_less_private() -> None:
     """Records (m/2)|w - x|^2: every law is a Gaussian, with and without the noise of the training."""
     r = random.Random(9)

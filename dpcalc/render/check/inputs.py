@@ -27,8 +27,8 @@ _DESCRIBES = (
 _WEAKER_UP = ("delta", "epsilon", "strong_convexity")
 _WEAKER_DOWN = (
     "lipschitz", "smoothness", "diameter", "radius", "feature_bound", "label_bound", "displacement", "holder_constant",
-    "gradient_at_zero", "loss_at_zero", "shift", "contraction", "start_distance", "epoch_epsilon", "epoch_delta",
-    "group_size",
+    "gradient_at_zero", "loss_at_zero", "shift", "contraction", "start_distance", "gradient_norm",
+    "epoch_epsilon", "epoch_delta", "group_size",
 )  # fmt: skip
 """Budgets and promises of the loss: what asks for less, or promises more, when it grows or when it shrinks."""
 

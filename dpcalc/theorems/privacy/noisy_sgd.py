@@ -266,7 +266,8 @@ def _cost_floor(whole: float, composed: int, split: int, single: float) -> float
 
     That is (whole + sqrt(j v))^2 for the j steps that are split, and v for each other one.
     """
-    return ((composed - split) * single + (whole + math.sqrt(split * single)) ** 2) * (1.0 - 1e-6)
+    reach = whole + math.sqrt(split * single)
+    return ((composed - split) * single + reach * reach) * (1.0 - 1e-6)  # inf, not an error, where it overflows
 
 
 def _log_grid(most: int) -> list[int]:

@@ -178,17 +178,20 @@ class FromSchedule(Setting):
 
 
 class FromMinimiser(Continued):
-    """Steps from the exact minimiser of a strongly convex mean loss.
+    """Steps from a minimiser of a strongly convex mean loss.
 
     Attributes:
         records: n >= 1, with those to be forgotten.
         sensitivity: Delta >= 0, how far apart the gradients of two records' losses can be.
         diameter: D > 0 of the convex set on which it is minimised, or None.
+        gradient_norm: G >= 0, of the mean loss at both models; 0 where they are exact minimisers. On a convex set, how
+            far minus the gradient is from its normals there.
     """
 
     records: int
     sensitivity: float
     diameter: float | None = None
+    gradient_norm: float = 0.0
 
 
 class Trained(Continued):
@@ -300,32 +303,37 @@ def schedule(run: FromSchedule) -> Gdp:
 
 @theorem(
     "unlearning.minimiser",
-    title="Noisy steps from the exact minimiser",
+    title="Noisy steps from a minimiser",
     setting=FromMinimiser,
     gives=Gdp,
     algorithms=("unlearning",),
     reference="dpcalc",
     locator="distance of two minimisers, then noisy steps",
-    formula="mu = Z c^T/(eta sigma sqrt(1 + c^2 + ... + c^(2T-2))), Z = min(D, Delta/(m n))",
+    formula="mu = Z c^T/(eta sigma sqrt(1 + c^2 + ... + c^(2T-2))), Z = min(D, (Delta/n + 2 G)/m)",
     conditions=(_starts(Start.MINIMISER), _FACTOR, STRONGLY_CONVEX, _REPLACED),
     assumes=(
         *UNLEARNED,
-        "the mean of the losses of the records kept is strongly convex, and is minimised exactly, as it is with all "
-        "records, on the whole space or on the same convex set; a regulariser weighs the same in every loss and is no "
-        "part of lipschitz",
+        "the mean of the losses of the records kept is strongly convex, and is minimised up to a gradient of at most "
+        "gradient_norm (exactly, where that is 0), as it is with all records, on the whole space or on the same convex "
+        "set, where minus the gradient is as near to an outward normal; a regulariser weighs the same in every loss "
+        "and is no part of lipschitz",
         "no gradient is clipped",
     ),
 )
 def minimiser(run: FromMinimiser) -> Gdp:
     """Minimisers of strongly convex losses are near each other: with one record of n replaced, or left out and the mean
-    taken over the others, within Delta/(m n).
+    taken over the others, within Delta/(m n), and within 2 G/m more where they are minimisers only nearly.
 
     >>> run = FromMinimiser(clean_steps=100, step_size=0.1, noise_std=0.5, smoothness=1.0, strong_convexity=0.1,
     ...                     records=1000, sensitivity=2.0)  # Z = 0.02, c = 0.99
     >>> round(minimiser(run).mu, 12)
     0.022194325285
     """
-    found = run.hidden(run.sensitivity, over=(run.strong_convexity, run.records))
+    if run.gradient_norm == 0.0:
+        found = run.hidden(run.sensitivity, over=(run.strong_convexity, run.records))
+    else:
+        apart = up(run.sensitivity / run.records + 2.0 * run.gradient_norm, 4.0)
+        found = run.hidden(apart, over=(run.strong_convexity,)) if apart < math.inf else Gdp(math.inf)
     return run.within(run.diameter, found)
 
 
