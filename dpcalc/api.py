@@ -318,6 +318,7 @@ def train(
     solver: str | None = None,
     centre: bool | None = None,
     executor: Executor | None = None,
+    unlearn: str | None = None,
     **given: Unpack[keywords.Train],
 ) -> Report:
     """Train a linear model by an algorithm whose privacy is accounted first; nothing is trained where a gate fails.
@@ -351,6 +352,8 @@ def train(
         tune_law: ``geometric`` (default), ``logarithmic`` or ``poisson``.
         tune_score: the share of the training records that runs are scored on, 0.2 by default, or the path of a public
             file.
+        unlearn: path of a model that is trained on until it has forgotten the records that are not in ``data``, a path;
+            with ``start_distance``, or ``start="minimiser"`` (docs/after-training.md).
         solver: ``descent``, or ``sums`` for least squares from noisy sums of products. By default as the rule has it.
         centre: whether rows are centred on a noisy mean, which is part of what is accounted. By default as the rule has
             it.
@@ -378,7 +381,7 @@ def train(
         intercept=intercept, test_fraction=test_fraction, seed=seed, noise_source=noise_source, replicas=replicas,
         workers=workers, output=output, labels=labels, card=card, target_range=target_range, average=average,
         reference=reference, tune=tune_of(tune, tune_runs, tune_law, tune_score), solver=solver, centre=centre,
-        executor=executor,
+        executor=executor, unlearn=unlearn,
     )  # fmt: skip
     asked = _read("train", **given)
     check_setup(setup, len(asked.runs))

@@ -306,6 +306,14 @@ class SumsOfProducts(Note):
     kind: str = "sums_of_products"
 
 
+class Forgets(Note):
+    """A model has forgotten the records that are not among the data: which model, and in how many steps."""
+
+    kind: str = "forgets"
+    model: str
+    steps: int
+
+
 class Centred(Note):
     """Rows are centred: how many of the accounted steps are noisy sums of rows, and of distances from their mean."""
 

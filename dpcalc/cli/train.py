@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _OWN = (
     "data", "synthetic", "target", "labels", "positive", "ignore", "ranges", "intercept", "test_fraction", "seed",
     "noise_source", "replicas", "workers", "target_range", "average",
-    "reference", "solver", "centre",
+    "reference", "solver", "centre", "unlearn",
 )  # fmt: skip
 
 
@@ -70,6 +70,7 @@ _PAUSE = 0.1  # seconds between two looks of a bar
 @click.option("--tune-law", type=click.Choice(["geometric", "logarithmic", "poisson"]), help="Default: geometric.")
 @click.option("--tune-score", metavar="SHARE|FILE", help="Score on this share of the records, or on a public file.")
 @click.option("--reference", is_flag=True, help="Compare with the non-private fit, which takes longer than training.")
+@click.option("--unlearn", metavar="MODEL", help="Train this model on, until it has forgotten who is not in --data.")
 @click.option("--seed", type=int, help="Draw noise and order from a seed: for experiments. The result is NOT PRIVATE.")
 @click.option("--noise-source", type=click.Choice(["os", "secure"]), default="os", help="secure: AES in counter mode.")
 @click.option("--replicas", type=int, default=1, help="So many independent runs: quantiles of the metrics, no model.")
@@ -102,6 +103,9 @@ def command(
     Settings chosen from, with the choice paid for:
       dpcalc train --data example:breast-cancer -e 1 -d 1e-5 \\
         --tune clip=0.05,0.1,0.3 --tune travel=10,30
+    A model that forgets: table.csv without the records to be forgotten
+      dpcalc train --data kept.csv --unlearn model.json --start-distance 0.02 \\
+        --regularisation 0.01 --radius 5 -e 1 -d 1e-6 -o forgot.json
     A run that is described: projected on a ball, against the non-private fit:
       dpcalc train --data example:breast-cancer --radius 5 -e 1 -d 1e-5 \\
         --reference

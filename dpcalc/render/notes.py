@@ -16,6 +16,7 @@ from dpcalc.notes import (
     Centred,
     CostOfTries,
     DefaultRule,
+    Forgets,
     HidingPays,
     Improvement,
     LabelReading,
@@ -378,6 +379,14 @@ def _default_rule(note: DefaultRule) -> str:
     return f"the default rule chose {note.picked}, for a signal to noise of kappa = {kappa} (see `dpcalc help train`)"
 
 
+def _forgets(note: Forgets) -> str:
+    return (
+        f"{note.model} was trained on for {note.steps} steps on these records alone; epsilon and delta bound how well "
+        "the outcome can be told from that of a model which never saw the records left out and takes the same steps "
+        "(Sekhari et al. 2021); who holds the old model has what its own training tells"
+    )
+
+
 def _not_private(note: NotPrivate) -> str:
     return f"NOT PRIVATE: {note.because}"
 
@@ -457,6 +466,7 @@ _SENTENCES: dict[type[Note], Callable[[Any], str]] = {
         "one step (see `dpcalc help method`)"
     ),
     Centred: _centred,
+    Forgets: _forgets,
     LabelReading: _labels,
     UnreadableCells: _always(
         "a cell that is no finite number counts as 0, and a line with too few or too many as such cells"

@@ -71,8 +71,9 @@ class Trained(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """Return what is reported, JSON types only."""
         source, seed, because = self.randomness
-        seeded = {} if seed is None else {"seed": seed, "why_not_private": because}
-        return {"private": self.randomness.private, "noise_source": source, **seeded, "metrics": self.metrics}
+        seeded = {} if seed is None else {"seed": seed}
+        why = {} if because is None else {"why_not_private": because}
+        return {"private": self.randomness.private, "noise_source": source, **seeded, **why, "metrics": self.metrics}
 
 
 class Replicas(NamedTuple):
@@ -115,11 +116,11 @@ class NonPrivate(NamedTuple):
 
 def execute(
     plan: Plan, records: Records, loss: Loss, radius: float | None, setup: Setup, phases: Phases,
-    rounding: Rounding | None, source: noise.Source | None = None,
+    rounding: Rounding | None, source: noise.Source | None = None, start: Array | None = None,
 ) -> tuple[Trained | Replicas, NonPrivate | None]:  # fmt: skip
     """Return what was trained, and what it is compared with if that is asked for.
 
-    The noise comes from ``source``, by default a fresh one.
+    The noise comes from ``source``, by default a fresh one. The run goes on from ``start``, shape (d,), by default 0.
 
     Raises:
         SpecError: on some records, numbers might leave the range of doubles.
@@ -133,7 +134,7 @@ def execute(
         if setup.replicas > 1:
             trained = _train_replicas(plan, parts, setup, phases)
         else:
-            trained = _train_one(plan, parts, setup, phases, rounding, source or source_of(setup))
+            trained = _train_one(plan, parts, setup, phases, rounding, source or source_of(setup), start)
         if not setup.reference:
             return trained, None
         optimum = metrics.minimise(parts["train"], radius)
@@ -171,8 +172,9 @@ def source_of(setup: Setup) -> noise.Source:
 
 
 def _train_one(
-    plan: Plan, parts: Parts, setup: Setup, phases: Phases, rounding: Rounding | None, source: noise.Source
-) -> Trained:
+    plan: Plan, parts: Parts, setup: Setup, phases: Phases, rounding: Rounding | None, source: noise.Source,
+    start: Array | None,
+) -> Trained:  # fmt: skip
     because = None
     if setup.seed is not None:
         because = f"seeded: the noise can be drawn again from the seed {setup.seed}"
@@ -181,7 +183,8 @@ def _train_one(
         released = weights[np.newaxis]
     else:
         weights, released, _ = single.train(
-            plan, parts["train"], source, progress=phases("steps"), rounding=rounding, reading=phases("records read"),
+            plan, parts["train"], source, start=start, progress=phases("steps"), rounding=rounding,
+            reading=phases("records read"),
         )  # fmt: skip
     return Trained(weights, released, Randomness(source.label, setup.seed, because), measured(weights, parts, phases))
 

@@ -25,7 +25,7 @@ from dpcalc.training.defaults import fill_loss, fill_split, fill_steps
 from dpcalc.training.draft import Draft
 from dpcalc.training.phases import Phases, Progress, silent
 from dpcalc.training.rule import Rule
-from dpcalc.training.setup import Average, Setup, Solver
+from dpcalc.training.setup import OF_UNLEARNING, Average, Setup, Solver
 
 if TYPE_CHECKING:
     from dpcalc.training.guarantee import Guaranteed
@@ -83,6 +83,12 @@ def fit(
         from dpcalc.training.tuned import fit_tuned
 
         return fit_tuned(given, question, setup, sources=sources or {}, gates=gates, accepting=accepting)
+    if setup.unlearn is not None:
+        from dpcalc.training.unlearning import fit_unlearned
+
+        return fit_unlearned(
+            given, question, setup, sources=sources or {}, gates=gates, phases=phases, accepting=accepting
+        )
     from dpcalc.training.guarantee import guarantee
 
     draft, setup, records, chosen = described(given, question, setup, sources or {}, progress=phases("records read"))
@@ -99,13 +105,13 @@ def fit(
     except MissingParameter as error:
         raise rule.without(error, draft) from None
     case = account(draft, question, gates) if made is None else made.case
-    case = _judged(case, draft, chosen, setup, accepting)
+    case = judged_case(case, draft, chosen, setup, accepting)
     if case.failed:
         return Fit(case, None)
     return _executed(case, made, draft, records, setup, phases, chosen, asks)
 
 
-def _judged(case: Case, draft: Draft, chosen: Rule | None, setup: Setup, accepting: bool) -> Case:
+def judged_case(case: Case, draft: Draft, chosen: Rule | None, setup: Setup, accepting: bool) -> Case:
     """Return the case with warnings and gates, and a note where it failed.
 
     Raises:
@@ -134,7 +140,7 @@ def _solved(
     rows, columns = records.shape
     accounted = sums_of_products.described(draft)
     made = guarantee(accounted, question, gates, (rows, sums_of_products.entries(columns)))
-    case = _judged(made.case, accounted, chosen, setup, accepting)
+    case = judged_case(made.case, accounted, chosen, setup, accepting)
     if case.failed:
         return Fit(case, None)
     case = case._replace(note_data=(*case.note_data, SumsOfProducts()))
@@ -212,6 +218,12 @@ def _check_names(draft: Draft) -> None:
     if unknown:
         raise SpecError(f"train does not take {', '.join(unknown)}", f"it takes {', '.join(train.parameters)}")
     algorithm = str(draft["algorithm"])
+    of_others = [name for name in OF_UNLEARNING if name in draft]
+    if of_others:
+        raise SpecError(
+            f"{of_others[0]} is of a model that is to forget records, and none is given",
+            "give --unlearn MODEL, or ask `dpcalc unlearn` for the number alone",
+        )
     if algorithm not in train.algorithms:
         raise SpecError(f"algorithm is {algorithm!r}; to train it must be one of {', '.join(train.algorithms)}")
 

@@ -7,7 +7,7 @@ keep within that is left out, and the case says why.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.engine.ask import implied_gate, judged
@@ -59,6 +59,27 @@ class Guaranteed(NamedTuple):
     rounding: Rounding
 
 
+class Carried(NamedTuple):
+    """What is executed where a row is the guarantee: the run with its noise, and the plan of it."""
+
+    run: Run
+    plan: Plan
+
+
+class _Ways(NamedTuple):
+    """How a run is accounted and carried out.
+
+    Attributes:
+        account: from a budget to the case of the run on real numbers.
+        carried: from a row of it to what is executed.
+        loss: what is minimised; None of sums of products, which are accounted without one.
+    """
+
+    account: Callable[[Question], Case]
+    carried: Callable[[Result], Carried]
+    loss: Loss | None
+
+
 class _Spare(NamedTuple):
     """What is set aside for rounding, of epsilon and of delta."""
 
@@ -74,7 +95,11 @@ class _Needs(Exception):
         self.spare = spare
 
 
-def guarantee(draft: Draft, question: Question, gates: Sequence[Gate], shape: tuple[int, int]) -> Guaranteed:
+def guarantee(
+    draft: Draft, question: Question, gates: Sequence[Gate], shape: tuple[int, int], *,
+    account: Callable[[Question], Case] | None = None, carried: Callable[[Result], Carried] | None = None,
+    loss: Loss | None = None,
+) -> Guaranteed:  # fmt: skip
     """Return what is guaranteed of a run whose released numbers are rounded.
 
     Args:
@@ -82,6 +107,7 @@ def guarantee(draft: Draft, question: Question, gates: Sequence[Gate], shape: tu
         question: the budget.
         gates: parsed assertions.
         shape: the numbers of records and of columns.
+        account, carried, loss: of a run that is not accounted as it is carried out; by default those of the draft.
 
     Raises:
         MissingParameter: neither epsilon nor delta is given.
@@ -99,24 +125,35 @@ def guarantee(draft: Draft, question: Question, gates: Sequence[Gate], shape: tu
                 f"{gate.text!r} speaks of the run on real numbers, and what is released is rounded",
                 "ask `dpcalc compare` with the same run",
             )
+    ways = _Ways(account or _accounting(draft), carried or _carrying(draft, shape), loss or _loss_of(draft))
     spare = _Spare(0.0, 0.0 if question.log_delta is None else _SHARE * _delta(question))
     for _ in range(_TRIES):
         try:
-            return _with_spare(draft, question, gates, shape, spare)
+            return _with_spare(ways, question, gates, spare)
         except _Needs as needs:
             spare = needs.spare
     raise _no_room(question, spare.delta)
 
 
-def _with_spare(
-    draft: Draft, question: Question, gates: Sequence[Gate], shape: tuple[int, int], spare: _Spare
-) -> Guaranteed:
+def _accounting(draft: Draft) -> Callable[[Question], Case]:
+    return lambda question: account(draft, question)
+
+
+def _carrying(draft: Draft, shape: tuple[int, int]) -> Callable[[Result], Carried]:
+    def carried(row: Result) -> Carried:
+        run = accounted_run(draft, row)
+        return Carried(run, plan(run, *shape))
+
+    return carried
+
+
+def _with_spare(ways: _Ways, question: Question, gates: Sequence[Gate], spare: _Spare) -> Guaranteed:
     """Return the case where so much of the budget is set aside.
 
     Raises:
         _Needs: it is too little for the best guarantee.
     """
-    case = account(draft, _lessened(question, spare))
+    case = ways.account(_lessened(question, spare))
     rows: list[Result] = []
     obstacles, errors = list(case.obstacles), []
     chosen: dict[str, tuple[Run, Plan, Rounding]] = {}
@@ -127,9 +164,8 @@ def _with_spare(
             rows.append(row._replace(**_asked(row, question)))
             continue
         try:
-            run = accounted_run(draft, row)
-            planned = plan(run, *shape)
-            rounding = rounding_of(row.bound, planned, _loss_of(draft))
+            run, planned = ways.carried(row)
+            rounding = rounding_of(row.bound, planned, ways.loss)
             try:
                 cost = _cost(row, rounding, question, spare)
             except _Needs:

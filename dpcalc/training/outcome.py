@@ -219,7 +219,7 @@ def _risk_to_json(risk: RiskBound | None) -> dict[str, Any]:
 def _privacy(trained: Trained, case: Case, tuning: dict[str, Any] | None) -> dict[str, Any]:
     """Return what is guaranteed of a model, or why nothing is."""
     source, seed, because = trained.randomness
-    seeded = {} if seed is None else {"why_not_private": because, "seed": seed}
+    seeded = {**({} if because is None else {"why_not_private": because}), **({} if seed is None else {"seed": seed})}
     best = case.best
     assert best is not None
     return {

@@ -60,6 +60,7 @@ class Plan(NamedTuple):
             gradients are clipped.
         tail: whether the mean of the second half of the released iterates is what the run is for. All of them are
             accounted as public, so that the mean is post-processing.
+        started: whether the run goes on from a model, which is projected first.
     """
 
     algorithm: str
@@ -80,6 +81,7 @@ class Plan(NamedTuple):
     release: Release
     accounted: dict[str, float]
     tail: bool = False
+    started: bool = False
 
     @property
     def steps_per_pass(self) -> int:

@@ -60,7 +60,7 @@ def _largest_error(plan: Plan, loss: Loss, law: Law) -> float:
     gradients are clipped, the norm of a row and the cap that it gives add less than d + 8. For K classes d K stands for
     d: the scores of a class need d alone, which leaves 3 d (K - 1) for the softmax. Its sum and its quotient take K + 4
     of the 16 and of that, its differences of scores 2 (1 + sqrt(K)). The noise's own errors come to that. All is
-    doubled, for terms of higher order.
+    doubled, for terms of higher order. The projection of a model that a run goes on from counts as a step.
     """
     _refuse_spreading(plan, loss)
     eta, noisy = plan.step_size, np.multiply(plan.step_size, plan.scale)
@@ -75,7 +75,7 @@ def _largest_error(plan: Plan, loss: Loss, law: Law) -> float:
     rounded = clipped + 6.0 * plan.columns + max(batch.size for batch in plan.batches) + 64.0
     drawn = (law.relative * reach + law.absolute) * root
     steps = 2.0 * UNIT * (rounded * (furthest + pull + push + labels) + drawn * noisy)
-    error = plan.steps * float(np.mean(steps)) * (1.0 + plan.steps * 4.0 * (plan.columns + 8) * UNIT)
+    error = (plan.steps + plan.started) * float(np.mean(steps)) * (1.0 + plan.steps * 4.0 * (plan.columns + 8) * UNIT)
     if plan.release is Release.AVERAGE:
         error += 2.0 * UNIT * (plan.steps + 4.0) * furthest
     if plan.output_scale:

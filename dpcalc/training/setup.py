@@ -38,6 +38,10 @@ class Solver(PlainEnum):
     SUMS = "sums"  # least squares from noisy sums of products
 
 
+OF_UNLEARNING = ("start", "start_distance", "gradient_norm", "clean_steps")
+"""What describes a run by which a model forgets, and no other."""
+
+
 class Setup(NamedTuple):
     """What is trained on and how.
 
@@ -62,6 +66,7 @@ class Setup(NamedTuple):
         solver: a `Solver`; None: as the default rule has it.
         centre: whether rows are centred (`dpcalc.training.centring`); None: as the default rule has it.
         executor: what computes the replicas; None: this machine does.
+        unlearn: path of a model that is to forget the records that are not among the data, or None.
     """
 
     data: Any = None
@@ -86,6 +91,7 @@ class Setup(NamedTuple):
     solver: str | None = None
     centre: bool | None = None
     executor: Executor | None = None
+    unlearn: str | None = None
 
     @property
     def example(self) -> str | None:
@@ -250,7 +256,7 @@ def _check_output(setup: Setup, path: str, cases: int) -> None:
     if setup.tune is not None and setup.tune.law is Law.POISSON:
         _refuse_existing(path, card_path(path))
     scored = setup.tune.public if setup.tune is not None else None
-    read = [each for each in (setup.data, setup.ranges, scored) if isinstance(each, str)]
+    read = [each for each in (setup.data, setup.ranges, scored, setup.unlearn) if isinstance(each, str)]
     refuse_over(read, (path, card_path(path) if setup.card else None))
     if setup.card:
         refuse_unwritable(card_path(path), "-o")
