@@ -1,9 +1,9 @@
 """Build the documentation as a site: `python docs/build_site.py FOLDER`.
 
 It needs `pip install '.[docs]'` and no network. Pages are those of the checkout, where they are, so that their links
-hold in a checkout as well; every link is checked, and nothing is loaded from another host. Formulas become MathML, which
-browsers draw by themselves. `python -m http.server -d
-FOLDER` shows it; from a disk, too, all but the search works.
+hold in a checkout as well; every link is checked, and nothing is loaded from another host. Formulas become MathML,
+which browsers draw by themselves. `python -m http.server -d FOLDER` shows it; from a disk, too, all but the search
+works.
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ def runs(name: str) -> tuple[tuple[dict[str, Any], Values, Values], ...]:
 
 
 def _answers(run: dict[str, Any]) -> tuple[Values, Values]:
-    numbers = {key: float(value) if key in ("delta", "epsilon") else value for key, value in run.items()}
-    results = dpcalc.compare(**numbers).cases[0].results
+    budget: dict[str, Any] = {key: float(value) for key, value in run.items() if key in ("delta", "epsilon")}
+    results = dpcalc.compare(**{**run, **budget}).cases[0].results
     found = [(str(r.kind), r.bound, r.value) for r in results if r.value is not None]
     return (
         {bound: value for kind, bound, value in found if kind in ("upper", "conditional")},
