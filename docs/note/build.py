@@ -164,8 +164,8 @@ def main() -> None:
         print(f"note.md is fresh; no note.pdf, which needs {', '.join(lacking)}")
         return
     engine = next(name for name in _ENGINES if shutil.which(name))
-    command = ["pandoc", "-f", "gfm+tex_math_dollars", "-V", "geometry:margin=25mm", f"--pdf-engine={engine}"]
-    subprocess.run([*command, NOTE.name, "-o", "note.pdf"], cwd=HERE, check=True)
+    command = ["pandoc", "-f", "gfm+tex_math_dollars", "--shift-heading-level-by=-1", "-V", "geometry:margin=25mm"]
+    subprocess.run([*command, f"--pdf-engine={engine}", NOTE.name, "-o", "note.pdf"], cwd=HERE, check=True)
     print("note.md and note.pdf are fresh")
 
 
