@@ -1,12 +1,14 @@
 """Build the documentation as a site: `python docs/build_site.py FOLDER`.
 
 It needs `pip install '.[docs]'` and no network. Pages are those of the checkout, where they are, so that their links
-hold in a checkout as well; every link is checked, and nothing is loaded from another host. `python -m http.server -d
-FOLDER` shows it; from a disk, too, all but the search works.
+hold in a checkout as well; every link is checked, and nothing is loaded from another host. Formulas become MathML,
+which browsers draw by themselves. `python -m http.server -d FOLDER` shows it; from a disk, too, all but the search
+works.
 """
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import shutil
@@ -43,6 +45,8 @@ _ELSEWHERE = re.compile(
     r"""|url\(["']?(?:https?:)?//"""
 )
 
+_FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
+
 _ANCHORS = "permalink: true\n    slugify: !!python/object/apply:pymdownx.slugs.slugify {kwds: {case: lower}}"
 """Anchors are made as GitHub makes them, so that links hold there as well."""
 
@@ -67,7 +71,7 @@ def configuration(pages: Path, site: Path) -> dict[str, Any]:
         "plugins": ["search"],
         "markdown_extensions": [
             "tables", "admonition", "pymdownx.superfences", "pymdownx.highlight", "sane_lists",
-            {"toc": {"permalink": True}},
+            {"toc": {"permalink": True}}, {"pymdownx.arithmatex": {"generic": True}},
         ],
         "validation": {
             "omitted_files": "warn", "absolute_links": "warn", "unrecognized_links": "warn", "anchors": "warn",
@@ -103,6 +107,16 @@ def stage(pages: Path) -> None:
         page.write_text(re.sub(r"\]\(examples/?\)", "](examples/index.md)", text), encoding="utf-8")
 
 
+def with_formulas(page: str) -> str:
+    """Return a page with its formulas, marked by the extension for Markdown, as MathML."""
+    from latex2mathml.converter import convert
+
+    def drawn(found: re.Match[str]) -> str:
+        return str(convert(html.unescape(found[2]), display="block" if found[1] == "div" else "inline"))
+
+    return _FORMULA.sub(drawn, page)
+
+
 def build(site: Path) -> None:
     """Build the site.
 
@@ -120,6 +134,10 @@ def build(site: Path) -> None:
         done = subprocess.run(command, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, check=False)
     if done.returncode:
         sys.exit("the site was not built: see above; mkdocs comes with pip install '.[docs]'")
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        if _FORMULA.search(text):
+            page.write_text(with_formulas(text), encoding="utf-8")
     loading = [page for page in site.rglob("*.html") if _ELSEWHERE.search(page.read_text(encoding="utf-8"))]
     if loading:
         sys.exit(f"{loading[0]} loads something from another host")

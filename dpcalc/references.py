@@ -24,6 +24,7 @@ SHORT = {
     "chua2025": "Chua, Ghazi, Harrison, Leeman, Kamath, Kumar, Manurangsi, Sinha and Zhang 2025",
     "bousquet2020": "Bousquet, Klochkov and Zhivotovskiy 2020",
     "dpcalc": "dpcalc, docs/method.md",
+    "dpcalc-note": "dpcalc, docs/note/note.md",
 }
 """How a source is named in a sentence, by its BibTeX key."""
 

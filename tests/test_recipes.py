@@ -28,7 +28,7 @@ CITED = re.compile(rf"    (?:expect: {{\w+: {NUMBER}, tolerance: 1e-9}}|assert: 
 pytestmark = pytest.mark.skipif(not RECIPES, reason="the recipes are not part of this distribution")
 
 
-SLOW = ("sordello2021-figure-1", "wang2021")
+SLOW = ("note", "sordello2021-figure-1", "wang2021")
 
 
 @pytest.mark.parametrize(

@@ -69,13 +69,13 @@ def bibtex(bounds: list[Theorem]) -> str:
 
 
 def cited(ids: Sequence[str]) -> str:
-    """Return the BibTeX of bounds and of sources, by their ids and keys; of all bounds where none is given.
+    """Return the BibTeX of bounds and of sources, by their ids and keys; of all sources where none is given.
 
     Raises:
         SpecError: an id is neither.
     """
     keys = [id if id in SHORT else lookup(id).reference for id in ids]
-    return bibtex_of(keys or [bound.reference for bound in all_bounds().values()])
+    return bibtex_of(keys or [*(bound.reference for bound in all_bounds().values()), "dpcalc-note"])
 
 
 def bibtex_of(keys: Sequence[str]) -> str:
