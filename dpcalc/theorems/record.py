@@ -399,7 +399,8 @@ def _for_algorithm(algorithm: str, families: tuple[str, ...]) -> tuple[Theorem, 
 
 def costs() -> list[Theorem]:
     """Return the bounds on excess risk, in order of registration."""
-    return [b for b in all_bounds().values() if b.price]
+    families = tuple(name for name, modules in FAMILIES.items() if modules[0].startswith("risk."))
+    return [b for b in all_bounds(families).values() if b.price]
 
 
 def without_definition() -> dict[str, str]:

@@ -55,6 +55,20 @@ def test_steps_are_chosen_where_they_are_free(ask_json: Any) -> None:
     assert chosen["steps"] == 10**6
 
 
+@pytest.mark.parametrize("line", ["-n 300 --dimension 4 -e 1", "-n 2000 --dimension 50 -e 0.1"])
+def test_free_steps_are_the_best_of_those_tried(ask_json: Any, line: str) -> None:
+    """Some numbers of steps are passed over where less noise than they need would not make them the best."""
+    asked = f"utility --loss logistic --feature-bound 1 -R 1 -d 1e-6 {line}"
+    records = int(line.split()[1])
+
+    def gradient(more: str) -> float:
+        rows = ask_json(f"{asked} {more}")[0]["results"]
+        return next(row["value"] for row in rows if row["bound"] == "holder_cost.gradient_expected")
+
+    each = [gradient(f"--steps {steps}") for steps in (records, 10 * records)]
+    assert gradient("") == min(each)
+
+
 def test_the_answer_in_words(ask: Any) -> None:
     text = ask(f"{STOP} -e 1 -d 1e-6 -v")
     assert re.search(r"^excess risk <= 0\.0873\d+ in expectation: stop/local with noise_std = 6\.17\d+", text, re.M)

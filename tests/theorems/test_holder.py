@@ -23,7 +23,7 @@ from dpcalc.notions.risk import Risk
 from dpcalc.report import Case
 from dpcalc.theorems.privacy import dp_sgd, holder, sampled_renyi
 from dpcalc.theorems.privacy.published_gradient_noise import Theorem11, lemma13_epsilon
-from dpcalc.theorems.record import costs, lookup
+from dpcalc.theorems.record import all_bounds, costs, lookup
 from dpcalc.theorems.risk import generalisation, holder_cost, holder_rates
 from dpcalc.theorems.risk.sgd import Sgd
 from tests.formulas import evaluated, run_of
@@ -655,6 +655,10 @@ def test_the_step_size_is_the_best_and_may_be_given() -> None:
     steep = evaluated(holder_cost.gradient_expected, **{**RISK, "holder_constant": 1e4})
     assert steep.step_size is not None
     assert steep.step_size <= 2e-4
+
+
+def test_every_bound_on_a_risk_is_a_cost() -> None:
+    assert costs() == [bound for bound in all_bounds().values() if bound.price]
 
 
 def test_costs_are_registered_with_their_requirements() -> None:

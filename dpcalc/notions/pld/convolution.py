@@ -139,17 +139,16 @@ def _window(x: Array, times_x: int, y: Array, times_y: int) -> tuple[int, int]:
     deviation = block * math.sqrt(sum(times * _variance(split) for split, times in masses)) + 1.0
     widest = block * sum(len(split) for split, _ in masses)
     thetas = np.geomspace(min(1.0 / widest, 0.1 / deviation), 20.0 / deviation, 24)
-    ends = [0.0, 0.0]
-    for side, sign in enumerate((-1.0, 1.0)):
-        reaches = []
-        for theta in sign * thetas:
-            moments = 0.0
-            for split, times in masses:
-                exponents = theta * block * np.arange(len(split))
-                peak = float(exponents.max())
-                moments += times * (peak + math.log(float(np.sum(split * np.exp(exponents - peak))) + 1e-300))
-            reaches.append((moments - math.log(_WRAPPED)) / theta)
-        ends[side] = min(reaches) if sign > 0.0 else max(reaches)
+    falling, rising = 0.0, 0.0  # ln of the moment generating functions at -theta and at theta
+    for split, times in masses:
+        powers = np.exp(-block * np.outer(thetas, np.arange(len(split))))
+        falling = falling + times * np.log((powers * split).sum(axis=1) + 1e-300)
+        top = thetas * (block * (len(split) - 1))
+        rising = rising + times * (top + np.log((powers * split[::-1]).sum(axis=1) + 1e-300))
+    ends = (
+        float(((math.log(_WRAPPED) - falling) / thetas).max()),
+        float(((rising - math.log(_WRAPPED)) / thetas).min()),
+    )
     last = times_x * (len(x) - 1) + times_y * (len(y) - 1)
     low = min(max(math.floor(ends[0]) - 1, 0), last)
     return low, max(math.ceil(ends[1]), low) + 1

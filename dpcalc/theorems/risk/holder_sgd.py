@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import Self
 
 from dpcalc.errors import NotApplicable
 from dpcalc.notions import gaussian
@@ -65,6 +66,16 @@ class PrivateSgd(Setting):
     def step_noise(self) -> float:
         """The least sigma in every step that keeps the budget, rounded up."""
         return up(2.0 * self.gradient * step_noise_ratio(self.records, self.steps, self.epsilon, self.log_delta), 4.0)
+
+    def hoped(self) -> Self:
+        """Return the run as if the noise of the central limit theorem kept the budget: mostly a little too small, and
+        what is computed from it no bound.
+        """
+        hoped = self.changed()
+        hoped.__dict__["step_noise"] = 2.0 * self.gradient * _limit(
+            self.records, self.steps, gaussian.largest_mu(epsilon=self.epsilon, log_delta_target=self.log_delta)
+        )  # fmt: skip
+        return hoped
 
     def output_noise(self, step_size: float, ulps: int = 1 << 24) -> float:
         """Return the least sigma on the output that keeps the budget, up to so many units of roundoff."""
@@ -127,9 +138,17 @@ class PrivateSgd(Setting):
 
         ratio = 0.6180339887498949
         low, high = math.log(start) - 9.0, math.log(start) + 4.0
-        for _ in range(26):
-            c, d = high - ratio * (high - low), low + ratio * (high - low)
-            low, high = (low, d) if at(c) <= at(d) else (c, high)
+        c, d = high - ratio * (high - low), low + ratio * (high - low)
+        left, right = at(c), at(d)
+        for _ in range(26):  # of the two points inside, one is inside of what is left
+            if left <= right:
+                high, d, right = d, c, left
+                c = high - ratio * (high - low)
+                left = at(c)
+            else:
+                low, c, left = c, d, right
+                d = low + ratio * (high - low)
+                right = at(d)
         best = min(most, math.exp(0.5 * (low + high)))
         return best if risk(best) <= risk(start) else start
 
@@ -223,50 +242,59 @@ def step_noise_ratio(records: int, steps: int, epsilon: float, log_delta: float)
     def excess(s: float) -> float:
         return min(50.0, max(-50.0, Composition(parts(s)).log_delta(epsilon).value - log_delta))
 
-    def excess_near(s: float, resolution: int) -> float:
-        near = pld.log_delta_near(parts(s), epsilon=epsilon, log_delta_target=log_delta, resolution=resolution)
-        return near - log_delta
+    def log_delta_near(s: float, resolution: int) -> float:
+        return pld.log_delta_near(parts(s), epsilon=epsilon, log_delta_target=log_delta, resolution=resolution)
 
     mu = gaussian.largest_mu(epsilon=epsilon, log_delta_target=log_delta)
+    start = _limit(records, steps, mu)
+    found = _by_secants(log_delta_near, start, log_delta)
+    return found if found is not None else _by_bracket(excess, start, 1e6 * math.sqrt(steps) / mu)
+
+
+def _limit(records: int, steps: int, mu: float) -> float:
+    """Return the sigma/(2 G) at which the central limit theorem suggests mu for all steps together; no bound."""
     low, high = 1e-3, math.sqrt(steps) / mu
-    for _ in range(60):  # the central limit theorem gives a start
+    for _ in range(60):
         middle = math.sqrt(low * high)
         enough = noisy_sgd.clt_mu(mu=1.0 / middle, rate=1 / records, steps=steps) <= mu
         low, high = (low, middle) if enough else (middle, high)
-    found = _by_secants(excess_near, high, 3.0 * log_delta)
-    return found if found is not None else _by_bracket(excess, high, 1e6 * math.sqrt(steps) / mu)
+    return high
 
 
 _LATTICES = ((64, False), (512, True))
 """Points per standard deviation, and whether the search ends there: at the first it gets near."""
-_NEAR, _CLOSE = 0.3, 1e-4
+_NEAR, _CLOSE = 0.02, 1e-4
+_POWER = 3.0  # of s, to which -ln delta is about in proportion: the first guess
 
 
-def _by_secants(excess: Callable[[float, int], float], start: float, slope: float) -> float | None:
-    """Return an s where excess(s, resolution) is at most 0, about `_CLOSE` above the least such s, in few steps.
+def _by_secants(log_delta: Callable[[float, int], float], start: float, target: float) -> float | None:
+    """Return an s where log_delta(s, resolution) <= target, about `_CLOSE` above the least such s, in few steps.
+
+    ln(-ln delta) is nearly linear in ln s.
 
     Args:
-        excess: falls with s; the difference between resolutions is small.
+        log_delta: below 0, falls with s; the difference between resolutions is small.
         start: where to begin.
-        slope: a guess of its derivative in ln s.
+        target: below 0.
 
     Returns:
         None where the search does not settle; nothing is known then.
     """
-    log_s = math.log(start)
+    log_s, power = math.log(start), _POWER
     for resolution, last in _LATTICES:
         before = None
         for _ in range(8):
-            value = excess(math.exp(log_s), resolution)
+            reached = log_delta(math.exp(log_s), resolution)
+            value = math.log(max(reached / target, 1e-3))
             if before is not None and log_s != before[0]:
-                slope = (value - before[1]) / (log_s - before[0])
-            if not slope < 0.0:
+                power = (value - before[1]) / (log_s - before[0])
+            if not power > 0.0:
                 return None
-            tolerance = -slope * _CLOSE
-            if last and -tolerance <= value <= 0.0:
+            tolerance = power * _CLOSE
+            if last and reached <= target and value <= tolerance:
                 return math.exp(log_s)
             before = log_s, value
-            log_s -= min(0.5, max(-0.5, (value + 0.5 * tolerance) / slope))
+            log_s -= min(0.5, max(-0.5, (value - 0.25 * tolerance) / power))
             if not last and abs(value) <= _NEAR:
                 break
         else:
