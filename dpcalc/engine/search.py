@@ -168,7 +168,7 @@ def extreme_integer(
     """Return the cheapest whole value in [low, high] with excess(value) <= 0.
 
     Doubling steps from ``low``, or from a guess, until the verdict changes, then bisection: small answers cost few,
-    cheap evaluations.
+    cheap evaluations. The first step from a guess is about as long as the guess may be off where it is good.
 
     Raises:
         Infeasible: not even the most private end meets the budget.
@@ -181,10 +181,11 @@ def extreme_integer(
     first, step = low, 1
     if guess is not None and low < guess <= high:
         first = guess
+        begin = step = max(1, int(CLOSE * guess))
         while first > low and past(first):
             high = first
             first, step = max(low, first - step), 2 * step
-        step = 1
+        step = begin
     if past(first):
         if seeks_good:
             return first
@@ -241,7 +242,9 @@ def roughly(excess: Callable[[int], float], low: int, high: int, near: float) ->
     return before
 
 
-def by_secants(excess: Callable[[int], float], guess: int, low: int, high: int, slope: float) -> int:
+def by_secants(
+    excess: Callable[[int], float], guess: int, low: int, high: int, slope: float, within: float = 0.0
+) -> int:
     """Return a whole value in [low, high], at most one from where secants put the zero of ``excess``, by few of them.
 
     Args:
@@ -249,6 +252,7 @@ def by_secants(excess: Callable[[int], float], guess: int, low: int, high: int, 
         guess: where to begin, at least 1.
         low, high: the ends of the range, at least 1.
         slope: about its derivative in the logarithm of the value.
+        within: a relative distance from there that is near enough.
     """
     before: tuple[int, float] | None = None
     for _ in range(_SECANTS):
@@ -260,11 +264,12 @@ def by_secants(excess: Callable[[int], float], guess: int, low: int, high: int, 
             break
         moved = min(_LONGEST, max(-_LONGEST, -at / slope))
         nearer = min(max(round(guess * math.exp(moved)), low, 1), high)
-        if abs(nearer - guess) <= 1:
-            break
+        if abs(nearer - guess) <= max(1.0, within * guess):
+            return nearer if within else guess
         before, guess = (guess, at), nearer
     return guess
 
 
 _TRIES = 24
+CLOSE = 1e-8  # relative, to which secants find a large number
 _FAR = 50.0

@@ -19,7 +19,17 @@ from dpcalc.engine.evaluate import (
     safe_budget,
 )
 from dpcalc.engine.question import Question
-from dpcalc.engine.search import DIRECTIONS, Direction, by_secants, extreme, extreme_integer, near, roughly, unbounded
+from dpcalc.engine.search import (
+    CLOSE,
+    DIRECTIONS,
+    Direction,
+    by_secants,
+    extreme,
+    extreme_integer,
+    near,
+    roughly,
+    unbounded,
+)
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
 from dpcalc.model.algorithm import Order
 from dpcalc.model.choices import Noise
@@ -41,6 +51,7 @@ Excess = Callable[[float], float]
 
 _NEAR = 0.02  # the excess of ln delta where a guess is good enough
 _FAR = 50.0  # an excess that says nothing of how far the solution is
+_MANY = 256  # the search for a whole number below this takes few evaluations
 _STEEP = 100.0  # the search does not distinguish larger excesses of ln delta
 NUDGES = 24
 _SMALLEST, _STRIDE = 1e-12, 8.0  # the smallest epsilon that is tried, and how far apart the first ones are
@@ -326,7 +337,13 @@ def _search_whole(problem: Problem, excess: Excess) -> int:
     likely = _guess(problem)
     if _is_out_of_reach(problem, excess, high):
         raise Infeasible(f"not even {high} meets the budget", reached=high)
-    guess = _whole_guess(problem, excess, low, high) if likely is None else round(min(likely, high))
+    if likely is None:
+        guess = _whole_guess(problem, excess, low, high)
+    else:
+        guess = round(min(likely, high))
+        if (rough := _rough(problem)) is not None and max(low, _MANY) < guess < high:
+            excess = functools.cache(_about(problem))
+            guess = _nearer(rough, excess, guess, low, high)
     return extreme_integer(excess, direction, low, high, guess)
 
 
@@ -346,6 +363,20 @@ def _whole_guess(problem: Problem, excess: Excess, low: int, high: int) -> int |
         return guess
     further = min(high, guess + max(1, guess // 16))
     return by_secants(excess, guess, low, high, (rough(further) - rough(guess)) / math.log(further / guess))
+
+
+def _nearer(rough: Excess, excess: Excess, guess: int, low: int, high: int) -> int:
+    """Return a better guess where the solution is a large number: by secants on coarse lattices, then on fine ones."""
+    rough, further = functools.cache(rough), min(high, guess + guess // 64)
+    slope = (rough(further) - rough(guess)) / math.log(further / guess)
+    guess = by_secants(rough, guess, low, high, slope, within=1e-4)
+    return by_secants(excess, guess, low, high, slope, within=CLOSE)
+
+
+def _about(problem: Problem) -> Excess:
+    """Return the excess for a search that is near its end: coarse lattices, which tell all else, are not asked."""
+    epsilon, log_delta = safe_budget(problem.bound, problem.question)
+    return lambda value: excess_of(problem.guarantee_at(value), epsilon, log_delta)
 
 
 def _rough(problem: Problem) -> Callable[[float], float] | None:

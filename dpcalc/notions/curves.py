@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dpcalc.errors import NotApplicable
 from dpcalc.notions.guarantee import Composition, Guarantee, LowerBound, Point, Worst
@@ -18,13 +18,22 @@ if TYPE_CHECKING:
 Curve = Callable[[float], float]
 """Epsilon >= 0 -> an upper bound on ln delta."""
 
+
+class CurveWithFloor(Protocol):
+    """A curve, and a ln delta below which it need not be close: what is costly to tell of rare losses is spared."""
+
+    def __call__(self, epsilon: float, floor: float = -math.inf, /) -> float:
+        """Return an upper bound on ln delta."""
+        ...
+
+
 _TARGETS = (-2.0, -6.0, -14.0, -28.0, -50.0, -90.0, -160.0, -300.0, -600.0)
 """The ln delta about which the laws of a composition are computed; one law answers for all that is near it."""
 
 _RESOLUTION = 512
 
 
-def profile_of(guarantee: Guarantee) -> Curve:
+def profile_of(guarantee: Guarantee) -> CurveWithFloor:
     """Return ln delta of a guarantee as a function of epsilon, for the worse of both orders.
 
     Raises:
@@ -34,14 +43,19 @@ def profile_of(guarantee: Guarantee) -> Curve:
         raise NotApplicable("gives epsilon at a delta only", "use a bound that has a curve")
     if isinstance(guarantee, Worst):
         curves = [profile_of(member) for member in guarantee.members]
-        return lambda epsilon: max(curve(epsilon) for curve in curves)
+        return lambda epsilon, floor=-math.inf: max(curve(epsilon, floor) for curve in curves)
     if isinstance(guarantee, Composition):
         orders = [_composed(_hashable(parts)) for parts in guarantee.orders]
-        return functools.cache(lambda epsilon: guarantee.with_failure(max(curve(epsilon) for curve in orders)))
-    return functools.cache(lambda epsilon: guarantee.log_delta(epsilon).value)
+
+        def worse(epsilon: float, floor: float = -math.inf) -> float:
+            return guarantee.with_failure(max(curve(epsilon, floor) for curve in orders))
+
+        return functools.cache(worse)
+    known = functools.cache(lambda epsilon: guarantee.log_delta(epsilon).value)
+    return lambda epsilon, floor=-math.inf: known(epsilon)
 
 
-def profiles_of_orders(guarantee: Guarantee) -> tuple[Curve, Curve]:
+def profiles_of_orders(guarantee: Guarantee) -> tuple[CurveWithFloor, CurveWithFloor]:
     """Return ln delta of P against Q, and of Q against P, where the two are told apart; as `profile_of`."""
     if isinstance(guarantee, Composition) and len(guarantee.orders) == 2:
         forward, backward = (_with_failure(guarantee, _composed(_hashable(parts))) for parts in guarantee.orders)
@@ -50,8 +64,8 @@ def profiles_of_orders(guarantee: Guarantee) -> tuple[Curve, Curve]:
     return both, both
 
 
-def _with_failure(guarantee: Composition, curve: Curve) -> Curve:
-    return functools.cache(lambda epsilon: guarantee.with_failure(curve(epsilon)))
+def _with_failure(guarantee: Composition, curve: CurveWithFloor) -> CurveWithFloor:
+    return functools.cache(lambda epsilon, floor=-math.inf: guarantee.with_failure(curve(epsilon, floor)))
 
 
 def _hashable(parts: Parts) -> Parts:
@@ -59,7 +73,7 @@ def _hashable(parts: Parts) -> Parts:
 
 
 @functools.lru_cache(maxsize=16)
-def _composed(parts: Parts) -> Curve:
+def _composed(parts: Parts) -> CurveWithFloor:
     """Return the profile of a composition, from laws made about one ln delta after another until one is near.
 
     Whoever asks for the same composition shares the laws, and what they were asked.
@@ -73,11 +87,11 @@ def _composed(parts: Parts) -> Curve:
         return pld.curve(made, log_delta_target=target, resolution=_RESOLUTION)
 
     @functools.cache
-    def curve(epsilon: float) -> float:
+    def curve(epsilon: float, floor: float = -math.inf) -> float:
         best = 0.0
         for target, following in zip(_TARGETS, (*_TARGETS[1:], -math.inf), strict=True):
             best = min(best, law(target)(epsilon))
-            if best > 0.5 * (target + following):
+            if best > 0.5 * (target + following) or best <= floor:
                 break
         return best
 

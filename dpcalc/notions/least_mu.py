@@ -22,7 +22,7 @@ from dpcalc.errors import NotApplicable
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import gaussian
 from dpcalc.notions.account import Box, Part, box_curve
-from dpcalc.notions.curves import Curve, profile_of
+from dpcalc.notions.curves import Curve, CurveWithFloor, profile_of
 from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, LowerBound, Point, Profile, Worst
 from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.logspace import exp_down, exp_up, log_exp1p, log_expm1, log_one_minus_exp
@@ -159,14 +159,14 @@ def _of_box(box: Box) -> LeastMu:
     return LeastMu(mu, box.log_delta, regret(curve, mu, top))
 
 
-def _window(curve: Curve, log_delta: float) -> float:
+def _window(curve: CurveWithFloor, log_delta: float) -> float:
     """Return an epsilon at which ln delta is at most this; the farthest one where it is not before."""
     top = 0.0625
-    while curve(top) > log_delta:  # from below: what is far out is costly to tell
+    while curve(top, log_delta - 6.0) > log_delta:  # from below: what is far out is costly to tell
         top *= 2.0
         if top > _FARTHEST:
             return _FARTHEST
-    return least(lambda e: max(-100.0, min(100.0, curve(e) - log_delta)), 0.0, top, ulps=1 << 28)
+    return least(lambda e: max(-100.0, min(100.0, curve(e, log_delta - 6.0) - log_delta)), 0.0, top, ulps=1 << 28)
 
 
 def from_points(nodes: Nodes) -> list[float]:

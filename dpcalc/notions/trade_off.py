@@ -20,7 +20,7 @@ from dpcalc.errors import NotApplicable
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import gaussian
 from dpcalc.notions.account import Box, Part, box_curve
-from dpcalc.notions.curves import Curve, profile_of, profiles_of_orders
+from dpcalc.notions.curves import Curve, CurveWithFloor, profile_of, profiles_of_orders
 from dpcalc.notions.guarantee import Gdp, LowerBound, Point, Rdp, Worst
 from dpcalc.notions.renyi import near_minimum
 from dpcalc.numerics.floats import UNIT, down, up
@@ -181,7 +181,7 @@ def through(points: Points) -> Curve:
 _LEAST_EPSILON = 1e-12
 
 
-def _of_orders(forward: Curve, backward: Curve, sections: int) -> TradeOff:
+def _of_orders(forward: CurveWithFloor, backward: CurveWithFloor, sections: int) -> TradeOff:
     """Return what is achieved against profiles of P against Q, and of Q against P; either may be the true one.
 
     With P the law of true positives, the lines are those of its own profile, and the reversed ones of the other.
@@ -197,7 +197,15 @@ def _of_orders(forward: Curve, backward: Curve, sections: int) -> TradeOff:
     )
 
 
-def _of_profile(curve: Curve, reverse: Curve, sections: int) -> TradeOff:
+_BESIDE = 18.0  # delta is negligible where it is e^-18 of what it is added to
+
+
+def _log_told(epsilon: float) -> float:
+    """Return ln of a delta that is negligible beside 1 - e^-epsilon."""
+    return math.log(-math.expm1(-epsilon)) - _BESIDE if epsilon > 0.0 else -math.inf
+
+
+def _of_profile(curve: CurveWithFloor, reverse: CurveWithFloor, sections: int) -> TradeOff:
     def least_over(value: Callable[[float], float], top: float) -> float:
         low, high = math.log(_LEAST_EPSILON), math.log(max(top, 2.0 * _LEAST_EPSILON))
         place = near_minimum(lambda s: value(math.exp(s)), low, high, sections)
@@ -205,14 +213,14 @@ def _of_profile(curve: Curve, reverse: Curve, sections: int) -> TradeOff:
 
     @functools.cache
     def log_tpr(log_fpr: float) -> float:
-        below = least_over(lambda e: _line(curve(e), e, log_fpr), -log_fpr)
+        below = least_over(lambda e: _line(curve(e, e + log_fpr - _BESIDE), e, log_fpr), -log_fpr)
         if reverse is curve and below < math.log(0.5):
             return below  # of a symmetric profile the other lines are less above one half only
-        return min(0.0, below, least_over(lambda e: _reversed_line(reverse(e), e, log_fpr), 40.0))
+        return min(0.0, below, least_over(lambda e: _reversed_line(reverse(e, _log_told(e)), e, log_fpr), 40.0))
 
     @functools.cache
     def advantage() -> float:
-        return exp_up(least_over(lambda e: _box_advantage(e, curve(e)), 40.0))
+        return exp_up(least_over(lambda e: _box_advantage(e, curve(e, _log_told(e))), 40.0))
 
     def success(prior: float) -> float:
         return max(_success(curve, prior), _success(reverse, prior))

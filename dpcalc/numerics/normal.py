@@ -21,6 +21,7 @@ import functools
 import math
 
 from dpcalc.numerics.floats import MAX, UNIT, two_product, two_sum
+from dpcalc.numerics.logspace import log_one_minus_exp
 from dpcalc.numerics.roots import greatest, least
 
 LN_SQRT_2PI = 0.9189385332046728
@@ -160,6 +161,8 @@ def log_ndtr(x: float) -> float:
     return math.log1p(-_density(*_half_square(x, 0.0)) * mills(x))
 
 
+_LN2 = 0.6931471805599453
+_NEAR_QUANTILE = 2.0**-46
 _FARTHEST_QUANTILE = 1e8  # ln of its tail is -5e15
 
 
@@ -186,9 +189,36 @@ def _half_line(log_tail: float, sign: float, *, upwards: bool) -> float:
         value = log_ndtr(sign * w)
         return sign * (value - log_tail) + 8.0 * UNIT * abs(value) if value > -math.inf else 1.0
 
+    about = _about_quantile(log_tail if sign < 0.0 else log_one_minus_exp(log_tail))
+    low, high = about * (1.0 - _NEAR_QUANTILE), about * (1.0 + _NEAR_QUANTILE)
     if upwards:
-        return least(too_low, 0.0, _FARTHEST_QUANTILE)
-    return greatest(too_high, 0.0, _FARTHEST_QUANTILE) if too_high(0.0) <= 0.0 else 0.0
+        if too_low(low) <= 0.0 or not too_low(high) <= 0.0:
+            low, high = 0.0, _FARTHEST_QUANTILE
+        return least(too_low, low, high)
+    if too_high(high) <= 0.0 or not too_high(low) <= 0.0:
+        low, high = 0.0, _FARTHEST_QUANTILE
+    return greatest(too_high, low, high) if too_high(low) <= 0.0 else 0.0
+
+
+def _about_quantile(log_tail: float) -> float:
+    """Return about z >= 0 with Q(z) = e^log_tail <= 1/2, by Halley's steps from the right; 0 where there is none.
+
+    With h = 1/M(z) the derivatives of ln Q are -h and -h (h - z).
+    """
+    if not -1e15 < log_tail < -_LN2:
+        return 0.0
+    square = -2.0 * (log_tail + _LN2)
+    z = math.sqrt(square)
+    for _ in range(8):
+        ratio = mills(z)
+        gap = log_phi(z) + math.log(ratio) - log_tail
+        h = 1.0 / ratio
+        step = gap / h
+        step /= 1.0 + 0.5 * step * (h - z)
+        z = max(z + step, 0.0)
+        if abs(step) <= 1e-6 * z:
+            break
+    return z
 
 
 def log_hockey_stick(e: float, r: float) -> float:

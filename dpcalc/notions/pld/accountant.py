@@ -13,7 +13,16 @@ from dpcalc.notions import gaussian
 from dpcalc.notions.pld import tilting
 from dpcalc.notions.pld.discretisation import discretise
 from dpcalc.notions.pld.dominating_pair import Pair, gaussian_sum
-from dpcalc.notions.pld.lattice import Grid, TiltedLaw, compose, log_finite_delta, log_floors, self_compose, tilted_law
+from dpcalc.notions.pld.lattice import (
+    Grid,
+    TiltedLaw,
+    compose,
+    finite_curve,
+    log_finite_delta,
+    log_floors,
+    self_compose,
+    tilted_law,
+)
 from dpcalc.notions.pld.tilting import (
     Component,
     best_tilt,
@@ -394,4 +403,5 @@ def curve(parts: Parts, *, log_delta_target: float, resolution: int = RESOLUTION
     frequent = _without_rare_losses(components, log_delta_target - _LOG_SHARES[0])
     law, refined = _law_about(frequent, _expected_epsilon(frequent, log_delta_target), resolution)
     largest, infinite = _largest_loss(merged), _log_infinity_mass_of(components)
-    return lambda epsilon: infinite if epsilon >= largest else _value_at(law, refined, epsilon)
+    told, finite = _log_infinity_mass_of(refined), finite_curve(law)
+    return lambda epsilon: infinite if epsilon >= largest else _total(told, finite(epsilon))
