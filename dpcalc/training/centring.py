@@ -24,7 +24,7 @@ from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files.row_file import Room
 from dpcalc.model.loss import Loss
 from dpcalc.numerics.floats import up
-from dpcalc.training.data import Bounds, Prepared, lengths, shorten
+from dpcalc.training.data import Bounds, Prepared, lengths, on_rows, shorten
 from dpcalc.training.exact_sums import cut, exponent_of, grid_of, rounded_sum
 from dpcalc.training.model import LEAST_SCALE
 from dpcalc.training.noise import Source
@@ -65,8 +65,8 @@ class Centre(NamedTuple):
         """Change rows, shape (m, d + 1), whose last column is the constant one, in place."""
         columns = rows.shape[1]
         held = 1.0 - max(_ROOM, (columns + 9) * 2.0**-52)
-        rows[:, :-1] -= self.shift
-        rows[:, :-1] /= self.scale
+        on_rows(np.subtract, rows, np.append(self.shift, 0.0))
+        rows /= self.scale
         rows[:, -1] = 0.0
         shorten(rows, lengths(rows, 2), self.rest * held)
         rows[:, -1] = self.constant * held

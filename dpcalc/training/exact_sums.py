@@ -53,9 +53,9 @@ def bits_kept(size: int) -> int:
     return min(_MOST_BITS, (_BITS - (size - 1).bit_length()) // 2)
 
 
-def cut(values: Array, unit: float) -> Array:
-    """Return values cut towards 0 to multiples of a unit, a power of two."""
-    parts: Array = values / unit
+def cut(values: Array, unit: float, out: Array | None = None) -> Array:
+    """Return values cut towards 0 to multiples of a unit, a power of two from 2^-1000 to 2^1000."""
+    parts: Array = np.multiply(values, 1.0 / unit, out=out)
     np.trunc(parts, out=parts)
     parts *= unit
     return parts
@@ -166,9 +166,7 @@ class ExactSums:
             some = slice(first, min(first + step, count))
             room = rooms.__dict__.setdefault("room", Room())
             x, y, _ = problem.records.at(some if rows is None else rows[some], room)
-            x *= 1.0 / self.unit
-            np.trunc(x, out=x)
-            x *= self.unit
+            cut(x, self.unit, out=x)
             return self._of(x, y, self._steepest(x), w)
 
         return np.asarray(summed(of, range(0, count, step)))
