@@ -21,7 +21,7 @@ from dpcalc.training.several import class_metrics
 Array = NDArray[np.float64]
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-_BLOCK = 1 << 18
+_BLOCK = 1 << 17
 _CORNER = 1e-3  # the width over which the corner of a piecewise linear loss is rounded off for the optimiser
 
 
@@ -55,8 +55,9 @@ def measure_all(weights: Array, problem: AnyProblem, progress: Progress | None =
     loss, (n, columns), replicas = problem.loss, problem.shape, len(weights)
     total, right = np.zeros(replicas), np.zeros(replicas)
     step = max(1, _BLOCK // max(replicas, columns))
-    for first in range(0, n, step):
-        x, y = problem.at(slice(first, first + step))
+    starts = range(0, n, step)
+    parts = problem.each([slice(first, first + step) for first in starts])
+    for first, (x, y) in zip(starts, parts, strict=True):
         if loss.classified:
             for sums, found in zip((total, right), class_metrics(x, y, loss, weights), strict=True):
                 sums += found
@@ -136,8 +137,7 @@ def _objective(problem: AnyProblem) -> tuple[Mean, float]:
 
     def mean(w: Array) -> tuple[float, Array]:
         value, gradient = 0.0, np.zeros_like(w)
-        for first in range(0, n, step):
-            rows, labels = problem.at(slice(first, first + step))
+        for rows, labels in problem.each([slice(first, first + step) for first in range(0, n, step)]):
             values, slopes = parts(rows @ w.reshape(shape), labels)
             value += float(values.sum())
             gradient += (slopes.T @ rows).T.reshape(-1)

@@ -433,17 +433,24 @@ class _Run:
         """Take steps on large batches, on all records or on several classes, in pieces that fit the cache."""
         w, loss = self.w, self.problem.loss
         most = max(1, _ENTRIES // self.plan.columns)
+        piece = self.problem.piece(most)
         for k in range(stretch.steps):
             before, descent = w.copy(), np.zeros_like(w)
-            for first in range(0, stretch.size, most):
-                some = slice(first, min(stretch.size, first + most))
-                chosen = some if stretch.rows is None else stretch.rows[k, some]
-                x, y = self.problem.at(chosen)
-                descent += self._descent_of(x, y, self._caps(x, chosen))
+            chosen = [self._chosen(stretch, k, first, piece) for first in range(0, stretch.size, piece)]
+            for choice, (x, y) in zip(chosen, self.problem.each(chosen), strict=True):
+                caps = self._caps(x, choice)
+                for first in range(0, len(y), most):
+                    some = slice(first, first + most)
+                    descent += self._descent_of(x[some], y[some], None if caps is None else caps[some])
             w *= 1.0 - eta[k] * loss.regularisation * stretch.size / stretch.divisor
             w += (eta[k] / stretch.divisor) * descent + noise[k]
             self._project(before, w)
             self._report(stretch.first + k + 1)
+
+    def _chosen(self, stretch: orders.Stretch, k: int, first: int, count: int) -> Any:
+        """Return which records some places of a batch hold."""
+        some = slice(first, min(stretch.size, first + count))
+        return some if stretch.rows is None else stretch.rows[k, some]
 
     def _descent_of(self, x: Array, y: Array, caps: Array | None) -> Array:
         """Return the sum of minus the gradients of some records, shape (d,), or (d K,) of K classes."""
