@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from dpcalc.files.row_file import Room
@@ -32,7 +33,9 @@ def summed(of: Callable[[int], Any], places: Sequence[int]) -> Any:
     over = threading.Event()
     with ThreadPoolExecutor(workers) as pool:
         try:
-            shares = [pool.submit(_total, of, places[k::workers], over) for k in range(workers)]
+            shares = [
+                pool.submit(copy_context().run, _total, of, places[k::workers], over) for k in range(workers)
+            ]  # the context says which warnings of numpy are shown
             return sum(share.result() for share in shares)
         finally:
             over.set()  # an error, or an interrupt, ends the others too
@@ -63,7 +66,7 @@ def ahead(of: Callable[[Place, Room], Piece], places: Sequence[Place]) -> Iterat
             for number, place in enumerate(places):
                 if len(waiting) == len(rooms):
                     yield waiting.popleft().result()
-                waiting.append(pool.submit(of, place, rooms[number % len(rooms)]))
+                waiting.append(pool.submit(copy_context().run, of, place, rooms[number % len(rooms)]))
             while waiting:
                 yield waiting.popleft().result()
         finally:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import MissingParameter, SpecError
-from dpcalc.model.algorithm import Release
+from dpcalc.model.algorithm import Order, Release
 from dpcalc.model.loss import Loss
 from dpcalc.training import orders
 from dpcalc.training.domain import Ball, Box
@@ -210,7 +210,11 @@ def _exact_sums(plan: Plan, problem: AnyProblem) -> ExactSums:
     Raises:
         SpecError: the noise is too small, or the bounds on the data are.
     """
-    sums = ExactSums(problem, lipschitz_of(plan, problem.loss), max(batch.size for batch in plan.batches), plan.norm)
+    passes = sum(batch.steps * batch.size for batch in plan.batches) / plan.records if plan.order is Order.FULL else 0.0
+    if plan.order is Order.FIXED:
+        passes = plan.passes
+    size = max(batch.size for batch in plan.batches)
+    sums = ExactSums(problem, lipschitz_of(plan, problem.loss), size, plan.norm, passes)
     sums.check_scale(float(np.min(plan.scale)) * min(batch.divisor for batch in plan.batches))
     return sums
 
@@ -294,10 +298,9 @@ class _Run:
     ) -> None:
         """Take steps whose noisy sums of gradients are rounded to a grid; all else is computed from these."""
         w, weight = self.w, self.problem.loss.regularisation
-        for k in range(stretch.steps):
+        for k, descent in enumerate(sums.of_steps(stretch.rows, stretch.steps)):
             before = w.copy()
-            rows = None if stretch.rows is None else stretch.rows[k]
-            total = rounded_sum(sums.descent(w, rows), noise[k], float(scale[k]))
+            total = rounded_sum(descent(w), noise[k], float(scale[k]))
             w *= 1.0 - eta[k] * weight * stretch.size / stretch.divisor
             w += (eta[k] / stretch.divisor) * total
             self._project(before, w)

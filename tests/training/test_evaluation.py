@@ -111,7 +111,7 @@ def test_intervals_hold_as_often_as_they_say(predicting: Any, targets: Any) -> N
 
 
 def test_the_interval_of_a_share_is_that_of_clopper_and_pearson_rounded_outwards() -> None:
-    """At its ends a count as large, or as small, as the noise may have left has a quarter of the probability of a miss."""
+    """At its ends a count that the noise may have left has a quarter of the probability of a miss."""
     rate = Fraction(1, 2)
     _, (low, high) = evaluation._accuracy(30, 60, rate)
     wide = evaluation.discrete_laplace.margin(rate, 0.5 * (1.0 - evaluation.CONFIDENCE))
