@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import shutil
 import tempfile
 import threading
 import weakref
@@ -201,3 +202,72 @@ class Spool:
                 f"{error.strerror or error}",
                 "make room, or name another folder in the environment variable TMPDIR; a .npy file needs no copy",
             ) from None
+
+
+class Copy:
+    """What a pass over a file has made of its rows, in a temporary file as `Spool` has, for the passes that follow.
+
+    Rows are written in pieces, by any threads, and read once all of them are there. A copy for which the disk has no
+    room is given up, which changes no result.
+    """
+
+    def __init__(self, rows: int, columns: int, beside: int) -> None:
+        """Make the file, if there is room for twice as much.
+
+        Args:
+            rows: in all.
+            columns: single-precision numbers of a row.
+            beside: double-precision numbers of a row.
+        """
+        self._rows, self._lock, self._written = rows, threading.Lock(), 0
+        self._parts: list[tuple[np.dtype[Any], int]] = [(np.dtype(np.float32), columns), (np.dtype(np.float64), beside)]
+        self._file: IO[bytes] | None = None
+        self._files: tuple[RowFile, ...] | None = None
+        size = rows * (4 * columns + 8 * beside)
+        with contextlib.suppress(OSError):
+            if shutil.disk_usage(tempfile.gettempdir()).free > 2 * size:
+                self._file = tempfile.TemporaryFile(prefix="dpcalc-", buffering=0)  # noqa: SIM115
+                weakref.finalize(self, self._file.close)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all rows can be read."""
+        return self._files is not None
+
+    def write(self, first: int, *parts: NDArray[Any]) -> None:
+        """Write rows from a place on, each once: float32, shape (m, columns), and float64, shape (m, beside)."""
+        with self._lock:
+            if self._file is None or self._files is not None:
+                return
+            try:
+                start = 0
+                for (dtype, columns), part in zip(self._parts, parts, strict=True):
+                    self._file.seek(start + first * columns * dtype.itemsize)
+                    left = memoryview(part.reshape(-1).view(np.uint8))  # type: ignore[arg-type, unused-ignore]
+                    while left:
+                        left = left[self._file.write(left) :]
+                    start += self._rows * columns * dtype.itemsize
+                self._written += len(parts[0])
+                if self._written == self._rows:
+                    self._finish(self._file)
+            except OSError:
+                self._file.close()
+                self._file = None
+
+    def _finish(self, file: IO[bytes]) -> None:
+        start, files = 0, []
+        for dtype, columns in self._parts:
+            header = Header((self._rows, columns), False, dtype, start)
+            files.append(RowFile("a temporary file", file, header))
+            start += header.size
+        self._files = tuple(files)
+        file.close()
+
+    def rows(self, chosen: Chosen, rooms: tuple[Room, Room]) -> tuple[NDArray[Any], ...]:
+        """Return the parts of some rows, once all are there; each has a room of its own.
+
+        Raises:
+            SpecError: the file cannot be read.
+        """
+        assert self._files is not None
+        return tuple(file.rows(chosen, room) for file, room in zip(self._files, rooms, strict=True))

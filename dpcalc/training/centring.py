@@ -13,8 +13,9 @@ so that |z - m|^2 is a number that doubles hold, and what a record adds depends 
 from __future__ import annotations
 
 import math
+import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files.row_file import Room
 from dpcalc.model.loss import Loss
 from dpcalc.numerics.floats import up
-from dpcalc.training.data import Bounds, Prepared, lengths, shorten
+from dpcalc.training.data import Bounds, Prepared, lengths, on_rows, shorten
 from dpcalc.training.exact_sums import cut, exponent_of, grid_of, rounded_sum
 from dpcalc.training.model import LEAST_SCALE
 from dpcalc.training.noise import Source
@@ -33,6 +34,7 @@ from dpcalc.training.plan import Batch, Plan
 from dpcalc.training.problem import refuse_outside
 from dpcalc.training.records import Records
 from dpcalc.training.rounding import Rounding
+from dpcalc.training.sharing import summed
 from dpcalc.training.single import lipschitz_of
 
 Array = NDArray[np.float64]
@@ -65,8 +67,8 @@ class Centre(NamedTuple):
         """Change rows, shape (m, d + 1), whose last column is the constant one, in place."""
         columns = rows.shape[1]
         held = 1.0 - max(_ROOM, (columns + 9) * 2.0**-52)
-        rows[:, :-1] -= self.shift
-        rows[:, :-1] /= self.scale
+        on_rows(np.subtract, rows, np.append(self.shift, 0.0))
+        rows /= self.scale
         rows[:, -1] = 0.0
         shorten(rows, lengths(rows, 2), self.rest * held)
         rows[:, -1] = self.constant * held
@@ -175,9 +177,7 @@ class _Asked:
 
     def _noisy_mean(self, of: Callable[[Array], Array], entries: int, times: int) -> Array:
         """Return the mean of ``times`` noisy sums, each rounded to its grid, over the number of records."""
-        total = np.zeros(entries)
-        for z in self._pieces():
-            total += of(z)
+        total = self._sum(of)
         noise = self.source.generator.standard_normal((times, entries))
         noisy = np.zeros(entries)
         for each in noise:
@@ -185,15 +185,21 @@ class _Asked:
         noisy /= times * self.rows
         return noisy
 
-    def _pieces(self) -> Iterator[Array]:
-        """Yield the rows, cut, without the constant column."""
-        step = max(1, _PIECE // self.train.shape[1])
-        for first in range(0, self.rows, step):
+    def _sum(self, of: Callable[[Array], Array]) -> Array:
+        """Return the sum of ``of`` over the rows, cut, without the constant column: exact, whoever adds which."""
+        train = self.train
+        step = train.step if isinstance(train, OnDisk) else max(1, _PIECE // train.shape[1])
+        rooms = threading.local()
+
+        def of_piece(first: int) -> Array:
             some = slice(first, min(first + step, self.rows))
-            part = self.train.at(some).features if isinstance(self.train, OnDisk) else self.train.features[some]
+            room = rooms.__dict__.setdefault("room", Room())
+            part = train.at(some, room).features if isinstance(train, OnDisk) else train.features[some]
             z = cut(part[:, :-1], self.unit)
             refuse_outside(np.sqrt(np.einsum("ij,ij->i", z, z)), self.bound, first, "feature_bound")
-            yield z
+            return of(z)
+
+        return np.asarray(summed(of_piece, range(0, self.rows, step)))
 
 
 def _moved(records: Prepared | OnDisk | None, centre: Centre) -> Any:

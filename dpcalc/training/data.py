@@ -40,11 +40,13 @@ Array = NDArray[np.float64]
 
 _NAMES = 100  # columns among which one that is spelt alike is looked for
 _BLOCK = 1 << 18  # cells looked at together
+_ACROSS = 1 << 10  # cells of rows that are changed together
 _COLUMNS = 1 << 13  # whose squares are added at once
 _HUGE = 1e300  # stands for what the map takes beyond the range of a double
 _TINY = 1e-140
 _LARGE = 1e150  # of the bounds
 _USUAL = 1e-200, 1e280  # of a row's square, which is then as exact as a sum can be
+_MIDDLE = 1e100  # of usual ranges: numbers of a usual size stay far within the range of a double
 _ROOM = 1e-12  # by which clipped rows stay below their bound: more than rounding adds
 
 EXAMPLES = {"breast-cancer": ("diagnosis", Labels("malignant", "benign"), "logistic")}
@@ -676,10 +678,13 @@ class Bounds(NamedTuple):
         """
         held = 1.0 - max(_ROOM, (self.width + 8) * 2.0**-52)
         labels = cells[:, -1].copy()
-        x = (room or Room()).of("features", (len(cells), self.columns), np.dtype(np.float64))
-        with np.errstate(all="ignore"):  # of what is not finite, and is then looked at again
-            plain = self._encode_plain(cells, x)
+        with np.errstate(all="ignore"):  # of the square of what is not finite
+            plain = self._is_plain(cells)
+        within = plain and self.columns == cells.shape[1] and cells.flags.c_contiguous and cells.flags.writeable
+        x = cells if within else (room or Room()).of("features", (len(cells), self.columns), np.dtype(np.float64))
         unreadable = 0 if plain else self._encode(cells, x)
+        if plain:
+            self._encode_plain(cells, x)
         size = lengths(x, self.norm)
         clipped = int(np.count_nonzero(size > self.rest))
         shorten(x, size, self.rest * held)
@@ -702,22 +707,30 @@ class Bounds(NamedTuple):
         out[:, : self.width - 1], unreadable = encode(cells[:, :-1], self.ranges)
         return unreadable
 
-    def _encode_plain(self, cells: Array, out: Array) -> bool:
-        """Do so in fewer looks at them, if all features are numbers of a usual size; return whether they are."""
-        ranges = self.ranges
-        if ranges is not None and ranges.words:
-            return False
+    def _is_plain(self, cells: Array) -> bool:
+        """Return whether all cells are numbers of a usual size, whose features are so too."""
+        if self.ranges is not None:
+            if self.ranges.words:
+                return False
+            if self.ranges.features is not None:
+                middle, half = _affine(*self.ranges.features)
+                if not (float(np.abs(middle).max()) <= _MIDDLE and float(half.min()) >= 1.0 / _MIDDLE):
+                    return False
+        flat = cells.reshape(-1)
+        return float(np.dot(flat, flat)) <= _USUAL[1]  # and no nan
+
+    def _encode_plain(self, cells: Array, out: Array) -> None:
+        """As `_encode` of what is plain, in fewer looks at it; ``out`` may be the memory of the cells."""
         raw = cells if self.constant else cells[:, :-1]  # whole rows are next to each other: the target gives its place
-        if ranges is None or ranges.features is None:
+        if out is not cells:
             np.copyto(out, raw)
-        else:
+        if self.ranges is not None and self.ranges.features is not None:
             middle, half = np.zeros(raw.shape[1]), np.ones(raw.shape[1])
-            middle[: self.width - 1], half[: self.width - 1] = _affine(*ranges.features)
-            np.subtract(raw, middle, out=out)
-            np.divide(out, half, out=out)
+            middle[: self.width - 1], half[: self.width - 1] = _affine(*self.ranges.features)
+            on_rows(np.subtract, out, middle)
+            on_rows(np.divide, out, half)
         if self.constant:
             out[:, -1] = 0.0
-        return float(np.dot(out.reshape(-1), out.reshape(-1))) <= _USUAL[1]  # and no nan
 
 
 def bounds_of(
@@ -840,6 +853,22 @@ def row_squares(x: Array) -> Array:
         some = x[:, first : first + _COLUMNS]
         squares += np.einsum("ij,ij->i", some, some)
     return squares
+
+
+def on_rows(operation: np.ufunc, x: Array, row: Array) -> None:
+    """Replace every row by ``operation(row of x, row)``, some rows at a time: numpy is slow where rows are short.
+
+    Args:
+        operation: of one number each.
+        x: shape (m, d), C-contiguous; overwritten.
+        row: shape (d,).
+    """
+    columns = x.shape[1]
+    many = max(1, _ACROSS // columns)
+    whole = len(x) // many * many
+    together = x[:whole].reshape(-1, many * columns)
+    operation(together, np.tile(row, many), out=together)
+    operation(x[whole:], row, out=x[whole:])
 
 
 def shorten(x: Array, size: Array, most: float) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
+from dpcalc.numerics import clopper_pearson
 from dpcalc.numerics.floats import down
 from dpcalc.training import discrete_laplace
 from dpcalc.training.prediction import Predictor, scored
@@ -241,22 +242,8 @@ def _accuracy(noisy: int, records: int, rate: Fraction) -> tuple[Interval, tuple
     low, high = max(0, noisy - margin), min(records, noisy + margin)
     least, most = (min(max(end, 0), records) for end in (noisy - wide, noisy + wide))
     interval = Interval(count / records, min(low, records) / records, max(high, 0) / records)
-    return interval, clopper_pearson(least, most, records, 0.5 * failure)
-
-
-def clopper_pearson(least: int, most: int, records: int, failure: float) -> tuple[float, float]:
-    """Return an interval for the probability of an event that was seen at least and at most so often.
-
-    Args:
-        least, most: how often.
-        records: independent trials.
-        failure: the probability with which the interval may miss.
-    """
-    from scipy.special import betaincinv
-
-    low = float(betaincinv(least, records - least + 1, 0.5 * failure)) if least else 0.0
-    high = float(betaincinv(most + 1, records - most, 1.0 - 0.5 * failure)) if most < records else 1.0
-    return low, high
+    share = down(0.25 * failure, 4.0)
+    return interval, (clopper_pearson.lower(least, records, share), clopper_pearson.upper(most, records, share))
 
 
 def _errors(noisy: list[int], records: int, rate: Fraction, bound: float) -> dict[str, Interval]:

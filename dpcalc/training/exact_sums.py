@@ -13,14 +13,16 @@ scale of the noise.
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
-from dpcalc.files.row_file import Room
+from dpcalc.files.row_file import Chosen, Copy, Room
 from dpcalc.training.data import lengths
 from dpcalc.training.problem import AnyProblem, Problem, StoredProblem
 from dpcalc.training.several import descents
@@ -37,6 +39,8 @@ _SHORTEST = 1e-140  # of bounds: their squares are normal doubles
 _LEAST_EXPONENT = -900  # of iterates that scores tell from 0
 _ROOM = 2.0**-40  # by which gradients stay below their bound: more than the rounding of a norm
 _ENTRIES = 1 << 15
+_PASSES = 3  # from which on a copy of what was cut pays
+_SINGLE = 2.0**-100  # of units: whole multiples of up to 2^20 are single-precision numbers
 
 
 def grid_of(scale: float) -> float:
@@ -53,9 +57,9 @@ def bits_kept(size: int) -> int:
     return min(_MOST_BITS, (_BITS - (size - 1).bit_length()) // 2)
 
 
-def cut(values: Array, unit: float) -> Array:
-    """Return values cut towards 0 to multiples of a unit, a power of two."""
-    parts: Array = values / unit
+def cut(values: Array, unit: float, out: Array | None = None) -> Array:
+    """Return values cut towards 0 to multiples of a unit, a power of two from 2^-1000 to 2^1000."""
+    parts: Array = np.multiply(values, 1.0 / unit, out=out)
     np.trunc(parts, out=parts)
     parts *= unit
     return parts
@@ -93,7 +97,7 @@ class ExactSums:
     several classes a slope is a vector and a gradient a matrix, whose norm is that of all its entries.
     """
 
-    def __init__(self, problem: AnyProblem, bound: float, size: int, norm: int = 2) -> None:
+    def __init__(self, problem: AnyProblem, bound: float, size: int, norm: int = 2, passes: float = 1) -> None:
         """Cut the features.
 
         Args:
@@ -101,6 +105,8 @@ class ExactSums:
             bound: L > 0, on the norm of a record's gradient.
             size: of the largest batch.
             norm: of features and gradients, 1 or 2.
+            passes: how often all records are looked at in the order of their file: after the first of several, what is
+                read is what it has made of them.
 
         Raises:
             SpecError: the bounds, or the units, are out of the range of doubles.
@@ -118,9 +124,13 @@ class ExactSums:
         self.most = bound * (1.0 - max(_ROOM, 4.0 * (columns + loss.scores + 8) * _UNIT))
         self.overwrite = None if loss.classified else loss.array_descent()
         self.rows = max(1, _ENTRIES // columns)
+        self.copy: Copy | None = None
+        self.copied = 0  # rows of the copy that later passes read
         if isinstance(problem, Problem):
             self.labels, self.features = problem.labels, cut(problem.features, self.unit)
             self.steepest = self._steepest(self.features)
+        elif passes >= _PASSES and self.unit >= _SINGLE and longest <= 1.0 / _SINGLE:
+            self.copy = Copy(self.count, problem.records.shape[1], 2)
 
     def _steepest(self, x: Array) -> Array:
         """Return how steep the loss of every record may be in its score; features are cut."""
@@ -153,25 +163,69 @@ class ExactSums:
             total += self._of(self.features[chosen], self.labels[chosen], self.steepest[chosen], w)
         return total
 
+    def of_steps(self, rows: Index | None, steps: int) -> Iterator[Callable[[Array], Array]]:
+        """Yield for every step what makes its sum of its iterate: each is asked before the next one is yielded.
+
+        Args:
+            rows: shape (steps, size); None where every step uses all records.
+            steps: how many.
+        """
+        problem = self.problem
+        if rows is None or isinstance(problem, Problem) or 2 * rows.shape[1] > problem.records.step:
+            for k in range(steps):
+                yield functools.partial(self._descent_of, None if rows is None else rows[k])
+            return
+        size, rooms = rows.shape[1], (Room(), Room())
+        many = problem.records.step // size  # steps whose records are read together
+        for start in range(0, steps, many):
+            read = self._cut_rows(problem, rows[start : start + many].reshape(-1), rooms)
+            for first in range(0, len(read[1]), size):
+                yield functools.partial(self._of_cut, *(part[first : first + size] for part in read))
+
+    def _descent_of(self, rows: Index | None, w: Array) -> Array:
+        return self.descent(w, rows)
+
+    def _of_cut(self, x: Array, y: Array, steepest: Array, w: Array) -> Array:
+        return self._of(x, y, steepest, self._cut_iterate(w))
+
     def _read(self, problem: StoredProblem, w: Array, rows: Index | None) -> Array:
         """As `descent`, of records in a file: they are cut as they are read.
 
         Sums are exact, so that it does not matter who adds which records, nor in which pieces.
         """
-        count, step = self.count if rows is None else len(rows), problem.records.step
-
+        begin, count, step = 0, self.count if rows is None else len(rows), problem.records.step
+        if rows is not None and count and int(rows[-1]) - int(rows[0]) == count - 1 and (np.diff(rows) == 1).all():
+            begin, rows = int(rows[0]), None  # in the file's order
+        copying = self.copy is not None and rows is None and begin == self.copied
         rooms = threading.local()
 
         def of(first: int) -> Array:
-            some = slice(first, min(first + step, count))
-            room = rooms.__dict__.setdefault("room", Room())
-            x, y, _ = problem.records.at(some if rows is None else rows[some], room)
-            x *= 1.0 / self.unit
-            np.trunc(x, out=x)
-            x *= self.unit
-            return self._of(x, y, self._steepest(x), w)
+            last = min(first + step, count)
+            chosen = slice(begin + first, begin + last) if rows is None else rows[first:last]
+            if not rooms.__dict__:
+                rooms.of_cells, rooms.beside = Room(), Room()
+            x, y, steepest = self._cut_rows(problem, chosen, (rooms.of_cells, rooms.beside))
+            if copying and self.copy is not None:
+                self.copy.write(begin + first, x.astype(np.float32), np.column_stack([y, steepest]))
+            return self._of(x, y, steepest, w)
 
-        return np.asarray(summed(of, range(0, count, step)))
+        total = np.asarray(summed(of, range(0, count, step)))
+        if copying:
+            self.copied += count
+        return total
+
+    def _cut_rows(
+        self, problem: StoredProblem, chosen: Chosen, rooms: tuple[Room, Room]
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        """Return the cut features, the labels, and how steep the losses may be, of some records."""
+        if self.copy is not None and self.copy.finished:
+            kept, beside = self.copy.rows(chosen, rooms)
+            x = rooms[0].of("features", kept.shape, np.dtype(np.float64))
+            np.copyto(x, kept)
+            return x, np.ascontiguousarray(beside[:, 0]), np.ascontiguousarray(beside[:, 1])
+        x, y, _ = problem.records.at(chosen, rooms[0])
+        cut(x, self.unit, out=x)
+        return x, y, self._steepest(x)
 
     def _cut_iterate(self, w: Array) -> Array:
         """Return w cut so that its scores are sums of numbers that doubles hold: to some 32 bits."""

@@ -137,7 +137,7 @@ def execute(
             trained = _train_one(plan, parts, setup, phases, rounding, source or source_of(setup), start)
         if not setup.reference:
             return trained, None
-        optimum = metrics.minimise(parts["train"], radius)
+        optimum = metrics.minimise(parts["train"], radius, phases)
         non_private = NonPrivate(optimum, measured(optimum.weights, parts))
     _add_excess_risk(trained, optimum)
     return trained, non_private

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpcalc.files.row_file import Chosen, Room
 from dpcalc.training.data import NO_COUNTS, Prepared, Stored, added, aside_of
 from dpcalc.training.phases import Progress
+from dpcalc.training.sharing import ahead
 
 Array = NDArray[np.float64]
 
@@ -149,9 +150,9 @@ class OnDisk:
             progress: called with (records read, in all).
         """
         counts, least, most, mean, squares = NO_COUNTS, math.inf, -math.inf, 0.0, 0.0
-        room = Room()
-        for first in range(0, len(self), self.step):
-            part = self.at(slice(first, first + self.step), room)
+        starts = range(0, len(self), self.step)
+        parts = ahead(self.at, [slice(first, first + self.step) for first in starts])
+        for first, part in zip(starts, parts, strict=True):
             look(first, part)
             labels, counts = part.labels, added(counts, part.counts)
             least, most = min(least, float(labels.min())), max(most, float(labels.max()))

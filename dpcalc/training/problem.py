@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from dpcalc.model.loss import Loss
 from dpcalc.training.data import lengths
 from dpcalc.training.on_disk import OnDisk
 from dpcalc.training.phases import Progress
+from dpcalc.training.sharing import ahead
 
 Array = NDArray[np.float64]
 
@@ -43,6 +45,14 @@ class Problem(NamedTuple):
         """Return the features, shape (m, d), and the labels, shape (m,), of some records."""
         return self.features[chosen], self.labels[chosen]
 
+    def each(self, chosen: Sequence[Chosen]) -> Iterator[tuple[Array, Array]]:
+        """Yield what `at` returns, for some choices of records one after another."""
+        return map(self.at, chosen)
+
+    def piece(self, least: int) -> int:
+        """Return a multiple of so many records: how many are best looked at together."""
+        return least
+
     @property
     def label_variance(self) -> float:
         """The variance of the labels."""
@@ -69,6 +79,14 @@ class StoredProblem(NamedTuple):
         """
         part = self.records.at(chosen)
         return part.features, part.labels
+
+    def each(self, chosen: Sequence[Chosen]) -> Iterator[tuple[Array, Array]]:
+        """As `Problem.each`; the memory of a piece is overwritten once the next one is asked for."""
+        return ((part.features, part.labels) for part in ahead(self.records.at, chosen))
+
+    def piece(self, least: int) -> int:
+        """As `Problem.piece`."""
+        return max(1, self.records.step // least) * least
 
     @property
     def label_variance(self) -> float:

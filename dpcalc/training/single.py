@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.errors import MissingParameter, SpecError
-from dpcalc.model.algorithm import Release
+from dpcalc.model.algorithm import Order, Release
 from dpcalc.model.loss import Loss
 from dpcalc.training import orders
 from dpcalc.training.domain import Ball, Box
@@ -210,7 +210,11 @@ def _exact_sums(plan: Plan, problem: AnyProblem) -> ExactSums:
     Raises:
         SpecError: the noise is too small, or the bounds on the data are.
     """
-    sums = ExactSums(problem, lipschitz_of(plan, problem.loss), max(batch.size for batch in plan.batches), plan.norm)
+    passes = sum(batch.steps * batch.size for batch in plan.batches) / plan.records if plan.order is Order.FULL else 0.0
+    if plan.order is Order.FIXED:
+        passes = plan.passes
+    size = max(batch.size for batch in plan.batches)
+    sums = ExactSums(problem, lipschitz_of(plan, problem.loss), size, plan.norm, passes)
     sums.check_scale(float(np.min(plan.scale)) * min(batch.divisor for batch in plan.batches))
     return sums
 
@@ -294,10 +298,9 @@ class _Run:
     ) -> None:
         """Take steps whose noisy sums of gradients are rounded to a grid; all else is computed from these."""
         w, weight = self.w, self.problem.loss.regularisation
-        for k in range(stretch.steps):
+        for k, descent in enumerate(sums.of_steps(stretch.rows, stretch.steps)):
             before = w.copy()
-            rows = None if stretch.rows is None else stretch.rows[k]
-            total = rounded_sum(sums.descent(w, rows), noise[k], float(scale[k]))
+            total = rounded_sum(descent(w), noise[k], float(scale[k]))
             w *= 1.0 - eta[k] * weight * stretch.size / stretch.divisor
             w += (eta[k] / stretch.divisor) * total
             self._project(before, w)
@@ -433,17 +436,24 @@ class _Run:
         """Take steps on large batches, on all records or on several classes, in pieces that fit the cache."""
         w, loss = self.w, self.problem.loss
         most = max(1, _ENTRIES // self.plan.columns)
+        piece = self.problem.piece(most)
         for k in range(stretch.steps):
             before, descent = w.copy(), np.zeros_like(w)
-            for first in range(0, stretch.size, most):
-                some = slice(first, min(stretch.size, first + most))
-                chosen = some if stretch.rows is None else stretch.rows[k, some]
-                x, y = self.problem.at(chosen)
-                descent += self._descent_of(x, y, self._caps(x, chosen))
+            chosen = [self._chosen(stretch, k, first, piece) for first in range(0, stretch.size, piece)]
+            for choice, (x, y) in zip(chosen, self.problem.each(chosen), strict=True):
+                caps = self._caps(x, choice)
+                for first in range(0, len(y), most):
+                    some = slice(first, first + most)
+                    descent += self._descent_of(x[some], y[some], None if caps is None else caps[some])
             w *= 1.0 - eta[k] * loss.regularisation * stretch.size / stretch.divisor
             w += (eta[k] / stretch.divisor) * descent + noise[k]
             self._project(before, w)
             self._report(stretch.first + k + 1)
+
+    def _chosen(self, stretch: orders.Stretch, k: int, first: int, count: int) -> Any:
+        """Return which records some places of a batch hold."""
+        some = slice(first, min(stretch.size, first + count))
+        return some if stretch.rows is None else stretch.rows[k, some]
 
     def _descent_of(self, x: Array, y: Array, caps: Array | None) -> Array:
         """Return the sum of minus the gradients of some records, shape (d,), or (d K,) of K classes."""

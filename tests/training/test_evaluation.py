@@ -110,16 +110,18 @@ def test_intervals_hold_as_often_as_they_say(predicting: Any, targets: Any) -> N
             assert run.metrics["accuracy"].high <= run.population[1]
 
 
-def test_the_interval_of_a_share_is_that_of_clopper_and_pearson() -> None:
-    """The ends are where a count as large, or as small, has half the probability of a miss."""
-    low, high = evaluation.clopper_pearson(7, 11, 20, 0.05)
+def test_the_interval_of_a_share_is_that_of_clopper_and_pearson_rounded_outwards() -> None:
+    """At its ends a count that the noise may have left has a quarter of the probability of a miss."""
+    rate = Fraction(1, 2)
+    _, (low, high) = evaluation._accuracy(30, 60, rate)
+    wide = evaluation.discrete_laplace.margin(rate, 0.5 * (1.0 - evaluation.CONFIDENCE))
 
-    def at_least(k: int, p: float) -> float:
-        return sum(math.comb(20, j) * p**j * (1.0 - p) ** (20 - j) for j in range(k, 21))
+    def at_least(k: int, p: Fraction) -> Fraction:
+        return sum((math.comb(60, j) * p**j * (1 - p) ** (60 - j) for j in range(k, 61)), Fraction(0))
 
-    assert at_least(7, low) == pytest.approx(0.025, rel=1e-9)
-    assert 1.0 - at_least(12, high) == pytest.approx(0.025, rel=1e-9)
-    assert evaluation.clopper_pearson(0, 20, 20, 0.05) == (0.0, 1.0)
+    for tail in (at_least(30 - wide, Fraction(low)), 1 - at_least(30 + wide + 1, Fraction(high))):
+        assert Fraction(124999, 10**7) < tail <= Fraction(125, 10**4)
+    assert evaluation._accuracy(30, 60, Fraction(1, 1000))[1] == (0.0, 1.0)
 
 
 def test_what_cannot_be_released_is_refused() -> None:

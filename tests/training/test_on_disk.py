@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import pytest
 import dpcalc
 from dpcalc.errors import SpecError
 from dpcalc.files import limits
-from dpcalc.files.row_file import Spool
+from dpcalc.files.row_file import Copy, Room, Spool
 from dpcalc.model import loss as losses
 from dpcalc.training import data, orders
 from dpcalc.training.exact_sums import ExactSums
@@ -179,6 +180,50 @@ def test_sums_are_the_same_in_all_pieces_and_all_orders(
     assert np.array_equal(sums.descent(w, order[:9]), whole.descent(w, order[:9]))
 
 
+@pytest.mark.parametrize("room", [True, False])
+def test_later_passes_read_what_the_first_has_made(
+    room: bool, tmp_path: Path, on_disk: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(tmp_path, table(), "npy")
+    ready = data.prepared(data.read(path), feature_bound=1.0, label_bound=None, signed=True)
+    on_disk()
+    if not room:
+        monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
+    problem = stored_problem(path)
+    w = np.random.default_rng(1).standard_normal(D)
+    whole = ExactSums(Problem(ready.features, ready.labels, problem.loss), 0.2, N)
+    sums = ExactSums(problem, 0.2, N, 2, 3)
+    seen: list[Any] = []
+    at = OnDisk.at
+    monkeypatch.setattr(OnDisk, "at", lambda self, chosen, room=None: seen.append(chosen) or at(self, chosen, room))
+    parts = [sums.descent(w, np.arange(first, first + 500)) for first in range(0, N, 500)]  # a pass in their order
+    assert np.array_equal(sum(parts), whole.descent(w, None))
+    assert len(seen) == 9  # of at most 200
+    order = np.random.default_rng(2).permutation(N)
+    for rows in (None, order, order[:9], np.arange(100, 900)):
+        assert np.array_equal(sums.descent(w, rows), whole.descent(w, rows))
+    batches = order.reshape(-1, 50)
+    for k, descent in enumerate(sums.of_steps(batches, len(batches))):
+        assert np.array_equal(descent(w), whole.descent(w, batches[k]))
+    assert (len(seen) == 9) is room
+
+
+def test_a_copy_is_written_in_any_order_and_given_up_where_the_disk_is_full() -> None:
+    copy, full = Copy(4, 2, 1), Copy(4, 2, 1)
+    rows, beside = np.ones((2, 2), np.float32), np.ones((2, 1))
+    copy.write(2, rows, beside)
+    copy.write(0, 3.0 * rows, 2.0 * beside)
+    assert copy.finished
+    read = copy.rows(slice(1, 3), (Room(), Room()))
+    assert read[0].tolist() == [[3.0, 3.0], [1.0, 1.0]]
+    assert read[1].tolist() == [[2.0], [1.0]]
+    with open(os.devnull, "rb") as unwritable:
+        full._file = unwritable
+        full.write(0, rows, beside)
+        full.write(2, rows, beside)
+    assert not full.finished
+
+
 @pytest.mark.parametrize("cut", [True, False])
 def test_a_file_that_changes_is_refused(cut: bool, tmp_path: Path, on_disk: Callable[[], None]) -> None:
     path = saved(tmp_path, table(), "npy")
@@ -255,7 +300,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the te
 from dpcalc.files import limits
 limits.HELD_CELLS = 100
 from dpcalc.cli.main import run
-from dpcalc.files.row_file import Spool
+from dpcalc.files.row_file import Copy, Room, Spool
 write = Spool.__setitem__
 def slow(spool, *given):
     write(spool, *given)
