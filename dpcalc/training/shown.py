@@ -23,6 +23,7 @@ _LINEAR, _CURVED = (Attack.LINEAR,), (Attack.LINEAR, Attack.RESET)
 _SAME = "the same losses"
 _REGULARISED = "the same losses: linear, with a regulariser of the strong convexity"
 _STEEP = "no curvature or the largest alone, and gradients of at most L, so that a step forgets no more than eta L"
+_FORGETS = "the record's own loss is linear, and gradients are of at most L, so that a step forgets no more than eta L"
 _SLOPE = "its losses are steeper than L in a direction of their own, which tells the number of steps"
 
 SHOWN_BY: dict[str, Shown] = {
@@ -44,9 +45,18 @@ SHOWN_BY: dict[str, Shown] = {
     "linear.once_curved": Shown(_CURVED, f"{_STEEP}; the order is looked at"),
     "linear.shuffled_curved_secret": Shown(_CURVED, _STEEP),
     "linear.once_curved_secret": Shown(_CURVED, _STEEP),
+    "linear.once_curved_released": Shown(
+        _CURVED, f"{_STEEP}; the order and the iterate after every pass are looked at"
+    ),
+    "linear.forgetting": Shown(_CURVED, _FORGETS),
+    "linear.forgetting_passes": Shown(_CURVED, _FORGETS),
+    "linear.forgetting_released": Shown(_CURVED, f"{_FORGETS}; the iterate after every pass is looked at"),
     "linear.stop": Shown((), _SLOPE),
     "linear.skip": Shown((), _SLOPE),
     "linear.shuffled_stop": Shown((), _SLOPE),
+    "linear.stop_forgetting": Shown((), _SLOPE),
+    "linear.skip_forgetting": Shown((), _SLOPE),
+    "linear.shuffled_stop_curved": Shown((), _SLOPE),
     "sampled.shuffle_lower": Shown((), "DP-SGD on sampled batches is not carried out here"),
 }
 """By the name of the lower value; a test asks for all."""

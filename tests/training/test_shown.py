@@ -19,6 +19,7 @@ from tests.truth.asking import front
 DELTA = 0.1
 LINEAR: dict[str, Any] = {"lipschitz": 1.0, "smoothness": 1.0, "step_size": 1.0, "noise_std": 2.0}
 CURVED: dict[str, Any] = {**LINEAR, "noise_std": 0.5, "batch_size": 4}
+LATE: dict[str, Any] = {**LINEAR, "noise_std": 0.5, "records": 20}
 SECRET = {"permutation": "secret"}
 
 
@@ -42,6 +43,10 @@ NEAR: dict[str, Near] = {
     "multi_epoch.quadratic": Near("cyclic", {**LINEAR, "records": 2, "epochs": 2, "strong_convexity": 0.25}, 0.8),
     "noisy_gd.quadratic": Near("noisy-gd", {**LINEAR, "records": 2, "steps": 4, "strong_convexity": 0.25}, 0.8),
     "linear.curved": Near("pnsgd", {**CURVED, "records": 8, "index": 8}, 0.7),
+    "linear.forgetting": Near("pnsgd", {**LATE, "index": 7}, 0.7),
+    "linear.forgetting_passes": Near("cyclic", {**CURVED, "records": 8, "epochs": 2, "index": 8}, 0.7),
+    "linear.forgetting_released": Near("cyclic-released", {**LATE, "epochs": 2, "index": 7}, 0.7),
+    "linear.once_curved_released": Near("shuffle-once-released", {**CURVED, "records": 8, "epochs": 2}, 0.7),
     "linear.curved_passes": Near("cyclic", {**CURVED, "records": 8, "epochs": 2, "index": 8}, 0.7),
     "linear.curved_released": Near("cyclic-released", {**CURVED, "records": 8, "epochs": 2, "index": 8}, 0.7),
     "linear.shuffled_curved": Near("shuffled", {**CURVED, "records": 8}, 0.7),

@@ -24,22 +24,21 @@ class Size(NamedTuple):
     cause: str
 
 
-_EARLIER = "the bound counts noise from the record's own step on; losses that forget the noise before it forget it too"
+_EARLIER = "no step of 0.1 forgets all noise before the record's own step, and the bound does not count it"
 _PLACES = f"as for one place: {_EARLIER}"
-_SLOPE = "the lower value is of linear losses, which no curvature makes forget"
-_PASSES = "the lower value is of one curvature in all passes, which cannot both remember a pass and forget noise"
+_PASSES = f"{_EARLIER}; and no losses that are known forget it and remember earlier passes"
 
 SIZES: tuple[Size, ...] = (
-    Size("pnsgd", BATCHES, "no step of 0.1 forgets the noise before the last batch, and the bound does not count it"),
-    Size("pnsgd", {**SINGLE, "index": 30000}, "the noise of the first half of the pass, which linear losses keep"),
+    Size("pnsgd", BATCHES, _EARLIER),
+    Size("pnsgd", {**SINGLE, "index": 30000}, "none that shows: losses forget the noise before the record alone"),
     Size("pnsgd", {**BATCHES, "strong_convexity": 0.01}, "as without strong convexity: the last batch has none behind"),
-    Size("skip", {**SINGLE, "index": 30000}, "as pnsgd, averaged over how many records are skipped"),
-    Size("stop", {**SINGLE, "index": 30000}, _SLOPE),
+    Size("skip", {**SINGLE, "index": 30000}, "none that shows: as pnsgd"),
+    Size("stop", {**SINGLE, "index": 30000}, _EARLIER),
     Size("shuffled", SINGLE, _PLACES),
     Size("shuffled", BATCHES, _PLACES),
     Size("shuffled", {**BATCHES, "permutation": "secret"}, _PLACES),
     Size("rotation", BATCHES, _PLACES),
-    Size("shuffled-stop", {**SINGLE, "records": 10000}, _SLOPE),
+    Size("shuffled-stop", {**SINGLE, "records": 10000}, _PLACES),
     Size("cyclic", PASSES, _PASSES),
     Size("cyclic", {**PASSES, "strong_convexity": 0.01}, _PASSES),
     Size("shuffle-once", PASSES, _PLACES),
@@ -50,7 +49,7 @@ SIZES: tuple[Size, ...] = (
         "the bound composes all steps, and the last iterate of linear losses is their sum",
     ),
     Size("cyclic-released", PASSES, _EARLIER),
-    Size("shuffle-once-released", PASSES, "the lower value is of linear losses; the last place decides"),
+    Size("shuffle-once-released", PASSES, _PLACES),
     Size("shuffled-epochs-released", PASSES, "the lower value is of linear losses, of which the sum tells all"),
     Size("noisy-sgd-released", {**BATCHES, "steps": 5000}, "the lower value is of the sum of all steps, not of each"),
     Size(
