@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import MissingParameter, NotApplicable
 from dpcalc.model.algorithm import Order, Release
-from dpcalc.model.choices import Adjacency, Noise
+from dpcalc.model.choices import Adjacency, Noise, Permutation
 from dpcalc.model.loss import Loss, of
 from dpcalc.model.loss.base import ArrayDescent, ScalarDescent
 from dpcalc.model.run import Run
@@ -32,6 +32,7 @@ from dpcalc.training.domain import Whole
 from dpcalc.training.plan import Batch, Plan
 from dpcalc.training.problem import Problem
 from dpcalc.training.rounding import Rounding
+from dpcalc.training.traces import Passes, Seeing, Steps, beyond_the_end, of_step
 
 Array = NDArray[np.float64]
 
@@ -97,65 +98,6 @@ class Linear(Loss):
         return self.regularisation
 
 
-class Steps(NamedTuple):
-    """The steps of two runs on linear losses, as an observer of all iterates knows them.
-
-    Attributes:
-        chance: that the record is in a batch.
-        without, first, second: how far a step goes up on average, in units of its length eta: without the record, and
-            with it in either data set.
-        pull: of the regulariser, in the same units.
-    """
-
-    chance: float
-    without: float
-    first: float
-    second: float
-    pull: float
-
-
-def _at(value: float | Array, number: int) -> float:
-    """Return what a step has of a plan's number or array."""
-    return value if isinstance(value, float) else float(value[number])
-
-
-class Increments:
-    """The log of the likelihood ratio of all iterates, for Gaussian noise: a `Trace` of `dpcalc.training.ensemble`.
-
-    Given the iterates before it, each is a mixture of two Gaussians: with the record in the batch, and without it.
-    Where iterates are projected, it is a score all the same, as any function of what is public is.
-    """
-
-    def __init__(self, plan: Plan, steps: Steps) -> None:
-        """Look at runs of a plan that start at 0."""
-        self.plan, self.steps = plan, steps
-        self.before: Array | float = 0.0
-        self.total: Array | float = 0.0
-
-    def see(self, number: int, weights: Array) -> None:
-        """Add what an iterate tells, given the one before it."""
-        eta, scale = (_at(value, number) for value in (self.plan.step_size, self.plan.scale))
-        went = (weights[0] - (1.0 - eta * self.steps.pull) * self.before) / (eta * scale)
-        self.total = self.total + self._log_ratio(went, self.steps.first / scale, self.steps.second / scale, scale)
-        self.before = weights[0].copy()
-
-    def result(self) -> Array:
-        """Return the score of every run, shape (m,)."""
-        return np.asarray(self.total)
-
-    def _log_ratio(self, went: Array, first: float, second: float, scale: float) -> Array:
-        return self._log_mixture(went, first, scale) - self._log_mixture(went, second, scale)
-
-    def _log_mixture(self, went: Array, mean: float, scale: float) -> Array:
-        """Return the log of the density over that without the record."""
-        base, chance = self.steps.without / scale, self.steps.chance
-        ratio: Array = (mean - base) * went - 0.5 * (mean * mean - base * base)
-        if chance >= 1.0:
-            return ratio
-        mixed: Array = np.logaddexp(math.log1p(-chance), math.log(chance) + ratio)
-        return mixed
-
-
 class Pair(NamedTuple):
     """Two data sets that differ in one record.
 
@@ -165,7 +107,7 @@ class Pair(NamedTuple):
         plan: what is executed on both.
         first, second: the data sets; the record pulls up in the first.
         direction: of the projection that tells them apart, shape (d,); None where the pilot runs find it.
-        steps: where every iterate is public, what is looked for in each of them; the score is then of all.
+        steps: where more is public than the last iterate, how the steps tell the two apart; the score is then of all.
         bits_of: the drift whose low-order bits are looked for, in place of a projection.
         one_by_one: whether the runs are those of `dpcalc.training.single`, rounded as ``rounding`` says.
     """
@@ -176,7 +118,7 @@ class Pair(NamedTuple):
     first: Problem
     second: Problem
     direction: Array | None
-    steps: Steps | None = None
+    steps: Steps | Passes | None = None
     bits_of: float | None = None
     rounding: Rounding | None = None
     one_by_one: bool = False
@@ -186,13 +128,13 @@ class Pair(NamedTuple):
         """What the score is made of."""
         if self.bits_of is not None:
             return "the low-order bits of the last iterate"
-        return "the last iterate" if self.steps is None else "all iterates"
+        return "the last iterate" if self.steps is None else self.steps.looks_at
 
     @property
-    def trace(self) -> Callable[[], Increments] | None:
-        """What makes the score of all iterates; None where that is of the last one."""
+    def trace(self) -> Callable[[], Seeing] | None:
+        """What makes the score of all that is public; None where that is of the last iterate."""
         plan, steps = self.plan, self.steps
-        return None if steps is None else lambda: Increments(plan, steps)
+        return None if steps is None else lambda: steps.trace(plan)
 
     def scores(self, weights: Array) -> Array:
         """Return the projections of what runs release, shape (m, d) to (m,)."""
@@ -311,6 +253,21 @@ class _Scene(NamedTuple):
                 )
             )  # fmt: skip
 
+    def beyond(self, pair: Pair, curvature: float = 0.0, before: bool = False) -> Iterator[Pair]:
+        """Yield the pair with a score of all that is public, where the last iterate tells less.
+
+        The other records, or those before the record, have a loss of this curvature whose minimum is at 0.
+        """
+        if self.run.algorithm.local:
+            return
+        passes = Passes(
+            place=self.place, first=self.lipschitz, second=self.absent * self.lipschitz, curvature=curvature,
+            before=before, weight=self.regularisation,
+        )  # fmt: skip
+        more = beyond_the_end(self.plan, passes, public=self.run.permutation != Permutation.SECRET)
+        if more is not None:
+            yield pair._replace(steps=more)
+
     def before(self) -> Array:
         """Return 1 for the records before the record's own place, else 0."""
         return (np.arange(self.plan.records) < self.place).astype(np.float64)
@@ -326,6 +283,8 @@ def _linear(scene: _Scene) -> Iterator[Pair]:
         pair = scene.pair(Attack.LINEAR, others, np.full(scene.plan.records, pull))
         yield pair
         yield from scene.public(pair, pull)
+        if not pull:
+            yield from scene.beyond(pair)
 
 
 def _wall(scene: _Scene) -> Iterator[Pair]:
@@ -367,7 +326,9 @@ def _reset(scene: _Scene) -> Iterator[Pair]:
             features[scene.place, 0], labels[scene.place] = bound * abs(label), far * label
             return Problem(features, labels, loss)
 
-        yield Pair(Attack.RESET, others, plan, problem(1.0), problem(scene.absent), None)
+        pair = Pair(Attack.RESET, others, plan, problem(1.0), problem(scene.absent), None)
+        yield pair
+        yield from scene.beyond(pair, bound * bound, before=not np.all(active))
 
 
 def _low_bits(scene: _Scene) -> Iterator[Pair]:
@@ -390,7 +351,7 @@ def _low_bits(scene: _Scene) -> Iterator[Pair]:
         Attack.LOW_BITS, "the others rest", plan._replace(columns=columns), Problem(features, present, loss),
         Problem(features, labels, loss), None,
     )  # fmt: skip
-    yield lean(pair, scene.place)._replace(bits_of=_at(plan.step_size, 0) * each / plan.batches[0].divisor)
+    yield lean(pair, scene.place)._replace(bits_of=of_step(plan.step_size, 0) * each / plan.batches[0].divisor)
 
 
 def _has_bits(weights: Array, drift: float) -> Array:

@@ -61,7 +61,7 @@ def audited(
     assert best is not None
     run = _accounted(given, best)
     refuse_unfit(run)
-    attacks = pairs(run, _plan(run), attack) if custom is None else [pair_of_files(run, given, *custom)]
+    attacks = pairs(run, plan_of(run), attack) if custom is None else [pair_of_files(run, given, *custom)]
     if as_released or attack == Attack.LOW_BITS:
         attacks = [_rounded(pair, best.bound) for pair in attacks if pair.steps is None]
     epsilon, delta = _point(best)
@@ -131,7 +131,7 @@ def _least_mu(given: Mapping[str, Any], question: Question, case: Case, best: Re
     return min(mus, default=None)
 
 
-def _plan(run: Run) -> Plan:
+def plan_of(run: Run) -> Plan:
     """Return what is executed."""
     if run.records is None:
         raise MissingParameter("runs are carried out, and the number of records is not known", "give --records")

@@ -45,8 +45,11 @@ _BEATS = 1 << 22  # numbers of noise between two calls of progress
 class Trace(Protocol):
     """What is made of all iterates of some runs."""
 
-    def see(self, number: int, weights: Array) -> None:
-        """Take the iterates after the step that ``number`` steps come before, shape (d, m); they change afterwards."""
+    def see(self, number: int, weights: Array, rows: Index | None) -> None:
+        """Take the iterates after the step that ``number`` steps come before, shape (d, m); they change afterwards.
+
+        ``rows`` are the records that the step used, as in `Step`.
+        """
 
     def result(self) -> Array:
         """Return one number a run, shape (m,)."""
@@ -281,7 +284,7 @@ class _Block:
                     idle = skips > step.number
                     self.state[:, idle] = self.start[:, np.newaxis] / self.unit
                 if self.trace is not None:
-                    self.trace.see(step.number, self.unit * self.state)
+                    self.trace.see(step.number, self.unit * self.state, step.rows)
                 if plan.stops or done == last:
                     ended = stops == done
                     ends[ended] = (self.unit * self.state[:, ended]).T

@@ -92,12 +92,13 @@ QUESTIONS = (
     Question(
         "pnsgd",
         "compare --algorithm pnsgd -n 30 -i 10 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
-        "iteration.pnsgd iteration.pnsgd_rdp contraction.shift contraction.hybrid linear.pass linear.curved",
+        "iteration.pnsgd iteration.pnsgd_rdp contraction.shift contraction.hybrid linear.pass linear.curved "
+        "linear.forgetting",
     ),
     Question(
         "skip",
         "compare --algorithm skip -n 30 -i 10 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -e 0.1",
-        "iteration.skip iteration.skip_rdp linear.skip",
+        "iteration.skip iteration.skip_rdp linear.skip linear.skip_forgetting",
     ),
     Question(
         "stop",
@@ -115,7 +116,7 @@ QUESTIONS = (
         "stop",
         "compare --algorithm stop -n 30 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -e 0.1",
         "iteration.stop iteration.stop_rdp iteration.stop_harmonic iteration.stop_linear "
-        "iteration.stop_published contraction.stop_hybrid linear.stop",
+        "iteration.stop_published contraction.stop_hybrid linear.stop linear.stop_forgetting",
     ),
     Question(
         "stop",
@@ -161,7 +162,7 @@ QUESTIONS = (
     Question(
         "shuffled-stop",
         "compare --algorithm shuffled-stop -n 30 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
-        "shuffle.stop_hybrid linear.shuffled_stop",
+        "shuffle.stop_hybrid linear.shuffled_stop linear.shuffled_stop_curved",
     ),
     Question(
         "shuffled-stop",
@@ -222,7 +223,7 @@ QUESTIONS = (
         "cyclic",
         "compare --algorithm cyclic -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
         "multi_epoch.cyclic multi_epoch.cyclic_rdp multi_epoch.composition multi_epoch.quadratic "
-        "linear.passes linear.curved_passes",
+        "linear.passes linear.curved_passes linear.forgetting_passes",
     ),
     Question(
         "cyclic",
@@ -258,7 +259,7 @@ QUESTIONS = (
     Question(
         "cyclic-released",
         "compare --algorithm cyclic --release epoch -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
-        "released.own_noise released.cyclic linear.passes linear.curved_released",
+        "released.own_noise released.cyclic linear.passes linear.curved_released linear.forgetting_released",
     ),
     Question(
         "shuffle-once",
@@ -303,7 +304,7 @@ QUESTIONS = (
         "rotation-epochs-released",
         "compare --algorithm rotation-epochs --release epoch -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.5 "
         "--sigma 4 -d 1e-5",
-        "released.own_noise released.shuffle_once linear.once",
+        "released.own_noise released.shuffle_once linear.once linear.once_curved_released",
     ),
     Question(
         "shuffle-once-released",

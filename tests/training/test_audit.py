@@ -11,7 +11,7 @@ import pytest
 
 from dpcalc.errors import MissingParameter, NotApplicable, SpecError
 from dpcalc.model.run import Run, describe
-from dpcalc.training import attacks, audit, ensemble
+from dpcalc.training import attacks, audit, ensemble, traces
 from dpcalc.training.attacks import Pair, pairs
 from dpcalc.training.audit import Event, Seen, Setup
 from dpcalc.training.guarantee import rounding_of
@@ -149,7 +149,8 @@ def test_all_public_iterates_are_looked_at_by_their_likelihood(adjacency: str) -
 
         x = np.linspace(-12.0, 12.0, 20001)
         first, second = density(x, 1.0), density(x, absent)
-        trace = attacks.Increments(pair.plan, pair.steps or attacks.Steps(1.0, 0.0, 0.0, 0.0, 0.0))
+        assert isinstance(pair.steps, traces.Steps)
+        trace = traces.Increments(pair.plan, pair.steps)
         trace.see(0, x[np.newaxis])
         np.testing.assert_allclose(trace.result(), np.log(first / second), rtol=0.0, atol=1e-12)
         result = audit.audit([pair], 0.05, Setup(20_000))

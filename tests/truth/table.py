@@ -13,11 +13,13 @@ from dpcalc.model.run import ALGORITHMS
 from dpcalc.report import Case as Answer
 from tests.truth.asking import flags, front, promised
 from tests.truth.lower import affine, affine_renyi
+from tests.truth.realistic import Gap
 from tests.truth.runs import EPSILONS, RUNS, Run
-from tests.truth.words import HEAD, NOTES
+from tests.truth.words import CAUSES, GAPS, HEAD, NOTES, SIZES
 
 COMMAND = "python -m tests.truth --write docs/tightness.md"
 ORDERS = (2.0, 8.0)
+_ATTAINED = 0.9995  # to three decimals
 _COARSE_BELOW = 0.1  # shares are given to two digits below this
 
 
@@ -119,9 +121,10 @@ def typed(run: Run) -> str:
 # --- Markdown -------------------------------------------------------------------------------------------------------
 
 
-def markdown(made: Sequence[Row]) -> str:
+def markdown(made: Sequence[Row], sizes: Sequence[Gap] = ()) -> str:
     """The page."""
     parts = [HEAD.format(command=COMMAND, epsilons=" and ".join(f"{e:g}" for e in EPSILONS)), _summary(made)]
+    parts.append(gaps(made, sizes))
     for algorithm in ALGORITHMS:
         own = [row for row in made if row.run.algorithm == algorithm]
         if own:
@@ -129,19 +132,54 @@ def markdown(made: Sequence[Row]) -> str:
     return "\n".join(parts)
 
 
+def gaps(made: Sequence[Row], sizes: Sequence[Gap]) -> str:
+    """What is open, widest first: of small runs, and of realistic ones."""
+    widest = sorted((row for row in map(widest_gap, _by_algorithm(made).values()) if row), key=_share)
+    lines = [GAPS, "| share | run | what is known of the cause |", "|---|---|---|", *map(gap_row, widest), "", SIZES]
+    ordered = sorted(sizes, key=lambda each: -each.ratio)
+    return "\n".join([*lines, *(each.row() for each in ordered), ""])
+
+
+def widest_gap(own: Sequence[Row]) -> Row | None:
+    """The row of one algorithm whose lower value is the smallest share of its best guarantee; None if all are attained.
+
+    Runs with a schedule, which a command has in a file, are left out.
+    """
+    told = [row for row in own if row.truth > 0.0 and "schedule" not in row.run.told]
+    worst = min(told, key=_share, default=None)
+    return worst if worst is not None and _share(worst) < _ATTAINED else None
+
+
+def gap_row(row: Row) -> str:
+    """The row of one algorithm in the table of gaps."""
+    run = row.run
+    command = {"chain": "shifted", "unlearning": "unlearn"}.get(run.algorithm, "compare")
+    return _line(
+        [share(_share(row)), f"`dpcalc {command} {typed(run)} --epsilon {row.epsilon:g}`", CAUSES[run.algorithm]]
+    )
+
+
+def _share(row: Row) -> float:
+    return row.truth / row.promised[row.best]
+
+
+def _by_algorithm(made: Sequence[Row]) -> dict[str, list[Row]]:
+    own = {algorithm: [row for row in made if row.run.algorithm == algorithm] for algorithm in ALGORITHMS}
+    return {algorithm: rows for algorithm, rows in own.items() if rows}
+
+
 def _summary(made: Sequence[Row]) -> str:
     lines = [
         "## The best guarantee of each algorithm", "",
         "| algorithm | runs | least share | greatest share |", "|---|---|---|---|",
     ]  # fmt: skip
-    own = {algorithm: [row for row in made if row.run.algorithm == algorithm] for algorithm in ALGORITHMS}
-    return "\n".join([*lines, *(summary(algorithm, rows) for algorithm, rows in own.items() if rows), ""])
+    return "\n".join([*lines, *(summary(*each) for each in _by_algorithm(made).items()), ""])
 
 
 def summary(algorithm: str, own: Sequence[Row]) -> str:
     """The row of one algorithm in the first table."""
     told = [row for row in own if row.truth > 0.0]
-    shares = [row.truth / row.promised[row.best] for row in told]
+    shares = [_share(row) for row in told]
     count = len({id(row.run) for row in told})
     return f"| [{algorithm}](#{algorithm}) | {count} | {share(min(shares))} | {share(max(shares))} |"
 

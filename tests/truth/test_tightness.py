@@ -15,12 +15,26 @@ from tests.truth import table
 from tests.truth.asking import front
 from tests.truth.laws import Runs
 from tests.truth.lower import affine, affine_renyi, family, interval, quadrature_error, rounding_error
+from tests.truth.realistic import SIZES, Size, floor, gap
 from tests.truth.runs import BASE, EPSILONS, LAPLACE, ROUND, RUNS, Run
-from tests.truth.table import BelowTheTruth, Row, check, check_renyi, markdown, rows, section, share, summary
+from tests.truth.table import (
+    BelowTheTruth,
+    Row,
+    check,
+    check_renyi,
+    gap_row,
+    markdown,
+    rows,
+    section,
+    share,
+    summary,
+    widest_gap,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "tightness.md"
 
 
+GAPS = "Open gaps"
 PARTS = {part.partition("\n")[0]: f"## {part}" for part in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]}
 SLOW = (
     "shuffled-epochs-released", "online", "pnsgd", "shuffled", "shuffled-epochs", "rotation", "noisy-sgd",
@@ -40,13 +54,42 @@ def test_the_page_is_what_the_command_prints(algorithm: str) -> None:
     made = of(algorithm)
     assert PARTS[algorithm].rstrip() == section(algorithm, made).rstrip()
     assert summary(algorithm, made) in PARTS["The best guarantee of each algorithm"].splitlines()
+    widest = widest_gap(made)
+    assert widest is None or gap_row(widest) in PARTS[GAPS].splitlines()
 
 
 def test_the_page_is_of_every_algorithm_in_order() -> None:
     text, first = PAGE.read_text(encoding="utf-8"), "The best guarantee of each algorithm"
-    assert list(PARTS) == [first, *ALGORITHMS]
+    assert list(PARTS) == [first, GAPS, *ALGORITHMS]
     assert PARTS[first].count("\n| [") == len(ALGORITHMS)
     assert text.partition("## ")[0] == markdown([]).partition("## ")[0]
+
+
+QUICK = ("pnsgd", "skip", "rotation-epochs")
+
+
+@pytest.mark.parametrize(
+    "size", [pytest.param(size, marks=() if size.algorithm in QUICK else pytest.mark.campaign) for size in SIZES]
+)
+def test_the_page_has_the_gap_of_a_realistic_run(size: Size) -> None:
+    found = gap(size)
+    assert found.row() in PARTS[GAPS].splitlines()
+    assert 0.0 < found.least <= found.epsilon * (1.0 + 1e-12)
+
+
+def test_gaps_are_in_order() -> None:
+    small, realistic = PARTS[GAPS].split("### Of realistic runs")
+    shares = [float(line.split("|")[1]) for line in small.splitlines() if re.match(r"\| [0-9]", line)]
+    ratios = [float(line.split("|")[1]) for line in realistic.splitlines() if re.match(r"\| [0-9]", line)]
+    assert shares == sorted(shares)
+    assert ratios == sorted(ratios, reverse=True)
+    assert (len(shares) > 15, len(ratios)) == (True, len(SIZES))
+
+
+def test_digits_of_lower_values_round_down() -> None:
+    assert floor(1.23456) == "1.234"
+    assert floor(0.00098765) == "0.0009876"
+    assert floor(2.5) == "2.5"
 
 
 def test_every_algorithm_has_its_runs() -> None:

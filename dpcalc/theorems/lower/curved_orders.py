@@ -28,15 +28,17 @@ from dpcalc.numerics.quotients import quotient_down
 from dpcalc.theorems.batch_layout import Layout
 from dpcalc.theorems.conditions import (
     BALANCED,
+    BATCHES_OF_ONE,
     CONVEXITY_WITHIN,
     GAUSSIAN,
     ONE_RELEASE,
     STEP_WITHIN,
     UNBOUNDED,
 )
-from dpcalc.theorems.lower.averages import log_average, log_sum_of_gaussians
+from dpcalc.theorems.lower.averages import gaussian_log_delta, log_average, log_sum, log_sum_of_gaussians
 from dpcalc.theorems.lower.common_losses import CURVED, NO_SUCH_GUARANTEE, largest
 from dpcalc.theorems.lower.random_linear_losses import RandomOrder
+from dpcalc.theorems.lower.repeats import times
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
 
 if TYPE_CHECKING:
@@ -130,7 +132,7 @@ def _classes(run: CurvedShuffle, epochs: int, q: float) -> list[_Class]:
         if alike.size != alike.divisor:
             factor = max(0.0, factor - 8.0 * UNIT)
         behind *= factor**alike.steps
-    whole = _times(behind, epochs) / math.sqrt(variance)
+    whole = times(behind, epochs) / math.sqrt(variance)
     return [
         _Class(
             alike.first,
@@ -149,14 +151,6 @@ def _geometric(factor: float, count: int) -> float:
         return 1.0
     x = 2.0 * math.log(factor)
     return float(count) if x == 0.0 else math.expm1(x * count) / math.expm1(x)
-
-
-def _times(product: float, epochs: int) -> float:
-    """Return T for the product Q of the factors of a pass, rounded down; it grows with Q."""
-    if epochs == 1 or product == 0.0:
-        return 1.0
-    half = -0.5 * math.log(product * (1.0 - 64.0 * UNIT))
-    return math.sqrt(math.tanh(epochs * half) / math.tanh(half))
 
 
 def _best(run: CurvedShuffle, at: Callable[[float], float], *, rough: bool = False, past_reset: bool = False) -> float:
@@ -224,13 +218,75 @@ def once_curved(run: CurvedOrder) -> Profile:
     return _published_profile(run, run.epochs)
 
 
-def _published_profile(run: CurvedShuffle, epochs: int) -> Profile:
+@theorem(
+    "linear.once_curved_released",
+    title="One published random order, every pass released, over losses of the worst common curvature",
+    setting=CurvedOrder,
+    gives=Profile,
+    kind="lower",
+    algorithms=in_one_random_order(Release.PASS),
+    reference="dpcalc",
+    locator="average over positions of composed Gaussians, at the best curvature",
+    formula="as linear.shuffled_curved, with mu_k sqrt(E)",
+    conditions=(*_CLASS, PUBLISHED),
+    assumes=(CURVED, GAUSSIAN, "the iterate after every pass is released", "the order is published"),
+    erratum=NO_SUCH_GUARANTEE,
+    slack=_SEARCH,
+    slow=True,
+    uncertified="the best curvature of a search",
+)
+def once_curved_released(run: CurvedOrder) -> Profile:
+    """Given the order and its start, a pass over quadratics of one curvature is a Gaussian, and the record moves it by
+    the same amount from any start. Independent Gaussians compose exactly.
+    """
+    return _published_profile(run, 1, released=run.epochs)
+
+
+@theorem(
+    "linear.shuffled_stop_curved",
+    title="A published random order and a random stop over losses of the worst common curvature",
+    setting=CurvedShuffle,
+    gives=Profile,
+    kind="lower",
+    algorithms=("shuffled-stop",),
+    reference="dpcalc",
+    locator="average over positions and numbers of steps, in the limit of a steep common slope",
+    formula="max over q of (1/n) sum_{k=1}^{n} (1 - (k-1)/n) delta_G(eps; r q^(k-1) sqrt(1-q^2))",
+    conditions=(*_CLASS, BATCHES_OF_ONE, PUBLISHED),
+    assumes=(CURVED, GAUSSIAN, "the order is published", "the last iterate reveals the number of steps"),
+    erratum=NO_SUCH_GUARANTEE,
+    slack=f"{_SEARCH}; the noise of endlessly many earlier steps counts",
+    slow=True,
+    uncertified="the best curvature of a search",
+)
+def shuffled_stop_curved(run: CurvedShuffle) -> Profile:
+    """A steep slope in a direction without curvature reveals the number of steps. Of the n^2 pairs of a position and a
+    number of steps, n - k + 1 have k steps from the record's own to the end.
+    """
+    n, ratio = run.records, quotient_down((run.sensitivity,), (run.noise_std,), 4.0)
+
+    def profile(epsilon: float) -> float:
+        def at(q: float) -> float:
+            if q >= 1.0:
+                return -math.inf
+            top = ratio * math.sqrt((1.0 - q) * (1.0 + q)) * _SAFE
+            return log_sum(
+                lambda _, k: gaussian_log_delta(top * q ** (k - 1) * _SAFE, epsilon) + math.log((n - k + 1) / n), 1, n
+            )
+
+        return log_average(_best(run, at), math.log(n))
+
+    return Profile(profile)
+
+
+def _published_profile(run: CurvedShuffle, epochs: int, released: int = 1) -> Profile:
     shrinks_unevenly = any(alike.size != alike.divisor for alike in run.plan.positions)
 
     def profile(epsilon: float) -> float:
         def at(q: float) -> float:
             total = -math.inf
-            for each in _classes(run, epochs, q):
+            for plain in _classes(run, epochs, q):
+                each = plain._replace(top=plain.top * math.sqrt(released)) if released > 1 else plain
                 total = log_add_exp(total, _log_sum(each, epsilon) + math.log(each.size))
             return total
 
