@@ -77,7 +77,6 @@ ALLOWS_ONLY: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         "expanding.domain", "expanding.cyclic", "expanding.once", "expanding.fresh", "expanding.sampled",
     )),
     ("pure privacy has no delta", ("epoch_delta",), ("released.pure",)),
-    ("only the first epoch is looked at", ("steps",), ("sampled.shuffle_lower",)),
     ("follows from smoothness in these runs", ("contraction",), (
         "unlearning.distance", "unlearning.minimiser", "unlearning.run", "unlearning.whole_run",
     )),
