@@ -82,7 +82,7 @@ ALLOWS_ONLY: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     )),
     ("each is about one way to draw batches", ("sampling",), (
         "sampled.poisson", "sampled.fixed", "sampled.full", "sampled.balls_in_bins", "sampled.shuffle",
-        "sampled.hidden_shuffle", "sampled.hidden_full", "sampled.shuffle_lower",
+        "sampled.hidden_shuffle", "sampled.hidden_full", "sampled.shuffle_lower", "sampled.last_iterate_heuristic",
     )),
 )  # fmt: skip
 """(why, parameters, bounds): what a bound reads to see whether it applies, and that does not change its value."""
