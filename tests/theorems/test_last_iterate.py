@@ -94,7 +94,8 @@ def test_it_is_below_composition_and_never_the_answer() -> None:
     for steps, rate, noise in itertools.product((1, 30), (0.01, 0.5), (0.7, 3.0)):
         arguments = [
             "compare", "--algorithm", "dp-sgd", "--steps", f"{steps}", "--sample-rate", f"{rate}",
-            "--sampling", "poisson", "--noise-multiplier", f"{noise}", "--adjacency", "add-remove", "--release", "last", "-d", "1e-6",
+            "--sampling", "poisson", "--noise-multiplier", f"{noise}", "--adjacency", "add-remove",
+            "--release", "last", "-d", "1e-6",
             "--format", "json",
         ]  # fmt: skip
         [case] = json.loads(CliRunner().invoke(cli, arguments).output)["cases"]
