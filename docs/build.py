@@ -61,9 +61,10 @@ def bounds_page() -> str:
         "# Bounds",
         "",
         "Every bound that dpcalc evaluates, with its statement, assumptions, source and proof, and the errors of its",
-        "paper. `upper` and `exact` are guarantees. `lower`, `asymptotic` and `published` (the statement of a paper",
-        "that is wrong or superseded) are shown for comparison: they are never the best bound, are never solved with,",
-        "and never pass a gate. `dpcalc explain ID` prints the same, with the numbers of a run if one is described.",
+        "paper. `upper` and `exact` are guarantees. `lower`, `asymptotic`, `published` (the statement of a paper that",
+        "is wrong or superseded) and `heuristic` (plausible, and proved of a simpler run alone) are shown for",
+        "comparison: they are never the best bound, are never solved with, and never pass a gate. `dpcalc explain ID`",
+        "prints the same, with the numbers of a run if one is described.",
         "",
         *_certified(),
     ]
@@ -170,8 +171,8 @@ def _link(bound: Theorem) -> str:
 
 
 def _is_note(bound: Theorem) -> bool:
-    """Return whether the erratum is a caution about dpcalc's own bound and not an error of a paper."""
-    return bound.reference == "dpcalc" and bound.kind == "lower"
+    """Return whether the erratum is a caution about what the number says and not an error of a paper."""
+    return bound.kind == "heuristic" or (bound.reference == "dpcalc" and bound.kind == "lower")
 
 
 def _errata_in_method() -> Iterator[tuple[str, list[str]]]:

@@ -22,6 +22,7 @@ SHORT = {
     "zhu2022": "Zhu, Dong and Wang 2022",
     "chua2024": "Chua, Ghazi, Kamath, Kumar, Manurangsi, Sinha and Zhang 2024",
     "chua2025": "Chua, Ghazi, Harrison, Leeman, Kamath, Kumar, Manurangsi, Sinha and Zhang 2025",
+    "steinke2025": "Steinke, Nasr, Ganesh, Balle, Choquette-Choo, Jagielski, Hayes, Thakurta, Smith and Terzis 2025",
     "bousquet2020": "Bousquet, Klochkov and Zhivotovskiy 2020",
     "dpcalc": "dpcalc, docs/method.md",
     "dpcalc-note": "dpcalc, docs/note/note.md",

@@ -22,9 +22,11 @@ def for_groups(bound: Theorem, run: Run, proved: Guarantee) -> Guarantee:
     size = run.group_size or 1
     if size == 1 or "group_size" in bound.setting.fields:  # the theorem is of groups itself
         return proved
-    if bound.kind is Kind.PUBLISHED:
+    if bound.kind in (Kind.PUBLISHED, Kind.HEURISTIC):
         raise NotApplicable(
-            "is published for one record", "leave out --group-size to see it", parameters=("group_size",)
+            f"is {'published' if bound.kind is Kind.PUBLISHED else 'a heuristic'} for one record",
+            "leave out --group-size to see it",
+            parameters=("group_size",),
         )
     refuse_groups(run, gaussian=isinstance(proved, Gdp))
     return grouped(proved, size, slow=bound.slow)

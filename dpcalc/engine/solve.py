@@ -181,6 +181,10 @@ def refuse_unsolvable(problem: Problem) -> None:
         raise NotApplicable("demands what is not promised: " + "; ".join(unmet), "promise it")
     if bound.kind == Kind.ASYMPTOTIC:
         raise NotApplicable("is a limit, which nothing is solved with", "ask for epsilon or delta to see it")
+    if bound.kind == Kind.HEURISTIC:
+        raise NotApplicable(
+            "is a heuristic, by which no run is chosen", "ask for epsilon or delta to see it beside the guarantees"
+        )
     if problem.unknown in bound.not_monotone_in:
         raise NotApplicable(
             f"is not known to be monotone in {problem.unknown}", f"try values of --{problem.unknown} in a sweep"

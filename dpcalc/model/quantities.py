@@ -28,6 +28,7 @@ class Kind(PlainEnum):
     LOWER = "lower"  # nothing can beat it
     ASYMPTOTIC = "asymptotic"
     PUBLISHED = "published"  # what a paper prints, kept for comparison where it is wrong or superseded
+    HEURISTIC = "heuristic"  # plausible, and proved of no run but of a simpler one
     CONDITIONAL = "conditional"  # its theorem needs a promise that the described run does not make
 
     @property

@@ -21,7 +21,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES: dict[str, Any] = {
     "upper": "-", "exact": "-", "asymptotic": (0, (6, 3)), "lower": (0, (5, 2, 1, 2)), "conditional": (0, (2, 2)),
-    "published": (0, (1, 2)),
+    "published": (0, (1, 2)), "heuristic": (0, (4, 2, 1, 2, 1, 2)),
 }  # fmt: skip
 
 _STYLE: dict[Any, Any] = {

@@ -33,7 +33,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "stepwise": ("privacy.stepwise",),
     "noisy_gd": ("privacy.noisy_gd", "lower.quadratic", "privacy.published_passes", "privacy.laplace_passes"),
     "noisy_sgd": ("privacy.noisy_sgd",),
-    "sampled": ("privacy.sampled_steps", "privacy.sampled_hidden", "privacy.hidden_epochs"),
+    "sampled": ("privacy.sampled_steps", "privacy.sampled_hidden", "privacy.hidden_epochs", "privacy.last_iterate"),
     "released": (
         "privacy.released",
         "privacy.released_repeated",

@@ -85,6 +85,7 @@ BOUNDS = (
     "linear.skip_forgetting", "linear.once_curved_released", "linear.shuffled_stop_curved",
     "sampled.poisson", "sampled.fixed", "sampled.full", "sampled.balls_in_bins", "sampled.shuffle",
     "sampled.shuffle_lower", "sampled.hidden", "sampled.hidden_shuffle", "sampled.hidden_full",
+    "sampled.last_iterate_heuristic",
     "dp_sgd.output", "dp_sgd.output_split", "dp_sgd.output_published", "dp_sgd.gradient", "dp_sgd.gradient_renyi",
     "dp_sgd.gradient_lemma", "dp_sgd.gradient_published", "utility.average", "utility.average_published",
     "utility.stop", "utility.stop_from_centre", "utility.stop_classic", "utility.skip",

@@ -392,6 +392,12 @@ QUESTIONS = (
     Question("dp-sgd", "dp-sgd --steps 5 --sampling full -e 1 -d 1e-5", "sampled.full"),
     Question(
         "dp-sgd",
+        "dp-sgd -n 100 --batch-size 10 --epochs 5 --noise-multiplier 1 --sampling poisson --adjacency add-remove "
+        "--release last -d 1e-5",
+        "sampled.poisson sampled.last_iterate_heuristic",
+    ),
+    Question(
+        "dp-sgd",
         "dp-sgd -n 100 --batch-size 10 --steps 50 --noise-multiplier 2 --sampling poisson --adjacency remove "
         "--clip 1 --loss logistic --feature-bound 1 --step-size 0.5 -R 0.1 --release last -d 1e-5",
         "sampled.hidden sampled.poisson",

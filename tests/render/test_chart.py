@@ -75,7 +75,7 @@ def test_the_envelope_is_drawn_where_no_bound_is_always_best() -> None:
 
 
 def test_what_is_no_guarantee_is_dashed_and_says_what_it_is() -> None:
-    kinds = ("asymptotic", "lower", "conditional", "published")
+    kinds = ("asymptotic", "lower", "conditional", "published", "heuristic")
     rows = tuple(result(f"a.{kind}", 0.1 * k, kind) for k, kind in enumerate(kinds, 1))
     found = chart(along((result("a.one", 2.0, best=True), *rows), (result("a.one", 2.0, best=True), *rows)))
     for series in found.panels[0].series:

@@ -35,6 +35,7 @@ TRUTH = {
     "sampled.hidden": "theorems/test_sampled_hidden.py::test_no_run_is_less_private",
     "sampled.balls_in_bins": "theorems/test_sampled_steps.py::test_no_small_run_is_less_private",
     "sampled.shuffle_lower": "theorems/test_sampled_steps.py::test_the_lower_value_of_shuffled_batches_is_one",
+    "sampled.last_iterate_heuristic": "theorems/test_last_iterate.py::test_the_heuristic_is_what_linear_losses_reveal",
     "online.limit": "theorems/test_contraction.py::test_stream_limit_lies_in_its_bracket",
     "online.limit_above": "theorems/test_contraction.py::test_stream_limit_lies_in_its_bracket",
     "online.limit_below": "theorems/test_contraction.py::test_stream_limit_lies_in_its_bracket",

@@ -10,10 +10,12 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.model.run import describe
 from dpcalc.notions import pld
+from dpcalc.numerics.largest_sums import log_delta_down, total_scores
 from dpcalc.theorems.record import for_algorithm, lookup
 from tests.oracles import draws, log_uniform
 from tests.oracles import sampling as oracle
@@ -110,13 +112,72 @@ def test_the_lower_value_of_shuffled_batches_is_one() -> None:
 def test_the_lower_value_of_shuffled_batches_is_below_the_guarantee() -> None:
     for r in draws("lower values of shuffled batches", 200, cost=10):
         found = guarantees(
-            records=10 * r.choice((1, 2, 10, 10**5)), batch_size=10, epochs=1, sampling="shuffle",
-            adjacency=r.choice(("zero-out", "replace-one")), noise_multiplier=log_uniform(r, 1e-6, 1e3),
+            records=10 * r.choice((1, 2, 10, 10**5)), batch_size=10, epochs=r.choice((1, 2, 50, 10**4)),
+            sampling="shuffle", adjacency=r.choice(("zero-out", "replace-one")),
+            noise_multiplier=log_uniform(r, 1e-6, 1e3),
         )  # fmt: skip
         log_delta, epsilon = -log_uniform(r, 1e-3, 700.0), log_uniform(r, 1e-6, 1e10)
         lower, upper = found["sampled.shuffle_lower"], found["sampled.shuffle"]
         assert lower.epsilon(log_delta).value <= upper.epsilon(log_delta).value
         assert lower.log_delta(epsilon).value <= upper.log_delta(epsilon).value
+
+
+@pytest.mark.parametrize(("bins", "noise", "moved"), [(1, 0.7, 1.0), (2, 1.0, 0.0), (5, 0.4, 1.0), (300, 0.6, 1.0)])
+def test_the_lower_value_of_two_epochs_is_that_of_their_largest_sums(bins: int, noise: float, moved: float) -> None:
+    """The integral of (p(x) p(y) - e^eps q(x) q(y))_+ over cells of the largest sums of two epochs."""
+    edges = np.linspace(-6.0 * noise, 2.0 + 8.0 * noise, 1201)
+
+    def cells(mean: float) -> Any:
+        return np.diff(norm.cdf((edges - mean) / noise) * norm.cdf(edges / noise) ** (bins - 1))
+
+    p, q = (np.multiply.outer(cells(mean), cells(mean)) for mean in (2.0, moved))
+    found = guarantees(
+        records=bins, batch_size=1, epochs=2, sampling="shuffle", noise_multiplier=noise,
+        adjacency="zero-out" if moved else "replace-one",
+    )["sampled.shuffle_lower"]  # fmt: skip
+    for epsilon in (0.0, 1.0, 4.0, 10.0):
+        truth = float(np.maximum(0.0, p - math.exp(epsilon) * q).sum())
+        lower = math.exp(found.log_delta(epsilon).value)
+        assert lower <= truth * (1.0 + 1e-3)  # the total says less at these noises
+        assert lower >= truth * (1.0 - 1e-3)
+
+
+def test_with_one_batch_an_epoch_the_lower_value_is_the_truth() -> None:
+    """Every epoch is a Gaussian mechanism: nothing is shuffled."""
+    for epochs, noise in ((3, 1.0), (64, 9.0), (4096, 300.0)):
+        found = guarantees(
+            records=5, batch_size=5, epochs=epochs, sampling="shuffle", adjacency="zero-out", noise_multiplier=noise
+        )
+        lower, exact = (found[f"sampled.{name}"].log_delta(1.0).value for name in ("shuffle_lower", "shuffle"))
+        assert exact - 0.15 < lower <= exact
+
+
+def test_more_epochs_and_less_noise_tell_more() -> None:
+    told = {"records": 100, "batch_size": 10, "sampling": "shuffle", "adjacency": "zero-out"}
+
+    def lower(epochs: int, noise: float) -> float:
+        found = guarantees(**told, epochs=epochs, noise_multiplier=noise)["sampled.shuffle_lower"]
+        return float(found.epsilon(-11.5).value)
+
+    by_epochs = [lower(epochs, 1.0) for epochs in (1, 2, 3, 10, 100, 1000)]
+    by_noise = [lower(7, noise) for noise in (30.0, 1.0, 0.3, 0.09, 0.07, 0.01)]
+    assert by_epochs == sorted(by_epochs)
+    assert by_noise == sorted(by_noise)
+
+
+def test_under_large_noise_the_total_of_all_sums_is_looked_at() -> None:
+    told = {"records": 100, "batch_size": 1, "epochs": 900, "sampling": "shuffle", "noise_multiplier": 5.0}
+    for adjacency, mu in (("zero-out", 0.6), ("replace-one", 1.2)):
+        lower = guarantees(**told, adjacency=adjacency)["sampled.shuffle_lower"].log_delta(1.0).value
+        exact = norm.cdf(mu / 2 - 1 / mu) - math.e * norm.cdf(-mu / 2 - 1 / mu)
+        assert lower == pytest.approx(math.log(exact), abs=1e-9)
+        assert lower <= math.log(exact)
+
+
+def test_what_falls_outside_the_scores_that_are_kept_counts_against_the_lower_value() -> None:
+    law, step = total_scores(3, 1.0, 2.0, 1.0, 5)
+    worse = law._replace(lost=law.lost + 1e-3)
+    assert log_delta_down(worse, step, 1.0) < log_delta_down(law, step, 1.0) - 1e-4
 
 
 def test_a_run_shorter_than_an_epoch_has_no_lower_value() -> None:

@@ -77,13 +77,12 @@ ALLOWS_ONLY: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         "expanding.domain", "expanding.cyclic", "expanding.once", "expanding.fresh", "expanding.sampled",
     )),
     ("pure privacy has no delta", ("epoch_delta",), ("released.pure",)),
-    ("only the first epoch is looked at", ("steps",), ("sampled.shuffle_lower",)),
     ("follows from smoothness in these runs", ("contraction",), (
         "unlearning.distance", "unlearning.minimiser", "unlearning.run", "unlearning.whole_run",
     )),
     ("each is about one way to draw batches", ("sampling",), (
         "sampled.poisson", "sampled.fixed", "sampled.full", "sampled.balls_in_bins", "sampled.shuffle",
-        "sampled.hidden_shuffle", "sampled.hidden_full", "sampled.shuffle_lower",
+        "sampled.hidden_shuffle", "sampled.hidden_full", "sampled.shuffle_lower", "sampled.last_iterate_heuristic",
     )),
 )  # fmt: skip
 """(why, parameters, bounds): what a bound reads to see whether it applies, and that does not change its value."""

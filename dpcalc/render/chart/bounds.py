@@ -37,6 +37,7 @@ KINDS = {
     Kind.LOWER: "lower bound",
     Kind.CONDITIONAL: "conditional",
     Kind.PUBLISHED: "published",
+    Kind.HEURISTIC: "heuristic",
 }
 """What is said of a curve that may not be promised."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.model.algorithm import Release, in_one_random_order
@@ -236,8 +236,34 @@ class _Count(NamedTuple):
     chance: Fraction
 
 
+def counted(
+    trials: int, chance: Fraction, ratio: float, gradients: Sequence[tuple[float, float]]
+) -> Callable[[float], float]:
+    """Return epsilon -> ln delta, rounded down, of a record that is in the sum Binomial(trials, chance) times.
+
+    Args:
+        trials, chance: of the binomial law.
+        ratio: what moves the sum by 1, in standard deviations of its noise.
+        gradients: pairs of what the record and what the other one move it by, each time.
+    """
+    from fractions import Fraction
+
+    return _profile(_Count(base=Fraction(0), step=Fraction(1), trials=trials, chance=chance), ratio, gradients)
+
+
 def _count_profile(count: _Count, ratio: float, adjacency: Adjacency) -> Callable[[float], float]:
-    """Return epsilon -> ln delta, rounded down, of a record that moves the sum by ``ratio`` each time it counts."""
+    """Return epsilon -> ln delta, rounded down, of a record that moves the sum by ``ratio`` each time it counts.
+
+    All other records have the gradient 0, that of the record, or its opposite, and one takes the record's place.
+    """
+    gradients = [(0.5, -0.5), (1.0, 0.0), (0.0, -1.0)]
+    if adjacency == Adjacency.NULL_RECORD:
+        gradients += [(2.0, 1.0), (-1.0, -2.0)]
+    return _profile(count, ratio, gradients)
+
+
+def _profile(count: _Count, ratio: float, gradients: Sequence[tuple[float, float]]) -> Callable[[float], float]:
+    """Return epsilon -> ln delta, rounded down, of two records whose gradients are one of these pairs."""
     if not ratio > SMALLEST:
         return lambda epsilon: -math.inf
     if count.step == 0 or count.chance in (0, 1):
@@ -247,7 +273,7 @@ def _count_profile(count: _Count, ratio: float, adjacency: Adjacency) -> Callabl
 
     @functools.cache
     def pairs() -> list[tuple[Mixture, Mixture]]:
-        return _laws(count, min(ratio, 1e6), adjacency)  # a smaller gradient is in the class, too
+        return _laws(count, min(ratio, 1e6), gradients)  # a smaller gradient is in the class, too
 
     def profile(epsilon: float) -> float:
         from dpcalc.numerics.normal_mixtures import likelihood_ratio_threshold, log_advantage_down
@@ -258,12 +284,8 @@ def _count_profile(count: _Count, ratio: float, adjacency: Adjacency) -> Callabl
     return profile
 
 
-def _laws(count: _Count, ratio: float, adjacency: Adjacency) -> list[tuple[Mixture, Mixture]]:
-    """Return pairs (P, Q) of laws of the sum with one record and with the other, P from below and Q from above.
-
-    The other records take the record's place when it does not count. All of them have the gradient 0, that of the
-    record, or its opposite.
-    """
+def _laws(count: _Count, ratio: float, gradients: Sequence[tuple[float, float]]) -> list[tuple[Mixture, Mixture]]:
+    """Return pairs (P, Q) of laws of the sum with one record and with the other, P from below and Q from above."""
     import numpy as np
 
     from dpcalc.numerics.binomial_blocks import binomial_blocks
@@ -281,7 +303,4 @@ def _laws(count: _Count, ratio: float, adjacency: Adjacency) -> list[tuple[Mixtu
     def moved_up(by: float) -> Mixture:
         return Mixture(masses.log_above, ratio * by * (least if by < 0.0 else most), ones) if by else unmoved
 
-    gradients = [(0.5, -0.5), (1.0, 0.0), (0.0, -1.0)]
-    if adjacency == Adjacency.NULL_RECORD:
-        gradients += [(2.0, 1.0), (-1.0, -2.0)]
     return [(moved_down(a), moved_up(b)) for a, b in gradients]
