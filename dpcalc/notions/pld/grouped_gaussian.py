@@ -108,7 +108,7 @@ def _removed(mu: float, rate: float, size: int, e: Array) -> Array:
 
 
 def _added(mu: float, rate: float, size: int, e: Array) -> Array:
-    """Return ln delta of (N(0), g sum_j w_j N(-j)) without what both have at 0: 1 - g w_0 = 1 - w_0 - w_0 (e^eps - 1)."""
+    """Return ln delta of (N(0), g sum_j w_j N(-j)) without what both have at 0: 1 - w_0 - w_0 (e^eps - 1)."""
     drawn = _weighted(_drawn(rate, size), e, mu, up=False)
     first = Mixture(log_left_at_zero(size * math.log1p(-rate), e)[:, None], np.zeros(1))
     return log_delta(first, drawn._replace(log_weights=rounded_down(drawn.log_weights + e[:, None])))

@@ -81,7 +81,7 @@ class Weights(NamedTuple):
     The rest counts as if each of its draws were worst; where weights are rounded down it is left out, at -inf.
     """
 
-    count: Array
+    draws: Array
     high: Array
     low: Array
 
@@ -149,7 +149,7 @@ def nulled_draws(*, mu: float, draws: Draws) -> Pair:
 
 def _curve(values: Callable[[Array], Array], draws: Draws) -> Callable[[Array], Array]:
     """Return a curve that is worked out for some thresholds at a time."""
-    return functools.partial(in_blocks, values, block=max(64, _AT_ONCE // len(weights_of(draws).count)))
+    return functools.partial(in_blocks, values, block=max(64, _AT_ONCE // len(weights_of(draws).draws)))
 
 
 def _check(mu: float, draws: Draws, least: int = 1) -> None:
@@ -270,7 +270,8 @@ def _split(kind: _Replaced | _Nulled, e: Array) -> Array:
     excess = kind.log_excess(count, e, c)
     taken = log_sum(high + excess)
     finite = np.isfinite(taken) & np.isfinite(log_share)
-    slack = 64.0 * UNIT * (1.0 + np.abs(np.where(finite, taken, 0.0)) + np.abs(np.where(finite, log_share, 0.0)))
+    sizes = np.abs(np.where(finite, taken, 0.0)) + np.abs(np.where(finite, log_share, 0.0))
+    slack = 64.0 * UNIT * (1.0 + sizes - kind.draws.log_none)
     scale = np.where(finite, np.minimum(log_share - taken, 0.0) - slack, -np.inf)
     excess = np.where(np.isfinite(excess), excess + scale[:, None], -np.inf)
     value = log_sum(high + kind.log_terms(count, e, c, excess))
@@ -287,6 +288,5 @@ def _half_line(kind: _Replaced | _Nulled, count: Array, high: Array, e: Array, l
         middle = 0.5 * (low + up_to)
         enough = log_sum(high + kind.log_excess(count, e, middle)) >= log_share
         low, up_to = np.where(enough, low, middle), np.where(enough, middle, up_to)
-    return up_to
-
-
+    about: Array = up_to
+    return about

@@ -332,7 +332,9 @@ def with_replacement(run: DrawnRun) -> Composition:
     if run.mu > _MOST_MU:
         return _as_one_gaussian(up(2.0 * run.batch_size * math.sqrt(run.steps) / run.noise_multiplier, 4.0))
     forward, backward = (functools.partial(_draws, run, back) for back in (False, True))
-    return Composition(forward) if run.adjacency == Adjacency.REPLACE_ONE else _asked_for(run.adjacency, forward, backward)
+    return (
+        Composition(forward) if run.adjacency == Adjacency.REPLACE_ONE else _asked_for(run.adjacency, forward, backward)
+    )
 
 
 @theorem(
