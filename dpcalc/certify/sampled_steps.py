@@ -11,6 +11,7 @@ from dpcalc.certify.balls import ZERO, Inputs, OutOfReach, log, power
 from dpcalc.certify.bins import Epoch
 from dpcalc.certify.composition import Curve, Part
 from dpcalc.certify.compositions import geometric, plan_of
+from dpcalc.certify.draws import Draws
 from dpcalc.certify.gaussian import upper_tail
 from dpcalc.certify.guarantee import Gdp, InOrders
 from dpcalc.certify.hidden import hockey_stick
@@ -137,6 +138,16 @@ def _step_fixed(v: Inputs, mu: arb, steps: int) -> Part:
         return Part(_nulled(mu, q), steps, other=_removed(mu, q))
     other = None if v.adjacency == Adjacency.REPLACE_ONE else _added(2 * mu, q)
     return Part(_removed(2 * mu, q), steps, other=other)
+
+
+@defines("sampled.with_replacement", InOrders, weight=40000.0, limit=_LIMIT)
+def _with_replacement(v: Inputs) -> list[Part]:
+    of, mu = Draws(int(v.batch_size), int(v.records)), 1 / v.noise_multiplier
+    if v.adjacency == Adjacency.REPLACE_ONE:
+        return [Part(of.replaced(2 * mu), v.steps)]
+    if v.adjacency == Adjacency.NULL_RECORD:
+        return [Part(of.nulled(mu), v.steps, other=of.replaced(mu))]
+    return [Part(of.removed(mu), v.steps, other=of.added(mu))]
 
 
 # --- hidden iterates --------------------------------------------------------------------------------------------------

@@ -64,12 +64,13 @@ def _under(
 ) -> tuple[Adjacency, Result] | None:
     """Return another adjacency and the best answer under it; None for that of the run and where nothing is proved.
 
-    A null record adds nothing to a sum: unless batches are of a fixed size, zero-out is add-remove.
+    A null record adds nothing to a sum: unless batches are of one size, zero-out is add-remove.
     """
     if adjacency is run.adjacency:
         return None
-    alike = [other for other in found if {adjacency, other} <= _ALIKE] if run.sampling is not Sampling.FIXED else []
-    own = {adjacency, run.adjacency} <= _ALIKE  # the answer is known then, unless batches are of a fixed size
+    of_one_size = run.sampling in (Sampling.FIXED, Sampling.WITH_REPLACEMENT)
+    alike = [] if of_one_size else [other for other in found if {adjacency, other} <= _ALIKE]
+    own = {adjacency, run.adjacency} <= _ALIKE  # the answer is known then, unless batches are of one size
     result = found[alike[0]] if alike else _best(asked, run, rough=not own, adjacency=adjacency)
     if result is None:
         return None

@@ -65,6 +65,7 @@ class Sampling(PlainEnum):
 
     POISSON = "poisson"  # every record by itself, with the same probability
     FIXED = "fixed"  # so many records, uniformly, without replacement, afresh in every step
+    WITH_REPLACEMENT = "with-replacement"  # so many draws of single records, each uniform, by itself
     BALLS_IN_BINS = "balls-in-bins"  # every epoch each record falls into one step by itself
     SHUFFLE = "shuffle"  # every epoch the records are shuffled and cut into batches
     FULL = "full"  # all records

@@ -120,7 +120,8 @@ _SAME_WORD: dict[str, dict[str, str]] = {
     },
     "sampling": {
         "ball-in-bins": "balls-in-bins", "balls-and-bins": "balls-in-bins", "poisson-sampling": "poisson",
-        "without-replacement": "fixed", "fixed-size": "fixed", "shuffling": "shuffle", "full-batch": "full",
+        "without-replacement": "fixed", "fixed-size": "fixed", "bootstrap": "with-replacement",
+        "shuffling": "shuffle", "full-batch": "full",
     },
 }  # fmt: skip
 """Words of other programs and papers that mean exactly one of ours, in small letters with hyphens."""
@@ -227,8 +228,9 @@ PARAMETERS: dict[str, Parameter] = {
         Parameter(
             "sampling", "",
             "how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, "
-            "uniformly, afresh in every step (fixed); every epoch each record in one step of its own choice "
-            "(balls-in-bins); every epoch the records shuffled and cut into batches (shuffle); all records (full)",
+            "uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times "
+            "(with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the "
+            "records shuffled and cut into batches (shuffle); all records (full)",
             choices=tuple(Sampling),
         ),
         Parameter(

@@ -313,6 +313,7 @@ def _accountant_prints(note: AccountantPrints) -> str:
 
 _DRAWN_OTHERWISE = {
     "fixed": "batches here are of one size, so that a record that leaves one makes room for another",
+    "with-replacement": "batches here are drawn with replacement, so that a record may come several times",
     "balls-in-bins": "batches here are balls-in-bins",
     "shuffle": "batches here are shuffled, and neither the number of Poisson sampling nor that of balls-in-bins may be "
     "quoted for them",

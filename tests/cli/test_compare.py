@@ -110,7 +110,7 @@ REACHED = [
     f"--algorithm dp-sgd-output {SAMPLED} --eta 0.001 -d 1e-6",
     *(
         f"--algorithm dp-sgd -n 20 --batch-size 10 --epochs 2 --noise-multiplier 1 --sampling {sampling} -d 1e-6"
-        for sampling in ("poisson", "fixed", "balls-in-bins", "shuffle")
+        for sampling in ("poisson", "fixed", "with-replacement", "balls-in-bins", "shuffle")
     ),
     "--algorithm dp-sgd --epochs 2 --noise-multiplier 1 --sampling full -d 1e-6",
     "--algorithm dp-sgd -n 20 --batch-size 5 --epochs 2 --noise-multiplier 1 --sampling fixed --release last --clip 1 "

@@ -175,7 +175,7 @@ def _gradient_noise(r: random.Random, noisy: bool) -> Words:
 
 
 def _clipped(r: random.Random, noisy: bool) -> Words:
-    sampling = r.choice(("poisson", "poisson", "fixed", "balls-in-bins", "shuffle", "full"))
+    sampling = r.choice(("poisson", "poisson", "fixed", "with-replacement", "balls-in-bins", "shuffle", "full"))
     words = ["--sampling", sampling, r.choice(("--epochs", "--steps")), r.choice(("1", "3", "20"))]
     words += [] if sampling == "full" else ["-n", r.choice(("60", "5000")), "--batch-size", r.choice(("10", "7"))]
     adjacency = r.choice(("add-remove", "add", "remove", "zero-out", "replace-one"))

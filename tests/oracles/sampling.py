@@ -33,6 +33,13 @@ def fixed(records: int, size: int, steps: int) -> Iterator[tuple[float, Batches]
         yield len(subsets) ** -float(steps), batches
 
 
+def with_replacement(records: int, draws: int, steps: int) -> Iterator[tuple[float, Batches]]:
+    """Yield (probability, batches); a record is in a batch as often as it was drawn."""
+    drawn = list(itertools.product(range(records), repeat=draws))
+    for batches in itertools.product(drawn, repeat=steps):
+        yield len(drawn) ** -float(steps), batches
+
+
 def balls_in_bins(records: int, bins: int, epochs: int) -> Iterator[tuple[float, Batches]]:
     """Yield (probability, batches)."""
     chance = float(bins) ** -(records * epochs)

@@ -381,6 +381,11 @@ QUESTIONS = (
     ),
     Question(
         "dp-sgd",
+        "dp-sgd -n 20 --batch-size 2 --steps 1 --noise-multiplier 1 --sampling with-replacement -d 1e-5",
+        "sampled.with_replacement",
+    ),
+    Question(
+        "dp-sgd",
         "dp-sgd -n 20 --batch-size 10 --epochs 2 --noise-multiplier 1 --sampling balls-in-bins --adjacency add -d 1e-5",
         "sampled.balls_in_bins",
     ),

@@ -12,13 +12,14 @@ from flint import arb
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpcalc.certify import bins, guarantee, sampled_steps
+from dpcalc.certify import bins, draws, guarantee, sampled_steps
 from dpcalc.certify.balls import Inputs, precision
 from dpcalc.certify.case import certify
 from dpcalc.engine.answer import answer
 from dpcalc.engine.question import Question
 from dpcalc.errors import Disproved
 from dpcalc.model.run import describe
+from dpcalc.notions import pld
 from dpcalc.theorems.record import all_bounds, without_definition
 
 Array = NDArray[np.float64]
@@ -99,9 +100,32 @@ RUNS: tuple[dict[str, Any], ...] = (
     {"sampling": "poisson", "adjacency": "replace-one", "sample_rate": 0.2, "steps": 4, "noise_multiplier": 1.5},
     {"sampling": "fixed", "adjacency": "add", "records": 10, "batch_size": 3, "steps": 3, "noise_multiplier": 2.0},
     {"sampling": "fixed", "adjacency": "zero-out", "records": 9, "batch_size": 2, "steps": 3, "noise_multiplier": 2.0},
+    {"sampling": "with-replacement", "adjacency": "replace-one", "records": 20, "batch_size": 4, "steps": 4,
+     "noise_multiplier": 2.0},
     {"sampling": "balls-in-bins", "adjacency": "remove", "records": 40, "batch_size": 2, "epochs": 3,
      "noise_multiplier": 1.0},
 )  # fmt: skip
+
+
+@pytest.mark.parametrize(("b", "n", "mu"), [(1, 10, 0.7), (3, 10, 0.7), (5, 5, 0.4), (500, 50000, 0.9)])
+def test_both_forms_of_repeated_draws_agree(b: int, n: int, mu: float) -> None:
+    """In balls and in doubles, by different ways to find where a half-line begins; the second is rounded up."""
+    pairs = [
+        make(mu=mu, draws=pld.Draws(b, 1, n)) for make in (pld.removed_draws, pld.replaced_draws, pld.nulled_draws)
+    ]
+    told = [curve for pair in pairs for curve in (pair.forward, pair.backward)]
+    with precision(128):
+        of, ball = draws.Draws(b, n), arb(mu)
+        defined = (
+            of.removed(ball), of.added(ball), of.replaced(2 * ball), of.replaced(2 * ball), of.nulled(ball),
+            of.replaced(ball),
+        )  # fmt: skip
+        for z in (0.0, 0.003, 0.05, 0.5, 2.0, 8.0):
+            for curve, other in zip(told, defined, strict=True):
+                value, found = other(arb(z)), float(curve(np.array([z]))[0])
+                truth = float(value.log()) if value > 0 else -math.inf
+                assert truth <= found
+                assert found == truth or found == pytest.approx(truth, abs=1e-11)
 
 
 @pytest.mark.campaign

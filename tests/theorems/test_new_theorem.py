@@ -32,6 +32,7 @@ TRUTH = {
     "hidden_position.shuffled": "theorems/test_truth.py::test_secret_orders_of_different_records",
     "sampled.poisson": "theorems/test_sampled_steps.py::test_no_small_run_is_less_private",
     "sampled.fixed": "theorems/test_sampled_steps.py::test_no_small_run_is_less_private",
+    "sampled.with_replacement": "theorems/test_sampled_steps.py::test_no_small_run_is_less_private",
     "sampled.hidden": "theorems/test_sampled_hidden.py::test_no_run_is_less_private",
     "sampled.balls_in_bins": "theorems/test_sampled_steps.py::test_no_small_run_is_less_private",
     "sampled.shuffle_lower": "theorems/test_sampled_steps.py::test_the_lower_value_of_shuffled_batches_is_one",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable
@@ -36,6 +37,8 @@ def neighbours(r: random.Random, adjacency: str, records: int) -> list[tuple[lis
     """The gradients of pairs of data sets (P, Q); the record that differs is the last."""
     others = [r.choice((-1.0, 1.0, r.uniform(-1, 1))) for _ in range(records - 1)]
     x = r.choice((1.0, -1.0, r.uniform(-1, 1)))
+    if r.random() < 0.3:
+        others, x = [-1.0] * (records - 1), 1.0
     other = {"replace-one": [r.choice((-x, -math.copysign(1.0, x)))], "zero-out": [0.0]}.get(adjacency, [])
     longer, shorter = [*others, x], [*others, *other]
     if adjacency == "remove":
@@ -58,6 +61,11 @@ def laws_of(r: random.Random, sampling: str, adjacency: str) -> tuple[dict[str, 
         size, steps = r.randint(1, records - 1), r.choice((1, 2))
         told = {"records": records, "batch_size": size, "steps": steps}
         return told, lambda n: list(oracle.fixed(n, size, steps)), records
+    if sampling == "with-replacement":
+        size = r.randint(1, records)
+        steps = r.choice((1, 2)) if records + size < 4 else 1
+        told = {"records": records, "batch_size": size, "steps": steps}
+        return told, lambda n: list(oracle.with_replacement(n, size, steps)), records
     if sampling == "shuffle":
         told = {"records": 2, "batch_size": 1, "epochs": 1}
         return told, lambda n: list(oracle.shuffle(n, 1, 1)), 2
@@ -66,7 +74,7 @@ def laws_of(r: random.Random, sampling: str, adjacency: str) -> tuple[dict[str, 
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("sampling", ["poisson", "fixed", "full", "balls-in-bins", "shuffle"])
+@pytest.mark.parametrize("sampling", ["poisson", "fixed", "with-replacement", "full", "balls-in-bins", "shuffle"])
 def test_no_small_run_is_less_private(sampling: str, adjacency: str) -> None:
     checked, tight = 0, 0.0
     for r in draws(f"sampled {sampling} {adjacency}", 12, cost=60):
@@ -92,6 +100,61 @@ def test_no_small_run_is_less_private(sampling: str, adjacency: str) -> None:
         return
     assert checked > 0
     assert tight > 0.5
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_draws_with_replacement_are_exact_for_a_removed_record(size: int) -> None:
+    """The record's gradient is 1 and all others are -1; of a replacement, the others may also be larger."""
+    batches = list(oracle.with_replacement(3, size, 1))
+    fewer = list(oracle.with_replacement(2, size, 1))
+    told = {"records": 3, "batch_size": size, "steps": 1, "noise_multiplier": 1.2, "sampling": "with-replacement"}
+    removed, added, replaced, nulled = (
+        guarantees(**told, adjacency=adjacency)["sampled.with_replacement"]
+        for adjacency in ("remove", "add", "replace-one", "zero-out")
+    )
+    for epsilon in (0.0, 0.1, 0.4, 1.5):
+        runs = ([-1.0, -1.0, 1.0], batches), ([-1.0, -1.0], fewer)
+        for found, pair in ((removed, runs), (added, runs[::-1])):
+            truth = oracle.hockey_stick(*pair, 1.2, epsilon, 4000)
+            assert truth <= math.exp(found.log_delta(epsilon).value) + 1e-12 <= truth + 1e-5
+        for found, other, close in ((replaced, -1.0, 0.94), (nulled, 0.0, 0.8)):
+            truth = max(
+                oracle.hockey_stick(([y, y, 1.0], batches), ([y, y, other], batches), 1.2, epsilon, 1000)
+                for y in (-1.0, -0.5, 0.0)
+            )
+            assert close * math.exp(found.log_delta(epsilon).value) < truth <= math.exp(found.log_delta(epsilon).value)
+
+
+def test_a_group_is_drawn_as_one_record_of_so_many_times_the_chance() -> None:
+    """Two of four records are replaced: all gradients of 1 by -1, the others are -1."""
+    batches = list(oracle.with_replacement(4, 3, 1))
+    told = {"records": 4, "batch_size": 3, "steps": 1, "noise_multiplier": 2.0, "sampling": "with-replacement"}
+    for adjacency, other in (("replace-one", [-1.0, -1.0]), ("remove", [])):
+        found = guarantees(**told, adjacency=adjacency, group_size=2)["sampled.with_replacement"]
+        fewer = batches if other else list(oracle.with_replacement(2, 3, 1))
+        for epsilon in (0.0, 0.5, 2.0):
+            truth = oracle.hockey_stick(
+                ([-1.0, -1.0, 1.0, 1.0], batches), ([-1.0, -1.0, *other], fewer), 2.0, epsilon, 2000
+            )
+            assert truth <= math.exp(found.log_delta(epsilon).value) + 1e-12 <= 1.06 * truth
+
+
+def test_one_draw_is_a_batch_of_one_record() -> None:
+    told = {"records": 30, "batch_size": 1, "steps": 7, "noise_multiplier": 0.8}
+    for adjacency in ADJACENCIES:
+        [drawn] = guarantees(**told, adjacency=adjacency, sampling="with-replacement").values()
+        [fixed] = guarantees(**told, adjacency=adjacency, sampling="fixed").values()
+        assert drawn.epsilon(math.log(1e-6)).value == pytest.approx(fixed.epsilon(math.log(1e-6)).value, rel=1e-9)
+
+
+def test_the_rest_of_the_weights_counts_as_if_all_draws_were_of_the_record() -> None:
+    """The fewer weights are kept, the larger the bound; next to nothing of it is due to the rest."""
+    e = np.array([0.0, 0.1, 1.0, 5.0, 20.0])
+    for make in (pld.removed_draws, pld.replaced_draws, pld.nulled_draws):
+        pairs = [make(mu=0.9, draws=pld.Draws(60, 1, 600, log_rest)) for log_rest in (-1e9, -60.0, -20.0, -4.0)]
+        for curves in ([pair.forward(e) for pair in pairs], [pair.backward(e) for pair in pairs]):
+            assert all(np.all(a <= b + 1e-9) for a, b in itertools.pairwise(curves))
+            assert curves[1] == pytest.approx(curves[0], rel=1e-12)
 
 
 def test_the_lower_value_of_shuffled_batches_is_one() -> None:

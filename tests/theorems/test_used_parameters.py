@@ -81,8 +81,9 @@ ALLOWS_ONLY: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         "unlearning.distance", "unlearning.minimiser", "unlearning.run", "unlearning.whole_run",
     )),
     ("each is about one way to draw batches", ("sampling",), (
-        "sampled.poisson", "sampled.fixed", "sampled.full", "sampled.balls_in_bins", "sampled.shuffle",
-        "sampled.hidden_shuffle", "sampled.hidden_full", "sampled.shuffle_lower", "sampled.last_iterate_heuristic",
+        "sampled.poisson", "sampled.fixed", "sampled.with_replacement", "sampled.full", "sampled.balls_in_bins",
+        "sampled.shuffle", "sampled.hidden_shuffle", "sampled.hidden_full", "sampled.shuffle_lower",
+        "sampled.last_iterate_heuristic",
     )),
 )  # fmt: skip
 """(why, parameters, bounds): what a bound reads to see whether it applies, and that does not change its value."""
@@ -248,7 +249,8 @@ NO_THEOREM = "maps that contract, and a domain, would sharpen it; no theorem her
 UNREAD: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     (NOTHING_HIDES, ("strong_convexity", "diameter"), (
         "iteration.local", "iteration.local_rdp", "iteration.local_classic", "noisy_gd.composition",
-        "sampled.poisson", "sampled.fixed", "sampled.full", "sampled.balls_in_bins", "sampled.shuffle",
+        "sampled.poisson", "sampled.fixed", "sampled.with_replacement", "sampled.full", "sampled.balls_in_bins",
+        "sampled.shuffle",
         "noisy_sgd.composition", "released.own_noise", "expanding.composition", "expanding.laplace", "dp_sgd.gradient",
         "dp_sgd.gradient_renyi", "dp_sgd.gradient_lemma",
     )),

@@ -134,6 +134,7 @@ def clipped_steps(told: dict[str, Any], epsilon: float) -> float:
     make = {
         "poisson": lambda n: random_batches.poisson(n, size / records, epochs * per_epoch),
         "fixed": lambda n: random_batches.fixed(n, size, epochs * per_epoch),
+        "with-replacement": lambda n: random_batches.with_replacement(n, size, epochs * per_epoch),
         "balls-in-bins": lambda n: random_batches.balls_in_bins(n, per_epoch, epochs),
         "shuffle": lambda n: random_batches.shuffle(n, size, epochs),
         "full": lambda n: [(1.0, (tuple(range(n)),) * epochs)],

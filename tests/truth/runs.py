@@ -189,6 +189,8 @@ RUNS: tuple[Run, ...] = (
         _run("dp-sgd", CLIPPED, closed(clipped_steps), sampling=sampling, adjacency=adjacency)
         for sampling, adjacency in (
             ("poisson", "add-remove"), ("poisson", "replace-one"), ("fixed", "replace-one"), ("fixed", "null-record"),
+            ("with-replacement", "add-remove"), ("with-replacement", "replace-one"),
+            ("with-replacement", "null-record"),
             ("balls-in-bins", "add-remove"), ("balls-in-bins", "replace-one"), ("shuffle", "null-record"),
         )
     ),

@@ -26,11 +26,13 @@ from dpcalc.notions.pld.dominating_pair import (
     subsampled_gaussian,
 )
 from dpcalc.notions.pld.grouped_gaussian import removed_group, replaced_group
+from dpcalc.notions.pld.repeated_draws import Draws, nulled_draws, removed_draws, replaced_draws
 from dpcalc.notions.pld.sampled_gaussian import exchanged, nulled_fixed, removed, replaced_poisson
 
 __all__ = [
     "RESOLUTION",
     "Bound",
+    "Draws",
     "Pair",
     "bound_near",
     "curve",
@@ -43,12 +45,15 @@ __all__ = [
     "likely_log_delta",
     "log_delta",
     "log_delta_near",
+    "nulled_draws",
     "nulled_fixed",
     "on_lattice",
     "random_place",
     "randomised_response",
     "removed",
+    "removed_draws",
     "removed_group",
+    "replaced_draws",
     "replaced_group",
     "replaced_place",
     "replaced_poisson",

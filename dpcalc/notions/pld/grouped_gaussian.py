@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -58,8 +59,8 @@ def removed_group(*, mu: float, rate: float, size: int) -> Pair:
     _check(mu, rate, size)
     if rate == 1.0:
         return gaussian(mu=size * mu)
-    forward = functools.partial(_in_blocks, _removed, mu, rate, size)
-    backward = functools.partial(_in_blocks, _added, mu, rate, size)
+    forward = functools.partial(in_blocks, functools.partial(_removed, mu, rate, size))
+    backward = functools.partial(in_blocks, functools.partial(_added, mu, rate, size))
     return Pair(forward, backward, whole_mu=up(size * mu))
 
 
@@ -68,7 +69,7 @@ def replaced_group(*, mu: float, rate: float, size: int) -> Pair:
     _check(mu, rate, size)
     if rate == 1.0:
         return gaussian(mu=2.0 * size * mu)
-    curve = functools.partial(_in_blocks, _replaced, mu, rate, size)
+    curve = functools.partial(in_blocks, functools.partial(_replaced, mu, rate, size))
     return Pair(curve, curve, whole_mu=up(2.0 * size * mu))
 
 
@@ -77,19 +78,19 @@ def _check(mu: float, rate: float, size: int) -> None:
         raise SpecError(f"mu {mu!r}, rate {rate!r} or group size {size!r} is out of range", "use other noise")
 
 
-class _Mixture(NamedTuple):
+class Mixture(NamedTuple):
     """Logs of weights, one row a threshold, and the distance of every place from 0."""
 
     log_weights: Array
     places: Array
 
 
-def _in_blocks(split: object, mu: float, rate: float, size: int, e: Array) -> Array:
-    """Return ln delta of the two mixtures that ``split`` gives for each threshold, rounded up."""
+def in_blocks(curve: Callable[[Array], Array], e: Array, block: int = _BLOCK) -> Array:
+    """Return the values of a curve, so many thresholds at a time."""
     flat = np.ravel(np.asarray(e, float))
-    blocks = (flat[start : start + _BLOCK] for start in range(0, len(flat), _BLOCK))
+    blocks = (flat[start : start + block] for start in range(0, len(flat), block))
     with np.errstate(all="ignore"):
-        values = [_log_delta(*split(block, mu, rate, size)) for block in blocks]  # type: ignore[operator]
+        values = [curve(block) for block in blocks]
     return np.concatenate(values).reshape(np.shape(e)) if values else np.zeros(np.shape(e))
 
 
@@ -99,44 +100,48 @@ def _drawn(rate: float, size: int) -> Array:
     return np.array([math.log(math.comb(size, j)) + j * log_in + (size - j) * log_out for j in range(1, size + 1)])
 
 
-def _removed(e: Array, mu: float, rate: float, size: int) -> tuple[_Mixture, _Mixture]:
-    """Return (sum_j w_j N(j), g N(0)) without what both have at 0: g - w_0 = e^eps - 1 + (1 - w_0)."""
+def _removed(mu: float, rate: float, size: int, e: Array) -> Array:
+    """Return ln delta of (sum_j w_j N(j), g N(0)) without what both have at 0: g - w_0 = e^eps - 1 + (1 - w_0)."""
     some = -math.expm1(size * math.log1p(-rate))
-    rest = np.logaddexp(_log_expm1(e), math.log(some))[:, None]
-    return _weighted(_drawn(rate, size), e, mu, up=True), _Mixture(_down(rest), np.zeros(1))
+    rest = np.logaddexp(log_expm1(e), math.log(some))[:, None]
+    return log_delta(_weighted(_drawn(rate, size), e, mu, up=True), Mixture(rounded_down(rest), np.zeros(1)))
 
 
-def _added(e: Array, mu: float, rate: float, size: int) -> tuple[_Mixture, _Mixture]:
-    """Return (N(0), g sum_j w_j N(-j)) without what both have at 0: 1 - g w_0 = 1 - w_0 - w_0 (e^eps - 1)."""
-    log_none = size * math.log1p(-rate)
-    some, gone = -math.expm1(log_none), np.exp(np.minimum(_log_expm1(e) + log_none, 700.0))
-    left = some - gone + 16.0 * UNIT * (some + gone * (1.0 + e + abs(log_none)))
-    first = np.where(left > 0.0, np.log(np.maximum(left, 1e-300)), -np.inf)[:, None]
+def _added(mu: float, rate: float, size: int, e: Array) -> Array:
+    """Return ln delta of (N(0), g sum_j w_j N(-j)) without what both have at 0: 1 - w_0 - w_0 (e^eps - 1)."""
     drawn = _weighted(_drawn(rate, size), e, mu, up=False)
-    return _Mixture(first, np.zeros(1)), drawn._replace(log_weights=_down(drawn.log_weights + e[:, None]))
+    first = Mixture(log_left_at_zero(size * math.log1p(-rate), e)[:, None], np.zeros(1))
+    return log_delta(first, drawn._replace(log_weights=rounded_down(drawn.log_weights + e[:, None])))
 
 
-def _replaced(e: Array, mu: float, rate: float, size: int) -> tuple[_Mixture, _Mixture]:
-    """Return (sum_j w_j N(j), g sum_j w_j N(-j)) without what both have at 0: (g - 1) w_0."""
+def log_left_at_zero(log_none: float, e: Array) -> Array:
+    """Return ln of 1 - g w_0, rounded up, for ln w_0; -inf where nothing is left."""
+    some, gone = -math.expm1(log_none), np.exp(np.minimum(log_expm1(e) + log_none, 700.0))
+    left = some - gone + 16.0 * UNIT * (some + gone * (1.0 + e + abs(log_none)))
+    return np.where(left > 0.0, np.log(np.maximum(left, 1e-300)), -np.inf)
+
+
+def _replaced(mu: float, rate: float, size: int, e: Array) -> Array:
+    """Return ln delta of (sum_j w_j N(j), g sum_j w_j N(-j)) without what both have at 0: (g - 1) w_0."""
     log_drawn = _drawn(rate, size)
     first, second = (_weighted(log_drawn, e, mu, up=up) for up in (True, False))
-    at_zero = (_log_expm1(e) + size * math.log1p(-rate))[:, None]
+    at_zero = (log_expm1(e) + size * math.log1p(-rate))[:, None]
     logs = np.concatenate((at_zero, second.log_weights + e[:, None]), axis=1)
-    return first, _Mixture(_down(logs), np.concatenate(([0.0], second.places)))
+    return log_delta(first, Mixture(rounded_down(logs), np.concatenate(([0.0], second.places))))
 
 
-def _weighted(log_drawn: Array, e: Array, mu: float, *, up: bool) -> _Mixture:
+def _weighted(log_drawn: Array, e: Array, mu: float, *, up: bool) -> Mixture:
     logs = np.broadcast_to(log_drawn, (len(e), len(log_drawn)))
     places = mu * np.arange(1.0, len(log_drawn) + 1.0)
-    return _Mixture(logs + _slack(logs) if up else logs - _slack(logs), places)
+    return Mixture(logs + _slack(logs) if up else logs - _slack(logs), places)
 
 
-def _log_delta(first: _Mixture, second: _Mixture) -> Array:
+def log_delta(first: Mixture, second: Mixture) -> Array:
     """Return ln E_1 of two mixtures, P at its places and Q at minus its places, rounded up."""
     c = _threshold(first, second)[:, None]
     log_p = first.log_weights + c * first.places - 0.5 * first.places**2
     log_q = second.log_weights - c * second.places - 0.5 * second.places**2
-    share_p, share_q = (logs - _log_sum(logs)[:, None] for logs in (log_p, log_q))
+    share_p, share_q = _log_shares(log_p), _log_shares(log_q)
     log_a = first.log_weights[:, :, None] + share_q[:, None, :] + _slack(share_q)[:, None, :]
     log_b = second.log_weights[:, None, :] + share_p[:, :, None] - _slack(share_p)[:, :, None]
     ratio = log_b - log_a
@@ -145,12 +150,12 @@ def _log_delta(first: _Mixture, second: _Mixture) -> Array:
     term = log_a + log_hockey_stick_up(np.clip(ratio, -1e300, 1e300), apart[None])
     term = np.where(log_b > -np.inf, term, log_a)  # nothing is taken off
     term = np.where(log_a > -np.inf, term, -np.inf)
-    value = _log_sum(term.reshape(len(c), -1))
+    value = log_sum(term.reshape(len(c), -1))
     finite = np.where(np.isfinite(value), np.abs(value), 0.0)
     return np.minimum(value + 64.0 * UNIT * (1.0 + finite), 0.0)
 
 
-def _threshold(first: _Mixture, second: _Mixture) -> Array:
+def _threshold(first: Mixture, second: Mixture) -> Array:
     """Return about where the densities are equal, by Newton's steps in a bracket; whatever it is, the bound holds.
 
     What a distance from there costs is about the square of the logarithm of the ratio of the densities.
@@ -185,7 +190,15 @@ def _log_sum_and_mean(logs: Array, places: Array) -> tuple[Array, Array]:
     return peak + np.log(total), weights @ places / total
 
 
-def _log_sum(logs: Array) -> Array:
+def _log_shares(logs: Array) -> Array:
+    """Return ln of the share of every entry in the sum of its row; large entries cost no accuracy."""
+    peak = logs.max(axis=1, keepdims=True)
+    below = logs - np.where(np.isfinite(peak), peak, 0.0)
+    shares: Array = below - np.log(np.exp(below).sum(axis=1, keepdims=True))
+    return shares
+
+
+def log_sum(logs: Array) -> Array:
     """Return ln of the sum of each row; -inf for rows of -inf."""
     peak = logs.max(axis=1)
     safe = np.where(np.isfinite(peak), peak, 0.0)
@@ -194,13 +207,14 @@ def _log_sum(logs: Array) -> Array:
     return summed
 
 
-def _log_expm1(e: Array) -> Array:
+def log_expm1(e: Array) -> Array:
     """Return ln(e^eps - 1), -inf at 0."""
     value: Array = np.where(e < 1.0, np.log(np.expm1(np.minimum(e, 1.0))), e + np.log1p(-np.exp(-np.maximum(e, 1e-9))))
     return value
 
 
-def _down(logs: Array) -> Array:
+def rounded_down(logs: Array) -> Array:
+    """Return a lower bound for logarithms that are good to some units of roundoff of 1 + themselves."""
     return logs - _slack(logs)
 
 

@@ -24,7 +24,7 @@ from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Sett
 
 if TYPE_CHECKING:
     from dpcalc.notions.guarantee import Parts
-    from dpcalc.notions.pld import Pair
+    from dpcalc.notions.pld import Draws, Pair
 
 _CLIPPED = "each record's gradient is clipped to norm clip; any loss, any model"
 _NOISE = "fresh Gaussian noise of standard deviation noise_multiplier x clip on the sum, in every coordinate and step"
@@ -80,6 +80,35 @@ class PoissonRun(SampledRun):
     """
 
     group_size: int = 1
+
+
+class DrawnRun(Setting):
+    """Steps on records drawn one by one, with replacement.
+
+    Attributes:
+        sampling, adjacency, steps, noise_multiplier: as in `SampledRun`.
+        records, batch_size: n and b, the number of draws of a step.
+        group_size: k, from 1 to 32: so many records differ.
+    """
+
+    sampling: Sampling
+    adjacency: Adjacency
+    records: int
+    batch_size: int
+    steps: int
+    noise_multiplier: float
+    group_size: int = 1
+
+    @property
+    def mu(self) -> float:
+        """The clipping norm over the standard deviation of the noise, rounded up."""
+        return up(1.0 / self.noise_multiplier)
+
+    def draws(self, log_rest: float) -> Draws:
+        """Return how often a record is drawn in a step, but for a rest of this ln of its weights."""
+        from dpcalc.notions.pld import Draws
+
+        return Draws(self.batch_size, self.group_size, self.records, log_rest)
 
 
 class FullRun(Setting):
@@ -186,6 +215,13 @@ def _ends_in_shuffled(run: Run) -> Obstacle | None:
 ENDS_IN_SHUFFLED = Condition("adjacency zero-out or replace-one", _ends_in_shuffled)
 
 
+def _others_are_drawn(run: Run) -> Obstacle | None:
+    """Return what is wrong with draws that leave no other record to be drawn."""
+    if run.records is None or (run.group_size or 1) < run.records:
+        return None
+    return Unmet("all records differ, and no draw of another one is left", "use more --records", ("records",))
+
+
 def _group_is_small(run: Run) -> Obstacle | None:
     if (run.group_size or 1) <= _LARGEST_GROUP:
         return None
@@ -193,6 +229,7 @@ def _group_is_small(run: Run) -> Obstacle | None:
 
 
 _SMALL_GROUP = Condition(f"group_size <= {_LARGEST_GROUP}", _group_is_small)
+_SOME_ALIKE = Condition("group_size < records", _others_are_drawn)
 _LEAVES_ONE_OUT = Condition("batch_size < records", _no_neighbour_without)
 
 
@@ -259,6 +296,45 @@ def fixed(run: SampledRun) -> Composition:
     if run.mu > _MOST_MU:
         return run.disclosed(2.0)
     return run.composed(fixed_pair(run.mu, run.sample_rate, run.adjacency))
+
+
+@theorem(
+    "sampled.with_replacement",
+    title="Batches drawn with replacement, composed",
+    setting=DrawnRun,
+    gives=Composition,
+    algorithms=("dp-sgd",),
+    reference="ballesub2018",
+    locator="Theorem 10, with one half-line for all numbers of draws and the pair itself for a removed record: "
+    "docs/method.md",
+    formula="w_j = C(b,j) (k/n)^j (1-k/n)^(b-j); remove: (sum_j w_j N(2j/z,1), N(0,1))^T, add: exchanged; replace: the "
+    "curve min sum_j w_j delta_G(ln(g + t_j); 2j/z) over t_j >= 0 with sum_j w_j t_j = (g-1) w_0; zero-out: the same "
+    "with j/z in one order, in the other min sum_j w_j (x_j delta_G(ln(g/x_j); j/z) + y_j delta_G(ln(t_j/y_j); 2j/z)) "
+    "over x_j + y_j = 1",
+    conditions=(sampling_is(Sampling.WITH_REPLACEMENT), _SOME_ALIKE, _SMALL_GROUP),
+    assumes=(
+        "every step makes batch_size draws, each of one record, uniformly and by itself; a record that comes several "
+        "times counts as often",
+        "for add and remove: records counts the larger data set, and data sets of at least so many are spoken of",
+        _CLIPPED, _NOISE, _SEEN,
+    ),
+    slack="the lattice of losses; replace-one and zero-out compose a curve that no single run attains",
+    slow=True,
+)  # fmt: skip
+def with_replacement(run: DrawnRun) -> Composition:
+    """A record comes j times with binomial weight, and in the place of j others: two sums are 2j clips apart.
+
+    >>> run = DrawnRun(sampling="with-replacement", adjacency="replace-one", records=10, batch_size=1, steps=1,
+    ...                noise_multiplier=2.0)
+    >>> round(math.exp(with_replacement(run).log_delta(0.0).value), 6)  # 0.1 (2 Phi(1/2) - 1)
+    0.038292
+    """
+    if run.mu > _MOST_MU:
+        return _as_one_gaussian(up(2.0 * run.batch_size * math.sqrt(run.steps) / run.noise_multiplier, 4.0))
+    forward, backward = (functools.partial(_draws, run, back) for back in (False, True))
+    return (
+        Composition(forward) if run.adjacency == Adjacency.REPLACE_ONE else _asked_for(run.adjacency, forward, backward)
+    )
 
 
 @theorem(
@@ -470,9 +546,9 @@ def _log_cdf(x: float) -> float:
 def likely(run: Run, unknown: str, *, epsilon: float, log_delta: float) -> float | None:
     """Return about the value of the unknown that meets the budget, by the central limit theorem; None for no idea."""
     whole = gaussian.largest_mu(epsilon=epsilon, log_delta_target=log_delta) / (run.group_size or 1)
-    apart = 2.0 if run.adjacency == Adjacency.REPLACE_ONE or run.sampling == Sampling.FIXED else 1.0
+    fixed = run.sampling in (Sampling.FIXED, Sampling.WITH_REPLACEMENT)
+    apart = 2.0 if run.adjacency == Adjacency.REPLACE_ONE or fixed else 1.0
     rate, steps, noise = run.sample_rate, run.steps, run.noise_multiplier
-    fixed = run.sampling == Sampling.FIXED
 
     def cost(mu: float, rate: float) -> float:
         return use_cost(mu, rate) if fixed else _likely_cost(mu, apart, rate)
@@ -557,10 +633,22 @@ def _replaced_epochs(run: EpochsOfBatches, log_delta: float) -> list[tuple[Pair,
     return [(pld.replaced_place(mu=run.mu, bins=run.bins, log_tail=_log_infinite(run, log_delta)), run.epochs)]
 
 
+def _draws(run: DrawnRun, backward: bool, log_delta: float) -> list[tuple[Pair, int]]:
+    """Return the pair of a step on repeated draws, with as many numbers of draws as matter for this ln delta."""
+    from dpcalc.notions import pld
+
+    pair = drawn_pair(run.mu, run.draws(_log_rare(run.steps, log_delta)), run.adjacency)
+    return [(pld.exchanged(pair) if backward else pair, run.steps)]
+
+
 def _log_infinite(run: EpochsOfBatches, log_delta: float) -> float:
     """Return ln of what may count as an infinite loss in an epoch."""
-    log_tail = log_delta - math.log(run.epochs) - 12.0
-    return max(-640.0, 8.0 * math.floor(log_tail / 8.0))
+    return _log_rare(run.epochs, log_delta)
+
+
+def _log_rare(times: int, log_delta: float) -> float:
+    """Return ln of a probability that does not matter for this ln delta, even so many times."""
+    return max(-640.0, 8.0 * math.floor((log_delta - math.log(times) - 12.0) / 8.0))
 
 
 @functools.lru_cache(maxsize=64)
@@ -586,3 +674,12 @@ def fixed_pair(mu: float, rate: float, adjacency: Adjacency) -> Pair:
     if adjacency == Adjacency.NULL_RECORD:
         return pld.nulled_fixed(mu=mu, rate=rate)
     return pld.removed(mu=2.0 * mu, rate=rate)
+
+
+@functools.lru_cache(maxsize=64)
+def drawn_pair(mu: float, draws: Draws, adjacency: Adjacency) -> Pair:
+    """Return the pair of a step on records drawn with replacement."""
+    from dpcalc.notions import pld
+
+    make = {Adjacency.REPLACE_ONE: pld.replaced_draws, Adjacency.NULL_RECORD: pld.nulled_draws}
+    return make.get(adjacency, pld.removed_draws)(mu=max(mu, 1e-6), draws=draws)

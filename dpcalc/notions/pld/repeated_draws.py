@@ -1,0 +1,292 @@
+"""One step of DP-SGD on records drawn one by one, with replacement: the pairs that dominate it.
+
+Each of b draws is one of the k records that differ with probability k/n, by itself, so that j of them are with weight
+w_j = C(b, j) (k/n)^j (1 - k/n)^(b-j). Given what every draw is where it is none of the k, these j draws stand in for j
+others: they move the sum by at most 2j from where it is without them, and by at most 2j (replaced) or j (a null
+record) from where it is with the other data set. In units of the noise, mu = 1/z, for g = e^epsilon:
+
+* removed: the pair (sum_j w_j N(2j mu), N(0)); added the two exchanged;
+* replaced, in either order, for t_j >= 0 with sum_j w_j t_j <= (g - 1) w_0:
+  E_g <= sum_(j>0) w_j delta_G(ln(g + t_j); 2j mu);
+* a null record put in their place: forward, for weights x_j + y_j >= 1 and sum_j w_j y_j t_j <= (g - 1) w_0,
+  E_g <= sum_(j>0) w_j (x_j delta_G(ln(g/x_j); j mu) + y_j delta_G(ln t_j; 2j mu)); backward as replaced, with j mu.
+
+The proofs are in docs/method.md, "Sampled steps". The t_j that are best are those of one half-line for all j, as far as
+they are not negative; whatever rounding did to them, the bound holds for those that are used, which are scaled to meet
+the sum. All bounds grow with j: what is left of the weights from some j on is that of j = b.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dpcalc.errors import SpecError
+from dpcalc.notions.pld.dominating_pair import Pair, gaussian
+from dpcalc.notions.pld.grouped_gaussian import (
+    Mixture,
+    in_blocks,
+    log_delta,
+    log_expm1,
+    log_left_at_zero,
+    log_sum,
+    rounded_down,
+)
+from dpcalc.numerics.floats import UNIT, up
+from dpcalc.numerics.normal_arrays import log_hockey_stick_up
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+_AT_ONCE = 16384  # terms
+_HALVINGS = 40
+
+
+class Draws(NamedTuple):
+    """How often b draws are one of the records that differ.
+
+    Attributes:
+        draws: b, 1 to 1e15.
+        differ: k, 1 to 32.
+        records: n > k.
+        log_rest: ln of what may be left of the weights of large j; the larger, the faster.
+    """
+
+    draws: int
+    differ: int
+    records: int
+    log_rest: float = -300.0
+
+    @property
+    def log_none(self) -> float:
+        """ln w_0, good to 8 units of roundoff of itself."""
+        return self.draws * self.log_other
+
+    @property
+    def log_other(self) -> float:
+        """ln(1 - k/n)."""
+        share = self.differ / self.records
+        return math.log1p(-share) if share < 0.5 else math.log((self.records - self.differ) / self.records)
+
+
+class Weights(NamedTuple):
+    """j >= 1, ln w_j rounded up, and rounded down; the last j may be b, for all that are not listed.
+
+    The rest counts as if each of its draws were worst; where weights are rounded down it is left out, at -inf.
+    """
+
+    draws: Array
+    high: Array
+    low: Array
+
+
+@functools.lru_cache(maxsize=64)
+def weights_of(draws: Draws) -> Weights:
+    """Return the weights of the numbers of draws of a record, until next to nothing is left of them."""
+    mean = draws.draws * draws.differ / draws.records
+    log_ways, size, rest = 0.0, 0.0, False
+    count, logs, errors = [], [], []
+    for j in range(1, draws.draws + 1):
+        term = math.log((draws.draws - j + 1) * draws.differ / draws.records / j)
+        log_ways += term
+        size += 4.0 + abs(term) + abs(log_ways)
+        log_others = (draws.draws - j) * draws.log_other
+        count.append(float(j))
+        logs.append(log_ways + log_others)
+        errors.append(UNIT * (2.0 * size + 16.0 * abs(log_others) + 4.0 * abs(logs[-1])))
+        # P(Bin >= i) <= (e mean/i)^i for i > mean.
+        log_rest = (j + 1) * (1.0 + math.log(mean / (j + 1)))
+        if j < draws.draws and j + 1 > mean and log_rest < draws.log_rest:
+            count, logs, errors = [*count, float(draws.draws)], [*logs, log_rest], [*errors, -64.0 * UNIT * log_rest]
+            rest = True
+            break
+    high, low = np.array(logs) + np.array(errors), np.array(logs) - np.array(errors)
+    if rest:
+        low[-1] = -np.inf
+    return Weights(np.array(count), high, low)
+
+
+def removed_draws(*, mu: float, draws: Draws) -> Pair:
+    """Return the pair of k records removed.
+
+    Args:
+        mu: clipping norm over the standard deviation of the noise on the sum, from 1e-6 to 1e6.
+        draws: how often the records are drawn.
+
+    Raises:
+        SpecError: one is out of range.
+    """
+    _check(mu, draws)
+    forward = _curve(functools.partial(_removed, mu, draws), draws)
+    backward = _curve(functools.partial(_added, mu, draws), draws)
+    return Pair(forward, backward, whole_mu=up(2.0 * draws.draws * mu))
+
+
+def replaced_draws(*, mu: float, draws: Draws) -> Pair:
+    """Return a pair that dominates k records replaced by others, in either order. As `removed_draws`."""
+    _check(mu, draws, least=0)
+    if draws.differ == draws.records:
+        return gaussian(mu=up(2.0 * draws.draws * mu))
+    curve = _curve(functools.partial(_split, _Replaced(2.0 * mu, draws)), draws)
+    return Pair(curve, curve, whole_mu=up(2.0 * draws.draws * mu))
+
+
+def nulled_draws(*, mu: float, draws: Draws) -> Pair:
+    """Return a pair that dominates k records with null records in their place. As `removed_draws`."""
+    _check(mu, draws, least=0)
+    if draws.differ == draws.records:
+        return gaussian(mu=up(draws.draws * mu))
+    forward = _curve(functools.partial(_split, _Nulled(mu, draws)), draws)
+    backward = _curve(functools.partial(_split, _Replaced(mu, draws)), draws)
+    return Pair(forward, backward, whole_mu=up(draws.draws * mu))
+
+
+def _curve(values: Callable[[Array], Array], draws: Draws) -> Callable[[Array], Array]:
+    """Return a curve that is worked out for some thresholds at a time."""
+    return functools.partial(in_blocks, values, block=max(64, _AT_ONCE // len(weights_of(draws).draws)))
+
+
+def _check(mu: float, draws: Draws, least: int = 1) -> None:
+    fits = 1 <= draws.draws <= 10**15 and 1 <= draws.differ <= min(32, draws.records - least)
+    if not (1e-6 <= mu <= 1e6 and fits):
+        raise SpecError(f"mu {mu!r} or {draws!r} is out of range", "use other noise, or a smaller group")
+
+
+# --- removed and added ------------------------------------------------------------------------------------------------
+
+
+def _removed(mu: float, draws: Draws, e: Array) -> Array:
+    """Return ln delta of (sum_j w_j N(2j), N(0)): w_0 is taken off both at first, g - w_0 = e^eps - 1 + (1 - w_0)."""
+    count, high, _ = weights_of(draws)
+    some = -math.expm1(draws.log_none)
+    rest = np.logaddexp(log_expm1(e), math.log(some))[:, None]
+    first = Mixture(np.broadcast_to(high, (len(e), len(high))), 2.0 * mu * count)
+    return log_delta(first, Mixture(rounded_down(rest), np.zeros(1)))
+
+
+def _added(mu: float, draws: Draws, e: Array) -> Array:
+    """Return ln delta of (N(0), sum_j w_j N(-2j)), of which a rest of the weights may be left out."""
+    count, _, low = weights_of(draws)
+    kept = np.isfinite(low)
+    first = Mixture(log_left_at_zero(draws.log_none, e)[:, None], np.zeros(1))
+    return log_delta(first, Mixture(rounded_down(low[kept] + e[:, None]), 2.0 * mu * count[kept]))
+
+
+# --- replaced, by another record or by a null record ------------------------------------------------------------------
+
+
+class _Replaced(NamedTuple):
+    """The terms w_j delta_G(ln(g + t_j); j gap) of thresholds t_j, t_j the excess of a density over g times another."""
+
+    gap: float
+    draws: Draws
+
+    def reach(self, count: Array, e: Array, log_share: Array) -> Array:
+        """Return for each j where its own t_j is so much: w_j t_j is all that there is to share."""
+        a = self.gap * count
+        reach: Array = (np.logaddexp(e[:, None], log_share) + 0.5 * a * a) / a
+        return reach
+
+    def log_excess(self, count: Array, e: Array, c: Array) -> Array:
+        """Return ln t_j for the half-line beyond c; -inf where it is none."""
+        a = self.gap * count
+        above = c[:, None] * a - 0.5 * a * a - e[:, None]
+        excess: Array = np.where(above > 0.0, e[:, None] + log_expm1(np.maximum(above, 0.0)), -np.inf)
+        return excess
+
+    def log_terms(self, count: Array, e: Array, c: Array, log_excess: Array) -> Array:
+        """Return ln of the terms without their weights, rounded up."""
+        threshold = np.logaddexp(e[:, None], log_excess)
+        threshold -= 8.0 * UNIT * (1.0 + np.abs(threshold))
+        return log_hockey_stick_up(np.maximum(threshold, 0.0), _far(self.gap * count)[None])
+
+
+class _Nulled(NamedTuple):
+    """The terms x_j delta_G(ln(g/x_j); j gap) + y_j delta_G(ln t_j; 2j gap), where log_excess is ln(y_j t_j)."""
+
+    gap: float
+    draws: Draws
+
+    def reach(self, count: Array, e: Array, log_share: Array) -> Array:
+        """Return for each j where its own y_j t_j is so much: A w^2 - B w = share for w = e^(c j gap)."""
+        a = self.gap * count
+        half_b = 0.5 * (e[:, None] - 0.5 * a * a)
+        log_a = -2.0 * a * a
+        root = 0.5 * np.logaddexp(4.0 * half_b, math.log(4.0) + log_a + log_share)
+        reach: Array = (np.logaddexp(2.0 * half_b, root) - math.log(2.0) - log_a) / a
+        return reach
+
+    def log_excess(self, count: Array, e: Array, c: Array) -> Array:
+        """Return ln(y_j t_j): of the excess of the density at 2j over g times that at j, in units of that at 0."""
+        return self._log_y(count, e, c) + self._log_ratio(count, c)
+
+    def _log_ratio(self, count: Array, c: Array) -> Array:
+        a = self.gap * count
+        ratio: Array = 2.0 * (c[:, None] * a - a * a)
+        return ratio
+
+    def _log_x(self, count: Array, e: Array, c: Array) -> Array:
+        a = self.gap * count
+        x: Array = np.minimum(e[:, None] + 1.5 * a * a - c[:, None] * a, 0.0)
+        return x
+
+    def _log_y(self, count: Array, e: Array, c: Array) -> Array:
+        y: Array = np.log(-np.expm1(self._log_x(count, e, c)))
+        return y
+
+    def log_terms(self, count: Array, e: Array, c: Array, log_excess: Array) -> Array:
+        """Return ln of the terms without their weights, rounded up."""
+        log_x, log_y = self._log_x(count, e, c), self._log_y(count, e, c)
+        log_y = np.minimum(log_y + 16.0 * UNIT * (1.0 + np.where(np.isfinite(log_y), np.abs(log_y), 0.0)), 0.0)
+        none = np.isneginf(log_excess)
+        log_y = np.where(none, -np.inf, log_y)
+        log_x = np.where(none, 0.0, log_x)
+        beside = e[:, None] - log_x
+        beside = np.maximum(beside - 8.0 * UNIT * (1.0 + np.abs(beside)), 0.0)
+        beyond = np.where(none, 0.0, log_excess - log_y)
+        beyond -= 8.0 * UNIT * (1.0 + np.abs(beyond) + np.where(none, 0.0, np.abs(log_excess)))
+        first = log_x + log_hockey_stick_up(np.clip(beside, 0.0, 1e300), _far(self.gap * count)[None])
+        second = log_y + log_hockey_stick_up(np.clip(beyond, -1e300, 1e300), _far(2.0 * self.gap * count)[None])
+        terms: Array = np.logaddexp(first, second)
+        return terms
+
+
+def _far(distance: Array) -> Array:
+    """Return distances, rounded up."""
+    return distance * (1.0 + 4.0 * UNIT)
+
+
+def _split(kind: _Replaced | _Nulled, e: Array) -> Array:
+    """Return ln delta, rounded up: the terms of thresholds that share (g - 1) w_0 as one half-line would."""
+    count, high, _ = weights_of(kind.draws)
+    log_share = log_expm1(e) + kind.draws.log_none
+    c = _half_line(kind, count, high, e, log_share)
+    excess = kind.log_excess(count, e, c)
+    taken = log_sum(high + excess)
+    finite = np.isfinite(taken) & np.isfinite(log_share)
+    sizes = np.abs(np.where(finite, taken, 0.0)) + np.abs(np.where(finite, log_share, 0.0))
+    slack = 64.0 * UNIT * (1.0 + sizes - kind.draws.log_none)
+    scale = np.where(finite, np.minimum(log_share - taken, 0.0) - slack, -np.inf)
+    excess = np.where(np.isfinite(excess), excess + scale[:, None], -np.inf)
+    value = log_sum(high + kind.log_terms(count, e, c, excess))
+    size = np.where(np.isfinite(value), np.abs(value), 0.0)
+    bound: Array = np.minimum(value + 64.0 * UNIT * (1.0 + size), 0.0)
+    return bound
+
+
+def _half_line(kind: _Replaced | _Nulled, count: Array, high: Array, e: Array, log_share: Array) -> Array:
+    """Return about the c at which all of the share is taken, from above."""
+    top = np.min(np.where(np.isfinite(high), kind.reach(count, e, log_share[:, None] - high), np.inf), axis=1)
+    low, up_to = np.zeros(len(e)), top
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + up_to)
+        enough = log_sum(high + kind.log_excess(count, e, middle)) >= log_share
+        low, up_to = np.where(enough, low, middle), np.where(enough, middle, up_to)
+    about: Array = up_to
+    return about
