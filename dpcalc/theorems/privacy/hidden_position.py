@@ -141,6 +141,7 @@ def least_of(
         certificate=certificate,
         budget=budget,
         likely=start,
+        rough=lambda: least_of(public, functools.partial(hidden, rough=True), start),
     )
 
 

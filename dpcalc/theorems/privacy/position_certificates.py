@@ -200,7 +200,8 @@ def least_certificates(places: Places, cells: Sequence[Cell], epsilon: float, *,
         places: where a record may be.
         cells: the likeliest first.
         epsilon: >= 0.
-        rough: whether the natural cuts of the other cells will do: their ln delta is some 1e-6 above the least.
+        rough: whether the natural cuts of the other cells, and of the first one that of the coarse grid, will do: ln
+            delta is mostly less than 1e-5 above the least.
     """
     found = [_of_swap(places, swap, cells, epsilon, rough) for swap in places.swaps]
     return _found(places, cells, [value for value, _ in found], [chosen for _, chosen in found], rough)
@@ -325,15 +326,16 @@ def _of_swap(
             coarse = _Cuts(rows, cell.distances, swap, epsilon)
             tried = [coarse]
             near = _natural_cut(rows, epsilon)
-            if number == 0:
+            alone = rough and _FEW <= near <= coarse.last
+            if number == 0 and not alone:
                 coarse.attempt(near // 2, 2 * near)
-            if number and rough and _FEW <= near <= coarse.last:
+            if number and alone:
                 coarse.attempt(near)
             else:
                 coarse.settle(near, _ROUGHLY if number == 0 else _ENOUGH)
             if number == 0:
                 fine = _Cuts(_rows(places, cell.distances, 1), cell.distances, swap, epsilon)
-                fine.refine(coarse)
+                fine.refine(coarse, alone)
                 tried.append(fine)
             for cuts in tried:
                 if cuts.least < value:
@@ -487,10 +489,13 @@ class _Cuts:
             else:
                 break
 
-    def refine(self, coarse: _Cuts) -> None:
-        """Try a few cuts around the best one of a coarser grid."""
+    def refine(self, coarse: _Cuts, alone: bool) -> None:
+        """Try a few cuts around the best one of a coarser grid; that one ``alone`` where rows are many."""
         self._near = coarse.levels.get(coarse.best)
         near = int((-self.rows.mu).searchsorted(-coarse.rows.mu[coarse.best + 1])) - 1
+        if alone and self.last >= _SINGLE:
+            self.attempt(near)
+            return
         if self.last < _SINGLE:  # where every row is one position, there may be several valleys
             self.attempt(*(round(near * 2.0 ** (third / 3.0)) for third in range(-4, 5)))
         self.settle(near, _ENOUGH, max(1, len(self.rows.low) // len(coarse.rows.low)))
