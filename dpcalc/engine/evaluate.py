@@ -218,7 +218,10 @@ def _epsilon(guarantee: Guarantee, described: Described, question: Question) -> 
 
 def delta_rows(bound: Theorem, run: Run, question: Question) -> list[Result]:
     """Return the bound's delta at the epsilon asked."""
-    return _delta(guarantee_of(bound, run, question.orders), Described.of(bound, run), question)
+    guarantee, described = guarantee_of(bound, run, question.orders), Described.of(bound, run)
+    if isinstance(guarantee, Profile) and described.unmet and guarantee.rough is not None:
+        guarantee = guarantee.rough()
+    return _delta(guarantee, described, question)
 
 
 def _delta(guarantee: Guarantee, described: Described, question: Question) -> list[Result]:

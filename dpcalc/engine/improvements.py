@@ -192,7 +192,7 @@ def _improved(asked: Asked, changes: Changes, bounds: Sequence[Theorem], run: Ru
     if not enough or not asked.takes(changes):
         return None
     try:
-        best = answer(run, asked.question, enough).best
+        best = answer(run, asked.question._replace(rough=True), enough).best
     except DpcalcError:
         return None
     return best if best is not None and _log_gain(best, asked.best) > gain else None

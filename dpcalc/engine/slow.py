@@ -11,6 +11,7 @@ from dpcalc.engine.solve import excess_of
 from dpcalc.errors import NotApplicable
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.run import NOISE_SCALES, Run
+from dpcalc.notions.guarantee import Profile
 from dpcalc.report import Result
 from dpcalc.theorems.record import Theorem
 
@@ -19,6 +20,7 @@ COMPARABLE = frozenset({"epsilon", *NOISE_SCALES})
 
 _SHARES, _HALVINGS = (0.999, 0.97, 0.9, 0.7, 0.4, 0.1, 0.01), 4
 _WORTHWHILE = 0.99  # a gain of 1%
+_CLEARLY = 0.8  # what is likely to be so much less than that need not be asked there
 
 
 def floor_near(best: float, bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
@@ -58,7 +60,11 @@ def refuse_unless_better(bound: Theorem, run: Run, question: Question, unknown: 
         epsilon = _WORTHWHILE * min(guaranteed)
     else:
         run, epsilon = run.replacing(**{unknown: _WORTHWHILE * min(guaranteed)}), question.safe_epsilon
-    if excess_of(guarantee_of(bound, run, question.orders), epsilon, question.safe_log_delta) > 0.0:
+    guarantee = guarantee_of(bound, run, question.orders)
+    likely = guarantee.likely if isinstance(guarantee, Profile) and unknown == Quantity.EPSILON else None
+    if likely is not None and likely(question.safe_log_delta) < _CLEARLY * epsilon:
+        return
+    if excess_of(guarantee, epsilon, question.safe_log_delta) > 0.0:
         raise NotApplicable(
             f"demands what is not promised ({'; '.join(bound.unpromised(run))}), and would gain less than 1%",
             "leave it",

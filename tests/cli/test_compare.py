@@ -309,4 +309,4 @@ def test_the_nearest_miss_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main([*line.split(), "--solve", "strong-convexity"])
     assert stop.value.code == 3
-    assert "epsilon is 4.31385" in capsys.readouterr().err
+    assert "epsilon is 4.313" in capsys.readouterr().err

@@ -320,6 +320,32 @@ def test_one_epoch_is_one_pass(last_batch: str) -> None:
                 assert run(bound, epochs=1, **given) == pytest.approx(hidden, rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("bound", "given"),
+    [
+        ("once_secret", {"records": 3000, "epochs": 2}),
+        ("fresh_secret", {"records": 600, "batch_size": 9, "epochs": 4, "strong_convexity": 0.2}),
+        ("once_secret", {"records": 300, "epochs": 2, "adjacency": "null-record"}),
+    ],
+)
+def test_a_rough_epsilon_of_a_secret_order_is_a_bound_as_well(bound: str, given: dict[str, Any]) -> None:
+    values = {
+        "batch_size": 1, "last_batch": "own", "sensitivity": 1.0, "noise_std": 1.5 / given.get("batch_size", 1),
+        "step_size": 1.0, "smoothness": 1.0, "adjacency": "replace-one", **given,
+    }  # fmt: skip
+    target, setting = math.log(1e-5), lookup(f"shuffled_epochs.{bound}").setting.of(run_of(values))
+    profile = getattr(shuffled_epochs, bound)(setting)
+    assert profile.budget is not None
+    rough, exact_value = (profile.budget(target, ulps) for ulps in (1 << 44, 1 << 16))
+    assert exact_value * (1.0 - 1e-7) <= rough <= exact_value * (1.0 + 1e-4)
+    assert profile.profile(rough) <= target
+    assert getattr(shuffled_epochs, bound)(setting).profile(rough) <= target + 1e-4  # by a search of its own
+    assert profile.likely(target) == pytest.approx(rough, rel=0.1)
+    certificate = profile.certificate(rough)
+    assert certificate.theorem == "hidden position"
+    assert any(matching is not None for matching in certificate.matchings[0])
+
+
 @pytest.mark.parametrize("bound", PUBLIC + SECRET)
 def test_one_step_is_a_full_batch(bound: Callable[..., float]) -> None:
     for passes, epsilon in itertools.product((1, 2, 3, 4, 50, 10**6), (0.0, 1.0, 30.0)):

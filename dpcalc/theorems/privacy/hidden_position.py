@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from dpcalc.model.choices import Adjacency, Permutation
 from dpcalc.model.run import Run
@@ -80,16 +81,17 @@ def swaps_of(adjacency: Adjacency) -> tuple[tuple[float, float], ...]:
     return ((2.0, 1.0), (1.0, 2.0)) if adjacency == Adjacency.NULL_RECORD else ((1.0, 1.0),)
 
 
-def hidden_pass(passes: Passes, adjacency: Adjacency, epsilon: float) -> Found:
+def hidden_pass(passes: Passes, adjacency: Adjacency, epsilon: float, *, rough: bool = False) -> Found:
     """Return ln delta of passes in one secret order, the last iterate seen, by the least of all certificates tried.
 
     Args:
         passes: the run.
         adjacency: ``replace-one`` or ``null-record``.
         epsilon: >= 0.
+        rough: as of `least_certificates`.
     """
     places = places_of(passes.plan, swaps_of(adjacency))
-    return least_certificates(places, [Cell(0.0, same_places(passes))], epsilon)
+    return least_certificates(places, [Cell(0.0, same_places(passes))], epsilon, rough=rough)
 
 
 def likely(passes: Passes, adjacency: Adjacency, log_delta: float) -> float:
@@ -97,9 +99,17 @@ def likely(passes: Passes, adjacency: Adjacency, log_delta: float) -> float:
     return likely_epsilon(places_of(passes.plan, swaps_of(adjacency)), same_places(passes), log_delta)
 
 
+class Search(Protocol):
+    """epsilon -> what a secret order gives."""
+
+    def __call__(self, epsilon: float, *, rough: bool = False) -> Found:
+        """Return it; ``rough`` takes less time, and is a little larger."""
+        ...
+
+
 def least_of(
     public: Callable[[float], float],
-    hidden: Callable[[float], Found],
+    hidden: Search,
     start: Callable[[float], float] = lambda _: math.inf,
 ) -> Profile:
     """Return the least of what a published and a secret order give, with what proves it.
@@ -108,23 +118,67 @@ def least_of(
         public, hidden: epsilon -> what they give.
         start: ln delta -> about the epsilon that a secret order gives, from which it is searched for.
     """
-    search = functools.lru_cache(maxsize=32)(hidden)
+    nearby: dict[float, Found] = {}
+    searched = functools.lru_cache(maxsize=32)(hidden)
+
+    def search(epsilon: float) -> Found:
+        return nearby.get(epsilon) or searched(epsilon)
 
     def certificate(epsilon: float) -> Certificate:
         found = search(epsilon)
-        if found.log_delta < public(epsilon):
-            return Certificate(HIDDEN, matchings=found.matchings)
+        if found.matchings is not None and found.log_delta < public(epsilon):
+            return Certificate(HIDDEN, matchings=found.matchings())
         return Certificate(KNOWN)
+
+    def budget(log_delta: float, ulps: int) -> float | None:
+        if ulps > _CLOSE and (found := _rough_budget(public, hidden, start(log_delta), log_delta)) is not None:
+            epsilon, nearby[epsilon] = found
+            return epsilon
+        return _budget(public, search, start(log_delta), log_delta, ulps)
 
     return Profile(
         lambda epsilon: min(public(epsilon), search(epsilon).log_delta),
         certificate=certificate,
-        budget=lambda log_delta, ulps: _budget(public, search, start(log_delta), log_delta, ulps),
+        budget=budget,
+        likely=start,
+        rough=lambda: least_of(public, functools.partial(hidden, rough=True), start),
     )
 
 
 _TANGENTS = 6
 _HAIR, _CLOSE, _ROUGH = 1 << 12, 1 << 30, 1 << 48  # 1e-12, 2e-7 and 6e-2, in representable numbers
+_SLIGHTLY, _CLOSELY, _NEARBY = 1e-5, 5e-5, 0.03  # of epsilon: what is added, allowed, and how far cuts may be moved
+_SECANTS, _USUAL_POWER = 5, 1.5  # -ln delta is about in proportion to such a power of epsilon
+
+
+def _rough_budget(
+    public: Callable[[float], float], hidden: Search, start: float, log_delta: float
+) -> tuple[float, Found] | None:
+    """Return an epsilon near the least at which certificates reach ln delta, and what reaches it: the cuts of a search
+    nearby, moved there. None where that leads nowhere.
+    """
+    if not 0.0 < start < MOST:
+        return None
+    there = hidden(start, rough=True)
+    moved = there.moved
+    x, power, before = 0.0, _USUAL_POWER, None  # ln of epsilon over the start
+    for _ in range(_SECANTS):
+        epsilon = start * math.exp(x)
+        if before is not None and moved is not None:
+            there = moved(epsilon)
+        if not -math.inf < there.log_delta < min(0.0, public(epsilon)):
+            return None
+        beyond = math.log(there.log_delta / log_delta)
+        if before is not None:
+            power = (beyond - before[1]) / (x - before[0])
+        if not power > 0.0:
+            return None
+        if before is not None and there.log_delta <= log_delta and beyond <= power * _CLOSELY:
+            return epsilon, there
+        before, x = (x, beyond), x + _SLIGHTLY - beyond / power
+        if abs(x) > _NEARBY:
+            return None
+    return None
 
 
 def _budget(
@@ -143,12 +197,17 @@ def _budget(
         if not 0.0 < epsilon < MOST:
             return None
         found = search(epsilon)
-        if found.tangent is None or not found.log_delta < min(0.0, public(epsilon)):
+        if found.moved is None or not found.log_delta < min(0.0, public(epsilon)):
             return None
-        if found.log_delta <= log_delta and found.tangent(_moved(epsilon, -ulps)) > log_delta:
+        tangent = _tangent(found.moved)
+        if found.log_delta <= log_delta and tangent(_moved(epsilon, -ulps)) > log_delta:
             return epsilon
-        epsilon = _moved(where_met(found.tangent, epsilon, found.log_delta, log_delta), ulps >> 1)
+        epsilon = _moved(where_met(tangent, epsilon, found.log_delta, log_delta), ulps >> 1)
     return None
+
+
+def _tangent(moved: Callable[[float], Found]) -> Callable[[float], float]:
+    return lambda epsilon: moved(epsilon).log_delta
 
 
 def _moved(epsilon: float, ulps: int) -> float:
@@ -211,6 +270,6 @@ def shuffled(run: SecretPass) -> Profile:
     public = mixture(run.part(SmoothShuffle)).profile
     return least_of(
         public,
-        lambda epsilon: hidden_pass(run.passes, run.adjacency, epsilon),
+        functools.partial(hidden_pass, run.passes, run.adjacency),
         lambda log_delta: likely(run.passes, run.adjacency, log_delta),
     )

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
     Flags = NDArray[np.bool_]
-    Chosen = NDArray[np.intp]
+    Picked = NDArray[np.intp]
+    Chosen = tuple["_Cuts | None", ...]
 
 _SINGLE = 1000  # rows that are blocks of their own
 _BLOCKS = 5000  # at most so many more
@@ -173,19 +174,23 @@ class Cell(NamedTuple):
     distances: Distances
 
 
+Matchings = tuple[tuple[Matching | None, ...], ...]
+
+
 class Found(NamedTuple):
     """ln delta, and what proves it: for each way to put the null record, the matching of every cell.
 
-    None stands for a position that counts as known. ``tangent`` gives ln delta at other epsilons by the same cuts: an
-    upper bound on the least, which it touches at this one.
+    None stands for a position that counts as known, and no function for nothing found. ``moved`` gives what the same
+    cuts prove at another epsilon: its ln delta is a tangent, an upper bound on the least that touches it at this one.
+    After a rough search they follow the natural cuts, and stay nearer to the least.
     """
 
     log_delta: float
-    matchings: tuple[tuple[Matching | None, ...], ...]
-    tangent: Callable[[float], float] | None = None
+    matchings: Callable[[], Matchings] | None = None
+    moved: Callable[[float], Found] | None = None
 
 
-def least_certificates(places: Places, cells: Sequence[Cell], epsilon: float) -> Found:
+def least_certificates(places: Places, cells: Sequence[Cell], epsilon: float, *, rough: bool = False) -> Found:
     """Return ln of the weighted sum of the least certificates found, and these.
 
     Few cuts are tried downhill from the natural one of a cell, for the first cell over a coarse grid of rows, then over
@@ -195,19 +200,32 @@ def least_certificates(places: Places, cells: Sequence[Cell], epsilon: float) ->
         places: where a record may be.
         cells: the likeliest first.
         epsilon: >= 0.
+        rough: whether the natural cuts of the other cells, and of the first one that of the coarse grid, will do: ln
+            delta is mostly less than 1e-5 above the least.
     """
-    found = [_of_swap(places, swap, cells, epsilon) for swap in places.swaps]
-    matchings = tuple(
-        tuple(None if best is None else _matching(places, best.rows, best.best, best.level) for best in chosen)
-        for _, chosen in found
-    )
-
-    def tangent(near: float) -> float:
-        return max(_by_same_cuts(places, cells, chosen, near) for _, chosen in found)
-
-    return Found(max(value for value, _ in found), matchings, tangent)
+    found = [_of_swap(places, swap, cells, epsilon, rough) for swap in places.swaps]
+    return _found(places, cells, [value for value, _ in found], [chosen for _, chosen in found], rough)
 
 
+def _found(
+    places: Places, cells: Sequence[Cell], values: Sequence[float], chosen: Sequence[Chosen], follow: bool
+) -> Found:
+    """Return what the cuts chosen prove, for each way to put the null record."""
+
+    def matchings() -> Matchings:
+        return tuple(
+            tuple(None if best is None else _matching(places, best.rows, best.best, best.level) for best in of_swap)
+            for of_swap in chosen
+        )
+
+    def moved(epsilon: float) -> Found:
+        there = [_by_same_cuts(places, cells, of_swap, epsilon, follow) for of_swap in chosen]
+        return _found(places, cells, [value for value, _ in there], [cuts for _, cuts in there], follow)
+
+    return Found(max(values), matchings, moved)
+
+
+@functools.lru_cache(maxsize=8)
 def likely_epsilon(places: Places, distances: Distances, log_delta: float) -> float:
     """Return about the epsilon at ln delta: where the natural cuts of a coarse grid lead. No side is promised.
 
@@ -279,7 +297,7 @@ class Curve:
 
     def _of_swap(self, swap: tuple[float, float], epsilon: float) -> float:
         rows = _rows(self._places, self._distances, _FEWER_ON_CURVES)
-        value = _known(rows, epsilon)
+        value = _known([rows], epsilon)[0]
         if _may_gain(rows, epsilon):
             cuts = _Cuts(rows, self._distances, swap, epsilon)
             cuts.settle(_natural_cut(rows, epsilon), _ENOUGH)
@@ -295,25 +313,29 @@ def _may_gain(rows: _Rows, epsilon: float) -> bool:
 
 
 def _of_swap(
-    places: Places, swap: tuple[float, float], cells: Sequence[Cell], epsilon: float
-) -> tuple[float, tuple[_Cuts | None, ...]]:
+    places: Places, swap: tuple[float, float], cells: Sequence[Cell], epsilon: float, rough: bool
+) -> tuple[float, Chosen]:
     """Return ln of the weighted sum of the least certificates for one way to put the null record, and their cuts."""
     total = -math.inf
     chosen: list[_Cuts | None] = []
-    for number, cell in enumerate(cells):
-        rows = _rows(places, cell.distances, 10)
-        value, best = _known(rows, epsilon), None
+    each = [_rows(places, cell.distances, 10) for cell in cells]
+    for number, (cell, rows, value) in enumerate(zip(cells, each, _known(each, epsilon), strict=True)):
+        best = None
         likely = cell.log_weight + value >= total - _NEGLIGIBLE
         if likely and _may_gain(rows, epsilon):
             coarse = _Cuts(rows, cell.distances, swap, epsilon)
             tried = [coarse]
             near = _natural_cut(rows, epsilon)
-            if number == 0:
+            alone = rough and _FEW <= near <= coarse.last
+            if number == 0 and not alone:
                 coarse.attempt(near // 2, 2 * near)
-            coarse.settle(near, _ROUGHLY if number == 0 else _ENOUGH)
+            if number and alone:
+                coarse.attempt(near)
+            else:
+                coarse.settle(near, _ROUGHLY if number == 0 else _ENOUGH)
             if number == 0:
                 fine = _Cuts(_rows(places, cell.distances, 1), cell.distances, swap, epsilon)
-                fine.refine(coarse)
+                fine.refine(coarse, alone)
                 tried.append(fine)
             for cuts in tried:
                 if cuts.least < value:
@@ -324,14 +346,17 @@ def _of_swap(
 
 
 def _by_same_cuts(
-    places: Places, cells: Sequence[Cell], chosen: Sequence[_Cuts | None], epsilon: float
-) -> float:  # fmt: skip
-    """Return ln of the weighted sum of the certificates of cuts that were chosen for another epsilon."""
+    places: Places, cells: Sequence[Cell], chosen: Chosen, epsilon: float, follow: bool
+) -> tuple[float, Chosen]:  # fmt: skip
+    """Return ln of the weighted sum of the certificates of cuts that were chosen for another epsilon, and them here."""
     total = -math.inf
-    for cell, best in zip(cells, chosen, strict=True):
-        value = _known(_rows(places, cell.distances, 10), epsilon) if best is None else best.at(epsilon)
-        total = log_add_exp(total, cell.log_weight + value)
-    return total
+    here = [None if best is None else best.moved(epsilon, follow) for best in chosen]
+    here = [None if best is None or not best.levels else best for best in here]  # a level may be out of reach there
+    others = [_rows(places, cell.distances, 10) for cell, best in zip(cells, here, strict=True) if best is None]
+    known = iter(_known(others, epsilon))
+    for cell, best in zip(cells, here, strict=True):
+        total = log_add_exp(total, cell.log_weight + (next(known) if best is None else best.least))
+    return total, tuple(here)
 
 
 def _matching(places: Places, rows: _Rows, cut: int, level: float) -> Matching:
@@ -340,13 +365,17 @@ def _matching(places: Places, rows: _Rows, cut: int, level: float) -> Matching:
     return Matching(level, receivers, rows.blocks, len(rows.mu))
 
 
-def _known(rows: _Rows, epsilon: float) -> float:
-    """Return ln delta for an observer who knows the position, at most 0."""
+def _known(each: Sequence[_Rows], epsilon: float) -> list[float]:
+    """Return ln delta for observers who know the position, at most 0: one for each of the rows."""
     import numpy as np
 
     from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
-    return _log_mean(np.log(rows.weight) + log_hockey_stick_up(min(epsilon, 1e90), rows.mu), rows, 0.0)
+    if not each:
+        return []
+    all_of_them = log_hockey_stick_up(min(epsilon, 1e90), np.concatenate([rows.mu for rows in each]))
+    parts = np.split(all_of_them, np.cumsum([len(rows.mu) for rows in each])[:-1])
+    return [_log_mean(np.log(rows.weight) + part, rows, 0.0) for rows, part in zip(each, parts, strict=True)]
 
 
 def _log_mean(terms: Array, rows: _Rows, level: float) -> float:
@@ -390,11 +419,24 @@ class _Cuts:
         """ln of the least certificate so far, at most 0."""
         return min(self.tried.values(), default=0.0)
 
-    def at(self, epsilon: float) -> float:
-        """Return ln of the certificate of the best cut at another epsilon."""
+    @functools.cached_property
+    def natural(self) -> int:
+        """The natural cut."""
+        return min(_natural_cut(self.rows, self._epsilon), self.last)
+
+    def moved(self, epsilon: float, follow: bool) -> _Cuts:
+        """Return the best cut alone, at another epsilon; it may follow the natural cut there.
+
+        Where rows are few, which is far from smooth, it is searched for again, from where it was.
+        """
         cut = self.best
-        level = _common_level(self.rows, epsilon, cut, self.levels.get(cut))
-        return 0.0 if level is None else _certificate(self.rows, self._distances, self._swap, epsilon, cut, level)
+        moved = _Cuts(self.rows, self._distances, self._swap, epsilon)
+        moved._near = self.levels.get(cut)
+        if follow and cut < _FEW:
+            moved.settle(cut, _ROUGHLY, 1)
+        else:
+            moved.attempt(min(max(cut + moved.natural - self.natural, 0), self.last) if follow else cut)
+        return moved
 
     def attempt(self, *cuts: int) -> None:
         """Work out the certificates of those of these cuts that are new."""
@@ -447,10 +489,13 @@ class _Cuts:
             else:
                 break
 
-    def refine(self, coarse: _Cuts) -> None:
-        """Try a few cuts around the best one of a coarser grid."""
+    def refine(self, coarse: _Cuts, alone: bool) -> None:
+        """Try a few cuts around the best one of a coarser grid; that one ``alone`` where rows are many."""
         self._near = coarse.levels.get(coarse.best)
         near = int((-self.rows.mu).searchsorted(-coarse.rows.mu[coarse.best + 1])) - 1
+        if alone and self.last >= _SINGLE:
+            self.attempt(near)
+            return
         if self.last < _SINGLE:  # where every row is one position, there may be several valleys
             self.attempt(*(round(near * 2.0 ** (third / 3.0)) for third in range(-4, 5)))
         self.settle(near, _ENOUGH, max(1, len(self.rows.low) // len(coarse.rows.low)))
@@ -504,7 +549,7 @@ def _certificate(
 
 
 def _between(
-    rows: _Rows, distances: Distances, swap: tuple[float, float], taker: Chosen, giver: Chosen
+    rows: _Rows, distances: Distances, swap: tuple[float, float], taker: Picked, giver: Picked
 ) -> Array:  # fmt: skip
     """Return mu for the record in the blocks ``taker`` and its replacement in the blocks ``giver``."""
     import numpy as np
@@ -624,7 +669,7 @@ def _greatest_level(sides: Callable[[float], tuple[float, float, float]], low: f
 
 def _matched(
     rows: _Rows, epsilon: float, level: Array, receives: Flags, donates: Flags
-) -> tuple[Array, Chosen, Chosen] | None:
+) -> tuple[Array, Picked, Picked] | None:
     """Return (amount in units of e^eps, receiving block, giving block) of every transfer, amounts rounded up."""
     import numpy as np
 

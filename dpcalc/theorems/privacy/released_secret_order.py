@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from dpcalc.notions.guarantee import Profile
@@ -44,6 +45,6 @@ def shuffle_once_secret(run: SecretOrders) -> Profile:
     public = shuffle_once(run.part(LipschitzOrders)).profile
     return least_of(
         public,
-        lambda epsilon: hidden_pass(together, run.adjacency, epsilon),
+        functools.partial(hidden_pass, together, run.adjacency),
         lambda log_delta: likely(together, run.adjacency, log_delta),
     )

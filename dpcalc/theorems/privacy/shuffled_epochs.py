@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dpcalc.model.algorithm import Release, in_one_random_order
@@ -335,8 +335,8 @@ def once_secret(run: SecretOrders) -> Profile:
     return _secret(run, once_log_delta, _same, _likely_same)
 
 
-def _same(run: SecretOrders, epsilon: float) -> Found:
-    return hidden_pass(run.sharper, run.adjacency, epsilon)
+def _same(run: SecretOrders, epsilon: float, rough: bool) -> Found:
+    return hidden_pass(run.sharper, run.adjacency, epsilon, rough=rough)
 
 
 def _likely_same(run: SecretOrders, log_delta: float) -> float:
@@ -363,33 +363,50 @@ def _likely_same(run: SecretOrders, log_delta: float) -> float:
 )  # fmt: skip
 def fresh_secret(run: SecretOrders) -> Profile:
     """The orders of all epochs but the last may be given away; where the record falls in the last one stays hidden."""
-    profile = _secret(run, fresh_log_delta, _fresh, _likely_fresh)
+    return _with_earlier(run, _secret(run, fresh_log_delta, _fresh, _likely_fresh))
+
+
+def _with_earlier(run: SecretOrders, profile: Profile) -> Profile:
+    """Return the profile of fresh orders with certificates that say where the record is in the earlier epochs."""
+    of_last, rough = profile.certificate, profile.rough
+    assert of_last is not None
+    assert rough is not None
 
     def certificate(epsilon: float) -> Certificate:
-        assert profile.certificate is not None
-        found = profile.certificate(epsilon)
+        found = of_last(epsilon)
         if found.theorem != HIDDEN:
             return _fresh_certificate(run, epsilon)
         return found if run.epochs == 1 else found._replace(earlier=_cases(run).earlier)
 
-    return profile._replace(certificate=certificate)
+    return profile._replace(certificate=certificate, rough=lambda: _with_earlier(run, rough()))
 
 
 def _cases(run: SecretOrders) -> Cases:
     return cases_of(run.sharper, _SECRET_PARTS, _FEWER)
 
 
-def _fresh(run: SecretOrders, epsilon: float) -> Found:
+def _fresh(run: SecretOrders, epsilon: float, rough: bool) -> Found:
     """Return ln delta of fresh orders; the matchings are in the order of the cases."""
     if run.epochs == 1:
-        return _same(run, epsilon)
+        return _same(run, epsilon, rough)
     cases = _cases(run)
     weights = cases.weight.ravel()
     order = (-weights).argsort(kind="stable").tolist()
     cells = [Cell(math.log(weights[i]), cases.single(i)) for i in order]
-    found = least_certificates(places_of(run.layout, swaps_of(run.adjacency)), cells, epsilon)
-    places = sorted(range(len(order)), key=order.__getitem__)
-    return found._replace(matchings=tuple(tuple(swap[i] for i in places) for swap in found.matchings))
+    found = least_certificates(places_of(run.layout, swaps_of(run.adjacency)), cells, epsilon, rough=rough)
+    return _in_order(found, sorted(range(len(order)), key=order.__getitem__))
+
+
+def _in_order(found: Found, places: Sequence[int]) -> Found:
+    """Return the same with the matching of every cell in its place."""
+    matchings, moved = found.matchings, found.moved
+    assert matchings is not None
+    assert moved is not None
+    return Found(
+        found.log_delta,
+        lambda: tuple(tuple(swap[i] for i in places) for swap in matchings()),
+        lambda epsilon: _in_order(moved(epsilon), places),
+    )
 
 
 def _likely_fresh(run: SecretOrders, log_delta: float) -> float:
@@ -403,13 +420,16 @@ def _likely_fresh(run: SecretOrders, log_delta: float) -> float:
 def _secret(
     run: SecretOrders,
     log_delta: Callable[[Passes, float], float],
-    hidden: Callable[[SecretOrders, float], Found],
+    hidden: Callable[[SecretOrders, float, bool], Found],
     start: Callable[[SecretOrders, float], float],
 ) -> Profile:
     """Return the least of what a published and a secret order give; ``start`` as in `least_of`."""
-    nothing = Found(0.0, ())
+
+    def search(epsilon: float, *, rough: bool = False) -> Found:
+        return hidden(run, epsilon, rough) if run.passes.ratio <= _LARGEST else Found(0.0)
+
     return least_of(
         functools.lru_cache(maxsize=32)(lambda epsilon: _public(run, epsilon, log_delta)),
-        lambda epsilon: hidden(run, epsilon) if run.passes.ratio <= _LARGEST else nothing,
+        search,
         lambda log_delta: start(run, log_delta) if run.passes.ratio <= _LARGEST else math.inf,
     )

@@ -78,7 +78,7 @@ def gradient_expected(run: PrivateSgd) -> Risk:
     >>> run = PrivateSgd(records=200, steps=200, dimension=3, radius=1.0, holder_exponent=1.0,
     ...                  holder_constant=0.25, gradient_at_zero=0.5, epsilon=2.0, log_delta=-9.210340371976182)
     >>> round(gradient_expected(run).excess_risk, 6)
-    0.145086
+    0.145084
     """
     return run.with_step_noise(lambda eta, sigma: expected_risk(run.sgd, eta, sigma))
 
@@ -132,7 +132,7 @@ def gradient_published(run: LikelyRisk) -> Risk:
     ...                  holder_constant=0.25, gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1,
     ...                  epsilon=2.0, log_delta=-9.210340371976182)
     >>> round(gradient_published(run).excess_risk, 6)
-    41.111063
+    41.111053
     """
     return run.likely_with_step_noise(Sgd.published_gap)
 
@@ -158,7 +158,7 @@ def gradient_uniform(run: LikelyRisk) -> Risk:
     ...                  holder_constant=0.25, gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1,
     ...                  epsilon=2.0, log_delta=-9.210340371976182)
     >>> round(gradient_uniform(run).excess_risk, 6)
-    3.44614
+    3.446129
     """
     return run.likely_with_step_noise(Sgd.uniform_gap)
 
@@ -183,7 +183,7 @@ def gradient_likely(run: LikelyRisk) -> Risk:
     ...                  holder_constant=0.25, gradient_at_zero=0.5, loss_at_zero=0.75, failure_probability=0.1,
     ...                  epsilon=2.0, log_delta=-9.210340371976182)
     >>> round(gradient_likely(run).excess_risk, 6)
-    2.169841
+    2.16983
     """
     return run.likely_with_step_noise(Sgd.least_gap)
 
