@@ -26,7 +26,14 @@ from dpcalc.notions.pld.dominating_pair import (
     subsampled_gaussian,
 )
 from dpcalc.notions.pld.grouped_gaussian import removed_group, replaced_group
-from dpcalc.notions.pld.sampled_gaussian import exchanged, nulled_fixed, removed, replaced_poisson
+from dpcalc.notions.pld.sampled_gaussian import (
+    exchanged,
+    known_uses,
+    nulled_fixed,
+    removed,
+    replaced_known_uses,
+    replaced_poisson,
+)
 
 __all__ = [
     "RESOLUTION",
@@ -39,6 +46,7 @@ __all__ = [
     "from_curve",
     "gaussian",
     "gaussian_sum",
+    "known_uses",
     "laplace",
     "likely_log_delta",
     "log_delta",
@@ -50,6 +58,7 @@ __all__ = [
     "removed",
     "removed_group",
     "replaced_group",
+    "replaced_known_uses",
     "replaced_place",
     "replaced_poisson",
     "subsampled_gaussian",
