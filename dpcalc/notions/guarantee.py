@@ -139,7 +139,7 @@ class Profile(NamedTuple):
         raise NotApplicable("a privacy profile gives no RDP at an order", "ask for epsilon or delta")
 
 
-_GOOD, _FAIR, _COARSE = 1024, 512, 64  # points per standard deviation
+_FAIR, _COARSE = 512, 64  # points per standard deviation
 _FAR = 100.0  # how far from a target what is out of reach counts as
 _BELOW, _ABOVE = 0.005, 0.05  # how near to a target ln delta is told by the finest lattices
 _CLEARLY = 1e-6  # where ln delta is proven to be so far above a target, no lattice need tell
@@ -160,7 +160,7 @@ class Composition(NamedTuple):
     log_failure: float = -math.inf
 
     def epsilon(self, log_delta: float, *, rough: bool = False) -> Answer:
-        """Return the least epsilon at ln delta, rounded up; ``rough`` is a lattice that adds some 1e-6 of itself."""
+        """Return the least epsilon at ln delta, rounded up; ``rough`` is a lattice that adds some 1e-5 of itself."""
         if (log_left := self._left(log_delta)) == -math.inf:
             return Answer(math.inf, None, "pld")
         answer = _composed_epsilon(_made(self.parts, log_left), log_left, rough)
@@ -283,7 +283,7 @@ def _composed_epsilon(parts: tuple[tuple[Pair, int], ...], log_delta: float, rou
     """Return the epsilon of a composition; bounds that compose the same parts share the answer."""
     from dpcalc.notions import pld
 
-    bound = pld.epsilon(parts, log_delta_target=log_delta, resolution=_GOOD if rough else pld.RESOLUTION)
+    bound = pld.epsilon(parts, log_delta_target=log_delta, resolution=_FAIR if rough else pld.RESOLUTION)
     return Answer(bound.value, None, "pld", False, bound.rounding, bound.lattice)
 
 

@@ -21,7 +21,7 @@ _LN_2PI = 1.8378770664093453
 _SUMMED = 1000.0  # up to this mean the masses are added up one by one
 
 
-def upper_groups(trials: int, chance: float) -> list[tuple[int, float]]:
+def upper_groups(trials: int, chance: float, *, single: bool = False) -> list[tuple[int, float]]:
     """Return (number, ln weight) pairs such that sum weight f(number) >= E f for every non-decreasing f >= 0.
 
     A group is represented by its largest number. Up to a mean of 1000 groups are half a standard deviation wide
@@ -31,6 +31,7 @@ def upper_groups(trials: int, chance: float) -> list[tuple[int, float]]:
     Args:
         trials: 0 to 1e15.
         chance: 0 <= chance < 1.
+        single: whether each number up to some ten standard deviations above a mean of at most 1000 is a group.
     """
     if trials == 0 or chance == 0.0:
         return [(0, 0.0)]
@@ -39,7 +40,7 @@ def upper_groups(trials: int, chance: float) -> list[tuple[int, float]]:
     groups, top = [], -1
     if mean <= _SUMMED:
         top = min(trials, math.ceil(mean + 10.0 * spread + 15.0))
-        groups = _log_masses_up(trials, chance, top, max(1, int(spread / 2.0)))
+        groups = _log_masses_up(trials, chance, top, 1 if single else max(1, int(spread / 2.0)))
     width = max(1.0, spread)
     while top < trials:
         start = top + 1

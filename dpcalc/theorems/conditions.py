@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 from dpcalc.model.choices import LastBatch, LossClass, Noise
+from dpcalc.model.frozen import once
 from dpcalc.model.loss_class import LIPSCHITZ_MAPS, exceeds_two, two_over
 from dpcalc.model.numbers import plain, shown_below
 from dpcalc.model.run import Run
@@ -41,12 +41,12 @@ class Place(Setting):
     batch_size: int
     last_batch: LastBatch = LastBatch.OWN
 
-    @functools.cached_property
+    @once
     def layout(self) -> Layout:
         """How the records of a pass fall into steps."""
         return layout(self.records, self.batch_size, self.last_batch)
 
-    @functools.cached_property
+    @once
     def _step(self) -> batch_layout.Place:
         return self.layout.place(self.index)
 

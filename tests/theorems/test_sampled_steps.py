@@ -382,3 +382,36 @@ def test_with_next_to_no_noise_the_number_of_uses_decides() -> None:
     bound = lookup("sampled.poisson")
     found = guarantee_of(bound, describe("dp-sgd", {**told, "noise_multiplier": 1e-5})).epsilon(math.log(1e-5)).value
     assert 1.5e10 < found < 1.5e10 * (1 + 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("sampling", "adjacency", "each"),
+    [
+        ("poisson", "add-remove", 1.0),
+        ("poisson", "replace-one", 1.0),
+        ("fixed", "replace-one", 4.0),
+        ("fixed", "zero-out", 1.0),
+    ],
+)
+def test_the_epsilon_has_no_jump_where_noise_is_small(sampling: str, adjacency: str, each: float) -> None:
+    """Of 100 steps at rate 0.01 more than 7 have the record with probability 1.0e-5 - 1.6e-7: 7 uses of mu^2/2 each."""
+    noises = (1 / 299.9, 1 / 300.1, 1e-3, 1.001e-6, 0.999e-6, 1e-8, 1e-12, 1e-60)
+    told = {"records": 1000, "batch_size": 10, "steps": 100, "sampling": sampling, "adjacency": adjacency}
+    found = [
+        guarantees(**told, noise_multiplier=z)[f"sampled.{sampling}"].epsilon(math.log(1e-5)).value for z in noises
+    ]
+    assert found == sorted(found)
+    uses = [epsilon * 2.0 * z * z / each for z, epsilon in zip(noises, found, strict=True)]
+    assert uses == sorted(uses, reverse=True)
+    assert 7.0 < uses[-1] < 7.0 * (1.0 + 1e-9)
+    assert uses[0] < 7.06
+
+
+def test_groups_have_more_to_lose_with_less_noise() -> None:
+    told = {"sampling": "poisson", "adjacency": "add-remove", "sample_rate": 0.001, "steps": 10, "group_size": 3}
+    found = [
+        guarantees(**told, noise_multiplier=z)["sampled.poisson"].epsilon(math.log(1e-5)).value
+        for z in (0.99e-6, 1e-8, 1e-30)
+    ]
+    assert found == sorted(found)
+    assert found[-1] < 10.0 * 4.5e60  # where all steps use all three it is 45 mu^2

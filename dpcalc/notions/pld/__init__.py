@@ -27,7 +27,14 @@ from dpcalc.notions.pld.dominating_pair import (
 )
 from dpcalc.notions.pld.grouped_gaussian import removed_group, replaced_group
 from dpcalc.notions.pld.repeated_draws import Draws, nulled_draws, removed_draws, replaced_draws
-from dpcalc.notions.pld.sampled_gaussian import exchanged, nulled_fixed, removed, replaced_poisson
+from dpcalc.notions.pld.sampled_gaussian import (
+    exchanged,
+    known_uses,
+    nulled_fixed,
+    removed,
+    replaced_known_uses,
+    replaced_poisson,
+)
 
 __all__ = [
     "RESOLUTION",
@@ -41,6 +48,7 @@ __all__ = [
     "from_curve",
     "gaussian",
     "gaussian_sum",
+    "known_uses",
     "laplace",
     "likely_log_delta",
     "log_delta",
@@ -55,6 +63,7 @@ __all__ = [
     "removed_group",
     "replaced_draws",
     "replaced_group",
+    "replaced_known_uses",
     "replaced_place",
     "replaced_poisson",
     "subsampled_gaussian",

@@ -40,6 +40,7 @@ _POINTS = 128  # a lattice has at most so many times the resolution: where tails
 _ROUNDS = 3
 _LOOSE = 0.02  # a bound whose method may add more than this to ln delta is worth another attempt
 _AS_EXPECTED = 1.0  # an ln delta that is no further from what was expected was well asked for
+_FAR, _FARTHEST = 2.0**60, 2.0**660  # epsilons at which a search takes longer steps, and ends
 _EXACT = 1e-9  # a bound on a coarse lattice that is this near is as good as one on a fine lattice
 _LOG_SHARES = (12.0, 8.0, 5.0)  # losses with a share of delta below e^-12 count as infinite, or below more than that
 _FINER = 4  # times the resolution, where none of these shares will do
@@ -369,8 +370,8 @@ def _solve(profile: Callable[[float], float], target: float, ceiling: float) -> 
     """Return the least epsilon with ln delta at most the target, to some units of roundoff; inf if there is none."""
     ceiling = max(ceiling, 1.0)
     while profile(ceiling) > target:
-        ceiling *= 2.0
-        if ceiling > 2.0**60:
+        ceiling *= 2.0 if ceiling < _FAR else _FAR
+        if ceiling > _FARTHEST:
             return math.inf
     return least(lambda e: profile(e) - target, 0.0, ceiling, ulps=1 << 10)
 

@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpcalc.errors import SpecError
-from dpcalc.notions.pld.dominating_pair import Pair, gaussian, subsampled_gaussian
-from dpcalc.numerics.floats import UNIT
+from dpcalc.notions.pld.dominating_pair import Pair, gaussian, gaussian_sum, subsampled_gaussian
+from dpcalc.numerics.binomial import upper_groups
+from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.normal_arrays import log_hockey_stick_up
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+_BLOCK = 64  # thresholds at a time
 _LEAST_RATE, _MOST_MU, _LEAST_MU = 1e-15, 1e8, 1e-30
 
 
@@ -97,6 +99,65 @@ def nulled_fixed(*, mu: float, rate: float) -> Pair:
 def exchanged(pair: Pair) -> Pair:
     """Return the pair with P and Q in each other's place."""
     return pair if pair.forward is pair.backward else pair._replace(forward=pair.backward, backward=pair.forward)
+
+
+def known_uses(*, mu: float, rate: float, steps: int) -> Pair:
+    """Return a pair that dominates all steps together, where it may be known which of them used the record.
+
+    Which N ~ Bin(T, q) steps those are does not depend on the data, and given that they are Gaussian mechanisms. So
+    delta(eps) = sum_k P(N = k) delta_G(eps; mu sqrt k), without a lattice, which is coarse where losses are large.
+
+    Args:
+        mu: distance over standard deviation of a use, from 1e-30 to 1e90.
+        rate: q, from 1e-15 to 1; it is rounded up.
+        steps: T, 1 to 1e15.
+
+    >>> pair = known_uses(mu=1.0, rate=0.5, steps=2)
+    >>> round(float(np.exp(pair.forward(np.array([0.0])))[0]), 6)  # (2 delta_G(0; 1) + delta_G(0; sqrt 2))/4
+    0.321583
+    """
+    whole = up(mu * math.sqrt(steps), 4.0)
+    if (chance := up(rate)) >= 1.0:
+        return gaussian_sum([(whole, 1)])
+    groups = [(up(mu * math.sqrt(k), 4.0), log_w) for k, log_w in upper_groups(steps, chance, single=True) if k]
+
+    mus, logs = np.array(groups).T
+
+    def block(e: Array) -> Array:
+        terms = logs + log_hockey_stick_up(e[:, None], mus)
+        peak = terms.max(axis=1)
+        safe = np.where(np.isfinite(peak), peak, 0.0)
+        total = np.log(np.exp(terms - safe[:, None]).sum(axis=1))
+        slack = UNIT * (4.0 * len(groups) + 64.0 + 8.0 * np.abs(safe))
+        value: Array = np.where(np.isfinite(peak), np.minimum(safe + total + slack, 0.0), peak)
+        return value
+
+    def curve(e: Array) -> Array:
+        flat = np.ravel(np.asarray(e, float))
+        with np.errstate(all="ignore"):
+            found = [block(flat[start : start + _BLOCK]) for start in range(0, len(flat), _BLOCK)]
+        return np.concatenate(found).reshape(np.shape(e)) if found else np.zeros(np.shape(e))
+
+    return Pair(curve, curve, whole_mu=whole)
+
+
+def replaced_known_uses(*, mu: float, rate: float, steps: int) -> Pair:
+    """Return a pair that dominates all steps on Poisson samples where a record is replaced: the least of two.
+
+    Where both records are known to be used in the same steps, those are 2 mu apart. And the law Q of the other record
+    is at least (1-q)^T times that of no use, so that E_g(P, Q) is at most that of a removed record at g (1-q)^T. It is
+    its own mirror image. As `known_uses`.
+    """
+    apart, one = (known_uses(mu=each, rate=rate, steps=steps) for each in (up(2.0 * mu), mu))
+    log_none = steps * math.log1p(-up(rate)) * (1.0 + 8.0 * UNIT) if up(rate) < 1.0 else -math.inf
+
+    def curve(e: Array) -> Array:
+        left = e + log_none
+        left = left - 8.0 * UNIT * (np.abs(e) + abs(log_none)) if log_none > -math.inf else left
+        through_none = np.where(left >= 0.0, one.forward(np.maximum(left, 0.0)), 0.0)
+        return np.asarray(np.minimum(through_none, apart.forward(e)))
+
+    return Pair(curve, curve, whole_mu=apart.whole_mu)
 
 
 def _check(mu: float, rate: float) -> None:

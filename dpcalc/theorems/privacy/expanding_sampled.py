@@ -84,7 +84,7 @@ def sampled(run: SampledSteps) -> Composition:
     mu = noisy_sgd.step_ratio(run.lipschitz, run.noise_std, run.batch_size)
     plan = best_split(run)
     if plan is None:
-        composed = [(noisy_sgd.sampled(mu, run.records, run.batch_size), run.steps)]
+        composed = [noisy_sgd.taken(mu, run.records, run.batch_size, run.steps)]
         return Composition(composed, certificate=lambda _: Certificate(COMPOSED))
     hidden = up(run.carried(plan.composed) / math.sqrt(plan.fraction), 8.0)
     step = noisy_sgd.sampled(noisy_sgd.sample_mu(mu, plan.fraction), run.records, run.batch_size)

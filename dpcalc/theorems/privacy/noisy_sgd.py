@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _SAMPLED = "every step uses a fresh uniform batch of batch_size records, drawn without replacement"
 
 _MOST_MU = 1e8  # past this one a Gaussian mechanism hides nothing that shows
+_LARGE_MU = 300.0  # past this one it shows which batches held the record, and the lattice of losses is coarse
+_FARTHEST_MU = 1e90
 
 
 class SampledSteps(Setting):
@@ -138,7 +140,7 @@ def composition(run: SampledSteps) -> Composition:
     >>> round(math.exp(composition(run).log_delta(0.0).value), 6)  # (2 Phi(1/2) - 1)/10
     0.038292
     """
-    return Composition([(run.step(run.ratio), run.steps)])
+    return Composition([taken(run.ratio, run.records, run.batch_size, run.steps)])
 
 
 @theorem(
@@ -166,7 +168,7 @@ def hidden(run: HiddenSteps) -> Composition:
 
     chain, mu = run.chain, run.ratio
     plan = best_plan(chain, mu, run.batch_size / run.records)
-    if plan is None or (shift := shift_mu(chain, plan)) > _MOST_MU:
+    if plan is None or mu > _MOST_MU or (shift := shift_mu(chain, plan)) > _MOST_MU:
         return composition(run)._replace(certificate=lambda _: Certificate(COMPOSED))
     parts = [
         (pld.gaussian(mu=max(shift, 1e-30)), 1),
@@ -199,6 +201,23 @@ def sampled(mu: float, records: int, batch_size: int) -> Pair:
         log_rate = min(0.0, math.log(rate) + 4.0 * UNIT)
         return pld.from_curve(lambda e: e * 0.0 + log_rate)  # who was in the batch is all but disclosed
     return pld.subsampled_gaussian(mu=max(mu, 1e-30), rate=rate)
+
+
+def taken(mu: float, records: int, batch_size: int, steps: int) -> tuple[Pair, int]:
+    """Return a pair of laws and how often it is composed, for so many steps.
+
+    Where mu is large it is the pair of all of them, where it is known which batches held the record.
+    """
+    if not _LARGE_MU < mu < _FARTHEST_MU:
+        return sampled(mu, records, batch_size), steps
+    return _known_uses(mu, min(1.0, up(batch_size / records)), steps), 1
+
+
+@functools.lru_cache(maxsize=64)
+def _known_uses(mu: float, rate: float, steps: int) -> Pair:
+    from dpcalc.notions import pld
+
+    return pld.known_uses(mu=mu, rate=rate, steps=steps)
 
 
 def sample_mu(mu: float, fraction: float) -> float:

@@ -32,7 +32,9 @@ _SEEN = "every iterate may be released"
 _CONSTANT = (
     "the sum is divided by a constant, not by the size of the batch that was drawn, and no batch size is released"
 )
-_MOST_MU = 1e6  # past this one a Gaussian mechanism hides nothing that shows, and the lattice of losses is coarse
+_MOST_MU = 300.0  # past this one it shows which steps used a record, and the lattice of losses is coarse
+_MOST_MU_OF_GROUPS = 1e6
+_FARTHEST_MU = 1e90  # past this one no step hides anything
 _LEAST_RATE = 1e-15
 _LARGEST_GROUP = 32
 
@@ -63,12 +65,21 @@ class SampledRun(Setting):
         """Return the composition of one pair for all steps, in the orders that the adjacency asks for."""
         return in_each_order(self.adjacency, [(pair, self.steps)])
 
-    def disclosed(self, apart: float) -> Composition:
-        """Return what holds if it is known which steps the record was in, and that it may have been in all of them.
+    def disclosed(self, apart: float, rate: float, *, replaced: bool = False) -> Composition:
+        """Return what holds if it is known which steps the record was in.
 
-        Where the noise hides next to nothing there is nothing that the draws could add to.
+        Where the noise hides next to nothing there is little that the draws could add to.
+
+        Args:
+            apart: how far one use moves a sum, in units of the clipping norm.
+            rate: the probability of a use, at most 1.
+            replaced: whether another record, with uses of its own, is in the place of the record.
         """
-        return _as_one_gaussian(up(apart * math.sqrt(self.steps) / self.noise_multiplier, 4.0))
+        if self.mu > _FARTHEST_MU:
+            whole = apart * math.sqrt(self.steps) * (2.0 if replaced else 1.0)
+            return _as_one_gaussian(up(whole / self.noise_multiplier, 4.0))
+        pair = known_uses(up(apart * self.mu, 2.0), max(rate, _LEAST_RATE), self.steps, replaced=replaced)
+        return Composition([(pair, 1)])
 
 
 class PoissonRun(SampledRun):
@@ -262,9 +273,10 @@ def poisson(run: PoissonRun) -> Composition:
     0.038292
     """
     replaced = run.adjacency == Adjacency.REPLACE_ONE
-    if run.mu > _MOST_MU:
-        return run.disclosed((2.0 if replaced else 1.0) * run.group_size)
-    return run.composed(poisson_pair(run.mu, run.sample_rate, replaced=replaced, size=run.group_size))
+    size = run.group_size
+    if run.mu > (_MOST_MU if size == 1 else _MOST_MU_OF_GROUPS):
+        return run.disclosed(size, min(1.0, up(size * run.sample_rate, 2.0)), replaced=replaced)
+    return run.composed(poisson_pair(run.mu, run.sample_rate, replaced=replaced, size=size))
 
 
 @theorem(
@@ -294,7 +306,7 @@ def fixed(run: SampledRun) -> Composition:
     0.038292
     """
     if run.mu > _MOST_MU:
-        return run.disclosed(2.0)
+        return run.disclosed(1.0 if run.adjacency == Adjacency.NULL_RECORD else 2.0, run.sample_rate)
     return run.composed(fixed_pair(run.mu, run.sample_rate, run.adjacency))
 
 
@@ -661,6 +673,15 @@ def poisson_pair(mu: float, rate: float, *, replaced: bool, size: int = 1) -> Pa
         return make_group(mu=max(mu, 1e-6), rate=max(rate, _LEAST_RATE), size=size)
     make = pld.replaced_poisson if replaced else pld.removed
     return make(mu=max(mu, 1e-30), rate=max(rate, _LEAST_RATE))
+
+
+@functools.lru_cache(maxsize=64)
+def known_uses(mu: float, rate: float, steps: int, *, replaced: bool) -> Pair:
+    """Return the pair of all steps where it may be known which of them used the record."""
+    from dpcalc.notions import pld
+
+    make = pld.replaced_known_uses if replaced else pld.known_uses
+    return make(mu=mu, rate=rate, steps=steps)
 
 
 @functools.lru_cache(maxsize=64)

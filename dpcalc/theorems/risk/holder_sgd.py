@@ -237,7 +237,7 @@ def step_noise_ratio(records: int, steps: int, epsilon: float, log_delta: float)
 
     def parts(s: float) -> Sequence[tuple[pld.Pair, int]]:
         run = noisy_sgd.SampledSteps(records=records, batch_size=1, steps=steps, lipschitz=0.5, noise_std=s)
-        return [(run.step(run.ratio), run.steps)]
+        return [noisy_sgd.taken(run.ratio, records, 1, steps)]
 
     def excess(s: float) -> float:
         return min(50.0, max(-50.0, Composition(parts(s)).log_delta(epsilon).value - log_delta))
