@@ -36,7 +36,7 @@ _LEAST = 1e-290
 _SHORTEST = 1e-140  # of bounds: their squares are normal doubles
 _LEAST_EXPONENT = -900  # of iterates that scores tell from 0
 _ROOM = 2.0**-40  # by which gradients stay below their bound: more than the rounding of a norm
-_ENTRIES = 1 << 15
+_ENTRIES, _CAPPED_ENTRIES = 1 << 15, 1 << 20  # of weights times records, taken at once
 
 
 def grid_of(scale: float) -> float:
@@ -93,7 +93,7 @@ class ExactSums:
     several classes a slope is a vector and a gradient a matrix, whose norm is that of all its entries.
     """
 
-    def __init__(self, problem: AnyProblem, bound: float, size: int, norm: int = 2) -> None:
+    def __init__(self, problem: AnyProblem, bound: float, size: int, norm: int = 2, capped: bool = False) -> None:
         """Cut the features.
 
         Args:
@@ -101,6 +101,7 @@ class ExactSums:
             bound: L > 0, on the norm of a record's gradient.
             size: of the largest batch.
             norm: of features and gradients, 1 or 2.
+            capped: whether slopes of several classes are those of a capped softmax.
 
         Raises:
             SpecError: the bounds, or the units, are out of the range of doubles.
@@ -114,10 +115,10 @@ class ExactSums:
         self.kept, self.limit = kept, size * bound
         if not min(self.unit, self.slope_unit, self.unit * self.slope_unit) >= _LEAST:
             raise _too_short(bound)
-        self.norm = norm
+        self.norm, self.capped = norm, capped
         self.most = bound * (1.0 - max(_ROOM, 4.0 * (columns + loss.scores + 8) * _UNIT))
         self.overwrite = None if loss.classified else loss.array_descent()
-        self.rows = max(1, _ENTRIES // columns)
+        self.rows = max(1, (_CAPPED_ENTRIES if capped else _ENTRIES) // columns)
         if isinstance(problem, Problem):
             self.labels, self.features = problem.labels, cut(problem.features, self.unit)
             self.steepest = self._steepest(self.features)
@@ -181,7 +182,7 @@ class ExactSums:
     def _of(self, x: Array, y: Array, steepest: Array, w: Array) -> Array:
         total: Array
         if self.overwrite is None:
-            several = descents(x @ w.reshape(x.shape[1], -1), y, steepest)
+            several = descents(x @ w.reshape(x.shape[1], -1), y, steepest, capped=self.capped)
             total = (cut(several, self.slope_unit) @ x).T.reshape(-1)
             return total
         slopes = x @ w

@@ -26,6 +26,7 @@ from dpcalc.training.several import descents
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 _ENTRIES = 1 << 15  # noise drawn at once: 256 KiB
+_CAPPED_ENTRIES = 1 << 20  # weights times records whose capped slopes are solved at once
 _STACK = 1 << 15  # features gathered at once, where batches are small: 256 KiB
 _STEPS = 512  # steps in a block
 _MAX_RELEASED = 1 << 28  # numbers
@@ -210,7 +211,9 @@ def _exact_sums(plan: Plan, problem: AnyProblem) -> ExactSums:
     Raises:
         SpecError: the noise is too small, or the bounds on the data are.
     """
-    sums = ExactSums(problem, lipschitz_of(plan, problem.loss), max(batch.size for batch in plan.batches), plan.norm)
+    sums = ExactSums(
+        problem, lipschitz_of(plan, problem.loss), max(batch.size for batch in plan.batches), plan.norm, plan.capped
+    )
     sums.check_scale(float(np.min(plan.scale)) * min(batch.divisor for batch in plan.batches))
     return sums
 
@@ -432,7 +435,7 @@ class _Run:
     def _take_large_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
         """Take steps on large batches, on all records or on several classes, in pieces that fit the cache."""
         w, loss = self.w, self.problem.loss
-        most = max(1, _ENTRIES // self.plan.columns)
+        most = max(1, (_CAPPED_ENTRIES if self.plan.capped else _ENTRIES) // self.plan.columns)
         for k in range(stretch.steps):
             before, descent = w.copy(), np.zeros_like(w)
             for first in range(0, stretch.size, most):
@@ -448,7 +451,7 @@ class _Run:
     def _descent_of(self, x: Array, y: Array, caps: Array | None) -> Array:
         """Return the sum of minus the gradients of some records, shape (d,), or (d K,) of K classes."""
         if self.problem.loss.classified:
-            slopes = descents(x @ self.w.reshape(x.shape[1], -1), y, caps)
+            slopes = descents(x @ self.w.reshape(x.shape[1], -1), y, caps, capped=self.plan.capped)
             return (slopes @ x).T.reshape(-1)
         z = x @ self.w
         self.overwrite(z, y)
