@@ -50,11 +50,11 @@ def slope_error(classes: int, apart: float, log_cap: float) -> float:
         apart: A, how far two scores may be apart, at most `WIDEST`.
         log_cap: the largest |ln c| of a cap, before it is lowered.
     """
-    return up(2.0 * _tolerance(classes, apart + math.log(classes) + log_cap), 16.0)
+    return up(3.0 * _tolerance(classes, apart + math.log(classes) + log_cap), 16.0)
 
 
 def _tolerance(classes: int, range_of: float) -> float:
-    """Return what |r|/2 may be, more than the rounding of r and of the slope adds to it."""
+    """Return what |r|/2 may be: more than rounding adds, or half of that where functions are off by 4 last places."""
     return 6.0 * _UNIT * math.sqrt(classes) * (classes + 16.0) * (range_of + 16.0)
 
 
