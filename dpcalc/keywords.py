@@ -273,6 +273,7 @@ class Train(Catalogue, Noise, Budget, total=False):
     permutation: Word
     step_size: Real
     clip: Real
+    model: Word
     c1: Real
     c2: Real
     decay_exponent: Real

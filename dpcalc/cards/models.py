@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from dpcalc.cards.card import STATED
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.errors import SpecError
-from dpcalc.model.choices import Model
+from dpcalc.model.choices import LossName, Model
 from dpcalc.model.run import NOISE_SCALES
 from dpcalc.render.numbers import Side, number, symbol_of
 from dpcalc.theorems.record import all_bounds
@@ -83,7 +83,7 @@ def _trains(asked: Mapping[str, Any]) -> bool:
         asked["command"] == "compare"
         and given.get("algorithm") in train.algorithms
         and (describes(given) or ("loss" in given and set(given) <= {*train.parameters, "model"}))
-        and given.get("model") in (None, Model.ANY)
+        and given.get("model") in (None, Model.ANY, *([Model.CAPPED] if given.get("loss") == LossName.SOFTMAX else []))
         and (asked["epsilon"] is not None or asked["delta"] is not None)
         and not asked.get("targets")
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dpcalc.model import loss as losses
-from dpcalc.model.algorithm import ALGORITHMS, Algorithm
+from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Order
 from dpcalc.model.choices import LossName, Model, Noise
 from dpcalc.model.loss import Loss
 from dpcalc.model.run import Description
@@ -51,9 +51,14 @@ class Draft(Mapping[str, Any]):
         self._values[name], self._sources[name] = value, Source.DERIVED
 
     def fill_model(self) -> None:
-        """Say what clipping is applied to, where it matters: clipped gradients of many classes stay not convex."""
+        """Say what clipping is applied to, where it matters: of many classes gradients are shortened or capped.
+
+        Those of a capped softmax are gradients of a convex function, as hidden iterates need. Full batches and samples
+        compose, which needs nothing, and short gradients take less time.
+        """
         if self["loss"] == LossName.SOFTMAX and self["classes"] > 2 and "clip" in self:
-            self.default("model", Model.ANY)
+            composed = self.algorithm.order in (Order.FULL, Order.SAMPLE, Order.DRAW)
+            self.default("model", Model.ANY if composed else Model.CAPPED)
 
     def given(self, name: str) -> bool:
         """Return whether the parameter was given, and not filled in."""

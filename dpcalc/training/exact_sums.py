@@ -38,7 +38,7 @@ _LEAST = 1e-290
 _SHORTEST = 1e-140  # of bounds: their squares are normal doubles
 _LEAST_EXPONENT = -900  # of iterates that scores tell from 0
 _ROOM = 2.0**-40  # by which gradients stay below their bound: more than the rounding of a norm
-_ENTRIES = 1 << 15
+_ENTRIES, _CAPPED_ENTRIES = 1 << 15, 1 << 20  # of weights times records, taken at once
 _PASSES = 3  # from which on a copy of what was cut pays
 _SINGLE = 2.0**-100  # of units: whole multiples of up to 2^20 are single-precision numbers
 
@@ -97,7 +97,9 @@ class ExactSums:
     several classes a slope is a vector and a gradient a matrix, whose norm is that of all its entries.
     """
 
-    def __init__(self, problem: AnyProblem, bound: float, size: int, norm: int = 2, passes: float = 1) -> None:
+    def __init__(
+        self, problem: AnyProblem, bound: float, size: int, norm: int = 2, passes: float = 1, capped: bool = False
+    ) -> None:
         """Cut the features.
 
         Args:
@@ -107,6 +109,7 @@ class ExactSums:
             norm: of features and gradients, 1 or 2.
             passes: how often all records are looked at in the order of their file: after the first of several, what is
                 read is what it has made of them.
+            capped: whether slopes of several classes are those of a capped softmax.
 
         Raises:
             SpecError: the bounds, or the units, are out of the range of doubles.
@@ -120,10 +123,10 @@ class ExactSums:
         self.kept, self.limit = kept, size * bound
         if not min(self.unit, self.slope_unit, self.unit * self.slope_unit) >= _LEAST:
             raise _too_short(bound)
-        self.norm = norm
+        self.norm, self.capped = norm, capped
         self.most = bound * (1.0 - max(_ROOM, 4.0 * (columns + loss.scores + 8) * _UNIT))
         self.overwrite = None if loss.classified else loss.array_descent()
-        self.rows = max(1, _ENTRIES // columns)
+        self.rows = max(1, (_CAPPED_ENTRIES if capped else _ENTRIES) // columns)
         self.copy: Copy | None = None
         self.copied = 0  # rows of the copy that later passes read
         if isinstance(problem, Problem):
@@ -235,7 +238,7 @@ class ExactSums:
     def _of(self, x: Array, y: Array, steepest: Array, w: Array) -> Array:
         total: Array
         if self.overwrite is None:
-            several = descents(x @ w.reshape(x.shape[1], -1), y, steepest)
+            several = descents(x @ w.reshape(x.shape[1], -1), y, steepest, capped=self.capped)
             total = (cut(several, self.slope_unit) @ x).T.reshape(-1)
             return total
         slopes = x @ w

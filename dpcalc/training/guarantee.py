@@ -201,28 +201,36 @@ def _cost(row: Result, rounding: Rounding, question: Question, spare: _Spare) ->
         _Needs: more than is set aside.
         NotApplicable: more than may be.
     """
-    epsilon = _epsilon(row, question)
-    plain = rounding.cost(epsilon)
-    if question.log_delta is None:  # delta is found, and may rise
+    epsilon, found, seeks = _epsilon(row, question), row.quantity == Quantity.EPSILON, question.log_delta is None
+    plain, small = rounding.cost(epsilon), rounding.cost_in_epsilon(epsilon)
+    least = 0.0 if found else plain.epsilon  # of slopes that are not exact
+    if seeks:  # delta is found, and may rise
         delta = math.exp(row.log_delta) if row.log_delta is not None else 0.0
-        if spare.epsilon == 0.0 and plain.delta <= _SHARE * delta:
+        if least <= spare.epsilon <= _ROOM * least and _more(plain, delta) <= _SHARE * delta:
             return plain
-    elif plain.delta <= spare.delta:
+    elif least <= spare.epsilon and _more(plain, _delta(question)) <= spare.delta:
         return plain
-    small = rounding.cost_in_epsilon(epsilon)
-    delta = 1.0 if question.log_delta is None else _delta(question)
-    more = small.delta + (small.factor - 1.0) * delta
-    found = row.quantity == Quantity.EPSILON
-    if (found or small.epsilon <= spare.epsilon) and (question.log_delta is None or more <= spare.delta):
+    delta = 1.0 if seeks else _delta(question)
+    more, added = _more(small, delta), _more(plain, delta)
+    if (found or small.epsilon <= spare.epsilon) and (seeks or more <= spare.delta):
         return small
     affordable = (found or small.epsilon <= _MOST_EPSILON * epsilon) and more <= _MOST * delta
-    if affordable and (question.log_delta is None or plain.delta > _DEAR * delta):
+    if affordable and (seeks or plain.delta > _DEAR * delta):
         raise _Needs(_Spare(_ROOM * small.epsilon, max(spare.delta, _ROOM * more)))
-    if question.log_delta is None:
+    if not least <= _MOST_EPSILON * epsilon:
+        raise NotApplicable(
+            f"the errors of capped slopes add {least:.3g} to epsilon", "take more noise, or fewer steps"
+        )
+    if seeks and least <= spare.epsilon:
         return plain
-    if not plain.delta <= _MOST * delta:
-        raise _no_room(question, plain.delta)
-    raise _Needs(_Spare(0.0, _ROOM * plain.delta))
+    if not (seeks or added <= _MOST * delta):
+        raise _no_room(question, added)
+    raise _Needs(_Spare(_ROOM * least, spare.delta if seeks else _ROOM * added))
+
+
+def _more(cost: Cost, delta: float) -> float:
+    """Return what is added to a delta."""
+    return cost.delta + (cost.factor - 1.0) * delta
 
 
 def _loss_of(draft: Draft) -> Loss | None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length, Order, Release
-from dpcalc.model.choices import LastBatch, Noise
+from dpcalc.model.choices import LastBatch, Model, Noise
 from dpcalc.model.run import Run
 from dpcalc.model.source import Source
 from dpcalc.numerics.floats import up
@@ -61,6 +61,7 @@ class Plan(NamedTuple):
         tail: whether the mean of the second half of the released iterates is what the run is for. All of them are
             accounted as public, so that the mean is post-processing.
         started: whether the run goes on from a model, which is projected first.
+        capped: whether clipped slopes of several classes are those of a capped softmax, and not shortened.
     """
 
     algorithm: str
@@ -82,6 +83,7 @@ class Plan(NamedTuple):
     accounted: dict[str, float]
     tail: bool = False
     started: bool = False
+    capped: bool = False
 
     @property
     def steps_per_pass(self) -> int:
@@ -152,6 +154,7 @@ def plan(run: Run, rows: int, columns: int, domain: Domain | None = None, *, tai
         output_scale=float(np.max(scale)) if on_output else 0.0, domain=_domain(run, domain),
         longest_skip=rows // 2 if algorithm.skips else 0, stops=algorithm.stops, stop_law=stop_law,
         from_zero=on_output, release=algorithm.release, accounted=_accounted_constants(run),
+        capped=run.model == Model.CAPPED,
     )  # fmt: skip
     return planned.averaged() if tail else planned
 

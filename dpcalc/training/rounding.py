@@ -17,6 +17,7 @@ from dpcalc.numerics.floats import up
 UNIT = 2.0**-53
 _ROOM = 1.0 + 1e-9  # more than the curvature of a density over a rounding error, and the rounding of these formulas
 _MANY = 100.0  # draws that a layer of the tail is expected to have, past which they are counted by a closed form
+_DEEP = 12.0  # standard deviations, past which a shift of a normal law is not accounted for by its odds
 _MOST_CELLS = 16.0  # a scale in cells of its grid is at least 8 and below this
 
 
@@ -145,6 +146,18 @@ def stretch(noise: str, entries: float, error_in_cells: float, *, hidden: bool =
     return log_factor, up(4.0 * entries * rare * math.exp(min(log_factor, 1.0) * 4.0), 8.0)
 
 
+def inexact_slopes(shift: float) -> tuple[float, float]:
+    """Return (h, tau), as of `stretch`, where errors move the means of Gaussian steps by at most ``shift`` in all.
+
+    Args:
+        shift: the root of the sum of squares of what they move a step's mean by, in units of its noise; at most 0.1.
+
+    Returns:
+        h = 12 shift, and tau above Phi(-12 + shift/2).
+    """
+    return (up(_DEEP * shift, 2.0), 4e-33) if shift > 0.0 else (0.0, 0.0)
+
+
 def drawn_error(noise: str, draws: float) -> tuple[float, float]:
     """Return what the errors of so many draws add up to beyond the usual, in units of roundoff, and how likely more is.
 
@@ -180,6 +193,7 @@ class Rounding(NamedTuple):
         log_factor, tail: h and tau of `stretch` for all of them; inf and 1 where no such bound is known.
         grid: of the released numbers; None where every noisy sum is rounded, to a grid of its own.
         error: the largest error of a released number before it is rounded; None where sums are exact.
+        slopes: h and tau, as of `stretch`, for slopes that are known up to an error (`dpcalc.training.capped`).
     """
 
     miss: float
@@ -187,18 +201,24 @@ class Rounding(NamedTuple):
     tail: float = 1.0
     grid: float | None = None
     error: float | None = None
+    slopes: tuple[float, float] = (0.0, 0.0)
 
     def cost(self, epsilon: float) -> Cost:
-        """Return what is added to delta at this epsilon, the same to epsilon."""
-        return Cost(0.0, 1.0, _both(epsilon, self.miss))
+        """Return what is added to delta at this epsilon, the same to epsilon where slopes are exact."""
+        log_factor, tail = self.slopes
+        if not log_factor:
+            return Cost(0.0, 1.0, _both(epsilon, self.miss))
+        return _of_both(epsilon, log_factor, up(up(math.exp(log_factor), 4.0) * (self.miss + tail), 4.0))
 
     def cost_in_epsilon(self, epsilon: float) -> Cost:
         """Return what is added to epsilon, and to delta at the epsilon that this makes: little even if it is large."""
-        if not self.log_factor < 0.1:
+        log_factor, tail = self.log_factor, self.tail
+        if self.slopes[0]:
+            log_factor = up(log_factor + self.slopes[0])
+            tail = up(up(math.exp(min(log_factor, 1.0)), 4.0) * (tail + self.slopes[1]), 4.0)
+        if not log_factor < 0.1:
             return Cost(math.inf, 1.0, 1.0)
-        factor = up(math.exp(self.log_factor), 4.0)
-        added = up(2.0 * self.log_factor)
-        return Cost(added, factor, up(factor * _both(up(epsilon + added), self.tail), 4.0))
+        return _of_both(epsilon, log_factor, tail)
 
     @property
     def what(self) -> str:
@@ -212,6 +232,12 @@ class Cost(NamedTuple):
     epsilon: float
     factor: float
     delta: float
+
+
+def _of_both(epsilon: float, log_factor: float, tail: float) -> Cost:
+    """Return what it costs that both laws are as executed: see `stretch`."""
+    factor, added = up(math.exp(log_factor), 4.0), up(2.0 * log_factor)
+    return Cost(added, factor, up(factor * _both(up(epsilon + added), tail), 4.0))
 
 
 def _both(epsilon: float, probability: float) -> float:

@@ -2,7 +2,8 @@
 
 Two ways are compared at the same number of passes: fresh uniform batches, accounted by composition, so that every
 iterate may be public and their tail is averaged; and passes in fresh orders that stay secret for ever, of which the
-last iterate alone is released, and whose steps are at most 2/smoothness long. Few passes or a small epsilon speak for
+last iterate alone is released, and whose steps are at most 2/smoothness long; of several classes the softmax is then
+capped. Few passes or a small epsilon speak for
 the first, small batches and many passes for the second. Where records fit in memory, full batches are better than
 either. Here kappa = C sqrt(T/d)/sigma, which for full batches is that of `dpcalc.training.rule`.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 import math
 
 from dpcalc.engine.question import Question
-from dpcalc.model.choices import Permutation, Releases
+from dpcalc.model.choices import Model, Permutation, Releases
 from dpcalc.model.source import Source
 from dpcalc.numerics.floats import down
 from dpcalc.training.accounting import noise_scale
@@ -69,7 +70,9 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> tuple[
     sampled = {"algorithm": "noisy-sgd", "release": Releases.EPOCH}
     noise = {"sampled": _noise(draft, question, step_size=1.0, **sampled)}
     hidden = {"algorithm": "shuffled-epochs", "permutation": Permutation.SECRET}
-    smoothness = None if "model" in draft else draft.loss.smoothness
+    if "model" in draft and not draft.given("model"):
+        hidden["model"] = Model.CAPPED
+    smoothness = None if {**draft, **hidden}.get("model") == Model.ANY else draft.loss.smoothness
     if smoothness and asked.average != Average.TAIL:
         longest = min(down(2.0 / smoothness), float(draft.get("step_size", math.inf)))
         noise["hidden"] = _noise(draft, question, step_size=longest, **hidden)

@@ -11,20 +11,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcalc.training.capped import capped_descents
+
 Array = NDArray[np.float64]
 
 
-def descents(scores: Array, labels: Array, longest: Array | None) -> Array:
-    """Return minus the slopes of a softmax, shortened jointly where they are too long.
+def descents(scores: Array, labels: Array, longest: Array | None, *, capped: bool = False) -> Array:
+    """Return minus the slopes of a softmax, shortened jointly where they are too long; or those of a capped one.
 
     Args:
         scores: shape (m, K).
         labels: m whole numbers from 0 to K - 1.
         longest: how long the slope of a record may be, shape (m,), positive; None for no bound.
+        capped: whether the softmax is capped by ``longest`` (`dpcalc.training.capped`).
 
     Returns:
-        e_y - softmax(z) times at most 1, shape (K, m): 0 where scores are not finite.
+        e_y - softmax(z) times at most 1, or minus the slope of the capped softmax, shape (K, m): 0 where scores are not
+        finite.
     """
+    if capped and longest is not None:
+        return capped_descents(scores, labels, longest)
     slopes = _shares(scores)
     np.negative(slopes, out=slopes)
     slopes[labels.astype(np.intp), np.arange(len(labels))] += 1.0

@@ -26,6 +26,7 @@ from dpcalc.training.several import descents
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 _ENTRIES = 1 << 15  # noise drawn at once: 256 KiB
+_CAPPED_ENTRIES = 1 << 20  # weights times records whose capped slopes are solved at once
 _STACK = 1 << 15  # features gathered at once, where batches are small: 256 KiB
 _STEPS = 512  # steps in a block
 _MAX_RELEASED = 1 << 28  # numbers
@@ -214,7 +215,7 @@ def _exact_sums(plan: Plan, problem: AnyProblem) -> ExactSums:
     if plan.order is Order.FIXED:
         passes = plan.passes
     size = max(batch.size for batch in plan.batches)
-    sums = ExactSums(problem, lipschitz_of(plan, problem.loss), size, plan.norm, passes)
+    sums = ExactSums(problem, lipschitz_of(plan, problem.loss), size, plan.norm, passes, plan.capped)
     sums.check_scale(float(np.min(plan.scale)) * min(batch.divisor for batch in plan.batches))
     return sums
 
@@ -435,7 +436,7 @@ class _Run:
     def _take_large_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
         """Take steps on large batches, on all records or on several classes, in pieces that fit the cache."""
         w, loss = self.w, self.problem.loss
-        most = max(1, _ENTRIES // self.plan.columns)
+        most = max(1, (_CAPPED_ENTRIES if self.plan.capped else _ENTRIES) // self.plan.columns)
         piece = self.problem.piece(most)
         for k in range(stretch.steps):
             before, descent = w.copy(), np.zeros_like(w)
@@ -458,7 +459,7 @@ class _Run:
     def _descent_of(self, x: Array, y: Array, caps: Array | None) -> Array:
         """Return the sum of minus the gradients of some records, shape (d,), or (d K,) of K classes."""
         if self.problem.loss.classified:
-            slopes = descents(x @ self.w.reshape(x.shape[1], -1), y, caps)
+            slopes = descents(x @ self.w.reshape(x.shape[1], -1), y, caps, capped=self.plan.capped)
             return (slopes @ x).T.reshape(-1)
         z = x @ self.w
         self.overwrite(z, y)

@@ -251,6 +251,7 @@ def _worst(roundings: Sequence[Rounding]) -> Rounding:
         miss=max(each.miss for each in roundings),
         log_factor=max(each.log_factor for each in roundings),
         tail=max(each.tail for each in roundings),
+        slopes=max(each.slopes for each in roundings),
     )
 
 
@@ -261,7 +262,7 @@ def _room(part: Part, tuning: Tuning, rounding: Rounding, epsilon: float, log_de
     of the profile of one run.
     """
     all_runs = rounding._replace(miss=min(1.0, up(tuning.mean * rounding.miss, 4.0)))
-    lost = all_runs.cost(epsilon).delta
+    lost = all_runs.cost(epsilon).delta if not rounding.slopes[0] else 1.0
     if lost < 1.0 and _sum_up(log_delta, lost) <= log_most:
         return True
     if isinstance(part, Box):
@@ -272,15 +273,16 @@ def _room(part: Part, tuning: Tuning, rounding: Rounding, epsilon: float, log_de
 
 def executed(curve: Curve, rounding: Rounding) -> Curve:
     """Return the profile of one run with its numbers rounded: the lesser of both ways to count what that costs."""
-    added, factor, _ = rounding.cost_in_epsilon(0.0)
+    ways = [(way, way(0.0)) for way in (rounding.cost, rounding.cost_in_epsilon)]
 
     def log_delta(epsilon: float) -> float:
-        value = _sum_up(curve(epsilon), rounding.cost(epsilon).delta)
-        if epsilon >= added:
-            inside = down(epsilon - added, 2.0) if epsilon > added else 0.0
-            small = rounding.cost_in_epsilon(inside)
-            value = min(value, _sum_up(curve(inside) + up(math.log(factor), 4.0), small.delta))
-        return min(0.0, value)
+        value = 0.0
+        for way, (added, factor, _) in ways:
+            if epsilon >= added:
+                inside = epsilon if not added else down(epsilon - added, 2.0) if epsilon > added else 0.0
+                raised = up(math.log(factor), 4.0) if factor > 1.0 else 0.0
+                value = min(value, _sum_up(curve(inside) + raised, way(inside).delta))
+        return value
 
     return log_delta
 

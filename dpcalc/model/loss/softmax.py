@@ -1,4 +1,4 @@
-"""The softmax loss of several classes, and its cap."""
+"""The softmax loss of several classes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 _ROOT_2 = math.sqrt(2.0)
-_HALVINGS, _STEPS = 60, 60
 
 
 class Softmax(Loss):
@@ -88,70 +87,6 @@ class Softmax(Loss):
     def _hoelder_constant_of_data(self, exponent: float) -> float:
         saturation = up(_ROOT_2 * power_of(2.0 * _ROOT_2, -exponent), 8.0) if exponent < 1.0 else 0.5
         return up(saturation * power_of(self.feature_bound, 1.0 + exponent), 12.0)
-
-
-def capped_slopes(z: Array, labels: Array, cap: float) -> Array:
-    """Return the gradients in z of the capped softmax, the infimal convolution of the loss with ``cap`` times the norm.
-
-    A slope q - e_y no longer than the cap stays. Else it is g = softmax(u) - e_y with u = z - s g, |g| = cap and
-    s > 0. With c = C/|x| the gradient g x' of a record is at most C long, and it is that of a convex function of the
-    weights, |x|^2/2-smooth. To shorten q - e_y without turning it is the gradient of no convex function.
-
-    Args:
-        z: scores, shape (n, K).
-        labels: n whole numbers from 0.
-        cap: c > 0.
-
-    Returns:
-        Rows no longer than the cap, shape (n, K).
-    """
-    import numpy as np
-
-    marked = _indicator(z, labels)
-    found: Array = _softmax(z) - marked
-    long = np.linalg.norm(found, axis=1) > cap
-    if not long.any():
-        return found
-    z, marked = z[long], marked[long]
-    low, high = np.zeros(len(z)), np.ones(len(z))
-    while (short := np.linalg.norm(_spread(z, marked, high), axis=1) > cap).any():
-        high[short] *= 2.0
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        above = np.linalg.norm(_spread(z, marked, middle), axis=1) > cap
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
-    found[long] = _spread(z, marked, high)
-    return found
-
-
-def _spread(z: Array, marked: Array, s: Array) -> Array:
-    """Return g = softmax(z - s g) - e_y for every row and its s.
-
-    With q = g + e_y, ln q_j + s q_j = z_j + s e_yj - L. The sum of q falls with L and is convex: Newton's method comes
-    from where it is at least 1 and stays on that side.
-    """
-    import numpy as np
-
-    s = s[:, None]
-    level = z + s * marked
-    normaliser = level.max(axis=1, keepdims=True) - s
-    for _ in range(_STEPS):
-        q = _share(level - normaliser, s)
-        excess = q.sum(axis=1, keepdims=True) - 1.0
-        if (excess <= 1e-13).all():
-            break
-        normaliser = normaliser + np.maximum(excess, 0.0) / (q / (1.0 + s * q)).sum(axis=1, keepdims=True)
-    spread: Array = q / q.sum(axis=1, keepdims=True) - marked
-    return spread
-
-
-def _share(x: Array, s: Array) -> Array:
-    """Return q with ln q + s q = x, by the Wright omega function of x + ln s."""
-    import numpy as np
-    from scipy.special import wrightomega
-
-    shares: Array = wrightomega(x + np.log(s)) / s
-    return shares
 
 
 def _softmax(z: Array) -> Array:
