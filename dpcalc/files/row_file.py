@@ -83,7 +83,9 @@ class RowFile:
             return self._between(0, 0, Room())
         low, high = int(chosen.min()), int(chosen.max()) + 1
         if high - low <= _DENSE * len(chosen):
-            return self._between(low, high, room or Room())[chosen - low]
+            among = self._between(low, high, room or Room())
+            in_order = len(among) == len(chosen) and bool((chosen[1:] > chosen[:-1]).all())
+            return among if in_order else among[chosen - low]
         rows = (room or Room()).of("rows", (len(chosen), *self.width), self.dtype)
         whole, each = memoryview(rows.reshape(-1).view(np.uint8)), self.bytes  # type: ignore[arg-type, unused-ignore]
         size = 0

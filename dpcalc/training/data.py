@@ -679,12 +679,12 @@ class Bounds(NamedTuple):
         held = 1.0 - max(_ROOM, (self.width + 8) * 2.0**-52)
         labels = cells[:, -1].copy()
         with np.errstate(all="ignore"):  # of the square of what is not finite
-            plain = self._is_plain(cells)
+            plain, rows = self._plain_map(cells)
         within = plain and self.columns == cells.shape[1] and cells.flags.c_contiguous and cells.flags.writeable
         x = cells if within else (room or Room()).of("features", (len(cells), self.columns), np.dtype(np.float64))
         unreadable = 0 if plain else self._encode(cells, x)
         if plain:
-            self._encode_plain(cells, x)
+            self._encode_plain(cells, x, rows)
         size = lengths(x, self.norm)
         clipped = int(np.count_nonzero(size > self.rest))
         shorten(x, size, self.rest * held)
@@ -707,26 +707,32 @@ class Bounds(NamedTuple):
         out[:, : self.width - 1], unreadable = encode(cells[:, :-1], self.ranges)
         return unreadable
 
-    def _is_plain(self, cells: Array) -> bool:
-        """Return whether all cells are numbers of a usual size, whose features are so too."""
+    def _plain_map(self, cells: Array) -> tuple[bool, tuple[Array, Array] | None]:
+        """Return whether all cells are numbers of a usual size, as are their features; and by what those are mapped.
+
+        Returns:
+            Whether they are; what is subtracted from a row of features, and what it is then divided by.
+        """
+        rows = None
         if self.ranges is not None:
             if self.ranges.words:
-                return False
+                return False, None
             if self.ranges.features is not None:
-                middle, half = _affine(*self.ranges.features)
-                if not (float(np.abs(middle).max()) <= _MIDDLE and float(half.min()) >= 1.0 / _MIDDLE):
-                    return False
+                rows = _affine(*self.ranges.features)
+                if not (float(np.abs(rows[0]).max()) <= _MIDDLE and float(rows[1].min()) >= 1.0 / _MIDDLE):
+                    return False, None
         flat = cells.reshape(-1)
-        return float(np.dot(flat, flat)) <= _USUAL[1]  # and no nan
+        return float(np.dot(flat, flat)) <= _USUAL[1], rows  # and no nan
 
-    def _encode_plain(self, cells: Array, out: Array) -> None:
+    def _encode_plain(self, cells: Array, out: Array, rows: tuple[Array, Array] | None) -> None:
         """As `_encode` of what is plain, in fewer looks at it; ``out`` may be the memory of the cells."""
-        raw = cells if self.constant else cells[:, :-1]  # whole rows are next to each other: the target gives its place
         if out is not cells:
-            np.copyto(out, raw)
-        if self.ranges is not None and self.ranges.features is not None:
-            middle, half = np.zeros(raw.shape[1]), np.ones(raw.shape[1])
-            middle[: self.width - 1], half[: self.width - 1] = _affine(*self.ranges.features)
+            # Whole rows are next to each other: the target gives its place to the constant.
+            np.copyto(out, cells if self.constant else cells[:, :-1])
+        if rows is not None:
+            middle, half = rows
+            if self.constant:
+                middle, half = np.append(middle, 0.0), np.append(half, 1.0)
             on_rows(np.subtract, out, middle)
             on_rows(np.divide, out, half)
         if self.constant:
@@ -867,7 +873,7 @@ def on_rows(operation: np.ufunc, x: Array, row: Array) -> None:
     many = max(1, _ACROSS // columns)
     whole = len(x) // many * many
     together = x[:whole].reshape(-1, many * columns)
-    operation(together, np.tile(row, many), out=together)
+    operation(together, np.concatenate([row] * many), out=together)
     operation(x[whole:], row, out=x[whole:])
 
 

@@ -181,7 +181,11 @@ class ExactSums:
         size, rooms = rows.shape[1], (Room(), Room())
         many = problem.records.step // size  # steps whose records are read together
         for start in range(0, steps, many):
-            read = self._cut_rows(problem, rows[start : start + many].reshape(-1), rooms)
+            chosen = rows[start : start + many].reshape(-1)
+            read = self._cut_rows(problem, chosen, rooms)
+            if self.copy is not None and _start_of(chosen) == self.copied:
+                self._write(self.copied, *read)
+                self.copied += len(chosen)
             for first in range(0, len(read[1]), size):
                 yield functools.partial(self._of_cut, *(part[first : first + size] for part in read))
 
@@ -196,26 +200,27 @@ class ExactSums:
 
         Sums are exact, so that it does not matter who adds which records, nor in which pieces.
         """
-        begin, count, step = 0, self.count if rows is None else len(rows), problem.records.step
-        if rows is not None and count and int(rows[-1]) - int(rows[0]) == count - 1 and (np.diff(rows) == 1).all():
-            begin, rows = int(rows[0]), None  # in the file's order
-        copying = self.copy is not None and rows is None and begin == self.copied
-        rooms = threading.local()
+        begin, count, step = _start_of(rows), self.count if rows is None else len(rows), problem.records.step
+        copying, rooms = self.copy is not None and begin == self.copied, threading.local()
 
         def of(first: int) -> Array:
             last = min(first + step, count)
-            chosen = slice(begin + first, begin + last) if rows is None else rows[first:last]
+            chosen = slice(first, last) if rows is None else rows[first:last]
             if not rooms.__dict__:
                 rooms.of_cells, rooms.beside = Room(), Room()
             x, y, steepest = self._cut_rows(problem, chosen, (rooms.of_cells, rooms.beside))
-            if copying and self.copy is not None:
-                self.copy.write(begin + first, x.astype(np.float32), np.column_stack([y, steepest]))
+            if copying and begin is not None:
+                self._write(begin + first, x, y, steepest)
             return self._of(x, y, steepest, w)
 
         total = np.asarray(summed(of, range(0, count, step)))
         if copying:
             self.copied += count
         return total
+
+    def _write(self, first: int, x: Array, y: Array, steepest: Array) -> None:
+        if self.copy is not None:
+            self.copy.write(first, x.astype(np.float32), np.column_stack([y, steepest]))
 
     def _cut_rows(
         self, problem: StoredProblem, chosen: Chosen, rooms: tuple[Room, Room]
@@ -248,6 +253,13 @@ class ExactSums:
         np.maximum(slopes, -steepest, out=slopes)
         total = cut(slopes, self.slope_unit) @ x
         return total
+
+
+def _start_of(rows: Index | None) -> int | None:
+    """Return the first of records that are in the order of their file, without a gap; None for others."""
+    if rows is None:
+        return 0
+    return int(rows[0]) if len(rows) and bool((np.diff(rows) == 1).all()) else None
 
 
 def _too_short(bound: float) -> SpecError:

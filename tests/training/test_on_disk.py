@@ -208,6 +208,19 @@ def test_later_passes_read_what_the_first_has_made(
     assert (len(seen) == 9) is room
 
 
+def test_passes_of_small_batches_in_order_are_kept_as_well(
+    tmp_path: Path, on_disk: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_disk()
+    problem = stored_problem(saved(tmp_path, table(), "npy"))
+    sums, w = ExactSums(problem, 0.2, 50, 2, 3), np.random.default_rng(1).standard_normal(D)
+    batches = np.arange(N).reshape(-1, 50)
+    first = [descent(w) for descent in sums.of_steps(batches, len(batches))]
+    monkeypatch.setattr(OnDisk, "at", None)
+    again = [descent(w) for descent in sums.of_steps(batches, len(batches))]
+    assert np.array_equal(first, again)
+
+
 def test_a_copy_is_written_in_any_order_and_given_up_where_the_disk_is_full() -> None:
     copy, full = Copy(4, 2, 1), Copy(4, 2, 1)
     rows, beside = np.ones((2, 2), np.float32), np.ones((2, 1))
