@@ -310,7 +310,7 @@ QUESTIONS = (
         "shuffle-once-released",
         "compare --algorithm shuffle-once --release epoch -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.5 "
         "--sigma 4 -d 1e-5",
-        "released.own_noise released.shuffle_once released.shuffle_once_secret linear.once",
+        "released.own_noise released.shuffle_once released.shuffle_once_secret linear.once linear.once_curved_released",
     ),
     Question(
         "shuffled-epochs",
