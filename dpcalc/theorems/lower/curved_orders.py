@@ -321,7 +321,7 @@ def epochs_curved_released(run: CurvedOrder) -> Profile:
             found = -math.inf
             for each in _classes(run, 1, q):
                 most = each.last - each.first + 1
-                counts = {min(most, 1 << power) for power in range(min(60, most.bit_length() + 1))}
+                counts = {min(most, 4**power) for power in range(min(30, most.bit_length() // 2 + 2))}
                 found = max(found, *(among_the_last(each, count, epsilon) for count in counts))
             return found
 
