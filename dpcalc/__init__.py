@@ -31,6 +31,7 @@ _PUBLIC = {
     "merge": "dpcalc.api",
     "sweep": "dpcalc.api",
     "train": "dpcalc.api",
+    "audit": "dpcalc.api",
     "predict": "dpcalc.api",
     "evaluate": "dpcalc.api",
     "ledger": "dpcalc.api",
@@ -55,6 +56,7 @@ __all__ = [*_PUBLIC, "__version__"]  # noqa: PLE0604
 if TYPE_CHECKING:
     from typing import Any
 
+    from dpcalc.api import audit as audit
     from dpcalc.api import card as card
     from dpcalc.api import check as check
     from dpcalc.api import cite as cite

@@ -416,6 +416,80 @@ def train(
     return found
 
 
+@_mirrors("compare")
+def audit(
+    *,
+    attack: str = "best",
+    data: str | os.PathLike[str] | None = None,
+    neighbour: str | os.PathLike[str] | None = None,
+    replicas: float = 100_000,
+    confidence: float = 0.99,
+    as_released: bool = False,
+    seed: int = 0,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    **given: Unpack[keywords.Compare],
+) -> Report:
+    """Attack a described run: an epsilon that it has at least, with a confidence, beside what is guaranteed.
+
+    The run is carried out many times, on two data sets that differ in one record (docs/audit.md). One seed gives one
+    report, whatever ``workers`` and ``executor`` are.
+
+    Args:
+        attack: ``best``, ``linear``, ``wall``, ``reset``, ``low-bits`` or ``custom``.
+        data, neighbour: of a custom attack, the paths of two tables that differ in one record, the target last.
+        replicas: runs on each of the two data sets.
+        confidence: with which all bounds on a case hold.
+        as_released: whether the runs are those of the engine that trains one model, with its rounding; slow.
+        seed: of all randomness.
+        workers: processors; by default all.
+        executor: what computes the runs in place of this machine: any `concurrent.futures.Executor`.
+
+    Returns:
+        A report; ``audit`` of a case has ``epsilon_lower``, ``mu_lower``, the counts and every attack that was tried. A
+        gate of the case fails, and `Report.failed` counts it, where a lower bound is above the guarantee.
+
+    Raises:
+        SpecError: malformed parameters or data.
+        NotApplicable, Infeasible: nothing is guaranteed, or there is no such attack on the run.
+
+    >>> found = audit(algorithm="noisy-gd", records=20, steps=50, lipschitz=1, smoothness=1, step_size=0.5, noise_std=2,
+    ...               delta=0.01, replicas=10_000).cases[0]
+    >>> 0.0 < found.audit["epsilon_lower"] < found.best.value, found.failed
+    (True, False)
+    """
+    from dpcalc.training import with_one_blas_thread
+    from dpcalc.training.attacks import Attack
+    from dpcalc.training.audit import Setup, check_setup
+    from dpcalc.training.audited import audited, audited_among_others, paths_of_custom
+    from dpcalc.training.elsewhere import There
+
+    if attack not in list(Attack):
+        raise SpecError(f"attack is {attack!r}; it must be one of {', '.join(Attack)}")
+    if given.get("certify"):
+        raise SpecError("audit does not take certify", "certify the guarantee by itself: `compare`")
+    if replicas != int(replicas):
+        raise SpecError(f"replicas is {replicas!r}; it must be a whole number", "try 100000")
+    setup = Setup(int(replicas), seed, workers, confidence)
+    check_setup(setup)
+    custom = paths_of_custom(attack, *(None if path is None else os.fspath(path) for path in (data, neighbour)))
+    there = None if executor is None else There.of(executor)
+
+    def asker(answer: Callable[..., Case]) -> Callable[..., Case]:
+        def asked(
+            _: str, run: Mapping[str, Any], question: Question, *, notes: bool, brief: bool, gates: Sequence[Gate]
+        ) -> Case:
+            return answer(
+                run, question, attack, setup, custom=custom, as_released=as_released, gates=gates, brief=brief,
+                there=there,
+            )  # fmt: skip
+
+        return asked
+
+    with with_one_blas_thread():
+        return _answered("audit", _read("compare", **given), asker(audited), asker(audited_among_others))
+
+
 def predict(
     model: str | os.PathLike[str], data: Any, *, output: str | os.PathLike[str] | None = None
 ) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def command(
 
     setup = Setup(_count(replicas), seed, workers, _number("--confidence", confidence))
     check_setup(setup)
-    custom = _files(attack, data, neighbour)
+    custom = audited.paths_of_custom(attack, data, neighbour)
     machines = there_of(cluster, insecure, workers)
     entered = machines.runs() if machines is not None else contextlib.nullcontext(None)
     there: Any = None
@@ -119,17 +119,6 @@ def _number(flag: str, typed: str) -> float:
     if not math.isfinite(number):
         raise SpecError(f"{flag} is {typed}; it must be finite")
     return number
-
-
-def _files(attack: str, data: str | None, neighbour: str | None) -> tuple[str, str] | None:
-    """Return the paths of the two data sets of a custom attack; None for another attack."""
-    if attack != "custom":
-        if data is not None or neighbour is not None:
-            raise SpecError("--data and --neighbour are of a custom attack", "give --attack custom, or leave them out")
-        return None
-    if data is None or neighbour is None:
-        raise SpecError("a custom attack needs two data sets", "give --data FILE and --neighbour FILE")
-    return data, neighbour
 
 
 def _say_contradicted(case: Case) -> None:

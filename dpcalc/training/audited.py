@@ -83,6 +83,21 @@ def audited_among_others(given: Mapping[str, Any], question: Question, attack: s
         return without_guarantee(COMMAND, given, question, error, more.get("gates", ()), more.get("sources"))
 
 
+def paths_of_custom(attack: str, data: str | None, neighbour: str | None) -> tuple[str, str] | None:
+    """Return the paths of the two data sets of a custom attack; None for another attack.
+
+    Raises:
+        SpecError: they are given with another attack, or one of them is missing.
+    """
+    if attack != Attack.CUSTOM:
+        if data is not None or neighbour is not None:
+            raise SpecError("--data and --neighbour are of a custom attack", "give --attack custom, or leave them out")
+        return None
+    if data is None or neighbour is None:
+        raise SpecError("a custom attack needs two data sets", "give --data FILE and --neighbour FILE")
+    return data, neighbour
+
+
 def bug_report(case: Case) -> str:
     """Return what a report of a contradicted guarantee should contain."""
     told, best = case.audit, case.best

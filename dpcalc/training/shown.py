@@ -48,6 +48,10 @@ SHOWN_BY: dict[str, Shown] = {
     "linear.once_curved_released": Shown(
         _CURVED, f"{_STEEP}; the order and the iterate after every pass are looked at"
     ),
+    "linear.epochs_curved": Shown(_CURVED, f"{_STEEP}; the orders are looked at"),
+    "linear.epochs_curved_released": Shown(
+        _CURVED, f"{_STEEP}; the orders and the iterate after every pass are looked at"
+    ),
     "linear.forgetting": Shown(_CURVED, _FORGETS),
     "linear.forgetting_passes": Shown(_CURVED, _FORGETS),
     "linear.forgetting_released": Shown(_CURVED, f"{_FORGETS}; the iterate after every pass is looked at"),

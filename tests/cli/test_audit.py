@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dpcalc
 from dpcalc.cli.main import main
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.model.algorithm import ALGORITHMS
@@ -46,6 +47,25 @@ def answered(line: str, code: int, capsys: pytest.CaptureFixture[str]) -> tuple[
     captured = capsys.readouterr()
     assert (stop.value.code or 0) == code, captured.err
     return captured.out, captured.err
+
+
+def test_the_python_function_gives_the_report_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    line = "--algorithm noisy-gd -n 5,6 --steps 3 -L 1 --eta 0.5 --sigma 2 -d 0.05 --replicas 2000 --seed 4 --json"
+    with pytest.raises(SystemExit):
+        main(["audit", *line.split()])
+    printed = json.loads(capsys.readouterr().out)
+    given: dict[str, Any] = {"algorithm": "noisy-gd", "records": [5, 6], "steps": 3, "lipschitz": 1, "step_size": 0.5}
+    found = dpcalc.audit(**given, noise_std=2, delta=0.05, replicas=2e3, seed=4)
+    assert [case["audit"] for case in printed["cases"]] == [case.audit for case in found.cases]
+    assert found.to_dict()["command"] == printed["command"]
+    assert found.failed == 0
+    for wrong, text in (
+        ({"attack": "worst"}, "attack is 'worst'"), ({"replicas": 2000.5}, "whole number"),
+        ({"replicas": 10}, "replicas is 10"), ({"certify": True}, "does not take certify"),
+        ({"data": "one.csv"}, "custom attack"), ({"order": 2}, "epsilon at a delta"),
+    ):  # fmt: skip
+        with pytest.raises(dpcalc.SpecError, match=text):
+            dpcalc.audit(**{**given, "noise_std": 2, **({} if "order" in wrong else {"delta": 0.05}), **wrong})
 
 
 def test_all_that_can_be_carried_out_is_audited() -> None:

@@ -83,6 +83,7 @@ BOUNDS = (
     "linear.once_curved", "linear.shuffled_curved_secret", "linear.once_curved_secret",
     "linear.forgetting", "linear.forgetting_passes", "linear.forgetting_released", "linear.stop_forgetting",
     "linear.skip_forgetting", "linear.once_curved_released", "linear.shuffled_stop_curved",
+    "linear.epochs_curved", "linear.epochs_curved_released",
     "sampled.poisson", "sampled.fixed", "sampled.with_replacement", "sampled.full", "sampled.balls_in_bins",
     "sampled.shuffle",
     "sampled.shuffle_lower", "sampled.hidden", "sampled.hidden_shuffle", "sampled.hidden_full",

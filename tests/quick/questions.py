@@ -310,18 +310,25 @@ QUESTIONS = (
         "shuffle-once-released",
         "compare --algorithm shuffle-once --release epoch -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.5 "
         "--sigma 4 -d 1e-5",
-        "released.own_noise released.shuffle_once released.shuffle_once_secret linear.once",
+        "released.own_noise released.shuffle_once released.shuffle_once_secret linear.once linear.once_curved_released",
     ),
     Question(
         "shuffled-epochs",
         "compare --algorithm shuffled-epochs -n 8 --epochs 2 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
-        "shuffled_epochs.fresh shuffled_epochs.fresh_secret linear.epochs",
+        "shuffled_epochs.fresh shuffled_epochs.fresh_secret linear.epochs linear.epochs_curved",
     ),
     Question(
         "shuffled-epochs",
         "multi-epoch --algorithm shuffled-epochs -n 8 --epochs 2 -L 1 --smoothness 1 --loss-class smooth --eta 0.1 "
         "--sigma 4 -d 1e-5",
         "expanding.fresh expanding.composition",
+    ),
+    Question(
+        "shuffled-epochs-released",
+        "compare --algorithm shuffled-epochs --release epoch -n 4 --epochs 2 -L 1 --smoothness 1 --eta 0.5 --sigma 4 "
+        "-d 1e-3",
+        "released.own_noise released.shuffled_epochs released.shuffled_epochs_point released.shuffled_epochs_rdp "
+        "linear.epochs linear.epochs_curved_released",
     ),
     Question(
         "shuffled-epochs-released",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from typing import Any
@@ -174,3 +175,39 @@ def test_random_places() -> None:
                 epsilon
             )
             assert mpmath.log(passes) - mpmath.mpf("1e-6") <= found <= mpmath.log(passes)
+
+
+def test_fresh_places() -> None:
+    """Of one curvature, fresh orders: the average over all positions in all passes, each by its recursion."""
+    with mpmath.workdps(30):
+        for r in draws("fresh orders, curved", 5, 400):
+            n, curvature, epsilon = whole(r, 1, 4), r.choice((1.0, 0.5, r.uniform(0.05, 1.0))), r.choice((0.1, 1.0))
+            epochs, q = whole(r, 1, 3), 1 - mpmath.mpf(curvature)
+            run = curved_orders.CurvedOrder(
+                records=n, batch_size=1, last_batch="own", sensitivity=2.0, noise_std=1.0, step_size=1.0, epochs=epochs,
+                smoothness=curvature, strong_convexity=curvature,
+            )  # fmt: skip
+            one = [2 * forgetful(q, q, n, k) for k in range(1, n + 1)]
+            hidden, seen = mpmath.mpf(0), mpmath.mpf(0)
+            for places in itertools.product(range(1, n + 1), repeat=epochs):
+                mean, variance = mpmath.mpf(0), mpmath.mpf(0)
+                for step in range(epochs * n):
+                    mean = q * mean + (2 if n - step % n == places[step // n] else 0)
+                    variance = q * q * variance + 1
+                both = mpmath.sqrt(mpmath.fsum(one[k - 1] ** 2 for k in places))
+                hidden += stick(epsilon, mean / mpmath.sqrt(variance)) if mean else 0
+                seen += stick(epsilon, both) if both else 0
+            found = curved_orders.epochs_curved(run).profile(epsilon)
+            assert found <= mpmath.log(hidden / n**epochs)
+            fresh = mpmath.sqrt(mpmath.fsum(q ** (2 * j * n) for j in range(epochs)))
+            least = mpmath.fsum(stick(epsilon, mu / fresh) for mu in one if mu) / n
+            assert found >= mpmath.log(least) - mpmath.mpf("1e-6")
+            found = curved_orders.epochs_curved_released(run).profile(epsilon)
+            assert found <= mpmath.log(seen / n**epochs)
+            for count in {1, n}:
+                share, mu = mpmath.mpf(count) / n, one[count - 1]
+                weights = [
+                    mpmath.binomial(epochs, j) * share**j * (1 - share) ** (epochs - j) for j in range(epochs + 1)
+                ]
+                terms = (weights[j] * stick(epsilon, mu * mpmath.sqrt(j)) for j in range(1, epochs + 1))
+                assert not mu or found >= mpmath.log(mpmath.fsum(terms)) - mpmath.mpf("1e-6")

@@ -75,6 +75,8 @@ TRUTH = {
     "linear.skip_forgetting": "theorems/test_forgetting.py::test_stop_and_skip_are_averages_of_passes",
     "linear.once_curved_released": "theorems/test_forgetting.py::test_random_places",
     "linear.shuffled_stop_curved": "theorems/test_forgetting.py::test_random_places",
+    "linear.epochs_curved": "theorems/test_forgetting.py::test_fresh_places",
+    "linear.epochs_curved_released": "theorems/test_forgetting.py::test_fresh_places",
     "dp_sgd.gradient": "theorems/test_holder.py::test_gradient_bounds_are_ordered_and_met",
     "dp_sgd.gradient_published": "theorems/test_holder.py::test_the_noise_of_theorem_11_alone_is_not_private",
     "utility.average_published": "theorems/test_utility.py::test_printed_risks_are_what_the_paper_prints",

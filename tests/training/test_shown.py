@@ -43,6 +43,8 @@ NEAR: dict[str, Near] = {
     "multi_epoch.quadratic": Near("cyclic", {**LINEAR, "records": 2, "epochs": 2, "strong_convexity": 0.25}, 0.8),
     "noisy_gd.quadratic": Near("noisy-gd", {**LINEAR, "records": 2, "steps": 4, "strong_convexity": 0.25}, 0.8),
     "linear.curved": Near("pnsgd", {**CURVED, "records": 8, "index": 8}, 0.7),
+    "linear.epochs_curved": Near("shuffled-epochs", {**CURVED, "records": 8, "epochs": 2}, 0.7),
+    "linear.epochs_curved_released": Near("shuffled-epochs-released", {**CURVED, "records": 8, "epochs": 2}, 0.7),
     "linear.forgetting": Near("pnsgd", {**LATE, "index": 7}, 0.7),
     "linear.forgetting_passes": Near("cyclic", {**CURVED, "records": 8, "epochs": 2, "index": 8}, 0.7),
     "linear.forgetting_released": Near("cyclic-released", {**LATE, "epochs": 2, "index": 7}, 0.7),

@@ -43,14 +43,14 @@ SIZES: tuple[Size, ...] = (
     Size("cyclic", {**PASSES, "strong_convexity": 0.01}, _PASSES),
     Size("shuffle-once", PASSES, _PLACES),
     Size("rotation-epochs", PASSES, _PLACES),
-    Size("shuffled-epochs", PASSES, "the lower value is of linear losses; curved ones leave a mixture of many places"),
+    Size("shuffled-epochs", PASSES, f"{_PLACES}; the lower value counts the shift of the last pass alone"),
     Size(
         "noisy-sgd", {**BATCHES, "steps": 5000},
         "the bound composes all steps, and the last iterate of linear losses is their sum",
     ),
     Size("cyclic-released", PASSES, _EARLIER),
     Size("shuffle-once-released", PASSES, _PLACES),
-    Size("shuffled-epochs-released", PASSES, "the lower value is of linear losses, of which the sum tells all"),
+    Size("shuffled-epochs-released", PASSES, f"{_PLACES}; the lower value counts late places alone"),
     Size("noisy-sgd-released", {**BATCHES, "steps": 5000}, "the lower value is of the sum of all steps, not of each"),
     Size(
         "dp-sgd", {**CLIPPED, "sampling": "shuffle", "adjacency": "null-record"},

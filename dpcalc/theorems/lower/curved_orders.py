@@ -14,8 +14,10 @@ against N(0, 1). Every value rounds down.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.model.algorithm import Release, in_one_random_order
@@ -38,7 +40,7 @@ from dpcalc.theorems.conditions import (
 from dpcalc.theorems.lower.averages import gaussian_log_delta, log_average, log_sum, log_sum_of_gaussians
 from dpcalc.theorems.lower.common_losses import CURVED, NO_SUCH_GUARANTEE, largest
 from dpcalc.theorems.lower.random_linear_losses import RandomOrder
-from dpcalc.theorems.lower.repeats import times
+from dpcalc.theorems.lower.repeats import after_fresh_noise, times
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
 
 if TYPE_CHECKING:
@@ -121,8 +123,11 @@ class _Class(NamedTuple):
         return self.top * powers * _SAFE
 
 
-def _classes(run: CurvedShuffle, epochs: int, q: float) -> list[_Class]:
-    """Return the positions of a pass with their pulls; ``q`` is taken as exact."""
+def _classes(run: CurvedShuffle, epochs: int, q: float, afresh: bool = False) -> list[_Class]:
+    """Return the positions of a pass with their pulls; ``q`` is taken as exact.
+
+    Where the order is drawn ``afresh`` in every pass, the pulls are those of the last pass alone.
+    """
     plan = run.plan
     factors = [abs(1.0 - (1.0 - q) * (alike.size / alike.divisor)) for alike in plan.positions]
     behind, variance, heads = 1.0, 0.0, []
@@ -132,7 +137,8 @@ def _classes(run: CurvedShuffle, epochs: int, q: float) -> list[_Class]:
         if alike.size != alike.divisor:
             factor = max(0.0, factor - 8.0 * UNIT)
         behind *= factor**alike.steps
-    whole = times(behind, epochs) / math.sqrt(variance)
+    kept = after_fresh_noise(behind, epochs, plan.steps) if afresh else times(behind, epochs)
+    whole = kept / math.sqrt(variance)
     return [
         _Class(
             alike.first,
@@ -243,6 +249,88 @@ def once_curved_released(run: CurvedOrder) -> Profile:
 
 
 @theorem(
+    "linear.epochs_curved",
+    title="Fresh published random orders over losses of the worst common curvature",
+    setting=CurvedOrder,
+    gives=Profile,
+    kind="lower",
+    algorithms=("shuffled-epochs",),
+    reference="dpcalc",
+    locator="average over the positions of the last pass, at the best curvature",
+    formula="as linear.shuffled_curved, with mu_k sqrt((1-Q^2)/(1-Q^(2E))), Q the product of a pass",
+    conditions=(*_CLASS, PUBLISHED),
+    assumes=(CURVED, GAUSSIAN, ONE_RELEASE, "the orders are published"),
+    erratum=NO_SUCH_GUARANTEE,
+    slack=f"{_SEARCH}; what earlier passes add to the shift is not counted",
+    slow=True,
+    uncertified="the best curvature of a search",
+)
+def epochs_curved(run: CurvedOrder) -> Profile:
+    """Given all orders the last iterate is Gaussian. Every pass moves it the same way, the last one by as much as one
+    pass does, and the noise of all passes is counted.
+    """
+    return _published_profile(run, run.epochs, afresh=True)
+
+
+@theorem(
+    "linear.epochs_curved_released",
+    title="Fresh published random orders, every pass released, over losses of the worst common curvature",
+    setting=CurvedOrder,
+    gives=Profile,
+    kind="lower",
+    algorithms=("shuffled-epochs-released",),
+    reference="dpcalc",
+    locator="the passes in which the record is one of the last, at the best curvature",
+    formula="max over q and K of sum_j P(Bin(E, w_K) = j) delta_G(eps; mu_K sqrt(j)), w_K the share of the records at "
+    "the positions up to K, mu_K of linear.shuffled_curved",
+    conditions=(*_CLASS, PUBLISHED),
+    assumes=(CURVED, GAUSSIAN, "the iterate after every pass is released", "the orders are published"),
+    erratum=NO_SUCH_GUARANTEE,
+    slack=f"{_SEARCH}; passes count as the least of those up to K, or as none",
+    slow=True,
+    uncertified="the best curvature of a search",
+)
+def epochs_curved_released(run: CurvedOrder) -> Profile:
+    """Given all orders the passes are independent Gaussians with mu_k of the record's positions k, which compose to
+    the root of the sum of their squares. In a binomial number of passes k is at most K, and then mu_k >= mu_K.
+    """
+    import numpy as np
+
+    from dpcalc.numerics.binomial_blocks import binomial_blocks
+    from dpcalc.numerics.normal_arrays import log_hockey_stick_down
+
+    laws = functools.cache(lambda used: binomial_blocks(run.epochs, Fraction(used, run.records)))
+
+    def among_the_last(positions: _Class, count: int, epsilon: float) -> float:
+        """Return ln delta where the passes count in which the record is at one of so many positions."""
+        mu = min(positions.mu(positions.first + count - 1), _SHARPEST)
+        law = laws(count * positions.size)
+        mus = mu * np.sqrt(np.asarray(law.low, dtype=np.float64)) * _SAFE
+        usable = mus > max(1e-90, epsilon / 1e90)
+        if not usable.any():
+            return -math.inf
+        logs = log_hockey_stick_down(np.full(int(usable.sum()), epsilon), mus[usable]) + law.log_below[usable]
+        peak = float(logs.max())
+        if peak == -math.inf:
+            return peak
+        value = peak + math.log(float(np.exp(logs - peak).sum()))
+        return value - UNIT * (8.0 * abs(value) + 8.0 * len(logs) + 64.0)
+
+    def profile(epsilon: float) -> float:
+        def at(q: float) -> float:
+            found = -math.inf
+            for each in _classes(run, 1, q):
+                most = each.last - each.first + 1
+                counts = {min(most, 4**power) for power in range(min(30, most.bit_length() // 2 + 2))}
+                found = max(found, *(among_the_last(each, count, epsilon) for count in counts))
+            return found
+
+        return min(0.0, _best(run, at, rough=True))
+
+    return Profile(profile)
+
+
+@theorem(
     "linear.shuffled_stop_curved",
     title="A published random order and a random stop over losses of the worst common curvature",
     setting=CurvedShuffle,
@@ -279,13 +367,13 @@ def shuffled_stop_curved(run: CurvedShuffle) -> Profile:
     return Profile(profile)
 
 
-def _published_profile(run: CurvedShuffle, epochs: int, released: int = 1) -> Profile:
+def _published_profile(run: CurvedShuffle, epochs: int, released: int = 1, afresh: bool = False) -> Profile:
     shrinks_unevenly = any(alike.size != alike.divisor for alike in run.plan.positions)
 
     def profile(epsilon: float) -> float:
         def at(q: float) -> float:
             total = -math.inf
-            for plain in _classes(run, epochs, q):
+            for plain in _classes(run, epochs, q, afresh):
                 each = plain._replace(top=plain.top * math.sqrt(released)) if released > 1 else plain
                 total = log_add_exp(total, _log_sum(each, epsilon) + math.log(each.size))
             return total
