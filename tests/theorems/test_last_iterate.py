@@ -152,3 +152,12 @@ def test_nothing_is_solved_with_it() -> None:
     [case] = json.loads(CliRunner().invoke(cli, told).output)["cases"]
     assert {row["bound"] for row in case["results"]} == {"sampled.poisson"}
     assert any(row["bound"] == ID and "no run is chosen" in row["because"] for row in case["not_applicable"])
+
+
+def test_it_is_explained_as_what_it_is() -> None:
+    told = ["explain", ID, "--algorithm", "dp-sgd", "--sample-rate", "0.1", "--steps", "10", "--sampling", "poisson"]
+    told += ["--release", "last", "--adjacency", "add-remove", "--noise-multiplier", "1", "-d", "1e-5"]
+    text = CliRunner().invoke(cli, told).output
+    for part in ("epsilon about ", "never a guarantee", "note: Exact for linear losses", "steinke2025"):
+        assert part in text
+    assert "epsilon <=" not in text
