@@ -20,8 +20,9 @@ def test_every_bound_that_is_named_is_one() -> None:
 
 
 @pytest.mark.parametrize("value", [0.0128, 1.0, 4.8865541, 9.999, 1234.5, 1e-7])
-def test_numbers_are_rounded_up(value: float) -> None:
+def test_guarantees_are_rounded_up_and_lower_values_down(value: float) -> None:
     assert value <= float(landscape.shown(value)) <= value * 1.011
+    assert value * 0.989 <= float(landscape.shown(value, -1)) <= value
 
 
 @pytest.mark.campaign

@@ -87,7 +87,7 @@ def bibtex_of(keys: Sequence[str]) -> str:
 def explain_result(result: Result, case: Case, precision: int = 6) -> str:
     """Return everything the record says of the result's bound, with this run's numbers in it."""
     bound = lookup(result.bound)
-    relation = ">=" if result.kind == Kind.LOWER else "<="
+    relation = {Kind.LOWER: ">=", Kind.HEURISTIC: "about"}.get(result.kind, "<=")
     answer = f"{result.quantity} {relation} {value_text(result, precision)}"
     derived = derivation(result, precision)
     names = [name for name in (*bound.parameters, "epsilon", "delta") if name in case.inputs]
@@ -162,4 +162,5 @@ def _source(bound: Theorem) -> list[str]:
 
 
 def _erratum(bound: Theorem) -> list[str]:
-    return ["", textwrap.fill(f"erratum: {bound.erratum}", 100)] if bound.erratum else []
+    title = "note" if bound.kind == Kind.HEURISTIC else "erratum"
+    return ["", textwrap.fill(f"{title}: {bound.erratum}", 100)] if bound.erratum else []
