@@ -229,8 +229,8 @@ PARAMETERS: dict[str, Parameter] = {
             "sampling", "",
             "how a batch is drawn: every record by itself with the same probability (poisson); batch_size records, "
             "uniformly, afresh in every step (fixed); batch_size draws of single records, which may come several times "
-            "(with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch the "
-            "records shuffled and cut into batches (shuffle); all records (full)",
+            "(with-replacement); every epoch each record in one step of its own choice (balls-in-bins); every epoch "
+            "the records shuffled and cut into batches (shuffle); all records (full)",
             choices=tuple(Sampling),
         ),
         Parameter(
