@@ -134,13 +134,15 @@ def test_the_text_has_one_line_for_each(capsys: pytest.CaptureFixture[str]) -> N
 
 @pytest.mark.parametrize("sampling", ["poisson", "fixed", "with-replacement", "balls-in-bins", "shuffle"])
 def test_next_to_no_noise_has_a_number(ask_json: Any, sampling: str) -> None:
-    """A record is in every step at most, so that no epsilon is above that of 50 full batches of twice the norm.
+    """A record is in every step at most, so that no epsilon is above that of 50 full batches of twice the norm;
+    with replacement, ten times in each.
 
     And it is in some step for certain, or with a probability that delta cannot forgive: in one, mu is 1/z.
     """
+    uses = 10 if sampling == "with-replacement" else 1  # of a record in a step
     for noise in (1e-8, 1e-30, 1e-90):
         [case] = ask_json(f"{SMALL} --sampling {sampling} --adjacency zero-out".replace("1.1", repr(noise)))
-        assert 0.49 / noise**2 <= best(case)["value"] <= 0.51 * 50 * 4 / noise**2
+        assert 0.49 / noise**2 <= best(case)["value"] <= 0.51 * 50 * (2 * uses) ** 2 / noise**2
 
 
 def test_deltas_that_underflow_are_told_apart(ask_json: Any) -> None:

@@ -257,7 +257,12 @@ CLOSED: list[tuple[str, dict[str, Any], Truth, float]] = [
     ("noisy-sgd", {**SMOOTH, "records": 2, "batch_size": 2, "steps": 4}, every_full_batch, 2e-3),
     ("dp-sgd", {**CLIPPED, "sampling": "poisson", "adjacency": "remove"}, clipped_steps, 0.05),
     ("dp-sgd", {**CLIPPED, "sampling": "fixed", "adjacency": "replace-one"}, clipped_steps, math.inf),
-    ("dp-sgd", {**CLIPPED, "sampling": "with-replacement", "adjacency": "remove"}, clipped_steps, 0.1),
+    (
+        "dp-sgd",
+        {**CLIPPED, "batch_size": 2, "sampling": "with-replacement", "adjacency": "remove"},
+        clipped_steps,
+        0.01,
+    ),
     ("dp-sgd", {**CLIPPED, "sampling": "balls-in-bins", "adjacency": "add-remove"}, clipped_steps, 0.1),
     ("dp-sgd-gradient", {**SAMPLED, "records": 4, "batch_size": 1, "steps": 6}, sampled_steps, math.inf),
     ("dp-sgd-gradient", {**SAMPLED, "records": 5, "batch_size": 2, "steps": 1}, sampled_steps, 0.05),

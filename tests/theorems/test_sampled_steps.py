@@ -125,6 +125,20 @@ def test_draws_with_replacement_are_exact_for_a_removed_record(size: int) -> Non
             assert close * math.exp(found.log_delta(epsilon).value) < truth <= math.exp(found.log_delta(epsilon).value)
 
 
+@pytest.mark.parametrize("sampling", ["poisson", "full", "balls-in-bins"])
+def test_a_record_of_a_smaller_gradient_has_more_noise_over_its_norm(sampling: str) -> None:
+    """Its gradient is 0.4 at most, those of the others up to 1: never less private than at noise 1/0.4 of its clip."""
+    r, small, noise = random.Random(sampling), 0.4, 0.7
+    for _ in range(6):
+        told, batches, records = laws_of(r, sampling, "zero-out")
+        [found] = guarantees(**told, sampling=sampling, adjacency="zero-out", noise_multiplier=noise / small).values()
+        others = [r.choice((-1.0, 1.0, r.uniform(-1, 1))) for _ in range(records - 1)]
+        laws = [([*others, x], batches(records)) for x in (r.choice((-small, small)), 0.0)]
+        for epsilon in (0.0, 0.3, 1.0):
+            bound = math.exp(found.log_delta(epsilon).value) + 1e-12
+            assert max(oracle.hockey_stick(*pair, noise, epsilon) for pair in (laws, laws[::-1])) <= bound
+
+
 def test_a_group_is_drawn_as_one_record_of_so_many_times_the_chance() -> None:
     """Two of four records are replaced: all gradients of 1 by -1, the others are -1."""
     batches = list(oracle.with_replacement(4, 3, 1))

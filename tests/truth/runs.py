@@ -189,10 +189,15 @@ RUNS: tuple[Run, ...] = (
         _run("dp-sgd", CLIPPED, closed(clipped_steps), sampling=sampling, adjacency=adjacency)
         for sampling, adjacency in (
             ("poisson", "add-remove"), ("poisson", "replace-one"), ("fixed", "replace-one"), ("fixed", "null-record"),
-            ("with-replacement", "add-remove"), ("with-replacement", "replace-one"),
-            ("with-replacement", "null-record"),
             ("balls-in-bins", "add-remove"), ("balls-in-bins", "replace-one"), ("shuffle", "null-record"),
         )
+    ),
+    *(
+        _run(
+            "dp-sgd", {**CLIPPED, "records": 3, "batch_size": 2}, closed(clipped_steps), sampling="with-replacement",
+            adjacency=adjacency,
+        )
+        for adjacency in ("add-remove", "replace-one", "null-record")
     ),
     _run("dp-sgd", {"noise_multiplier": 2.0, "epochs": 2}, closed(clipped_steps), sampling="full", adjacency="add"),
     _run("dp-sgd", LAST, closed(clipped_steps), sampling="poisson", adjacency="add-remove"),

@@ -168,8 +168,9 @@ Optimal composition of what one pass promises is exact, by the definition of the
 """,
     "dp-sgd": """
 Poisson sampling and full batches are exact. A replacement in batches of fixed size composes a curve that no single run
-attains. For balls in bins a replacement is bounded by way of the run without the record; for shuffled batches the bound
-takes every record's step as known. Where only the last iterate is seen (runs 9 and 10), the sum of all steps tells less
+attains, and so does one with replacement (runs 9 and 10), where records that are removed or added are exact up to the
+lattice. For balls in bins a replacement is bounded by way of the run without the record; for shuffled batches the bound
+takes every record's step as known. Where only the last iterate is seen (runs 12 to 15), the sum of all steps tells less
 than the steps do.
 """,
     "dp-sgd-output": """

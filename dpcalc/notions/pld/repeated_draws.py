@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 _AT_ONCE = 16384  # terms
-_HALVINGS = 40
+_HALVINGS = 24
 
 
 class Draws(NamedTuple):
@@ -272,7 +272,7 @@ def _split(kind: _Replaced | _Nulled, e: Array) -> Array:
     finite = np.isfinite(taken) & np.isfinite(log_share)
     sizes = np.abs(np.where(finite, taken, 0.0)) + np.abs(np.where(finite, log_share, 0.0))
     slack = 64.0 * UNIT * (1.0 + sizes - kind.draws.log_none)
-    scale = np.where(finite, np.minimum(log_share - taken, 0.0) - slack, -np.inf)
+    scale = np.where(finite, log_share - taken - slack, -np.inf)
     excess = np.where(np.isfinite(excess), excess + scale[:, None], -np.inf)
     value = log_sum(high + kind.log_terms(count, e, c, excess))
     size = np.where(np.isfinite(value), np.abs(value), 0.0)
@@ -281,9 +281,12 @@ def _split(kind: _Replaced | _Nulled, e: Array) -> Array:
 
 
 def _half_line(kind: _Replaced | _Nulled, count: Array, high: Array, e: Array, log_share: Array) -> Array:
-    """Return about the c at which all of the share is taken, from above."""
-    top = np.min(np.where(np.isfinite(high), kind.reach(count, e, log_share[:, None] - high), np.inf), axis=1)
-    low, up_to = np.zeros(len(e)), top
+    """Return about the c at which all of the share is taken, from above.
+
+    It is no more than where one j takes all of it, and no less than where none takes more than an equal part.
+    """
+    up_to = kind.reach(count, e, log_share[:, None] - high).min(axis=1)
+    low = kind.reach(count, e, log_share[:, None] - high - math.log(len(count))).min(axis=1)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + up_to)
         enough = log_sum(high + kind.log_excess(count, e, middle)) >= log_share
