@@ -33,7 +33,8 @@ backwards, and medians are given: of {repeats} timings below half a second, of 3
 travel between machines, seconds do not. No timing is of a question asked before: delta differs in the tenth digit. An
 answer may take {timeout:g} s and {memory} GiB of address space. *Error* is relative to the exact answer, which comes
 from no accountant: 40 or more decimal digits for Gaussian and repeated mechanisms, an inverse transform of moments
-otherwise (good to 1e-8). **Below the truth** is what no guarantee may be; a shortfall of less than 1e-12 is marked as rounding.
+otherwise (good to 1e-8). **Below the truth** is what no guarantee may be; a shortfall of less than 1e-12 is marked as
+rounding.
 
 **Who is asked what.** dpcalc by `command` is its Python API, which evaluates every bound that applies and returns the
 whole report; `function` is the numerical routine under it. A peer is asked through its documented functions, by every
