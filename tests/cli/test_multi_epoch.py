@@ -31,7 +31,8 @@ def test_how_the_records_are_ordered_is_spoken_of(ask_json: Any) -> None:
     assert told == {}  # nothing is better than noisy-sgd
     [case] = ask_json(f"multi-epoch --algorithm cyclic {RUN} --epochs 20 --sigma 0.05 -d 1e-6")
     [note] = [note for note in case["note_data"] if note["kind"] == "other_order"]
-    assert (note["options"], note["value"]) == ("--algorithm noisy-sgd", found["noisy-sgd"])
+    assert note["options"] == "--algorithm noisy-sgd"
+    assert 1.0 <= note["value"] / found["noisy-sgd"] <= 1.00001
     assert found["noisy-sgd"] < found["shuffled-epochs"] < found["shuffle-once"] < found["cyclic"]
 
 
