@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dpcalc.engine.search import Direction, by_secants, extreme_integer, near, roughly
+from dpcalc.engine.search import CLOSE, Direction, by_secants, extreme_integer, near, roughly
 from dpcalc.errors import Infeasible
 
 LESS, MORE = Direction(False, integer=True), Direction(True, integer=True)
@@ -108,3 +108,16 @@ def test_a_search_that_begins_roughly_ends_where_it_would_without(
 def test_secants_end_next_to_the_zero_of_a_monotone_function(zero: float, power: float, sign: float) -> None:
     found = by_secants(lambda x: sign * ((x / zero) ** power - 1.0), int(zero * 1.3), 1, 10**12, sign)
     assert abs(found - zero) <= 2.0
+
+
+@pytest.mark.parametrize("solution", [300, 10**6 + 1, 1001015458, 10**15 - 7])
+def test_a_large_number_is_found_exactly_from_a_guess_by_few_evaluations(solution: int) -> None:
+    asked: list[int] = []
+
+    def excess(value: int) -> float:
+        asked.append(value)
+        return 7.0 * math.log(value / (solution + 0.5)) + 0.3 * math.log(value / (solution + 0.5)) ** 2
+
+    guess = by_secants(excess, round(0.9 * solution), 1, 10**15, 5.0, within=CLOSE)
+    assert extreme_integer(excess, LESS, 1, 10**15, guess) == solution
+    assert len(asked) < 60

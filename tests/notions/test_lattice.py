@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpcalc.notions import pld
-from dpcalc.notions.pld import convolution, lattice
+from dpcalc.notions.pld import convolution, lattice, tilting
 from tests.oracles import draws, log_uniform
 from tests.oracles import pld as oracle
 
@@ -158,3 +158,18 @@ def test_a_sum_of_mostly_nothing_keeps_its_precision() -> None:
     difference[15000] = 0.0  # the atom itself
     assert float(difference.sum()) <= 3e-9 * 1e-12
     assert float(np.abs(whole - value).sum()) <= bound < 1e-14
+
+
+@pytest.mark.parametrize("ratio", [0.01, 0.3, 40.0])
+def test_many_epsilons_have_the_delta_of_one(ratio: float) -> None:
+    """Sums made once are above those made for each epsilon, which bound delta, and next to them."""
+    for r in draws("many epsilons", 4, cost=100):
+        count = r.choice((3, 40, 700))
+        component = tilting.component_of(pld.subsampled_gaussian(mu=ratio, rate=r.uniform(0.01, 0.9)), count)
+        tilted = component.law(r.choice((0.0, 0.5, 5.0)), lattice.Grid(1.0 / 256, 1 << 15))
+        law = lattice.self_compose(tilted, count, lattice.Grid(1.0 / 256, 1 << 15))
+        at, points = lattice.finite_curve(law), law.points()
+        places = [0.0, *(r.uniform(0.0, 1.01) * max(1.0, float(points[-1])) for _ in range(12)), abs(float(points[-2]))]
+        for epsilon in places:
+            exact = lattice.log_finite_delta(law, epsilon)
+            assert exact - 1e-12 * abs(exact) <= at(epsilon) <= exact + 1e-9, (ratio, count, epsilon)

@@ -114,7 +114,7 @@ def known_uses(*, mu: float, rate: float, steps: int) -> Pair:
 
     >>> pair = known_uses(mu=1.0, rate=0.5, steps=2)
     >>> round(float(np.exp(pair.forward(np.array([0.0])))[0]), 6)  # (2 delta_G(0; 1) + delta_G(0; sqrt 2))/4
-    0.321583
+    0.321587
     """
     whole = up(mu * math.sqrt(steps), 4.0)
     if (chance := up(rate)) >= 1.0:
