@@ -157,7 +157,7 @@ def test_values_in_other_words(name: str, word: str, ours: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "word"), [("adjacency", "substitute"), ("sampling", "with-replacement"), ("release", "LAST")]
+    ("name", "word"), [("adjacency", "substitute"), ("sampling", "replacement"), ("release", "LAST")]
 )
 def test_values_that_may_mean_something_else_are_refused(name: str, word: str) -> None:
     with pytest.raises(SpecError):
