@@ -84,7 +84,7 @@ def noise_scale(draft: Draft, question: Question) -> float:
     for name in NOISE_SCALES:
         if name in draft:
             return float(draft[name])
-    run = _described(draft)
+    run = described_run(draft)
     quick = [b for b in for_algorithm(run.algorithm.name) if b.guarantee and not b.slow and not b.unpromised(run)]
     try:
         best = answer(run, question, quick).best
@@ -96,10 +96,11 @@ def noise_scale(draft: Draft, question: Question) -> float:
 
 def accounted_run(draft: Draft, best: Result) -> Run:
     """Return the run as accounted, with the noise that it needs where that was sought."""
-    return _described(draft.replacing(**{best.quantity: best.value}) if best.quantity in NOISE_SCALES else draft)
+    return described_run(draft.replacing(**{best.quantity: best.value}) if best.quantity in NOISE_SCALES else draft)
 
 
-def _described(draft: Draft) -> Run:
+def described_run(draft: Draft) -> Run:
+    """Return the run that is described."""
     _, run, _ = run_of(COMMANDS["compare"], Description(draft))
     return run
 

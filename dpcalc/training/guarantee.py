@@ -22,7 +22,7 @@ from dpcalc.model.run import Run
 from dpcalc.notes import Rounded
 from dpcalc.numerics.floats import down, up
 from dpcalc.report import Case, Obstacle, Result
-from dpcalc.training.accounting import account, accounted_run
+from dpcalc.training.accounting import account, accounted_run, described_run
 from dpcalc.training.draft import Draft
 from dpcalc.training.plan import Plan, plan
 from dpcalc.training.rounding import Cost, Rounding, assumption, stretch, sum_error, sum_miss
@@ -226,6 +226,24 @@ def _cost(row: Result, rounding: Rounding, question: Question, spare: _Spare) ->
     if not (seeks or added <= _MOST * delta):
         raise _no_room(question, added)
     raise _Needs(_Spare(_ROOM * least, spare.delta if seeks else _ROOM * added))
+
+
+def leaves_room(draft: Draft, question: Question, columns: int) -> bool:
+    """Return whether a hidden run, whose noise is given, can pay for its rounding.
+
+    Args:
+        draft, question: the run and the budget.
+        columns: d, the number of weights of a score.
+    """
+    try:
+        rounding = output_rounding(
+            plan(described_run(draft), int(draft["records"]), columns * draft.loss.scores), draft.loss
+        )
+    except NotApplicable:
+        return False
+    epsilon, delta = float(question.epsilon or 0.0), _delta(question)
+    costs = rounding.cost(epsilon), rounding.cost_in_epsilon(epsilon)
+    return any(c.epsilon <= _MOST_EPSILON * epsilon and _more(c, delta) <= _MOST * delta for c in costs)
 
 
 def _more(cost: Cost, delta: float) -> float:

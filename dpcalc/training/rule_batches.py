@@ -3,7 +3,7 @@
 Two ways are compared at the same number of passes: fresh uniform batches, accounted by composition, so that every
 iterate may be public and their tail is averaged; and passes in fresh orders that stay secret for ever, of which the
 last iterate alone is released, and whose steps are at most 2/smoothness long; of several classes the softmax is then
-capped. Few passes or a small epsilon speak for
+capped. The second is left out where the budget cannot pay for its rounding. Few passes or a small epsilon speak for
 the first, small batches and many passes for the second. Where records fit in memory, full batches are better than
 either. Here kappa = C sqrt(T/d)/sigma, which for full batches is that of `dpcalc.training.rule`.
 """
@@ -19,6 +19,7 @@ from dpcalc.numerics.floats import down
 from dpcalc.training.accounting import noise_scale
 from dpcalc.training.defaults import fill_split
 from dpcalc.training.draft import Draft
+from dpcalc.training.guarantee import leaves_room
 from dpcalc.training.rule import (
     LOSSES,
     SWITCHES,
@@ -75,7 +76,9 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> tuple[
     smoothness = None if {**draft, **hidden}.get("model") == Model.ANY else draft.loss.smoothness
     if smoothness and asked.average != Average.TAIL:
         longest = min(down(2.0 / smoothness), float(draft.get("step_size", math.inf)))
-        noise["hidden"] = _noise(draft, question, step_size=longest, **hidden)
+        needed = _noise(draft, question, step_size=longest, **hidden)
+        if leaves_room(_trial(draft, step_size=longest, noise_std=needed, **hidden), question, columns):
+            noise["hidden"] = needed
     hides = noise.get("hidden", math.inf) < noise["sampled"] and draft.get("step_size", 0.0) <= 2.0 / (
         smoothness or 1.0
     )
@@ -105,6 +108,10 @@ _SAID = {"sampled": "fresh uniform batches, composed", "hidden": "passes in secr
 
 def _noise(draft: Draft, question: Question, **changes: object) -> float:
     """Return the noise that a way to draw the batches needs."""
+    return noise_scale(_trial(draft, **changes), question)
+
+
+def _trial(draft: Draft, **changes: object) -> Draft:
     trial = draft.replacing(**changes)
     fill_split(trial)
-    return noise_scale(trial, question)
+    return trial

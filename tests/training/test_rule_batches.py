@@ -75,3 +75,15 @@ def test_no_other_way_has_less_noise(epsilon: float, epochs: int, algorithm: str
     instead = case_of(epsilon=epsilon, step_size=size, clip=0.1, intercept=True, batch_size=24, epochs=epochs, **other)
     assert instead.training["rule"] is None
     assert case.best.value < instead.best.value
+
+
+def test_ways_whose_rounding_the_budget_cannot_pay_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tails of 8e5 draws are too likely at epsilon = 8: such a run would be refused."""
+    noise = {"noisy-sgd": 0.02, "shuffled-epochs": 0.01}
+    monkeypatch.setattr(rule_batches, "noise_scale", lambda draft, _: noise[draft["algorithm"]])
+    for rows, classes, expected in ((240, 3, "shuffled-epochs"), (30000, 10, "noisy-sgd")):
+        draft = Draft(Description({**GIVEN, "loss": "softmax", "classes": classes}))
+        draft.take_shape(rows, 6, with_dimension=False)
+        rule_batches.fill(draft, QUESTION, Setup(), 6)
+        assert draft["algorithm"] == expected
+        assert draft["model"] == ("capped" if expected == "shuffled-epochs" else "any")
