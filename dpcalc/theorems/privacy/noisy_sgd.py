@@ -25,6 +25,7 @@ from dpcalc.theorems.conditions import (
     NO_CLIPPING,
     ONE_RELEASE,
     STEP_WITHIN,
+    WHERE_BOUNDED,
 )
 from dpcalc.theorems.record import Setting, theorem
 
@@ -154,7 +155,7 @@ def composition(run: SampledSteps) -> Composition:
     formula="G(c^k z/(eta sigma sqrt(q (1 + c^2 + ... + c^(2j-2))))) with C_{b/n}(G(2 L/(b sigma))) composed k - j "
     "times and C_{b/n}(G(2 L/(b sigma sqrt(1-q)))) j times, z = min(D, (2 eta L/b)(1 + c + ... + c^(T-k-1)))",
     conditions=(BATCH_WITHIN, STEP_WITHIN, GAUSSIAN_NOISE),
-    assumes=(_SAMPLED, CONVEX_SMOOTH, GAUSSIAN, ONE_RELEASE, NO_CLIPPING),
+    assumes=(_SAMPLED, CONVEX_SMOOTH, GAUSSIAN, WHERE_BOUNDED, ONE_RELEASE, NO_CLIPPING),
     slow=True,
     slack="the split is optimised for a Gaussian approximation, and evaluated exactly",
     not_monotone_in=("records", "batch_size"),
