@@ -326,7 +326,8 @@ def _of_swap(
             coarse = _Cuts(rows, cell.distances, swap, epsilon)
             tried = [coarse]
             near = _natural_cut(rows, epsilon)
-            alone = rough and _FEW <= near <= coarse.last
+            # Natural cuts are good where a use counts the same wherever it is, and rows are many.
+            alone = rough and swap == (1.0, 1.0) and _FEW <= near <= coarse.last
             if number == 0 and not alone:
                 coarse.attempt(near // 2, 2 * near)
             if number and alone:
