@@ -131,9 +131,11 @@ def least_of(
         return Certificate(KNOWN)
 
     def budget(log_delta: float, ulps: int) -> float | None:
-        if ulps > _CLOSE and (found := _rough_budget(public, hidden, start(log_delta), log_delta)) is not None:
-            epsilon, nearby[epsilon] = found
-            return epsilon
+        if ulps > _CLOSE and log_delta > _RARE:
+            found = _rough_budget(public, hidden, start(log_delta), log_delta)
+            if found is not None:
+                epsilon, nearby[epsilon] = found
+                return epsilon
         return _budget(public, search, start(log_delta), log_delta, ulps)
 
     return Profile(
@@ -148,6 +150,7 @@ def least_of(
 _TANGENTS = 6
 _HAIR, _CLOSE, _ROUGH = 1 << 12, 1 << 30, 1 << 48  # 1e-12, 2e-7 and 6e-2, in representable numbers
 _SLIGHTLY, _CLOSELY, _NEARBY = 1e-5, 5e-5, 0.03  # of epsilon: what is added, allowed, and how far cuts may be moved
+_RARE = -30.0  # rough searches are far above for smaller ln delta
 _SECANTS, _USUAL_POWER = 5, 1.5  # -ln delta is about in proportion to such a power of epsilon
 
 

@@ -200,8 +200,8 @@ def least_certificates(places: Places, cells: Sequence[Cell], epsilon: float, *,
         places: where a record may be.
         cells: the likeliest first.
         epsilon: >= 0.
-        rough: whether the natural cuts of the other cells, and of the first one that of the coarse grid, will do: ln
-            delta is mostly less than 1e-5 above the least.
+        rough: whether the natural cuts of the other cells, and fewer of the first, will do: ln delta is mostly within
+            1e-5 of the least.
     """
     found = [_of_swap(places, swap, cells, epsilon, rough) for swap in places.swaps]
     return _found(places, cells, [value for value, _ in found], [chosen for _, chosen in found], rough)
@@ -326,8 +326,9 @@ def _of_swap(
             coarse = _Cuts(rows, cell.distances, swap, epsilon)
             tried = [coarse]
             near = _natural_cut(rows, epsilon)
-            alone = rough and _FEW <= near <= coarse.last
-            if number == 0 and not alone:
+            # Natural cuts are good where a use counts the same wherever it is, and rows are many.
+            alone = rough and swap == (1.0, 1.0) and _FEW <= near <= coarse.last
+            if number == 0:
                 coarse.attempt(near // 2, 2 * near)
             if number and alone:
                 coarse.attempt(near)
@@ -489,16 +490,14 @@ class _Cuts:
             else:
                 break
 
-    def refine(self, coarse: _Cuts, alone: bool) -> None:
-        """Try a few cuts around the best one of a coarser grid; that one ``alone`` where rows are many."""
+    def refine(self, coarse: _Cuts, roughly: bool) -> None:
+        """Try a few cuts around the best one of a coarser grid; fewer if ``roughly``."""
         self._near = coarse.levels.get(coarse.best)
         near = int((-self.rows.mu).searchsorted(-coarse.rows.mu[coarse.best + 1])) - 1
-        if alone and self.last >= _SINGLE:
-            self.attempt(near)
-            return
         if self.last < _SINGLE:  # where every row is one position, there may be several valleys
             self.attempt(*(round(near * 2.0 ** (third / 3.0)) for third in range(-4, 5)))
-        self.settle(near, _ENOUGH, max(1, len(self.rows.low) // len(coarse.rows.low)))
+        within = 0.1 * _ROUGHLY if roughly else _ENOUGH
+        self.settle(near, within, max(1, len(self.rows.low) // len(coarse.rows.low)))
 
 
 def _vertex(left: tuple[int, float], middle: tuple[int, float], right: tuple[int, float]) -> tuple[int, float]:

@@ -363,22 +363,16 @@ def _likely_same(run: SecretOrders, log_delta: float) -> float:
 )  # fmt: skip
 def fresh_secret(run: SecretOrders) -> Profile:
     """The orders of all epochs but the last may be given away; where the record falls in the last one stays hidden."""
-    return _with_earlier(run, _secret(run, fresh_log_delta, _fresh, _likely_fresh))
-
-
-def _with_earlier(run: SecretOrders, profile: Profile) -> Profile:
-    """Return the profile of fresh orders with certificates that say where the record is in the earlier epochs."""
-    of_last, rough = profile.certificate, profile.rough
-    assert of_last is not None
-    assert rough is not None
+    profile = _secret(run, fresh_log_delta, _fresh, _likely_fresh)
 
     def certificate(epsilon: float) -> Certificate:
-        found = of_last(epsilon)
+        assert profile.certificate is not None
+        found = profile.certificate(epsilon)
         if found.theorem != HIDDEN:
             return _fresh_certificate(run, epsilon)
         return found if run.epochs == 1 else found._replace(earlier=_cases(run).earlier)
 
-    return profile._replace(certificate=certificate, rough=lambda: _with_earlier(run, rough()))
+    return profile._replace(certificate=certificate, rough=None)  # a rough mixture may be far above for small deltas
 
 
 def _cases(run: SecretOrders) -> Cases:
