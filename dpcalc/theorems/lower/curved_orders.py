@@ -17,7 +17,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.model.algorithm import Release, in_one_random_order
@@ -294,6 +293,8 @@ def epochs_curved_released(run: CurvedOrder) -> Profile:
     """Given all orders the passes are independent Gaussians with mu_k of the record's positions k, which compose to
     the root of the sum of their squares. In a binomial number of passes k is at most K, and then mu_k >= mu_K.
     """
+    from fractions import Fraction
+
     import numpy as np
 
     from dpcalc.numerics.binomial_blocks import binomial_blocks
