@@ -167,6 +167,7 @@ SAID = [
         notes.Centred(mean_sums=11, distance_sums=1, accounted_steps=112),
         "the first 12 of the 112 accounted steps are noisy sums, 11 of rows and 1 of distances from their noisy mean",
     ),
+    (notes.Forgets(model="old.json", steps=118), "old.json was trained on for 118 steps on these records alone"),
     (notes.UnreadableCells(), "a cell that is no finite number counts as 0"),
     (notes.NotPrivate(because="why"), "NOT PRIVATE: why"),
     (
