@@ -6,7 +6,6 @@ It is what is plausible and not what is proved. Losses whose gradients depend on
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 from dpcalc.model.choices import Adjacency, Releases, Sampling
 from dpcalc.model.run import Run
@@ -90,6 +89,8 @@ def last_iterate_heuristic(run: LinearRun) -> Profile:
     >>> round(math.exp(last_iterate_heuristic(run).profile(0.0)), 6)  # 0.1 (2 Phi(1/2) - 1)
     0.038292
     """
+    from fractions import Fraction
+
     apart = 1.0 / run.noise_multiplier / math.sqrt(run.steps)
     gradients = {Adjacency.REMOVE: [(1.0, 0.0)], Adjacency.ADD: [(0.0, -1.0)]}
     both = [(1.0, 0.0), (0.0, -1.0)]
