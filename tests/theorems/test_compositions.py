@@ -17,8 +17,8 @@ COMPOSITIONS = [bound for bound in all_bounds().values() if bound.gives is Compo
 RISING = ("steps", "epochs", "lipschitz", "sensitivity", "diameter", "displacement")
 FALLING = ("noise_std", "scale", "records")
 WITH_ATOMS = ("expanding.laplace", "multi_epoch.laplace", "shuffled_epochs.once_laplace", "sampled.with_replacement")
-"""Compositions of Laplace laws, whose atoms are split, and of a curve that is searched for at every point, which has kinks:
-far out no bound on what the lattice adds is known."""
+"""Compositions of Laplace laws, whose atoms are split, and of a curve with kinks: far out no bound on what the lattice
+adds is known."""
 
 
 Asked = Callable[..., Answer]
