@@ -24,7 +24,10 @@ import yaml  # noqa: TID253
 ROOT = Path(__file__).resolve().parents[1]
 
 NAVIGATION: dict[str, tuple[str, ...]] = {
-    "Start": ("README.md", "docs/tutorial.md", "docs/tour.md", "docs/guides/opacus.md", "docs/guides/auditors.md"),
+    "Start": (
+        "README.md", "docs/tutorial.md", "docs/tour.md", "docs/guides/opacus.md", "docs/guides/auditors.md",
+        "docs/guides/ci.md", "docs/guides/theorists.md",
+    ),
     "How to": (
         "docs/training.md", "docs/after-training.md", "docs/ledger.md", "docs/cards.md", "docs/audit.md",
         "docs/scale.md", "docs/figures.md", "recipes/README.md", "docs/examples/index.md",
