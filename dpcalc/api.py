@@ -353,7 +353,7 @@ def train(
         tune_score: the share of the training records that runs are scored on, 0.2 by default, or the path of a public
             file.
         unlearn: path of a model that is trained on until it has forgotten the records that are not in ``data``, a path;
-            with ``start_distance``, or ``start="minimiser"`` (docs/after-training.md).
+            with ``start_distance`` (docs/after-training.md).
         solver: ``descent``, or ``sums`` for least squares from noisy sums of products. By default as the rule has it.
         centre: whether rows are centred on a noisy mean, which is part of what is accounted. By default as the rule has
             it.

@@ -278,7 +278,5 @@ class Train(Catalogue, Noise, Budget, total=False):
     c2: Real
     decay_exponent: Real
     schedule_factor: Real
-    start: Word
     start_distance: Real
-    gradient_norm: Real
     clean_steps: Whole

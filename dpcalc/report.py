@@ -50,6 +50,11 @@ class Result(NamedTuple):
     details: Mapping[str, Any] | None = None
 
     @property
+    def forgetting(self) -> bool:
+        """Whether it certifies that records were forgotten, and says nothing of those that were kept."""
+        return self.bound.startswith("unlearning.")
+
+    @property
     def guarantee(self) -> bool:
         """Whether this number may be promised."""
         return self.kind in _GUARANTEES  # a report that was read has plain words

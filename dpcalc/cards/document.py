@@ -116,6 +116,9 @@ def _source(source: Source) -> str:
 def _unit(case: Case, best: Result) -> dict[str, Any]:
     size = int(case.inputs.get("group_size", (1, ""))[0] or 1)
     unit = "one record" if size == 1 else f"any {size} records together"
+    if best.forgetting:
+        words_of = f"{unit} that was to be forgotten" if size == 1 else f"{unit} that were to be forgotten"
+        return {"records": size, "neighbours": best.adjacency, "in_words": words_of}
     words = {"others": "another", "null": "a null record (zero gradient)"}
     if size > 1:
         words = {"others": "others", "null": "null records (zero gradient)"}
@@ -187,6 +190,8 @@ def _numbers(result: Result) -> dict[str, Any]:
 
 
 def _definition(best: Result) -> str:
+    if best.forgetting:
+        return "unlearning as Sekhari et al. 2021 define it, and no differential privacy of the records kept"
     if best.quantity in SUFFICIENT:
         return f"what is enough for a budget: {SUFFICIENT[best.quantity]}"
     return _DEFINITIONS.get(best.quantity, "(epsilon, delta)-differential privacy")

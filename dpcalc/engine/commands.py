@@ -170,7 +170,7 @@ COMMANDS["train"] = Command(
         "algorithm", "release", *CATALOGUE, "records", "dimension", "epochs", "steps", "batch_size", "last_batch",
         "permutation", "step_size", "clip", "model", "noise_std", "noise_multiplier", "laplace_scale", "noise", "c1",
         "c2", "decay_exponent", "schedule_factor",  # no index: a model is to protect the record that is worst off
-        "start", "start_distance", "gradient_norm", "clean_steps",
+        "start_distance", "clean_steps",
     ),
     trains=True,
 )  # fmt: skip

@@ -12,7 +12,7 @@ from dpcalc.render.page.outcome import style_of, warnings, without_gate, word_of
 from dpcalc.render.page.svg import element, label, picture
 from dpcalc.report import Assertion, Case, Report
 
-_LABEL = "privacy"
+_LABEL, _FORGETTING = "privacy", "unlearning"
 _MAX = 60
 _COLORS = {"ok": "#136533", "bad": "#a11b16", "part": "#7a4b00", "plain": "#4a5563"}
 _NAMED = {"ok": "brightgreen", "bad": "red", "part": "yellow", "plain": "lightgrey"}
@@ -27,8 +27,8 @@ def render_badge(report: Report, asked: Asked) -> str:
     """
     style, message = style_of(report), _message(report)
     if asked.file.lower().endswith(".svg"):
-        return inert(_drawn(message, style))
-    found = {"schemaVersion": 1, "label": _LABEL, "message": message, "color": _NAMED[style]}
+        return inert(_drawn(message, style, _label(report)))
+    found = {"schemaVersion": 1, "label": _label(report), "message": message, "color": _NAMED[style]}
     if style == "bad":
         found["isError"] = True
     return inert(json.dumps(found) + "\n")
@@ -53,6 +53,12 @@ def _message(report: Report) -> str:
     return _cut(f"{word}{answer}".replace("\u2264", "<=").replace("\u2265", ">="))
 
 
+def _label(report: Report) -> str:
+    """Return what the badge is about."""
+    forgets = any(case.best is not None and case.best.forgetting for case in report.cases)
+    return _FORGETTING if forgets else _LABEL
+
+
 def _share(gate: Assertion) -> float | None:
     share = share_used(gate)
     return (share if gate.passed else 1.0 + share) if share is not None else None
@@ -69,17 +75,17 @@ def _cut(text: str) -> str:
     return text if len(text) <= _MAX else text[: _MAX - 3] + "..."
 
 
-def _drawn(message: str, style: str) -> str:
-    left, right = (_PER_CHARACTER * len(words) + 2.0 * _MARGIN for words in (_LABEL, message))
+def _drawn(message: str, style: str, about: str) -> str:
+    left, right = (_PER_CHARACTER * len(words) + 2.0 * _MARGIN for words in (about, message))
     font = {"font_family": "Verdana,DejaVu Sans,sans-serif", "font_size": "11", "fill": "#fff"}
     drawn = picture(
         "badge",
         (left + right, _HEIGHT),
-        f"{_LABEL}: {message}",
+        f"{about}: {message}",
         "The verdict of dpcalc on the gate with the least room.",
         element("rect", width=left, height=_HEIGHT, fill="#3b4350"),
         element("rect", x=left, width=right, height=_HEIGHT, fill=_COLORS[style]),
-        element("g", label((_MARGIN, 14.0), _LABEL), label((left + _MARGIN, 14.0), message), **font),
+        element("g", label((_MARGIN, 14.0), about), label((left + _MARGIN, 14.0), message), **font),
     )
     size = f'xmlns="http://www.w3.org/2000/svg" width="{left + right:.0f}" height="{_HEIGHT:.0f}"'
     text = drawn.replace("<svg ", f"<svg {size} ", 1)

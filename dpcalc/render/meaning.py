@@ -62,6 +62,8 @@ def _delta(result: Result) -> float:
 
 def _asked(case: Case, best: Result, size: int) -> str:
     """Return between what the attacker has to choose."""
+    if best.forgetting:
+        return "whether the records to be forgotten were ever used (a priori as likely as not)"
     if best.adjacency in _COMINGS:
         which = "whether one more record was used" if size == 1 else f"whether {size} more records were used"
         return f"{which} (a priori as likely as not)"

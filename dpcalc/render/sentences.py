@@ -159,11 +159,17 @@ def enough(result: Result, precision: int) -> str:
     return f"any {name} up to {end}" if value == "any" else f"{name} from {value} to {end}"
 
 
+_FORGOTTEN = (
+    "The output can hardly be told from that of a model which never saw the records to be forgotten and took the same "
+    "steps. For the records kept this is no guarantee, and who has seen the old model has what its training tells."
+)
+
+
 def promise(case: Case) -> str:
     """Return what the best guarantee promises, to whom, in a sentence for somebody new to the field."""
     best = case.best
-    if best is None:
-        return ""
+    if best is None or best.forgetting:
+        return "" if best is None else _FORGOTTEN
     if best.quantity in RISKS or targets_text(best):
         return _cost_promise(best) if best.quantity in RISKS else _attack_promise(case, targets_text(best))
     if best.adjacency in _OTHER_NEIGHBOURS:

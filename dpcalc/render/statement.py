@@ -32,10 +32,11 @@ def _statement(case: Case, precision: int) -> str:
     assumptions = "; ".join(best.assumes)
     warned = training.warning(case)
     refutation = f"{text}. " if (text := refuted(case)) else ""
-    caution = f"{warned}. What follows holds of the algorithm with noise that nobody can draw again. " if warned else ""
+    caution = f"{warned}. {training.caution(case)}" if warned else ""
+    meant = "as Sekhari et al. 2021 define it" if best.forgetting else f"under {adjacency} adjacency"
     return (
         f"{refutation}{caution}We run {released(case).partition(': ')[2]} ({parameters}). {claim(best, precision)}, "
-        f"under {adjacency} adjacency. {promise(case)} The guarantee assumes: {assumptions}. "
+        f"{meant}. {promise(case)} The {'certificate' if best.forgetting else 'guarantee'} assumes: {assumptions}. "
         f"It follows from {best.reference} (`{best.bound}`), evaluated with dpcalc and rounded to the "
         f"safe side{_proved(best)}.{training.kept_bounds(case)}{_chosen(case)}"
     )
@@ -60,14 +61,22 @@ def claim(best: Result, precision: int) -> str:
     if best.quantity in (Quantity.EPSILON, Quantity.DELTA):
         epsilon = value if best.quantity == Quantity.EPSILON else number(best.epsilon or 0.0, precision, Side.ECHO)
         delta = value if best.quantity == Quantity.DELTA else delta
-        return f"The result is ({epsilon}, {delta})-differentially private"
+        return f"The result {_has(best, f'({epsilon}, {delta})')}"
     if best.quantity == Quantity.MU:
-        return f"The result is {value}-Gaussian differentially private"
+        return f"The result {_has(best, f'{value}-Gaussian')}"
     if best.quantity == Quantity.RDP:
         order = number(best.order or 0.0, precision, Side.DOWN)
-        return f"The result satisfies ({order}, {value})-Renyi differential privacy"
+        kind = "Renyi unlearning" if best.forgetting else "Renyi differential privacy"
+        return f"The result satisfies ({order}, {value})-{kind}"
     chosen = enough(best, precision) if "holds" in (best.details or {}) else f"{best.quantity} = {value}"
     if kept := targets_text(best):
         return f"With {chosen} every attack on the result keeps {kept}"
     epsilon = number(best.epsilon or 0.0, precision, Side.ECHO)
-    return f"With {chosen} the result is ({epsilon}, {delta})-differentially private"
+    return f"With {chosen} the result {_has(best, f'({epsilon}, {delta})')}"
+
+
+def _has(best: Result, level: str) -> str:
+    """Return what the result is, at some level: private, or rid of the records that were to be forgotten."""
+    if best.forgetting:
+        return f"meets {level}-unlearning" if level.startswith("(") else f"meets {level} unlearning"
+    return f"is {level}-differentially private" if level.startswith("(") else f"is {level} differentially private"

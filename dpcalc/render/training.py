@@ -32,6 +32,15 @@ def warning(case: Case) -> str:
     return f"NOT PRIVATE: {trained.get('why_not_private') or 'the report does not say why'}"
 
 
+def caution(case: Case) -> str:
+    """Return what the numbers of a model that is not private are of, as the start of a sentence."""
+    best = case.best
+    return "" if best is not None and best.forgetting else _REAL_NOISE
+
+
+_REAL_NOISE = "What follows holds of the algorithm with noise that nobody can draw again. "
+
+
 def kept_bounds(case: Case) -> str:
     """Return how the trained records are kept within their bounds, as the end of a statement."""
     if not case.training:
@@ -74,9 +83,9 @@ def metric_rows(case: Case, precision: int) -> list[tuple[str, ...]]:
     if not training:
         return []
     parts = [part for part in PARTS if part in training["metrics"]]
-    body = []
+    own, body = "private" if training["private"] else "this model", []
     for name, label in _NAMES.items():
-        for model, text in ((_METRICS, "private"), ("non_private", "non-private")):
+        for model, text in ((_METRICS, own), ("non_private", "non-private")):
             cells = [_cell(case, model, part, name, precision) for part in parts]
             if any(cells):
                 body.append((label, text, *cells))

@@ -38,7 +38,7 @@ class Solver(PlainEnum):
     SUMS = "sums"  # least squares from noisy sums of products
 
 
-OF_UNLEARNING = ("start", "start_distance", "gradient_norm", "clean_steps")
+OF_UNLEARNING = ("start_distance", "clean_steps")
 """What describes a run by which a model forgets, and no other."""
 
 

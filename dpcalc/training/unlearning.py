@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from dpcalc.engine.ask import ask
 from dpcalc.engine.gate import Gate
 from dpcalc.engine.question import Question
-from dpcalc.errors import MissingParameter, SpecError
+from dpcalc.errors import GateRefused, MissingParameter, SpecError
 from dpcalc.model import loss as losses
-from dpcalc.model.choices import Start
 from dpcalc.model.loss import SIGNED
 from dpcalc.model.run import Description
 from dpcalc.model.source import Source
@@ -64,7 +63,8 @@ class _Start(NamedTuple):
     def weights(self) -> Array:
         """The weights of every column, shape (d,)."""
         weights = np.asarray(self.model.weights, dtype=np.float64)
-        return np.append(weights, self.model.intercept / self.constant) if self.constant else weights
+        with np.errstate(over="ignore"):
+            return np.append(weights, np.divide(self.model.intercept, self.constant)) if self.constant else weights
 
 
 def fit_unlearned(
@@ -82,6 +82,11 @@ def fit_unlearned(
 
     assert setup.unlearn is not None
     _check(setup)
+    if gates:
+        raise GateRefused(
+            f"{gates[0].text!r} is a gate on privacy, and forgetting is none of the records kept",
+            "gate `dpcalc unlearn` with the same distance and steps",
+        )
     start = _start_of(load(setup.unlearn))
     draft = _draft(given, sources, start)
     records = _records(setup, draft, start, phases)
@@ -128,7 +133,7 @@ def _check(setup: Setup) -> None:
     strange = {
         "--synthetic": setup.synthetic is not None, "--replicas": setup.replicas > 1, "--tune": setup.tune is not None,
         "--solver sums": setup.solver == Solver.SUMS, "--centre": bool(setup.centre),
-        "--average tail": setup.average == Average.TAIL,
+        "--average tail": setup.average == Average.TAIL, "--test-fraction": setup.test_fraction > 0.0,
     }  # fmt: skip
     of_the_model = {
         "--target": setup.target, "--labels": setup.labels, "--positive": setup.positive, "--ranges": setup.ranges,
@@ -153,12 +158,19 @@ def _start_of(model: Model) -> _Start:
     if model.classes is not None:
         raise SpecError("the model has several scores, and one is covered", "give a model of two classes or a number")
     bound = model.loss.get("feature_bound")
+    for name in _LOSS:
+        value = model.loss.get(name)
+        if value is not None and not (isinstance(value, (int, float)) and math.isfinite(value)):
+            raise SpecError(f"the model's {name} is no number", "give one that dpcalc train -o wrote")
     if model.norm != 2 or not isinstance(bound, (int, float)) or not 0.0 < model.bound <= bound < math.inf:
         raise SpecError("the model does not say how its rows were bounded", "give one that dpcalc train -o wrote")
     constant = math.sqrt(bound - model.bound) * math.sqrt(bound + model.bound)
     if model.intercept and not constant:
         raise SpecError("the model has an intercept and no column for it", "give one that dpcalc train -o wrote")
-    return _Start(model, float(bound), constant)
+    start = _Start(model, float(bound), constant)
+    if not np.isfinite(start.weights).all():
+        raise SpecError("the model's weights are too large", "give one that dpcalc train -o wrote")
+    return start
 
 
 def _draft(given: Mapping[str, Any], sources: Mapping[str, Source], start: _Start) -> Draft:
@@ -182,13 +194,10 @@ def _draft(given: Mapping[str, Any], sources: Mapping[str, Source], start: _Star
     ):
         if not draft.get(name):
             raise MissingParameter(f"{why} is not given", f"give --{name}; for example --{name} {_EXAMPLE[name]}")
-    draft.default("start", Start.DISTANCE)
-    if draft["start"] == Start.RUN:
-        raise SpecError("the model in a file is not known to be the last iterate of a run", "give --start-distance")
-    if draft["start"] == Start.DISTANCE and "start_distance" not in draft:
+    if "start_distance" not in draft:
         raise MissingParameter(
-            "how far the model may be from one that never saw the records is not given",
-            "give --start-distance; or --start minimiser, with --gradient-norm where the fit is not exact",
+            "how far the model may be from one that never saw the records left out is not given",
+            "give --start-distance; of k records left out of n, minimisers are k Delta/(m n) apart",
         )
     return draft
 
@@ -221,13 +230,9 @@ def _accounted(draft: Draft) -> Draft:
     """Return what is accounted: the steps, from models a known distance apart."""
     loss = draft.loss
     known: dict[str, Any] = {
-        "algorithm": "unlearning", "records": draft["records"], "diameter": 2.0 * float(draft["radius"]),
-        "smoothness": loss.smoothness, "strong_convexity": draft["regularisation"],
+        "algorithm": "unlearning", "diameter": 2.0 * float(draft["radius"]), "smoothness": loss.smoothness,
+        "strong_convexity": draft["regularisation"],
     }  # fmt: skip
-    if draft["start"] == Start.MINIMISER:
-        known["lipschitz"] = loss.changed(regularisation=0.0).lipschitz
-    else:
-        del known["records"]
     given = {name: draft[name] for name in (*OF_UNLEARNING, "step_size", "noise_std") if name in draft}
     derived = dict.fromkeys(known, Source.DERIVED)
     return Draft(Description({**known, **given}, derived))

@@ -12,7 +12,7 @@ import pytest
 from mpmath import mp
 
 import dpcalc
-from dpcalc.errors import DpcalcError, MissingParameter, NotApplicable, SpecError
+from dpcalc.errors import DpcalcError, GateRefused, MissingParameter, NotApplicable, SpecError
 from dpcalc.training.model import Model, load, save
 
 DESCRIBED: dict[str, Any] = {"regularisation": 0.25, "radius": 3.0, "start_distance": 0.5, "clean_steps": 6}
@@ -86,7 +86,27 @@ def test_nothing_is_said_of_the_records_kept(kept: str, tmp_path: Path) -> None:
     stored = json.loads(Path(path).read_text())["privacy"]
     assert stored["private"] is False
     assert "no guarantee" in stored["why_not_private"]
-    assert "NOT PRIVATE" in dpcalc.format_report(found, "statement")
+    statement = dpcalc.format_report(found, "statement")
+    assert "NOT PRIVATE" in statement
+    assert "-unlearning, as Sekhari et al. 2021 define it" in statement
+    for text in (
+        statement,
+        stored["statement"],
+        dpcalc.format_report(found, "table"),
+        dpcalc.format_report(found, "markdown"),
+    ):
+        assert "differential" not in text
+        assert "nobody can draw again" not in text
+
+
+def test_the_certificate_alone_is_not_called_privacy(tmp_path: Path) -> None:
+    found = dpcalc.unlearn(
+        start_distance=0.02, contraction=0.99, step_size=0.1, noise_std=0.5, clean_steps=100, delta=1e-6
+    )
+    assert "differentially private" not in dpcalc.format_report(found, "statement")
+    card = found.card()["cases"][0]
+    assert "no differential privacy of the records kept" in card["guarantee"]["definition"]
+    assert card["unit"]["in_words"] == "one record that was to be forgotten"
 
 
 def test_a_start_outside_of_the_ball_is_projected(kept: str, tmp_path: Path) -> None:
@@ -100,8 +120,7 @@ def test_the_model_says_how_rows_are_read(kept: str, tmp_path: Path) -> None:
     low, high = np.array([-3.0, -3.0]), np.array([3.0, 3.0])
     old = model(tmp_path / "old.json", [0.5, 0.5], 0.25, low=low, high=high, positive="1", negative="-1")
     path = str(tmp_path / "new.json")
-    dpcalc.train(data=kept, unlearn=old, output=path, start="minimiser", gradient_norm=1e-9, regularisation=0.25,
-                 radius=3.0, **BUDGET)  # fmt: skip
+    dpcalc.train(data=kept, unlearn=old, output=path, **DESCRIBED, **BUDGET)
     before, after = load(old), load(path)
     for name in ("columns", "target", "positive", "negative", "norm", "levels", "missing"):
         assert getattr(before, name) == getattr(after, name)
@@ -132,8 +151,10 @@ def test_steps_are_many_enough_by_default(kept: str, tmp_path: Path) -> None:
         ({"radius": None}, MissingParameter, "radius is not given"),
         ({"regularisation": None}, MissingParameter, "weight is not given"),
         ({"start_distance": None}, MissingParameter, "how far"),
-        ({"start": "run"}, SpecError, "last iterate of a run"),
-        ({"gradient_norm": 0.1}, SpecError, "minimiser"),
+        ({"start": "minimiser"}, SpecError, "start"),
+        ({"gradient_norm": 0.1}, SpecError, "gradient_norm"),
+        ({"test_fraction": 0.2}, SpecError, "--test-fraction"),
+        ({"gates": ["epsilon<=1"]}, GateRefused, "records kept"),
         ({"step_size": 5.0}, NotApplicable, "2/smoothness"),
         ({"epsilon": None, "delta": None}, MissingParameter, "rounded"),
     ],
@@ -151,6 +172,8 @@ def test_what_is_not_covered_is_refused(
     [
         {"loss": {"loss": "hinge", "feature_bound": 1.0}}, {"loss": {"loss": "logistic"}}, {"norm": 1},
         {"bound": 2.0}, {"columns": ("a", "c")}, {"loss": {"loss": "logistic", "feature_bound": "1"}},
+        {"loss": {"loss": "huber", "feature_bound": 1.0, "label_bound": 1.0, "huber_threshold": [1]}},
+        {"intercept": 1e305, "bound": float(np.nextafter(1.0, 0.0))},
         {"centre": np.zeros(2), "scale": 1.0, "centred_bound": 1.0},
     ],
 )  # fmt: skip
@@ -160,6 +183,6 @@ def test_models_that_do_not_fit_are_refused(kept: str, tmp_path: Path, more: dic
 
 
 def test_without_a_model_there_is_nothing_to_forget(kept: str) -> None:
-    for name, value in (("start_distance", 0.1), ("clean_steps", 5), ("start", "minimiser"), ("gradient_norm", 0.1)):
+    for name, value in (("start_distance", 0.1), ("clean_steps", 5)):
         with pytest.raises(SpecError, match="to forget records"):
             dpcalc.train(data=kept, labels="-1,1", **{name: value}, **BUDGET)

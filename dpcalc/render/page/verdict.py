@@ -41,7 +41,8 @@ def verdict_of(report: Report, style: str, precision: int) -> str:
     count = len(report.cases)
     bad = sum(case_style(case) == "bad" for case in report.cases)
     if public := sum(bool(training.warning(case)) for case in report.cases):
-        return _not_private(public, count)
+        forgets = any(case.best is not None and case.best.forgetting for case in report.cases)
+        return _FORGETS if forgets else _not_private(public, count)
     gates = [gate for case in report.cases for gate in case.assertions]
     held = sum(gate.passed for gate in gates)
     if style == "bad" and count == 1:
@@ -53,6 +54,9 @@ def verdict_of(report: Report, style: str, precision: int) -> str:
     if style in ("ok", "part"):
         return "The gate held." if len(gates) == 1 else f"All {len(gates)} gates held{_in_cases(count)}."
     return f"No gate was set: {'this is an answer' if count == 1 else f'these are {count} answers'}, and no verdict."
+
+
+_FORGETS = "Records were forgotten; for those that were kept this is no guarantee."
 
 
 def _not_private(public: int, count: int) -> str:
