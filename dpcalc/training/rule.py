@@ -36,7 +36,7 @@ FEW = 3.0
 SUFFICIENT = 500.0
 """The kappa from which least squares are solved by noisy sums of products, which then do better than a descent."""
 
-CENTRED_FROM = {"two": 5.0, "several": 12.0, "numbers": 30.0}
+CENTRED_FROM = {"two": 5.0, "several": 10.0, "numbers": 30.0}
 """The kappa from which rows are centred, of two classes, of several and of numbers: below it, more is lost."""
 
 _MEAN_SHARE, _LENGTH_SHARE = 0.11, 0.01
