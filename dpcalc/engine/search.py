@@ -86,6 +86,7 @@ def near(
     ulps: int,
     second: Callable[[float], float],
     rough: Callable[[float], float] | None = None,
+    width: float | None = None,
 ) -> float:
     """Return what `extreme` does for a smooth excess, by few evaluations, from a value that is near.
 
@@ -97,11 +98,12 @@ def near(
         start: near the solution.
         second: the value to try next, from the excess at the first.
         rough: about the excess, in less time: the search begins with it.
+        width: how near to the solution secants end, relatively; None for nearer than a bracket, which costs little.
 
     Raises:
         Infeasible: no value in the range meets the budget.
     """
-    width = ulps * 2.0**-56  # a secant ends nearer than a bracket, at no cost
+    width = ulps * 2.0**-56 if width is None else width
     safe = 1.0 if direction.more_is_private else -1.0
     begun = _begun(rough, direction, start, second) if rough is not None else None
     if begun is not None:

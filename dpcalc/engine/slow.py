@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dpcalc.engine.evaluate import guarantee_of, result_of, safe_budget
 from dpcalc.engine.question import Question
@@ -19,6 +19,8 @@ COMPARABLE = frozenset({"epsilon", *NOISE_SCALES})
 """The unknowns for which a slow bound is compared with the best guarantee."""
 
 _SHARES, _HALVINGS = (0.999, 0.97, 0.9, 0.7, 0.4, 0.1, 0.01), 4
+_USUAL_POWER, _LEAST_POWER = 1.5, 0.1
+_SURELY, _UNSURE = 0.998, 0.2  # a share that is estimated is not farther off than so many times the way to it
 _WORTHWHILE = 0.99  # a gain of 1%
 _CLEARLY = 0.8  # what is likely to be so much less than that need not be asked there
 
@@ -31,24 +33,61 @@ def floor_near(best: float, bound: Theorem, run: Run, question: Question, unknow
     """
     epsilon, log_delta = safe_budget(bound, question)
 
-    def too_small(share: float) -> bool:
+    def excess(share: float) -> float:
+        """Return the logarithm of -ln delta over what it has to be: below 0 where the share is ruled out."""
         if unknown == Quantity.EPSILON:
-            return guarantee_of(bound, run).log_delta(share * best).value > log_delta
-        changed = run.replacing(**{unknown: share * best})
-        return guarantee_of(bound, changed).log_delta(epsilon).value > log_delta
+            value = guarantee_of(bound, run).log_delta(share * best).value
+        else:
+            value = guarantee_of(bound, run.replacing(**{unknown: share * best})).log_delta(epsilon).value
+        if not (value < 0.0 and log_delta < 0.0):
+            return -math.inf if value > log_delta else math.inf
+        return (-1.0 if value > log_delta else 1.0) * abs(math.log(value / log_delta))
 
-    enough = 1.0
-    for low in _SHARES:
-        if too_small(low):
-            break
-        enough = low
-    else:
-        raise NotApplicable("says nothing within a factor 100 of the best guarantee", "leave it")
-    for _ in range(_HALVINGS if low < _SHARES[0] else 0):
-        middle = math.sqrt(low * enough)
-        low, enough = (middle, enough) if too_small(middle) else (low, middle)
+    low = _largest_ruled_out(excess)
     budget = {**question.budget, "epsilon": low * best} if unknown == Quantity.EPSILON else question.budget
     return result_of(bound, run, unknown, low * best, conversion="profile", **budget)
+
+
+def _largest_ruled_out(excess: Callable[[float], float]) -> float:
+    """Return the share of a grid that is ruled out, by its own evaluation, and the next one is not.
+
+    Secants lead to it: -ln delta is about in proportion to a power of the share.
+
+    Raises:
+        NotApplicable: none is ruled out.
+    """
+    above, beyond = _SHARES[0], excess(_SHARES[0])
+    if beyond < 0.0:
+        return above
+    below, last, power = 0.0, above, _USUAL_POWER
+    while True:
+        guess, told = last * math.exp(-beyond / power) if math.isfinite(beyond) else math.nan, True
+        if not below < guess < above:
+            guess, told = math.sqrt(max(below, 0.5 * _SHARES[-1]) * above), False
+        low, enough = _neighbours(guess)
+        asked = low if low > below else enough
+        if low <= below and (enough >= above or (told and guess < enough * (below / guess) ** _UNSURE * _SURELY)):
+            return below
+        found = excess(asked)
+        if math.isfinite(found) and math.isfinite(beyond) and found != beyond:
+            power = max(_LEAST_POWER, (found - beyond) / math.log(asked / last))
+        last, beyond = asked, found
+        if found < 0.0:
+            below = asked
+        elif asked == _SHARES[-1]:
+            raise NotApplicable("says nothing within a factor 100 of the best guarantee", "leave it")
+        else:
+            above = asked
+
+
+def _neighbours(share: float) -> tuple[float, float]:
+    """Return two neighbours of the grid, between which the share is; the first two where it is below both."""
+    place = next((place for place, low in enumerate(_SHARES) if low <= share), len(_SHARES) - 1)
+    low, enough = _SHARES[place], _SHARES[max(place - 1, 0)]
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * enough)
+        low, enough = (middle, enough) if middle <= share else (low, middle)
+    return low, enough
 
 
 def refuse_unless_better(bound: Theorem, run: Run, question: Question, unknown: str, results: Sequence[Result]) -> None:

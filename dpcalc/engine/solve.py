@@ -55,6 +55,7 @@ _MANY = 256  # the search for a whole number below this takes few evaluations
 _STEEP = 100.0  # the search does not distinguish larger excesses of ln delta
 NUDGES = 24
 _SMALLEST, _STRIDE = 1e-12, 8.0  # the smallest epsilon that is tried, and how far apart the first ones are
+_ROUNDED = 5e-7  # pairs that are made for a delta are not smooth in the run to much less than this
 _THROUGH = {
     "lipschitz": "sensitivity",
     "noise_std": "scale",
@@ -322,11 +323,19 @@ def search(problem: Problem, excess: Excess) -> float:
     if guess is not None:
         guess = min(max(guess, direction.low), direction.high)
         better = functools.partial(_better_guess, problem, guess)
-        return near(excess, direction, guess, COARSE, better, _rough(problem))
+        return near(excess, direction, guess, COARSE, better, _rough(problem), _width(problem, guess))
     start = start_of(problem)
     if unknown in _LIMITED_BY_CURVATURE:
         return extreme(excess, direction._replace(high=_longest(problem)), start)
     return extreme(excess, direction, start, problem.width)
+
+
+def _width(problem: Problem, guess: float) -> float | None:
+    """Return how near to the solution secants end; None where the bound is smooth in the unknown."""
+    if problem.bound.gives is not Composition:
+        return None
+    guarantee = problem.guarantee_at(guess)
+    return _ROUNDED if isinstance(guarantee, Composition) and callable(guarantee.parts) else None
 
 
 def _search_whole(problem: Problem, excess: Excess) -> int:

@@ -189,7 +189,7 @@ class Composition(NamedTuple):
         expected = log_left if (log_left := self._left(log_delta)) > -math.inf else None
         value = _log_delta_of(self.parts, epsilon, expected, rough).value
         both = self.reverse and not rough and self.with_failure(value) <= log_delta
-        if both and not _keeps(self.reverse, epsilon, value, _USUAL_LOG_DELTA):
+        if both and not _keeps(self.reverse, epsilon, value, _USUAL_LOG_DELTA if expected is None else expected):
             value = max(value, _log_delta_of(self.reverse, epsilon, expected).value)
         return self.with_failure(value) - log_delta
 
@@ -250,6 +250,7 @@ class Composition(NamedTuple):
 _USUAL_LOG_DELTA = -24.0
 _LEAST_LOG_DELTA = -3000.0
 _WELL_ABOVE = 0.75
+_ABOUT = 4.0  # what parts leave out is rarer than the delta that they are made for by a factor of some e^12
 _ACCURATE = 0.1
 
 
@@ -259,9 +260,14 @@ def _made(parts: Parts, log_delta: float) -> tuple[tuple[Pair, int], ...]:
 
 
 def _log_delta_of(parts: Parts, epsilon: float, expected: float | None = None, rough: bool = False) -> Answer:
-    """Return ln delta at epsilon, which may be expected to be about so much; of parts made for a delta, about this."""
-    target = _USUAL_LOG_DELTA
+    """Return ln delta at epsilon, which may be expected to be about so much; of parts made for a delta, about this.
+
+    Where it is about what was expected, the parts are those that tell the epsilon there.
+    """
+    target = _USUAL_LOG_DELTA if expected is None else expected
     answer = _composed_log_delta(_made(parts, target), epsilon, expected, rough)
+    if expected is not None and abs(answer.value - expected) < _ABOUT:
+        return answer
     # What parts leave out is about as rare as the delta that they are made for: an answer near it may be all of that.
     while callable(parts) and -math.inf < answer.value <= _WELL_ABOVE * target and target > _LEAST_LOG_DELTA:
         target = 2.0 * min(answer.value, target)

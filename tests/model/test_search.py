@@ -76,6 +76,20 @@ def test_a_step_in_the_excess_is_closed_in_on_by_brackets() -> None:
     assert 2.0 <= found <= 2.0 * (1.0 + 2.0 ** (30 - 52))
 
 
+@pytest.mark.parametrize("more_is_private", [True, False])
+@pytest.mark.parametrize("width", [1e-9, 5e-7, 1e-5])
+def test_secants_end_within_the_width_and_meet_the_budget(more_is_private: bool, width: float) -> None:
+    sign = 1.0 if more_is_private else -1.0
+
+    def excess(value: float) -> float:
+        return sign * (math.log(2.0 / value) + 0.1 * math.log(2.0 / value) ** 3)
+
+    direction = Direction(more_is_private, low=1e-6, high=1e9)
+    found = near(excess, direction, 1.9, 1 << 30, lambda value: 1.95, width=width)
+    assert excess(found) <= 0.0
+    assert abs(math.log(found / 2.0)) <= width
+
+
 def test_near_no_solution_none_is_found() -> None:
     with pytest.raises(Infeasible):
         near(lambda value: 1.0, Direction(True, low=1e-6, high=1e9), 2.0, 1 << 30, lambda value: 2.1)

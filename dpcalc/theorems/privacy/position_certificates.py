@@ -52,6 +52,7 @@ _FEW = 24  # cuts are all tried
 _STEPS = 40  # in the search for a cut, at most
 _ROUGHLY, _ENOUGH = 1e-4, 1e-7  # shares of delta that another cut has to promise
 _TRUSTED = 100.0  # a parabola is, where the three points differ by so many times the least gain wanted
+_FLAT = 1e-3  # a parabola is trusted alone, where the three points differ by so much
 _LEVEL_WITHIN = 1e-12  # the common level is found so closely; a little too low is on the safe side
 _LEVEL_STEPS, _STEPS_NEAR = 100, 6
 _HAIR_LESS = 1.0 - 1e-12
@@ -201,7 +202,7 @@ def least_certificates(places: Places, cells: Sequence[Cell], epsilon: float, *,
         cells: the likeliest first.
         epsilon: >= 0.
         rough: whether the natural cuts of the other cells, and fewer of the first, will do: ln delta is mostly within
-            1e-5 of the least.
+            1e-4 of the least.
     """
     found = [_of_swap(places, swap, cells, epsilon, rough) for swap in places.swaps]
     return _found(places, cells, [value for value, _ in found], [chosen for _, chosen in found], rough)
@@ -336,7 +337,7 @@ def _of_swap(
                 coarse.settle(near, _ROUGHLY if number == 0 else _ENOUGH)
             if number == 0:
                 fine = _Cuts(_rows(places, cell.distances, 1), cell.distances, swap, epsilon)
-                fine.refine(coarse, alone)
+                fine.refine(coarse, rough and swap == (1.0, 1.0))
                 tried.append(fine)
             for cuts in tried:
                 if cuts.least < value:
@@ -491,25 +492,55 @@ class _Cuts:
                 break
 
     def refine(self, coarse: _Cuts, roughly: bool) -> None:
-        """Try a few cuts around the best one of a coarser grid; fewer if ``roughly``."""
+        """Try a few cuts around the best one of a coarser grid; where ``roughly``, mostly one alone."""
         self._near = coarse.levels.get(coarse.best)
-        near = int((-self.rows.mu).searchsorted(-coarse.rows.mu[coarse.best + 1])) - 1
         if self.last < _SINGLE:  # where every row is one position, there may be several valleys
+            near = self._nearest(coarse, float(coarse.best))
             self.attempt(*(round(near * 2.0 ** (third / 3.0)) for third in range(-4, 5)))
+        elif roughly and (lowest := coarse.lowest) is not None:
+            self.attempt(self._nearest(coarse, lowest))
+            return
         within = 0.1 * _ROUGHLY if roughly else _ENOUGH
-        self.settle(near, within, max(1, len(self.rows.low) // len(coarse.rows.low)))
+        self.settle(
+            self._nearest(coarse, float(coarse.best)), within, max(1, len(self.rows.low) // len(coarse.rows.low))
+        )
+
+    def _nearest(self, coarse: _Cuts, cut: float) -> int:
+        """Return the cut that is at the mu of one of a coarser grid, which may lie between two of its rows."""
+        import numpy as np
+
+        mu = np.interp(cut + 1.0, np.arange(len(coarse.rows.mu)), coarse.rows.mu)
+        return int((-self.rows.mu).searchsorted(-mu)) - 1
+
+    @property
+    def lowest(self) -> float | None:
+        """Where the parabola through the lowest three points is least; None where the best cut is the first or last."""
+        at = sorted(self.tried)
+        place = at.index(self.best)
+        if not 0 < place < len(at) - 1:
+            return None
+        between = [(cut, self.tried[cut]) for cut in at[place - 1 : place + 2]]
+        return _lowest(*between)[0] if _depth(*between) <= _FLAT else None
 
 
 def _vertex(left: tuple[int, float], middle: tuple[int, float], right: tuple[int, float]) -> tuple[int, float]:
     """Return the lowest cut of the parabola through three points, the middle one lowest, and what it gains."""
+    lowest, slope, bend = _lowest(left, middle, right)
+    vertex = round(lowest)
+    return vertex, -(slope + bend * (vertex - middle[0])) * (vertex - middle[0])
+
+
+def _lowest(left: tuple[int, float], middle: tuple[int, float], right: tuple[int, float]) -> tuple[float, float, float]:
+    """Return where the parabola through three points is least between them, its slope at the middle one, and half of
+    its second derivative; the middle one and two zeros where it is no valley.
+    """
     (a, high), (b, low), (c, other) = left, middle, right
     falling, rising = (low - high) / (b - a), (other - low) / (c - b)
     bend = (rising - falling) / (c - a)
     if not 0.0 < bend < math.inf:
-        return b, 0.0
+        return float(b), 0.0, 0.0
     slope = falling + bend * (b - a)  # at the middle
-    vertex = min(max(round(b - 0.5 * slope / bend), a), c)
-    return vertex, -(slope + bend * (vertex - b)) * (vertex - b)
+    return min(max(b - 0.5 * slope / bend, a), c), slope, bend
 
 
 def _depth(left: tuple[int, float], middle: tuple[int, float], right: tuple[int, float]) -> float:

@@ -394,6 +394,7 @@ def _laplace_shifted(trace: Trace, terms: int, behind: Behind) -> float:
     return min(of_all, of_last) + math.log(terms) + 4.0 * UNIT * math.log(together)
 
 
+@functools.lru_cache(maxsize=64)
 def mean_of_shifts(*, steps: int, after: int, ratio: float, epsilon: float) -> float:
     """Return an upper bound on ln of the mean of delta_G(eps; ratio/sqrt(k)) over k = after+1 .. after+steps."""
     if ratio > 1e90:
