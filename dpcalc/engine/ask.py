@@ -237,8 +237,10 @@ def judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
 
 def implied_gate(question: Question, case: Case) -> tuple[Assertion, ...]:
     """Return the check that is implied by giving epsilon and delta with all that gives epsilon at this delta."""
+    if question.epsilon is None:
+        return ()
     best = case.best
-    if best is None or best.quantity != Quantity.EPSILON or question.epsilon is None:
+    if best is None or best.quantity != Quantity.EPSILON:
         return ()
     slack = question.epsilon - best.value
     return (Assertion(f"epsilon<={question.epsilon!r}", best.value <= question.epsilon, best.value, slack),)

@@ -144,10 +144,10 @@ def judge(gate: Gate, case: Case) -> Assertion:
         GateRefused: the quantity was given, or no value of it could fail.
         SpecError: the case reports no such quantity, or it is of another run than was described.
     """
-    best = case.best
-    if best is None:
-        return Assertion(gate.text, False, "no guarantee", None)
     chosen = [result for result in case.results if result.best]
+    if not chosen:
+        return Assertion(gate.text, False, "no guarantee", None)
+    best = chosen[0]
     if isinstance(gate.limit, str):
         other = next((result.bound for result in chosen if result.bound != gate.limit), None)
         return Assertion(gate.text, other is None, other or gate.limit, None)
@@ -204,7 +204,7 @@ def _refuse_unproved(gate: Gate, result: Result) -> None:
 
     ``step_size <= 2`` is read as: a step size of 2 is enough. A limit below the range fails.
     """
-    holds = (result.details or {}).get("holds") if result.quantity == gate.name else None
+    holds = result.details.get("holds") if result.details and result.quantity == gate.name else None
     if holds is None or isinstance(gate.limit, str) or gate.limit <= holds["to"]:
         return
     only = f"{gate.name} = {holds['from']!r} alone"
@@ -232,7 +232,11 @@ def _ends(name: str) -> tuple[float, float]:
     direction = DIRECTIONS.get(name)
     if direction is not None:
         return direction.low, direction.high
-    return 0.0, {"delta": 1.0, "log_delta": 0.0, **dict.fromkeys(ATTACKS, 1.0)}.get(name, HIGHEST)
+    return 0.0, _MOST.get(name, HIGHEST)
+
+
+_MOST = {"delta": 1.0, "log_delta": 0.0, **dict.fromkeys(ATTACKS, 1.0)}
+"""The largest value of an answer, where that is not `HIGHEST`."""
 
 
 def gated_quantity(result: Result, name: str, case: Case) -> float:
@@ -242,7 +246,7 @@ def gated_quantity(result: Result, name: str, case: Case) -> float:
         GateRefused: it was given, or follows from what was.
         SpecError: the result reports no such quantity.
     """
-    typed = {"log_delta": "delta"}.get(name, name)
+    typed = "delta" if name == "log_delta" else name
     if result.quantity not in (name, typed) and typed in case.inputs:
         value, source = case.inputs[typed]
         how = "follows from what is given" if source in (Source.DERIVED, Source.LOSS) else "is given"

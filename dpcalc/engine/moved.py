@@ -7,6 +7,7 @@ there is no answer here, and the case is asked as any other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,11 +15,13 @@ from dpcalc.engine.evaluate import ANSWERS, Described, guarantee_from, is_lower
 from dpcalc.engine.question import Query, Question, unknown_of
 from dpcalc.engine.rows import ranked
 from dpcalc.errors import DpcalcError
+from dpcalc.model.quantities import Quantity
 from dpcalc.model.run import Run
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.guarantee import Gdp, Rdp
+from dpcalc.numerics.floats import is_short
 from dpcalc.report import Case, Result
-from dpcalc.theorems.record import Condition, Theorem
+from dpcalc.theorems.record import Condition, Setting, Theorem
 
 
 class Pattern(NamedTuple):
@@ -30,6 +33,8 @@ class Pattern(NamedTuple):
         unknown: what is sought.
         conditions: that have to hold for every position.
         rows: the bounds that gave a row, and what their rows have in common.
+        settings: what the theorems read of the run.
+        divergences: where Renyi divergences are asked, how their rows are ranked.
     """
 
     case: Case
@@ -37,6 +42,8 @@ class Pattern(NamedTuple):
     unknown: str
     conditions: tuple[Condition, ...]
     rows: tuple[tuple[Theorem, Described], ...]
+    settings: Mapping[type[Setting], Mapping[str, Any]]
+    divergences: Divergences | None
 
     @classmethod
     def of(
@@ -66,7 +73,10 @@ class Pattern(NamedTuple):
             return None
         rows = tuple((bound, Described.of(bound, run)) for bound in sorted(asked, key=is_lower))
         once = {id(condition): condition for condition in conditions}
-        return cls(case, question, unknown_of(run, question), tuple(once.values()), rows)
+        settings = {bound.setting: bound.setting.of(run).to_dict() for bound in asked}
+        unknown = unknown_of(run, question)
+        divergences = Divergences.of(case.results, rows, question) if unknown == Quantity.RDP else None
+        return cls(case, question, unknown, tuple(once.values()), rows, settings, divergences)
 
     def at(self, run: Run, query: Query) -> Case | None:
         """Return the answer for a run that differs in its index alone; None where it is another.
@@ -77,17 +87,99 @@ class Pattern(NamedTuple):
         for condition in self.conditions:
             if condition.check(run) is not None:
                 return None
-        answer, orders, results = ANSWERS[self.unknown], self.question.orders, list[Result]()
-        settings: dict[type, Any] = {}
-        for bound, described in self.rows:
-            setting = settings.get(bound.setting)
-            if setting is None:
-                setting = settings[bound.setting] = bound.setting.of(run)
-            proved = bound.function(setting)
-            if not isinstance(proved, (Gdp, Rdp)):
-                return None
-            results += answer(guarantee_from(bound, proved, orders), described, self.question)
-        if any(result.details for result in results):
+        settings = {kind: _at_index(kind, known, run.index) for kind, known in self.settings.items()}
+        proved = [bound.function(settings[bound.setting]) for bound, _ in self.rows]
+        results = self.divergences.ranked(proved) if self.divergences is not None else None
+        results = results or self._ranked(proved)
+        if results is None:
             return None
         inputs = {**self.case.inputs, "index": (run.index, self.case.inputs["index"][1])}
-        return self.case._replace(inputs=inputs, results=ranked(results, self.unknown), assertions=(), query=query)
+        return self.case._replace(inputs=inputs, results=results, assertions=(), query=query)
+
+    def _ranked(self, proved: Sequence[Any]) -> tuple[Result, ...] | None:
+        """Return the rows of what was proved; None where one has details."""
+        answer, orders, results = ANSWERS[self.unknown], self.question.orders, list[Result]()
+        for each, (bound, described) in zip(proved, self.rows, strict=True):
+            if not isinstance(each, (Gdp, Rdp)):
+                return None
+            results += answer(guarantee_from(bound, each, orders), described, self.question)
+        if any(result.details for result in results):
+            return None
+        return ranked(results, self.unknown)
+
+
+class Divergences(NamedTuple):
+    """How the rows of a pattern are ranked in which nothing but Renyi divergences, and mu, depends on the position.
+
+    Attributes:
+        orders: those asked about.
+        ranks: the places of the rows, the least divergence first; rows stand in the order of the bounds and the orders.
+        fields: the place of every row, and its fields before its value, between that and mu, and after mu; the best
+            row first.
+    """
+
+    orders: tuple[float, ...]
+    ranks: list[int]
+    fields: tuple[tuple[int, tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]], ...]
+
+    @classmethod
+    def of(
+        cls, results: Sequence[Result], rows: Sequence[tuple[Theorem, Described]], question: Question
+    ) -> Divergences | None:
+        """Return how some results are ranked; None where an order is not asked about as it stands.
+
+        Args:
+            results: the best first.
+            rows: the bounds that gave them.
+            question: what they answer.
+        """
+        if any(is_lower(bound) for bound, _ in rows) or not all(map(is_short, question.orders)):
+            return None
+        named = {(result.bound, result.order): result for result in results}
+        unranked = [(bound.id, order) for bound, _ in rows for order in question.orders]
+        if sorted(named) != sorted(unranked) or len(results) != len(named):
+            return None
+        values = [named[name].value for name in unranked]
+        fields = [
+            (unranked.index((row.bound, row.order or 0.0)), row[:_VALUE], row[_VALUE + 1 : _MU], row[_MU + 1 :])
+            for row in results
+        ]
+        return cls(question.orders, _ranks(values), tuple(fields))
+
+    def ranked(self, proved: Sequence[Any]) -> tuple[Result, ...] | None:
+        """Return the rows of what was proved, the best first; None where they are to be ranked anew."""
+        values, means = list[float](), list[float | None]()
+        for each in proved:
+            if not isinstance(each, Gdp) and (not isinstance(each, Rdp) or each.certificate is not None):
+                return None
+            mu = each.mu if isinstance(each, Gdp) else None
+            for order in self.orders:
+                value = each.rdp(order)
+                if not value < math.inf:
+                    return None
+                values.append(value)
+                means.append(mu)
+        if _ranks(values) != self.ranks:
+            return None
+        rows = [
+            tuple.__new__(Result, (*front, values[place], *middle, means[place], *back))
+            for place, front, middle, back in self.fields
+        ]
+        return tuple(rows)
+
+
+_VALUE, _MU = Result._fields.index("value"), Result._fields.index("mu")
+
+
+def _ranks(values: Sequence[float]) -> list[int]:
+    """Return the places of values, the least first, equal ones as they stand."""
+    return sorted(range(len(values)), key=values.__getitem__)
+
+
+def _at_index(kind: type[Setting], known: Mapping[str, Any], index: int | None) -> Setting:
+    """Return the setting of a run that differs in its index alone, which is checked."""
+    moved = object.__new__(kind)
+    moved.__dict__.update(known)
+    if "index" in known:
+        moved.__dict__["index"] = index
+    return moved

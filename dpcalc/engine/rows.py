@@ -102,14 +102,17 @@ def ranked(results: Iterable[Result], unknown: str) -> tuple[Result, ...]:
     """Return the results best first; the best guarantee of each order (or overall) is marked."""
     largest = unknown in DIRECTIONS and not DIRECTIONS[unknown].more_is_private
     marked: set[float | None] = set()
-    rows = []
+    first, guarantees, others = list[Result](), list[Result](), list[Result]()
     for result in sorted(results, key=_size, reverse=largest):
         group = result.order if unknown == Quantity.RDP else None
         best = result.guarantee and group not in marked
+        row = result if best == result.best else result._replace(best=best)
         if best:
             marked.add(group)
-        rows.append(result if best == result.best else result._replace(best=best))
-    return tuple(sorted(rows, key=lambda row: (not row.guarantee, not row.best)))
+            first.append(row)
+        else:
+            (guarantees if result.guarantee else others).append(row)
+    return (*first, *guarantees, *others)
 
 
 def _size(result: Result) -> float:

@@ -121,7 +121,7 @@ class Sweep:
         """
         last = self._given
         alike = self._run is not None and self._command == record.name and last.keys() == given.keys()
-        differing = [name for name, value in given.items() if value is not last[name]] if alike else None
+        differing = [name for name in given if given[name] is not last[name]] if alike else None
         if differing == []:
             return self._run
         run = at_index(self._run, given["index"]) if differing == ["index"] and self._run is not None else None
@@ -132,9 +132,9 @@ class Sweep:
             _, run, notes = run_of(record, Description(given))
             if run.algorithm.chained or run.schedule is not None or (run.group_size or 1) > 1:
                 return None
-            self._notes = notes
+            self._notes, self._pattern = notes, None  # the pattern is of another run
         if not alike:
-            self._varies, self._settled, self._pattern = frozenset(), None, None
+            self._varies, self._settled = frozenset(), None
         self._command, self._given, self._run = record.name, given, run
         return run
 

@@ -27,6 +27,7 @@ class Conversion(NamedTuple):
     at_edge: bool = False
 
 
+@functools.lru_cache(maxsize=64)  # the same for many positions in a row
 def gaussian(*, order: float, shift: float, scale: float) -> float:
     """Return D_order(N(shift, scale^2) || N(0, scale^2)) = order shift^2/(2 scale^2), rounded up; order >= 1."""
     if shift == 0.0:

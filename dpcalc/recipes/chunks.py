@@ -24,7 +24,7 @@ from dpcalc.recipes.evaluate import Limits, Outcome, broken, evaluate
 from dpcalc.recipes.read import read
 from dpcalc.recipes.recipe import Entry, Recipe
 from dpcalc.recipes.saved import Garbled, case_of_line, refuse_other_inputs, whole_case_of_line
-from dpcalc.recipes.verdict import Stale, error, given_by, judged, judged_again
+from dpcalc.recipes.verdict import Seen, error, given_by, judged, judged_again
 from dpcalc.render.machine import case_line
 from dpcalc.render.notes import in_words
 from dpcalc.report import Case, Status, strict_json
@@ -277,7 +277,7 @@ class _Prepared:
             for one in asked["recipes"]
         ]
         self._located = Located(recipes, self._options)
-        self._sweep, self._stale = Sweep(), Stale()
+        self._sweep, self._seen = Sweep(), Seen()
         self._known: dict[tuple[int, bool, str], Outcome] = {}
 
     def line(self, place: int, *, raising: bool) -> str:
@@ -296,7 +296,7 @@ class _Prepared:
             return self._known[key]
 
         try:
-            case = judged(recipe, entry, outcomes, certify=self._options.certify, stale=self._stale)
+            case = judged(recipe, entry, outcomes, certify=self._options.certify, seen=self._seen)
         except Exception as unexpected:
             if raising and isinstance(unexpected, MemoryError):
                 raise

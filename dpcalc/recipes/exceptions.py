@@ -8,6 +8,7 @@ report shows them.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -58,13 +59,13 @@ def accepted(field: Field) -> tuple[str, ...]:
 
 def exceptions(entry: Entry, case: Case) -> tuple[str, ...]:
     """Return the names of the exceptions that the guarantee of a case is, in the order of `EXCEPTIONS`."""
-    applies = {
-        "seeded": bool(case.training) and not (case.training or {})["private"],
-        "one-index": _covers_some(entry, case) or _entry_covers_some(entry),
-        "large-delta": _has_large_delta(entry, case),
-        "secret-order": Permutation.SECRET in (_value(case, "permutation"), *_of_entries(entry, "permutation")),
-    }
-    return tuple(name for name in EXCEPTIONS if applies[name])
+    applies = (
+        bool(case.training) and not (case.training or {})["private"],
+        _covers_some(entry, case) or _entry_covers_some(entry),
+        _has_large_delta(entry, case),
+        _value(case, "permutation") == Permutation.SECRET or Permutation.SECRET in _of_entries(entry, "permutation"),
+    )
+    return tuple(itertools.compress(EXCEPTIONS, applies))
 
 
 def objection(name: str) -> str:
@@ -91,7 +92,7 @@ def _covers_some(entry: Entry, case: Case) -> bool:
     """Return whether the guarantee is of one position, or of some records, and not proved for the record worst off."""
     if _value(case, "public_records"):
         return True
-    solved = {r.quantity: r.value for r in case.results if r.best and r.quantity in ("index", "window")}
+    solved = {r.quantity: r.value for r in case.results if r.quantity in ("index", "window") and r.best}
     window = solved.get("window", _value(case, "window"))
     if window is not None:
         return bool(window)
@@ -100,10 +101,10 @@ def _covers_some(entry: Entry, case: Case) -> bool:
         return bool(solved["index"] != _value(case, "records"))
     if index is None or not source.typed:
         return False
-    return bool(index != _worst_index(entry, case))
+    return bool(index != worst_index(entry, case))
 
 
-def _worst_index(entry: Entry, case: Case) -> object:
+def worst_index(entry: Entry, case: Case) -> object:
     """Return the position that is worst off, None where that is open: steps, or batches, may differ."""
     if entry.command not in COMMANDS or COMMANDS[entry.command].prices:
         return _value(case, "records")
@@ -125,10 +126,12 @@ def _worst_index_of(command: str, values: Iterable[tuple[str, Any]]) -> object:
 
 def _has_large_delta(entry: Entry, case: Case) -> bool:
     best = [result for result in case.results if result.best]
+    deltas = [result.delta for result in best if result.delta is not None]
+    if not deltas:
+        return False
     records = next((r.value for r in best if r.quantity == "records"), _value(case, "records"))
     limit = LARGEST_DELTA
     for count in (records, *_of_entries(entry, "records")):
         if isinstance(count, (int, float)) and count > 1:
             limit = min(limit, 1.0 / count)
-    deltas = [result.delta for result in best if result.delta is not None]
     return any(delta >= limit for delta in deltas)

@@ -13,7 +13,7 @@ from dpcalc.recipes.evaluate import Limits, answers, broken
 from dpcalc.recipes.matrix import MAX_CASES
 from dpcalc.recipes.read import read
 from dpcalc.recipes.recipe import Entry, Malformed, Recipe
-from dpcalc.recipes.verdict import Stale, error, judged
+from dpcalc.recipes.verdict import Seen, error, judged
 from dpcalc.render.notes import report
 from dpcalc.report import Case, Check, Report, Status
 
@@ -104,11 +104,11 @@ def checked(
     if any(one.entry.strict for one in selected):
         strictly.check_installed()
     to_answer = [one.entry for one in selected if one.entry.skip is None]
-    stale: Stale = {}
+    seen = Seen()
     with answers(to_answer, jobs, certify, limits) as outcomes:
         for recipe, entry in selected:
             try:
-                case = judged(recipe, entry, outcomes, certify=certify, stale=stale)
+                case = judged(recipe, entry, outcomes, certify=certify, seen=seen)
             except Exception as unexpected:
                 case = error(entry, entry.place, broken(unexpected))
             yield case

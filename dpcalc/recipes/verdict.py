@@ -16,6 +16,7 @@ from dpcalc.model.quantities import RISKS
 from dpcalc.model.source import Source
 from dpcalc.notes import Note, OnePass
 from dpcalc.recipes import strict as strictly
+from dpcalc.recipes.alike import Passed
 from dpcalc.recipes.comparisons import same_computation
 from dpcalc.recipes.evaluate import Outcome
 from dpcalc.recipes.exceptions import exceptions, objection
@@ -32,8 +33,21 @@ Stale = dict[tuple[int, str, str], bool]
 """Recipe, matrix and exception -> whether no case of the matrix is such an exception."""
 
 
+class Seen:
+    """What earlier cases tell of later ones.
+
+    Attributes:
+        stale: of the exceptions that whole matrices accept.
+        passed: the last case that passed, where others may be like it.
+    """
+
+    def __init__(self) -> None:
+        self.stale: Stale = {}
+        self.passed: Passed | None = None
+
+
 def judged(
-    recipe: Recipe, entry: Entry, outcomes: Outcomes, *, certify: bool = False, stale: Stale | None = None
+    recipe: Recipe, entry: Entry, outcomes: Outcomes, *, certify: bool = False, seen: Seen | None = None
 ) -> Case:
     """Return a case with its verdict.
 
@@ -42,7 +56,7 @@ def judged(
         entry: the case.
         outcomes: answers it and those it is compared with.
         certify: whether a guarantee must be proved where it can be.
-        stale: is filled with what was seen of the exceptions that whole matrices accept.
+        seen: of earlier cases of the check; is filled in.
     """
     if entry.skip is not None:
         return _skipped(entry, entry.skip)
@@ -51,14 +65,19 @@ def judged(
         return _judge_refusal(entry, entry.expected.error, entry.expected.place, outcome)
     if outcome.case is None:
         return error(entry, entry.place, outcome)
-    case = _asked(outcome.case, entry)
+    answer = case = _asked(outcome.case, entry)
+    if seen is not None and seen.passed is not None and (found := seen.passed.also(entry, case)) is not None:
+        return found
     if more := (*entry.notes, *_by_default(case)):
         case = case._replace(note_data=(*case.note_data, *more))
-    known = {} if stale is None else stale
-    return _with_verdicts(
+    known = {} if seen is None else seen.stale
+    found = _with_verdicts(
         entry, case, lambda item: _verdict(item, case, recipe, outcomes),
         lambda name: _is_stale(name, recipe, entry, outcomes, known), certify,
     )  # fmt: skip
+    if seen is not None:
+        seen.passed = Passed.of(entry, answer, found, certify=certify) or seen.passed
+    return found
 
 
 def judged_again(entry: Entry, case: Case, *, certify: bool = False) -> Case:
@@ -158,7 +177,7 @@ def _with_verdicts(
         except DpcalcError as refusal:
             outcome = Outcome(None, "", refusal.message, refusal.hint, refusal.exit_code)
             return error(entry, item.place, outcome, case)
-    case = case._replace(assertions=tuple(assertion for _, assertion in verdicts))
+    case = case._replace(assertions=tuple([assertion for _, assertion in verdicts]))
     own = exceptions(entry, case) if entry.accept or case.assertions else ()
     for name in entry.accept:
         if name not in own and is_stale(name):

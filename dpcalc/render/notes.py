@@ -65,6 +65,8 @@ def report(command: str, cases: Sequence[Case]) -> Report:
 
 def in_words(command: str, case: Case) -> Case:
     """Return the case with its notes, and the summary of an allocation, in words."""
+    if not (case.note_data or any(result.details for result in case.results)):
+        return case
     sentences = tuple(_sentences(command, case)) if case.note_data else ()
     return case._replace(results=tuple(map(_with_summary, case.results)), notes=(*case.notes, *sentences))
 

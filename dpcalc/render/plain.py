@@ -94,5 +94,5 @@ def gate_line(gate: Assertion) -> str:
 
 def aligned(table: Sequence[tuple[str, ...]]) -> list[str]:
     """Return rows with their columns padded to a common width."""
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in table]
+    padded = "  ".join(f"%-{max(map(len, column))}s" for column in zip(*table, strict=True))
+    return [padded % tuple(row) for row in table]

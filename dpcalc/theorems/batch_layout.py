@@ -81,7 +81,7 @@ class Layout(NamedTuple):
         Raises:
             NotApplicable: the record is dropped.
         """
-        behind = self.records - self.dropped - index
+        behind = sum([alike.records for alike in self.positions]) - index
         if behind < 0:
             raise NotApplicable(
                 f"the record at position {index} is dropped in every pass, and tells nothing",

@@ -19,7 +19,6 @@ from dpcalc.numerics.floats import down
 from dpcalc.training.accounting import noise_scale
 from dpcalc.training.defaults import fill_split
 from dpcalc.training.draft import Draft
-from dpcalc.training.guarantee import leaves_room
 from dpcalc.training.rule import (
     LOSSES,
     SWITCHES,
@@ -76,6 +75,8 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> tuple[
     smoothness = None if {**draft, **hidden}.get("model") == Model.ANY else draft.loss.smoothness
     if smoothness and asked.average != Average.TAIL:
         longest = min(down(2.0 / smoothness), float(draft.get("step_size", math.inf)))
+        from dpcalc.training.guarantee import leaves_room  # which imports numpy
+
         needed = _noise(draft, question, step_size=longest, **hidden)
         if leaves_room(_trial(draft, step_size=longest, noise_std=needed, **hidden), question, columns):
             noise["hidden"] = needed

@@ -18,6 +18,14 @@ HEAVY = {"numpy", "scipy", "rich", "yaml", "matplotlib", "jsonschema", "asyncio"
 EXACT = {"decimal", "fractions"}
 QUERY = "rdp -n 60000 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6"
 
+CLOSED = """
+dpcalc: recipe/1
+cases:
+  pass:
+    {command: rdp, records: 60, lipschitz: 1, smoothness: 1, step_size: 0.1, noise_std: 2, order: 8,
+     matrix: {index: [1, 2, 60]}, accept: one-index, assert: rdp <= 10}
+"""
+
 
 def imported(*command: str) -> set[str]:
     """Return the top-level names of every module that ``python command`` imports."""
@@ -65,6 +73,15 @@ def test_the_python_interface_needs_no_command_line() -> None:
         "import dpcalc; dpcalc.rdp(records=60000, lipschitz=1, smoothness=1, step_size=0.1, noise_std=2, delta=1e-6)"
     )
     assert not (imported("-c", program) - BARE) & (HEAVY | EXACT | {"click"})
+
+
+def test_a_check_of_closed_forms_imports_nothing_that_trains(tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(CLOSED, encoding="utf-8")
+    found = modules("-m", "dpcalc", "check", str(recipe))
+    assert "dpcalc.recipes.evaluate" in found
+    assert not {name.partition(".")[0] for name in found} & (HEAVY - {"yaml"})
+    assert "dpcalc.training.fitting" not in found
 
 
 @pytest.mark.parametrize("line", [QUERY, f"{QUERY} --json", f"{QUERY} --format markdown"])

@@ -51,7 +51,9 @@ def alone(command: str, given: dict[str, Any], question: Question) -> object:
         return error
 
 
-@pytest.mark.parametrize("question", [AT_DELTA, AT_EPSILON, AT_ORDERS, CHECKED], ids=["eps", "delta", "rdp", "checked"])
+@pytest.mark.parametrize(
+    "question", [AT_DELTA, AT_EPSILON, AT_ORDERS, CHECKED, Question()], ids=["eps", "delta", "rdp", "checked", "mu"]
+)
 @pytest.mark.parametrize("number", range(len(VARIED)))
 def test_every_case_answers_as_it_does_alone(number: int, question: Question) -> None:
     command, base, axes = VARIED[number]

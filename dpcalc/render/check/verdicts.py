@@ -76,7 +76,7 @@ PUBLIC = "NOT PRIVATE"
 
 def not_private(case: Case) -> bool:
     """Return whether the case trained a model that is not private, whatever its gates say."""
-    return bool(training.warning(case))
+    return bool(case.training and training.warning(case))
 
 
 def refused(case: Case) -> bool:
@@ -84,6 +84,7 @@ def refused(case: Case) -> bool:
     return case.check is not None and case.check.status == Status.PASSED and bool(case.assertions) and not case.best
 
 
+@functools.lru_cache(maxsize=256)
 def gate_name(text: str) -> str:
     """Return the quantity on which a gate's text asserts, as ``epsilon`` of ``epsilon <= 1``; empty if none."""
     return _parts(text)[0].replace("-", "_")
@@ -167,16 +168,23 @@ def share_used(gate: Assertion) -> float | None:
 
 
 def _gate_row(gate: Assertion, case: Case, precision: int) -> Row:
-    quantity, limit = _parts(gate.text)
+    quantity, limit = _shown_parts(gate.text)
     status = Status.PASSED if gate.passed else Status.FAILED
     value, slack = gate_value(gate, case, precision), slack_text(gate, precision)
-    return Row(status, printable(quantity), value, printable(limit), slack, _behind(gate, case))
+    return Row(status, quantity, value, limit, slack, _behind(gate, case))
+
+
+@functools.lru_cache(maxsize=256)
+def _shown_parts(text: str) -> tuple[str, str]:
+    """Return what a gate's text compares, and with what, safe to print."""
+    quantity, limit = _parts(text)
+    return printable(quantity), printable(limit)
 
 
 def _behind(gate: Assertion, case: Case) -> str:
     """Return the theorem behind what a gate compared: of what an attacker can do it may be another than the best."""
     name, _, at = gate_name(gate.text).partition("@")
-    found = attack_row(case, name, at)
+    found = attack_row(case, name, at) if case.risk else None
     if found is None:
         return theorem(case.best)
     return next((theorem(result) for result in case.results if result.bound == found["bound"]), found["bound"])
@@ -203,7 +211,12 @@ def slack_text(gate: Assertion, precision: int) -> str:
 
 def theorem(best: Result | None) -> str:
     """Return the theorem behind a number and its id."""
-    return printable(f"{best.reference} ({best.bound})") if best else ""
+    return _cited(best.reference, best.bound) if best else ""
+
+
+@functools.lru_cache(maxsize=256)
+def _cited(reference: str, bound: str) -> str:
+    return printable(f"{reference} ({bound})")
 
 
 def findings(check: Check, case: Case, precision: int) -> list[str]:
