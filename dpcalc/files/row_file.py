@@ -5,6 +5,7 @@ Rows are read, and not mapped: a mapped file that is cut short ends the process,
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import math
 import os
@@ -210,7 +211,7 @@ class Copy:
     """What a pass over a file has made of its rows, in a temporary file as `Spool` has, for the passes that follow.
 
     Rows are written in pieces, by any threads, and read once all of them are there. A copy for which the disk has no
-    room is given up, which changes no result.
+    room, or of which a row is written twice, is given up, which changes no result.
     """
 
     def __init__(self, rows: int, columns: int, beside: int) -> None:
@@ -222,6 +223,7 @@ class Copy:
             beside: double-precision numbers of a row.
         """
         self._rows, self._lock, self._written = rows, threading.Lock(), 0
+        self._pieces: list[tuple[int, int]] = []  # (first, last + 1) of what is written, in the order of the rows
         self._parts: list[tuple[np.dtype[Any], int]] = [(np.dtype(np.float32), columns), (np.dtype(np.float64), beside)]
         self._file: IO[bytes] | None = None
         self._files: tuple[RowFile, ...] | None = None
@@ -241,6 +243,9 @@ class Copy:
         with self._lock:
             if self._file is None or self._files is not None:
                 return
+            if not self._is_new(first, *map(len, parts)):
+                self._give_up(self._file)
+                return
             try:
                 start = 0
                 for (dtype, columns), part in zip(self._parts, parts, strict=True):
@@ -253,8 +258,20 @@ class Copy:
                 if self._written == self._rows:
                     self._finish(self._file)
             except OSError:
-                self._file.close()
-                self._file = None
+                self._give_up(self._file)
+
+    def _is_new(self, first: int, *sizes: int) -> bool:
+        """Take down where a piece stands; return False where it has rows that are written, or that there are not."""
+        last = first + sizes[0]
+        place = bisect.bisect_left(self._pieces, (first, last))
+        free_from = self._pieces[place - 1][1] if place else 0
+        free_to = self._pieces[place][0] if place < len(self._pieces) else self._rows
+        self._pieces.insert(place, (first, last))
+        return free_from <= first < last <= free_to and len(set(sizes)) == 1
+
+    def _give_up(self, file: IO[bytes]) -> None:
+        file.close()
+        self._file = None
 
     def _finish(self, file: IO[bytes]) -> None:
         start, files = 0, []

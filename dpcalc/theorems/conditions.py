@@ -22,7 +22,7 @@ DOMAIN = "iterates are projected onto a set of the given diameter"
 WHERE_BOUNDED = f"where used: {DOMAIN}"
 NO_CLIPPING = (
     "the gradient is that of the loss (clipping each record's gradient breaks this unless the model is linear, which "
-    "--clip with --loss or --model linear says)"
+    "--clip with --loss or --model linear says, or its softmax is capped, which --model capped says)"
 )
 
 

@@ -7,9 +7,9 @@ r_j = a_j - l_j - ln k + ln(1 - k m) - s k (q_j + m), over the other classes. Th
 exactly c long, and the slope of the scores z - r: as slopes are 1/2-Lipschitz in z, |g - g*| <= |r|/2. So the error of
 a slope is seen from what was found, however that was found (`docs/method.md`).
 
-Newton's method settles nearly all records at once. What it leaves is bisected, and what doubles leave is solved with 50
+Newton's method settles nearly all records at once. What it leaves is bisected, and what doubles leave is solved with 40
 digits. Every operation is one on single entries or in the order of the classes, so that a slope is a function of its
-record alone, bit for bit.
+record alone, bit for bit: no record goes on moving because another one has not settled.
 
 Scores and slopes have one row for each class and one column for each record.
 """
@@ -269,7 +269,7 @@ def _levels_at(apart: Array, spread: Array) -> Array:
     """Return ln q of the other classes for q = softmax(z - s g).
 
     ln q_j + s q_j = z_j + s [j = y] - N. The sum of q falls with N and is convex: Newton's method comes from where it
-    is at least 1, and stays on that side.
+    is at least 1, and stays on that side. A record stays where it settles, however long the others take.
     """
     whole = np.vstack((spread, apart))
     normaliser = whole.max(axis=0) - spread
@@ -278,9 +278,10 @@ def _levels_at(apart: Array, spread: Array) -> Array:
         omega = wrightomega(level + np.log(spread))
         share = omega / spread
         excess = _total(share) - 1.0
-        if not (excess > 1e-15).any():
+        moves = excess > 1e-15
+        if not moves.any():
             break
-        normaliser = normaliser + np.maximum(excess, 0.0) / _total(share / (1.0 + omega))
+        normaliser = np.where(moves, normaliser + excess / _total(share / (1.0 + omega)), normaliser)
     level = whole - normaliser
     levels: Array = (level - wrightomega(level + np.log(spread)))[1:]
     return levels

@@ -81,6 +81,9 @@ ASSUMED = (
     "roundoff (2^-53), and in its tail by the spacing of draws there"
 )
 
+FUNCTIONS = "exp, log and log1p of the installed numpy are within 4 units in the last place"
+"""What is assumed where the slopes of a capped softmax have an error (`dpcalc.training.capped`)."""
+
 
 def assumption(noise: str) -> str:
     """Return what is assumed of the generator, in words."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from fractions import Fraction
 from pathlib import Path
@@ -107,6 +108,43 @@ def test_a_slope_depends_on_its_record_alone() -> None:
         z[::2] = np.nan
         assert (slopes(z, y, caps)[1::2] == whole[1::2]).all()
         assert not slopes(z, y, caps)[::2].any()
+
+
+def moved_by_others(seed: int, classes: int, every: int) -> bool:
+    """Return whether a slope is another one alone, in a smaller batch, or where one other record is replaced."""
+    r, rows = np.random.default_rng(seed), 60
+    z, y = 10.0 * r.standard_normal((rows, classes)), r.integers(classes, size=rows)
+    caps = 10.0 ** -r.uniform(0.0, 12.0, rows)
+    whole = slopes(z, y, caps)
+    alone = [slice(k, k + 1) for k in range(0, rows, every)]
+    batches = [slice(k, k + size) for size in (7, 30) for k in range(0, rows, size)]
+    moved = any((slopes(z[some], y[some], caps[some]) != whole[some]).any() for some in alone + batches)
+    for place in range(0, rows, 5 * every):
+        others = np.arange(rows) != place
+        moved |= bool((slopes(z * others[:, np.newaxis], y, caps) != whole)[others].any())
+    return moved
+
+
+@pytest.mark.parametrize("classes", [3, 10, 50])
+def test_slow_records_do_not_move_others(classes: int) -> None:
+    """Scores far apart and tiny caps take many iterations, and each record another number of them."""
+    assert not moved_by_others(31, classes, 12)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("classes", [3, 10, 50])
+def test_slow_records_do_not_move_others_in_many_batches(classes: int) -> None:
+    assert not any(moved_by_others(seed, classes, 2) for seed in range(8))
+
+
+@pytest.mark.parametrize("classes", [3, 50])
+def test_levels_of_a_record_do_not_depend_on_others(classes: int) -> None:
+    """All records are bisected here, not the few that Newton's method leaves."""
+    r = np.random.default_rng(2)
+    apart, spread = 10.0 * r.standard_normal((classes - 1, 80)), 10.0 ** r.uniform(-3.0, 12.0, 80)
+    together = capped._levels_at(apart, spread)
+    for k in range(80):
+        assert (capped._levels_at(apart[:, k : k + 1], spread[k : k + 1])[:, 0] == together[:, k]).all()
 
 
 def test_caps_are_lowered_where_slopes_are_not_known_well() -> None:
@@ -268,12 +306,19 @@ def test_from_hidden_iterates_to_a_card(tmp_path: Path) -> None:
     assert best.epsilon <= 2.0
     told = best.details["floating_point"]
     assert told["of"] == "what is released"
+    functions = "exp, log and log1p of the installed numpy are within 4 units in the last place"
+    assert functions in best.assumes
+    assert json.loads(path.read_text())["privacy"]["assumes"] == list(best.assumes)
+    assert any("its softmax is capped, which --model capped says" in text for text in best.assumes)
     assert 0.0 < told["epsilon"] < 0.01
     found = dpcalc.predict(str(path), x)
     assert np.mean(found["prediction"] == y.astype(str)) > 0.7
     assert dpcalc.evaluate(str(path), (x, y))["metrics"]["accuracy"] > 0.7
     verified = dpcalc.verify(str(tmp_path / "m.card.json"), model=str(path), certify=False)
     assert verified.passed
+    composed = {key: HIDDEN[key] for key in ("labels", "epsilon", "delta", "clip")}
+    public: Any = dpcalc.train(data=(x, y), **composed, algorithm="noisy-gd", steps=3, seed=1).cases[0].best
+    assert functions not in public.assumes  # whatever the slopes are, sums of gradients that are cut off are exact
 
 
 def test_what_is_released_lies_on_a_grid_whatever_the_records(tmp_path: Path) -> None:

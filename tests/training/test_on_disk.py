@@ -237,6 +237,33 @@ def test_a_copy_is_written_in_any_order_and_given_up_where_the_disk_is_full() ->
     assert not full.finished
 
 
+@pytest.mark.parametrize("pieces", [
+    [(0, 2), (0, 2)], [(0, 2), (1, 3), (3, 4)], [(2, 4), (1, 3), (0, 1)], [(0, 3), (1, 2)], [(1, 2), (0, 3), (3, 4)],
+    [(2, 6)], [(-2, 2)],
+])  # fmt: skip
+def test_a_copy_with_rows_written_twice_is_given_up(pieces: list[tuple[int, int]]) -> None:
+    """As many rows as there are would be written, and some of them would be those that nobody wrote."""
+    copy = Copy(4, 2, 1)
+    for first, last in pieces:
+        copy.write(first, np.ones((last - first, 2), np.float32), np.ones((last - first, 1)))
+    assert not copy.finished
+    for place in (3, 0, 2, 1):
+        copy.write(place, np.ones((1, 2), np.float32), np.ones((1, 1)))
+    assert not copy.finished
+
+
+def test_a_copy_may_come_in_pieces_of_any_order() -> None:
+    r = np.random.default_rng(1)
+    for _ in range(20):
+        copy, ends = Copy(50, 1, 1), np.unique(np.append(r.integers(1, 50, 9), [0, 50]))
+        for k in r.permutation(len(ends) - 1):
+            rows = np.arange(ends[k], ends[k + 1])[:, np.newaxis]
+            assert not copy.finished
+            copy.write(int(ends[k]), rows.astype(np.float32), -rows.astype(np.float64))
+        kept, beside = copy.rows(slice(0, 50), (Room(), Room()))
+        assert kept[:, 0].tolist() == (-beside[:, 0]).tolist() == list(range(50))
+
+
 @pytest.mark.parametrize("cut", [True, False])
 def test_a_file_that_changes_is_refused(cut: bool, tmp_path: Path, on_disk: Callable[[], None]) -> None:
     path = saved(tmp_path, table(), "npy")
