@@ -190,6 +190,8 @@ class Theorem(NamedTuple):
         implied_by: a theorem that needs no more and proves no less: shown beside it, and where only the best is wanted
             this one is not evaluated.
         uncertified: why `--certify` has no definition of it; empty where `dpcalc.certify` has one.
+        by_difference: of a lower value: its losses have gradients of any size, and it bounds guarantees alone that use
+            only how far two gradients are apart.
     """
 
     id: str
@@ -211,6 +213,7 @@ class Theorem(NamedTuple):
     not_monotone_in: tuple[str, ...]
     implied_by: str
     uncertified: str
+    by_difference: bool
 
     @property
     def optional(self) -> frozenset[str]:
@@ -347,6 +350,7 @@ def theorem(
     not_monotone_in: tuple[str, ...] = (),
     implied_by: str = "",
     uncertified: str = "",
+    by_difference: bool = False,
 ) -> Callable[[Callable[[S], G]], Callable[[S], G]]:
     """Register the decorated function as the theorem ``id`` and return it unchanged; `Theorem` says what is what."""
 
@@ -355,7 +359,7 @@ def theorem(
             raise ValueError(f"bad or repeated registration of {id}")
         _THEOREMS[id] = Theorem(
             id, title, gives, Kind(kind), algorithms, setting, function, conditions, assumes, reference, locator,
-            formula, erratum, promises, slack, slow, not_monotone_in, implied_by, uncertified,
+            formula, erratum, promises, slack, slow, not_monotone_in, implied_by, uncertified, by_difference,
         )  # fmt: skip
         return function
 

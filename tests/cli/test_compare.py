@@ -157,6 +157,28 @@ def test_no_guarantee_is_below_what_nothing_beats(ask_json: Any, algorithm: str,
         assert best(case)["value"] >= floor["value"] * (1.0 - 1e-12)
 
 
+@pytest.mark.parametrize(
+    ("run", "bound", "by_difference"),
+    [
+        ("pnsgd -n 2 -i 1", "linear.pass", False),
+        ("pnsgd -n 2 -i 2", "linear.forgetting", True),
+        ("skip -n 2 -i 1", "linear.skip_forgetting", True),
+        ("noisy-gd -n 2 --steps 5", "linear.descent", False),
+        ("noisy-gd -n 2 --steps 5 --strong-convexity 0.1", "noisy_gd.quadratic", True),
+    ],
+)
+def test_tightness_says_of_which_guarantees_it_speaks(
+    ask: Any, ask_json: Any, run: str, bound: str, by_difference: bool
+) -> None:
+    """Losses with gradients of any size do not have the Lipschitz constant that is known of the run."""
+    line = f"compare --algorithm {run} -L 1 --smoothness 1 --eta 1 --sigma 100 -e 0"
+    [case] = ask_json(line)
+    assert (case["tightness"]["bound"], case["tightness"]["by_difference"]) == (bound, by_difference)
+    said = ask(f"{line} -v")
+    assert ("no guarantee that uses only how far two gradients are apart is below" in said) is by_difference
+    assert ("holds for what is known of the run" in said) is not by_difference
+
+
 def test_one_epoch_of_full_batches_is_known_exactly(ask_json: Any) -> None:
     [case] = ask_json(compare("noisy-gd"))
     assert case["tightness"]["ratio"] == pytest.approx(1.0, abs=1e-9)

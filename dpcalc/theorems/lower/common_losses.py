@@ -123,6 +123,7 @@ class SlopedShuffle(Setting):
     conditions=_QUADRATIC,
     assumes=(CURVED, GAUSSIAN, ONE_RELEASE),
     erratum=NO_SUCH_GUARANTEE,
+    by_difference=True,
     slack=_SEARCH,
 )
 def curved(run: CurvedPass) -> Gdp:
@@ -151,6 +152,7 @@ def curved(run: CurvedPass) -> Gdp:
     conditions=_QUADRATIC,
     assumes=("the same fixed order in every pass", CURVED, GAUSSIAN, ONE_RELEASE),
     erratum=NO_SUCH_GUARANTEE,
+    by_difference=True,
     slack=_SEARCH,
 )
 def curved_passes(run: CurvedPasses) -> Gdp:
@@ -173,6 +175,7 @@ def curved_passes(run: CurvedPasses) -> Gdp:
     conditions=_QUADRATIC,
     assumes=("the same fixed order in every pass", CURVED, GAUSSIAN, "the iterate after every pass is released"),
     erratum=NO_SUCH_GUARANTEE,
+    by_difference=True,
     slack=_SEARCH,
 )
 def curved_released(run: CurvedPasses) -> Gdp:
@@ -245,6 +248,7 @@ def largest(at: Callable[[float], float], low: float, high: float, tries: int, r
     conditions=(INDEX_IN_RANGE, BATCHES_OF_ONE, *WHOLE_SPACE),
     assumes=(_SLOPED, GAUSSIAN, ONE_RELEASE, _NUMBER),
     erratum=NO_SUCH_GUARANTEE,
+    by_difference=True,
     slack=_BLOCKS,
 )
 def stop(run: SlopedPass) -> Profile:
@@ -271,6 +275,7 @@ def stop(run: SlopedPass) -> Profile:
     conditions=(INDEX_IN_RANGE, BATCHES_OF_ONE, *WHOLE_SPACE),
     assumes=(_SLOPED, GAUSSIAN, ONE_RELEASE, _NUMBER),
     erratum=NO_SUCH_GUARANTEE,
+    by_difference=True,
     slack=_BLOCKS,
 )
 def skip(run: SlopedPass) -> Profile:
@@ -312,6 +317,7 @@ def _ratio(run: SlopedPass | SlopedShuffle) -> float:
     conditions=(BATCHES_OF_ONE, *WHOLE_SPACE),
     assumes=(_SLOPED, GAUSSIAN, "the order is published, unless it is secret", _NUMBER),
     erratum=NO_SUCH_GUARANTEE,
+    by_difference=True,
     slack=_BLOCKS,
     slow=True,
 )

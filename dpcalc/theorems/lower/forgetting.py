@@ -113,6 +113,7 @@ def _before(q: float, steps: int) -> float:
     conditions=_CLASS,
     assumes=(_FORGETS, GAUSSIAN, ONE_RELEASE),
     erratum=_ONE_RECORD,
+    by_difference=True,
 )
 def forgetting(run: CurvedPass) -> Gdp:
     """The last iterate is Gaussian. With eta beta >= 1 and m = 0 the bound of `iteration.pnsgd` is attained for every
@@ -140,6 +141,7 @@ def forgetting(run: CurvedPass) -> Gdp:
     conditions=_CLASS,
     assumes=("the same fixed order in every pass", _FORGETS, GAUSSIAN, ONE_RELEASE),
     erratum=_ONE_RECORD,
+    by_difference=True,
     slack="the best curvature of a search",
 )
 def forgetting_passes(run: CurvedPasses) -> Gdp:
@@ -170,6 +172,7 @@ def forgetting_passes(run: CurvedPasses) -> Gdp:
     conditions=_CLASS,
     assumes=("the same fixed order in every pass", _FORGETS, GAUSSIAN, "the iterate after every pass is released"),
     erratum=_ONE_RECORD,
+    by_difference=True,
 )
 def forgetting_released(run: CurvedPasses) -> Gdp:
     """Given its start, every pass is a Gaussian that the record moves by the same amount. Independent Gaussians compose
@@ -191,6 +194,7 @@ def forgetting_released(run: CurvedPasses) -> Gdp:
     conditions=(INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED, BATCHES_OF_ONE),
     assumes=(_FORGETS, GAUSSIAN, ONE_RELEASE, _NUMBER),
     erratum=_ONE_RECORD,
+    by_difference=True,
     slack="blocks of many steps count as one: below by a few per cent at most",
 )
 def stop_forgetting(run: SlopedCurve) -> Profile:
@@ -229,6 +233,7 @@ def stop_forgetting(run: SlopedCurve) -> Profile:
     conditions=(INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED, BATCHES_OF_ONE),
     assumes=(_FORGETS, GAUSSIAN, ONE_RELEASE, _NUMBER),
     erratum=_ONE_RECORD,
+    by_difference=True,
     slack="the noise of skipped steps counts",
 )
 def skip_forgetting(run: SlopedCurve) -> Profile:
