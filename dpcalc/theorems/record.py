@@ -183,6 +183,7 @@ class Theorem(NamedTuple):
         reference, locator: the paper, and where in it.
         formula: as the code computes it.
         erratum: what the paper has wrong.
+        caution: what a lower value or a heuristic says, and what it does not say.
         promises: what a user must promise; without, the number is shown and no guarantee.
         slack: how far the value may lie above the theorem's, where that is more than rounding.
         slow: whether an evaluation takes tens of milliseconds: searches over it end seven digits deep.
@@ -207,6 +208,7 @@ class Theorem(NamedTuple):
     locator: str
     formula: str
     erratum: str
+    caution: str
     promises: tuple[Condition, ...]
     slack: str
     slow: bool
@@ -283,7 +285,7 @@ class Theorem(NamedTuple):
             "formula": self.formula,
             "reference": self.reference,
             "locator": self.locator,
-            "erratum": self.erratum,
+            "erratum": self.erratum or self.caution,
             "certifiable": self.certifiable,
         }
 
@@ -344,6 +346,7 @@ def theorem(
     conditions: tuple[Condition, ...] = (),
     assumes: tuple[str, ...] = (),
     erratum: str = "",
+    caution: str = "",
     promises: tuple[Condition, ...] = (),
     slack: str = "",
     slow: bool = False,
@@ -359,7 +362,7 @@ def theorem(
             raise ValueError(f"bad or repeated registration of {id}")
         _THEOREMS[id] = Theorem(
             id, title, gives, Kind(kind), algorithms, setting, function, conditions, assumes, reference, locator,
-            formula, erratum, promises, slack, slow, not_monotone_in, implied_by, uncertified, by_difference,
+            formula, erratum, caution, promises, slack, slow, not_monotone_in, implied_by, uncertified, by_difference,
         )  # fmt: skip
         return function
 
