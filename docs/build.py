@@ -122,8 +122,8 @@ def _bound(bound: Theorem, section: str) -> str:
     lines += [f"* {_prose(text)}" for text in bound.assumes]
     lines += [f"* `{requirement.text}` (checked)" for requirement in bound.conditions]
     lines += [f"* {_prose(demand.text)} (to be promised, else no guarantee)" for demand in bound.promises]
-    if bound.erratum:
-        lines += ["", f"**{'Note' if _is_note(bound) else 'Erratum'}.** {_prose(bound.erratum)}"]
+    told = (("Erratum", bound.erratum), ("Note", bound.caution))
+    lines += [line for title, text in told if text for line in ("", f"**{title}.** {_prose(text)}")]
     return "\n".join(lines) + "\n"
 
 
@@ -151,7 +151,7 @@ def errata_page() -> str:
         "",
         "## By paper",
     ]
-    with_errata = [bound for bound in all_bounds().values() if bound.erratum and not _is_note(bound)]
+    with_errata = [bound for bound in all_bounds().values() if bound.erratum]
     for key, name in SHORT.items():
         of_paper = [bound for bound in with_errata if bound.reference == key]
         if not of_paper:
@@ -168,11 +168,6 @@ def errata_page() -> str:
 
 def _link(bound: Theorem) -> str:
     return f"[`{bound.id}`](bounds/{bound.family}.md#{anchor(bound.id)})"
-
-
-def _is_note(bound: Theorem) -> bool:
-    """Return whether the erratum is a caution about what the number says and not an error of a paper."""
-    return bound.kind == "heuristic" or (bound.reference == "dpcalc" and bound.kind == "lower")
 
 
 def _errata_in_method() -> Iterator[tuple[str, list[str]]]:

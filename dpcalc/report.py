@@ -72,12 +72,14 @@ class Obstacle(NamedTuple):
 class Tightness(NamedTuple):
     """How far the best guarantee is from ``value``, which no guarantee can beat for what is known of the run.
 
-    ``ratio`` is best over value (of deltas for a delta), None where that is no number.
+    ``ratio`` is best over value (of deltas for a delta), None where that is no number. Where ``by_difference``, what
+    cannot beat the value are guarantees that use only how far two gradients are apart, and not how large they are.
     """
 
     bound: str
     value: float
     ratio: float | None
+    by_difference: bool = False
 
 
 class Curves(NamedTuple):
@@ -88,7 +90,7 @@ class Curves(NamedTuple):
         floor: (epsilon, ln delta) that no guarantee can beat, rounded down; empty where it is not known.
         trade_off: (rate of false positives, largest rate of true ones), rounded up.
         risk: what an attacker can do at the usual rates, as in `Case`.
-        tightness: how far the answer is from what no guarantee can beat.
+        tightness: how far the answer is from what no guarantee can beat, or none of those that `Tightness` names.
     """
 
     profile: tuple[tuple[float, float], ...]

@@ -50,9 +50,11 @@ def test_bounds_are_described(id: str) -> None:
     assert bound.reference in entries()
     unknown = set(bound.parameters) - set(PARAMETERS) - {"sensitivity", "scale", "schedule", "epochs"}
     assert not unknown
-    assert bound.guarantee or bound.erratum
+    assert bound.guarantee or bound.erratum or bound.caution
     text = describe(bound)
     assert id in text
+    assert ("\nerratum: " in text, "\nnote: " in text) == (bool(bound.erratum), bool(bound.caution))
+    assert not (bound.guarantee and bound.caution)
     assert all(name in text for name in bound.parameters)
 
 

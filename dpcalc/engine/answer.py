@@ -34,6 +34,7 @@ def answer(
 
     Raises:
         SpecError: the question is incomplete or over-determined.
+        Disproved: a lower bound contradicts the best guarantee.
         NotApplicable: no bound applies; the message and hint are those of the first.
         Infeasible: bounds apply but none meets the budget.
     """
@@ -70,8 +71,9 @@ def _rows_of_bound(
 
         if bound.unpromised(run):
             refuse_unless_better(bound, run, question, unknown, results)
-        best = min((result.value for result in results if result.guarantee), default=None)
-        if is_lower(bound) and best and unknown in COMPARABLE:
+        guaranteed = [result for result in results if result.guarantee]
+        best = min(guaranteed, key=lambda result: result.value, default=None)
+        if is_lower(bound) and best and best.value and unknown in COMPARABLE:
             return [floor_near(best, bound, run, question, unknown)]
     if unknown in ROWS:
         return ROWS[unknown](bound, run, question)

@@ -69,7 +69,7 @@ def ask(
 
     Raises:
         SpecError, NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`.
-        Disproved: a guarantee to be certified is below the truth.
+        Disproved: a guarantee is below the truth: of those to be certified, or beside a lower bound that takes long.
     """
     record = COMMANDS[command]
     refuse_unknown(command, given, record.parameters, ("schedule",))

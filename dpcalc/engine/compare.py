@@ -11,7 +11,7 @@ from dpcalc.engine.search import DIRECTIONS
 from dpcalc.model.quantities import Kind, Quantity
 from dpcalc.notes import Note
 from dpcalc.report import Case, Result, Tightness
-from dpcalc.theorems.record import Theorem
+from dpcalc.theorems.record import Theorem, all_bounds
 
 
 def compared(asked: Asked, bounds: Sequence[Theorem], *, hints: bool) -> Case:
@@ -41,7 +41,19 @@ def tightness_of(case: Case, more: Sequence[Result] = ()) -> Tightness | None:
         key=lambda result: _size(result) * _sense(result.quantity),
         default=None,
     )
-    return None if floor is None else Tightness(floor.bound, floor.value, _ratio(best, floor))
+    if floor is None:
+        return None
+    return Tightness(floor.bound, floor.value, _ratio(best, floor), _by_difference(floor.bound, case))
+
+
+def _by_difference(bound: str, case: Case) -> bool:
+    """Return whether a lower value bounds guarantees alone that use only how far two gradients are apart.
+
+    Its losses then have gradients of any size, as all that are strongly convex on the whole space.
+    """
+    theorem = all_bounds((bound.partition(".")[0],))[bound]
+    convexity, _ = case.inputs.get("strong_convexity", (0.0, None))
+    return theorem.by_difference or ("strong_convexity" in theorem.parameters and bool(convexity))
 
 
 def _ratio(best: Result, floor: Result) -> float | None:

@@ -58,7 +58,7 @@ def guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...] = ()) -> Gu
 
 def guarantee_from(bound: Theorem, proved: Any, orders: tuple[float, ...]) -> Guarantee:
     """Return what the theorem proves of one record, as an object that answers questions."""
-    if is_lower(bound):
+    if _rounds_down(bound):
         return _floor_of(bound, proved)
     if isinstance(proved, Rdp):
         return proved._replace(orders=orders) if orders else proved
@@ -69,7 +69,7 @@ def guarantee_from(bound: Theorem, proved: Any, orders: tuple[float, ...]) -> Gu
 
 
 def _floor_of(bound: Theorem, proved: Any) -> LowerBound:
-    """Return what a lower bound says, as an object that answers questions downwards."""
+    """Return what a lower bound or a heuristic says, as an object that answers questions downwards."""
     if isinstance(proved, Gdp):
         return gaussian_lower_bound(proved.mu)
     if isinstance(proved, Rdp):
@@ -82,12 +82,18 @@ def is_lower(bound: Theorem) -> bool:
     return bound.kind == Kind.LOWER
 
 
+def _rounds_down(bound: Theorem) -> bool:
+    """Return whether the answers of the bound round down: a heuristic is true of certain runs, as a lower bound is."""
+    return bound.kind in (Kind.LOWER, Kind.HEURISTIC)
+
+
 def safe_budget(bound: Theorem, question: Question) -> tuple[float, float]:
     """Return epsilon and ln delta a hair to the side on which the bound's answer stays true; nan where not given.
 
-    Upper bounds are asked a little less, lower bounds a little more: the rounding of a typed decimal helps neither.
+    Upper bounds are asked a little less, lower bounds and heuristics a little more: the rounding of a typed decimal
+    helps neither.
     """
-    if not is_lower(bound):
+    if not _rounds_down(bound):
         epsilon = math.nan if question.epsilon is None else question.safe_epsilon
         return epsilon, math.nan if question.log_delta is None else question.safe_log_delta
     epsilon = math.nan if question.epsilon is None else math.nextafter(question.epsilon, math.inf)
@@ -229,7 +235,7 @@ def _delta(guarantee: Guarantee, described: Described, question: Question) -> li
         raise NotApplicable("gives no finite mu here", "more noise")
     epsilon = safe_budget(described.bound, question)[0]
     answer = guarantee.log_delta(epsilon)
-    delta = exp_down(answer.value) if is_lower(described.bound) else exp_up(answer.value)
+    delta = exp_down(answer.value) if _rounds_down(described.bound) else exp_up(answer.value)
     budget: dict[str, Any] = {"epsilon": question.epsilon, "delta": delta, "log_delta": answer.value}
     return [described.row("delta", delta, **budget, **conversion_fields(guarantee, answer, epsilon))]
 
@@ -257,7 +263,7 @@ def _rdp(guarantee: Guarantee, described: Described, question: Question) -> list
     rows = []
     for order in question.orders:
         # A typed order such as 1.000000001 is off by a unit in order - 1; the divergence increases with the order.
-        side = 1.0 if is_lower(described.bound) else math.inf
+        side = 1.0 if _rounds_down(described.bound) else math.inf
         asked = order if is_short(order) else math.nextafter(order, side)
         value = guarantee.rdp(asked)
         if math.isinf(value):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import (
     BoundFailed,
+    Disproved,
     DpcalcError,
     Infeasible,
     MissingParameter,
@@ -38,6 +39,7 @@ def rows_of(
 
     Raises:
         SpecError: the question itself is malformed.
+        Disproved: a guarantee is below the truth.
     """
     results: list[Result] = []
     refused: list[Refused] = []
@@ -48,7 +50,7 @@ def rows_of(
         try:
             with isolate_failure():
                 results.extend(evaluate(bound, results))
-        except SpecError:
+        except (SpecError, Disproved):
             raise
         except DpcalcError as error:
             refused.append((bound, error))

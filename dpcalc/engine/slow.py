@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from dpcalc.engine.evaluate import guarantee_of, result_of, safe_budget
 from dpcalc.engine.question import Question
 from dpcalc.engine.solve import excess_of
-from dpcalc.errors import NotApplicable
+from dpcalc.errors import Disproved, NotApplicable
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.run import NOISE_SCALES, Run
 from dpcalc.notions.guarantee import Profile
 from dpcalc.report import Result
 from dpcalc.theorems.record import Theorem
+from dpcalc.version import __version__
 
 COMPARABLE = frozenset({"epsilon", *NOISE_SCALES})
 """The unknowns for which a slow bound is compared with the best guarantee."""
@@ -21,16 +22,19 @@ COMPARABLE = frozenset({"epsilon", *NOISE_SCALES})
 _SHARES, _HALVINGS = (0.999, 0.97, 0.9, 0.7, 0.4, 0.1, 0.01), 4
 _USUAL_POWER, _LEAST_POWER = 1.5, 0.1
 _SURELY, _UNSURE = 0.998, 0.2  # a share that is estimated is not farther off than so many times the way to it
+_BEYOND = 1.001  # what nothing true rules out of the best guarantee
 _WORTHWHILE = 0.99  # a gain of 1%
 _CLEARLY = 0.8  # what is likely to be so much less than that need not be asked there
 
 
-def floor_near(best: float, bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
+def floor_near(guarantee: Result, bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
     """Return a value near below the best guarantee that a slow lower bound rules out, found in few steps.
 
     Raises:
+        Disproved: it rules out the guarantee itself.
         NotApplicable: it rules out none within a factor 100.
     """
+    best = guarantee.value
     epsilon, log_delta = safe_budget(bound, question)
 
     def excess(share: float) -> float:
@@ -43,6 +47,14 @@ def floor_near(best: float, bound: Theorem, run: Run, question: Question, unknow
             return -math.inf if value > log_delta else math.inf
         return (-1.0 if value > log_delta else 1.0) * abs(math.log(value / log_delta))
 
+    if excess(_BEYOND) < 0.0:
+        if bound.by_difference or run.value("strong_convexity"):  # its losses have gradients of any size
+            raise NotApplicable(
+                "rules out the best guarantee, which uses more than how far two gradients are apart", "leave it"
+            )
+        raise Disproved(
+            f"{guarantee.bound} is below what {bound.id} rules out", _contradiction(guarantee, bound, run, question)
+        )
     low = _largest_ruled_out(excess)
     budget = {**question.budget, "epsilon": low * best} if unknown == Quantity.EPSILON else question.budget
     return result_of(bound, run, unknown, low * best, conversion="profile", **budget)
@@ -88,6 +100,23 @@ def _neighbours(share: float) -> tuple[float, float]:
         middle = math.sqrt(low * enough)
         low, enough = (middle, enough) if middle <= share else (low, middle)
     return low, enough
+
+
+def _contradiction(guarantee: Result, bound: Theorem, run: Run, question: Question) -> str:
+    """Return the report of a guarantee and a lower bound of which one is wrong."""
+    import platform
+
+    inputs = ", ".join(f"{name}={value!r}" for name, value in run.values.items())
+    return "\n".join(
+        (
+            f"dpcalc {__version__}, Python {platform.python_version()}, {platform.platform()}",
+            f"algorithm: {run.algorithm.name}",
+            f"inputs: {inputs}",
+            f"bound: {guarantee.bound}, {guarantee.quantity} = {guarantee.value!r}, epsilon = {question.epsilon!r}, "
+            f"log_delta = {question.log_delta!r}",
+            f"lower value: {bound.id} rules out {_BEYOND} times that",
+        )
+    )
 
 
 def refuse_unless_better(bound: Theorem, run: Run, question: Question, unknown: str, results: Sequence[Result]) -> None:

@@ -108,7 +108,7 @@ def explain_result(result: Result, case: Case, precision: int = 6) -> str:
             f"  [{' ' if result.kind == Kind.CONDITIONAL else 'x'}] {demand.text} (promised)"
             for demand in bound.promises
         ),
-        *_erratum(bound),
+        *_remarks(bound),
         "",
         bibtex([bound]).rstrip(),
     ]
@@ -143,7 +143,7 @@ def describe(bound: Theorem) -> str:
         *(f"  - {text}" for text in bound.assumes),
         *(f"  - {requirement.text} (checked)" for requirement in bound.conditions),
         *(f"  - {demand.text} (to be promised)" for demand in bound.promises),
-        *_erratum(bound),
+        *_remarks(bound),
     ]
     return "\n".join(lines)
 
@@ -161,6 +161,6 @@ def _source(bound: Theorem) -> list[str]:
     ]
 
 
-def _erratum(bound: Theorem) -> list[str]:
-    title = "note" if bound.kind == Kind.HEURISTIC else "erratum"
-    return ["", textwrap.fill(f"{title}: {bound.erratum}", 100)] if bound.erratum else []
+def _remarks(bound: Theorem) -> list[str]:
+    told = (("erratum", bound.erratum), ("note", bound.caution))
+    return [line for title, text in told if text for line in ("", textwrap.fill(f"{title}: {text}", 100))]

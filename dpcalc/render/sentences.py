@@ -306,6 +306,11 @@ def grounds(case: Case) -> list[str]:
     return [f"by {best.reference} ({best.bound}), assuming:", *(f"  - {text}" for text in best.assumes)]
 
 
+def unbeaten(by_difference: bool) -> str:
+    """Return of which guarantees none beats a lower value."""
+    return "no guarantee that uses only how far two gradients are apart" if by_difference else "no guarantee"
+
+
 def tightness_text(case: Case, precision: int) -> str:
     """Return in a sentence how far the best guarantee is from what nothing can beat; empty where that is not known."""
     best, floor = case.best, case.tightness
@@ -316,10 +321,13 @@ def tightness_text(case: Case, precision: int) -> str:
     edge = "above" if best.quantity in MAXIMISED else "below"
     ratio = f" within a factor {factor_text(floor.ratio)};" if floor.ratio else ""
     side = number(floor.value, precision, Side.UP if edge == "above" else Side.DOWN)
-    what = f"nothing {edge} {best.quantity} {side}"
-    if best.quantity == "batch_size":  # other sizes were not asked about
-        what = f"no divisor of the records below {best.quantity} {side}"
-    return f"tightness:{ratio} {what} holds for what is known of the run ({floor.bound})"
+    past = f"{edge} {best.quantity} {side}"
+    divisors = best.quantity == "batch_size"  # other sizes were not asked about
+    if floor.by_difference:
+        verb = "holds for a divisor of the records" if divisors else "is"
+        return f"tightness:{ratio} {unbeaten(floor.by_difference)} {verb} {past} ({floor.bound})"
+    what = "no divisor of the records" if divisors else "nothing"
+    return f"tightness:{ratio} {what} {past} holds for what is known of the run ({floor.bound})"
 
 
 def factor_text(ratio: float) -> str:

@@ -183,6 +183,7 @@ class Theorem(NamedTuple):
         reference, locator: the paper, and where in it.
         formula: as the code computes it.
         erratum: what the paper has wrong.
+        caution: what a lower value or a heuristic says, and what it does not say.
         promises: what a user must promise; without, the number is shown and no guarantee.
         slack: how far the value may lie above the theorem's, where that is more than rounding.
         slow: whether an evaluation takes tens of milliseconds: searches over it end seven digits deep.
@@ -190,6 +191,8 @@ class Theorem(NamedTuple):
         implied_by: a theorem that needs no more and proves no less: shown beside it, and where only the best is wanted
             this one is not evaluated.
         uncertified: why `--certify` has no definition of it; empty where `dpcalc.certify` has one.
+        by_difference: of a lower value: its losses have gradients of any size, and it bounds guarantees alone that use
+            only how far two gradients are apart.
     """
 
     id: str
@@ -205,12 +208,14 @@ class Theorem(NamedTuple):
     locator: str
     formula: str
     erratum: str
+    caution: str
     promises: tuple[Condition, ...]
     slack: str
     slow: bool
     not_monotone_in: tuple[str, ...]
     implied_by: str
     uncertified: str
+    by_difference: bool
 
     @property
     def optional(self) -> frozenset[str]:
@@ -280,7 +285,7 @@ class Theorem(NamedTuple):
             "formula": self.formula,
             "reference": self.reference,
             "locator": self.locator,
-            "erratum": self.erratum,
+            "erratum": self.erratum or self.caution,
             "certifiable": self.certifiable,
         }
 
@@ -341,12 +346,14 @@ def theorem(
     conditions: tuple[Condition, ...] = (),
     assumes: tuple[str, ...] = (),
     erratum: str = "",
+    caution: str = "",
     promises: tuple[Condition, ...] = (),
     slack: str = "",
     slow: bool = False,
     not_monotone_in: tuple[str, ...] = (),
     implied_by: str = "",
     uncertified: str = "",
+    by_difference: bool = False,
 ) -> Callable[[Callable[[S], G]], Callable[[S], G]]:
     """Register the decorated function as the theorem ``id`` and return it unchanged; `Theorem` says what is what."""
 
@@ -355,7 +362,7 @@ def theorem(
             raise ValueError(f"bad or repeated registration of {id}")
         _THEOREMS[id] = Theorem(
             id, title, gives, Kind(kind), algorithms, setting, function, conditions, assumes, reference, locator,
-            formula, erratum, promises, slack, slow, not_monotone_in, implied_by, uncertified,
+            formula, erratum, caution, promises, slack, slow, not_monotone_in, implied_by, uncertified, by_difference,
         )  # fmt: skip
         return function
 

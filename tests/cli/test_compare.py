@@ -95,6 +95,10 @@ REACHED = [
     f"--algorithm online {STREAM} --noise laplace -e 1",
     f"--algorithm noisy-sgd --epochs 2 -n 60 --batch-size 10 {CONVEX} --sigma 2 -d 1e-6",
     "--algorithm repeated --epochs 5 --epoch-epsilon 0.1 -d 1e-6",
+    "--algorithm shuffle-once --release epoch -n 30 --epochs 3 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-5",
+    "--algorithm shuffled-epochs --release epoch -n 4 --epochs 2 -L 1 --smoothness 1 --eta 0.5 --sigma 4 -d 1e-3",
+    "--algorithm dp-sgd -n 100 --batch-size 10 --epochs 5 --noise-multiplier 1 --sampling poisson --release last "
+    "--adjacency add-remove -d 1e-5",
     "--algorithm cyclic,shuffle-once,shuffled-epochs,noisy-sgd --loss-class smooth --epochs 2 -n 11 --batch-size 5 "
     f"{CONVEX} --sigma 2 -D 1 -d 1e-3",
     f"--algorithm cyclic,shuffle-once --epochs 2 -n 20 {CONVEX} --laplace-scale 2 -d 1e-2",
@@ -155,6 +159,28 @@ def test_no_guarantee_is_below_what_nothing_beats(ask_json: Any, algorithm: str,
         assert floor["ratio"] is None or floor["ratio"] >= 1.0 - 1e-9
     else:
         assert best(case)["value"] >= floor["value"] * (1.0 - 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("run", "bound", "by_difference"),
+    [
+        ("pnsgd -n 2 -i 1", "linear.pass", False),
+        ("pnsgd -n 2 -i 2", "linear.forgetting", True),
+        ("skip -n 2 -i 1", "linear.skip_forgetting", True),
+        ("noisy-gd -n 2 --steps 5", "linear.descent", False),
+        ("noisy-gd -n 2 --steps 5 --strong-convexity 0.1", "noisy_gd.quadratic", True),
+    ],
+)
+def test_tightness_says_of_which_guarantees_it_speaks(
+    ask: Any, ask_json: Any, run: str, bound: str, by_difference: bool
+) -> None:
+    """Losses with gradients of any size do not have the Lipschitz constant that is known of the run."""
+    line = f"compare --algorithm {run} -L 1 --smoothness 1 --eta 1 --sigma 100 -e 0"
+    [case] = ask_json(line)
+    assert (case["tightness"]["bound"], case["tightness"]["by_difference"]) == (bound, by_difference)
+    said = ask(f"{line} -v")
+    assert ("no guarantee that uses only how far two gradients are apart is below" in said) is by_difference
+    assert ("holds for what is known of the run" in said) is not by_difference
 
 
 def test_one_epoch_of_full_batches_is_known_exactly(ask_json: Any) -> None:

@@ -220,6 +220,12 @@ def test_gates_that_failed_name_their_case() -> None:
 def test_tightness_is_a_factor_and_names_what_cannot_be_beaten() -> None:
     text = render(report(PASSED._replace(tightness=Tightness("multi_epoch.quadratic", 0.1, 1.23456789))), "plain")
     assert "within a factor 1.235; nothing below epsilon 0.1 holds" in text
+    steep = Tightness("linear.forgetting", 0.1, 1.23456789, by_difference=True)
+    text = render(report(PASSED._replace(tightness=steep)), "plain")
+    assert (
+        "no guarantee that uses only how far two gradients are apart is below epsilon 0.1 (linear.forgetting)" in text
+    )
+    assert "nothing below" not in text
     exact = Tightness("iteration.stop", 0.123456789, 1.0)
     assert "tightness: exact" in render(report(PASSED._replace(tightness=exact)), "plain")
 

@@ -90,7 +90,7 @@ def test_it_is_no_guarantee() -> None:
 
 
 def test_it_is_below_composition_and_never_the_answer() -> None:
-    for steps, rate, noise in ((1, 0.5, 0.7), (30, 0.01, 0.7), (30, 0.5, 3.0)):
+    for steps, rate, noise in ((1, 0.01, 1.0), (1, 0.5, 0.7), (30, 0.01, 0.7), (30, 0.5, 3.0)):
         arguments = [
             "compare", "--algorithm", "dp-sgd", "--steps", f"{steps}", "--sample-rate", f"{rate}",
             "--sampling", "poisson", "--noise-multiplier", f"{noise}", "--adjacency", "add-remove",
@@ -103,7 +103,7 @@ def test_it_is_below_composition_and_never_the_answer() -> None:
         assert heuristic["kind"] == "heuristic"
         assert not heuristic["best"]
         assert proved["best"]
-        assert heuristic["value"] <= proved["value"] * (1.0 + 1e-9)
+        assert heuristic["value"] <= proved["value"]
         assert "heuristic" in heuristic["assumes"][0]
         assert not case.get("tightness")
 

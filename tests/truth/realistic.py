@@ -54,7 +54,7 @@ SIZES: tuple[Size, ...] = (
     Size("noisy-sgd-released", {**BATCHES, "steps": 5000}, "the lower value is of the sum of all steps, not of each"),
     Size(
         "dp-sgd", {**CLIPPED, "sampling": "shuffle", "adjacency": "null-record"},
-        "the bound takes every step of the record as known, and the lower value looks at one epoch",
+        "the bound takes every step of the record as known, and the lower value looks at the largest sum of each epoch",
     ),
 )  # fmt: skip
 

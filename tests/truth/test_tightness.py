@@ -65,7 +65,7 @@ def test_the_page_is_of_every_algorithm_in_order() -> None:
     assert text.partition("## ")[0] == markdown([]).partition("## ")[0]
 
 
-QUICK = ("pnsgd", "skip", "rotation-epochs")
+QUICK = ("pnsgd", "skip", "rotation-epochs", "dp-sgd")
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,16 @@ Written by `{command}`; a test compares this file with what the command prints.
 
 For every algorithm name, small runs whose truth is worked out by brute force: all orders, stops and batches are
 enumerated, and the laws of the iterates are exact, or have proven errors that are subtracted. Each number under "delta
-at least" is a proven lower value of delta, rounded down: certain losses that the description allows really have it.
-Every guarantee of `dpcalc compare` (for chains, `dpcalc shifted`; for unlearning, `dpcalc unlearn`) is compared with
-it, for delta at epsilon = {epsilons}, for epsilon at that delta, and, where runs are sums or affine maps, for Renyi
-divergences of the orders 2 and 8; the command fails if any is below.
+at least" is a proven lower value of delta, rounded down: certain losses really have it. Which losses, and how much of
+the description they meet, is said below. Every guarantee of `dpcalc compare` (for chains, `dpcalc shifted`; for
+unlearning, `dpcalc unlearn`) is compared with it, for delta at epsilon = {epsilons}, for epsilon at that delta, and,
+where runs are sums or affine maps, for Renyi divergences of the orders 2 and 8; the command fails if any is below.
 
 A **share** is the lower value divided by the delta that the bound promises; the best guarantee is in bold. An empty
 cell means that the bound does not apply.
 
-* A share of 1.000 says that the bound is attained, to three decimals: for what is described there is no better one.
+* A share of 1.000 says that the bound is attained, to three decimals: no better one holds for all losses that meet
+  as much of the description as the losses tried.
 * A share below 1 says that the best possible guarantee is somewhere between the lower value and the bound. It does
   not say which of the two is off. Lower values come from a handful of losses, chosen by hand, and from few events.
 * The lower value 0 says nothing: none of the losses tried shows a privacy loss above that epsilon.

@@ -222,7 +222,7 @@ def _figures(case: Case, number_of: int, precision: int) -> Iterable[Figure]:
         return
     profile = charts.profile(f"profile-{number_of}", case.curves, case.best, precision)
     if profile:
-        floor = " The dashed line is what no guarantee can beat." if case.curves.floor else ""
+        floor = f" {charts.dashed(case.curves.tightness)}" if case.curves.floor else ""
         yield Figure(
             "Delta at every epsilon", profile, f"The line is guaranteed: the truth lies on it or below.{floor}"
         )

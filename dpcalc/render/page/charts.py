@@ -9,6 +9,7 @@ from dpcalc.model.quantities import Quantity
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.render.numbers import Side, delta_text, number
 from dpcalc.render.page.svg import Frame, Point, Scale, element, label, labels, line, lines, path, picture, ticks
+from dpcalc.render.sentences import unbeaten
 from dpcalc.report import Curves, Result, Tightness
 
 _WIDTH, _HEIGHT = 440.0, 268.0
@@ -29,6 +30,7 @@ class Bracket(NamedTuple):
         limits: those of gates on the same quantity.
         name: of the quantity.
         decades: whether the values are powers of ten.
+        by_difference: whether ``lower`` is of guarantees alone that use only how far two gradients are apart.
     """
 
     upper: tuple[float, str]
@@ -36,24 +38,26 @@ class Bracket(NamedTuple):
     limits: tuple[tuple[float, str], ...]
     name: str
     decades: bool
+    by_difference: bool
 
 
 def bracket_of(
     best: Result, tightness: Tightness | None, limits: Sequence[tuple[float, str]], precision: int
 ) -> Bracket | None:
     """Return the bracket of an answer; None of one that is no epsilon, delta or mu, or not finite."""
+    steep = tightness is not None and tightness.by_difference
     if best.quantity == Quantity.DELTA and best.log_delta is not None:
         upper = best.log_delta / _LN10, delta_text(best.delta, best.log_delta, precision, Side.UP)
         floor = None
         if tightness and tightness.value > 0.0:
             floor = math.log10(tightness.value), number(tightness.value, precision, Side.DOWN)
         logs = tuple((math.log10(value), words) for value, words in limits if value > 0.0)
-        return Bracket(upper, floor, logs, "delta", True) if math.isfinite(upper[0]) else None
+        return Bracket(upper, floor, logs, "delta", True, steep) if math.isfinite(upper[0]) else None
     if best.quantity not in (Quantity.EPSILON, Quantity.MU) or not math.isfinite(best.value):
         return None
     floor = (tightness.value, number(tightness.value, precision, Side.DOWN)) if tightness else None
     upper = best.value, number(best.value, precision, Side.UP)
-    return Bracket(upper, floor, tuple(limits), str(best.quantity), False)
+    return Bracket(upper, floor, tuple(limits), str(best.quantity), False, steep)
 
 
 def bracket(name: str, shown: Bracket) -> str:
@@ -74,8 +78,9 @@ def bracket(name: str, shown: Bracket) -> str:
         drawn.append(line((x(value), middle - 32.0), (x(value), middle + 10.0), "limit"))
         drawn.append(label((x(value), middle - 40.0), f"limit {words}", anchor=_anchor(x, value)))
     if lower and not exact:
+        below = "impossible by gradient differences below" if shown.by_difference else "impossible below"
         drawn.append(line((start, middle - 10.0), (start, middle + 10.0), "floor"))
-        drawn.append(label((start, middle + 40.0), f"impossible below {lower[1]}", anchor=_anchor(x, lower[0])))
+        drawn.append(label((start, middle + 40.0), f"{below} {lower[1]}", anchor=_anchor(x, lower[0])))
     drawn.append(line((end, middle - 14.0), (end, middle + 10.0), "here"))
     side = "end" if end > 0.5 * (x.start + x.end) else ""
     drawn.append(label((end, middle - 20.0), f"guaranteed {upper[1]}", "strong", side))
@@ -87,10 +92,11 @@ def said(shown: Bracket) -> str:
     upper, lower = shown.upper, shown.lower
     if lower is None:
         text = f"{shown.name} is at most {upper[1]}."
-    elif lower[1] == upper[1]:
+    elif lower[1] == upper[1] and not shown.by_difference:
         text = f"{shown.name} is {upper[1]}, exactly: no smaller value holds for what is known of the run."
     else:
-        text = f"{shown.name} is at most {upper[1]}, and no guarantee for what is known of the run is below {lower[1]}."
+        none = unbeaten(shown.by_difference)
+        text = f"{shown.name} is at most {upper[1]}, and {none} for what is known of the run is below {lower[1]}."
     return " ".join([text, *(f"The limit of a gate is {words}." for _, words in shown.limits[:3])])
 
 
@@ -142,8 +148,13 @@ def profile(name: str, curves: Curves, best: Result, precision: int) -> str:
         answer = f" The answer is the point epsilon {number(best.epsilon, precision, Side.UP)}, delta {at}."
     (_, first), (end, last) = curves.profile[0], curves.profile[-1]
     told = f"From at most {_share(first)} at epsilon 0, delta falls to at most {_share(last)} at epsilon {end:.4g}."
-    beaten = " The dashed line is what no guarantee can beat." if under else ""
+    beaten = f" {dashed(curves.tightness)}" if under else ""
     return picture(name, (_WIDTH, _HEIGHT), "The largest delta at every epsilon", told + beaten + answer, *drawn)
+
+
+def dashed(floor: Tightness | None) -> str:
+    """Return in a sentence what the dashed line is."""
+    return f"The dashed line is what {unbeaten(floor is not None and floor.by_difference)} can beat."
 
 
 def _above(points: Sequence[Point], bottom: float) -> list[Point]:

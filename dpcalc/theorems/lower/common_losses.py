@@ -122,7 +122,8 @@ class SlopedShuffle(Setting):
     "where eta beta >= 1/k",
     conditions=_QUADRATIC,
     assumes=(CURVED, GAUSSIAN, ONE_RELEASE),
-    erratum=NO_SUCH_GUARANTEE,
+    caution=NO_SUCH_GUARANTEE,
+    by_difference=True,
     slack=_SEARCH,
 )
 def curved(run: CurvedPass) -> Gdp:
@@ -150,7 +151,8 @@ def curved(run: CurvedPass) -> Gdp:
     formula="max over m <= curvature <= beta, 1/eta of multi_epoch.quadratic",
     conditions=_QUADRATIC,
     assumes=("the same fixed order in every pass", CURVED, GAUSSIAN, ONE_RELEASE),
-    erratum=NO_SUCH_GUARANTEE,
+    caution=NO_SUCH_GUARANTEE,
+    by_difference=True,
     slack=_SEARCH,
 )
 def curved_passes(run: CurvedPasses) -> Gdp:
@@ -172,7 +174,8 @@ def curved_passes(run: CurvedPasses) -> Gdp:
     formula="sqrt(E) times linear.curved",
     conditions=_QUADRATIC,
     assumes=("the same fixed order in every pass", CURVED, GAUSSIAN, "the iterate after every pass is released"),
-    erratum=NO_SUCH_GUARANTEE,
+    caution=NO_SUCH_GUARANTEE,
+    by_difference=True,
     slack=_SEARCH,
 )
 def curved_released(run: CurvedPasses) -> Gdp:
@@ -244,7 +247,8 @@ def largest(at: Callable[[float], float], low: float, high: float, tries: int, r
     formula="(1/n) sum_{j=t}^{n} delta_G(eps; Delta/(sigma sqrt(j)))",
     conditions=(INDEX_IN_RANGE, BATCHES_OF_ONE, *WHOLE_SPACE),
     assumes=(_SLOPED, GAUSSIAN, ONE_RELEASE, _NUMBER),
-    erratum=NO_SUCH_GUARANTEE,
+    caution=NO_SUCH_GUARANTEE,
+    by_difference=True,
     slack=_BLOCKS,
 )
 def stop(run: SlopedPass) -> Profile:
@@ -270,7 +274,8 @@ def stop(run: SlopedPass) -> Profile:
     formula="(1/(h+1)) sum_{j=n+1-min(t,h+1)}^{n} delta_G(eps; Delta/(sigma sqrt(j))), h = floor(n/2)",
     conditions=(INDEX_IN_RANGE, BATCHES_OF_ONE, *WHOLE_SPACE),
     assumes=(_SLOPED, GAUSSIAN, ONE_RELEASE, _NUMBER),
-    erratum=NO_SUCH_GUARANTEE,
+    caution=NO_SUCH_GUARANTEE,
+    by_difference=True,
     slack=_BLOCKS,
 )
 def skip(run: SlopedPass) -> Profile:
@@ -311,7 +316,8 @@ def _ratio(run: SlopedPass | SlopedShuffle) -> float:
     "where the order is secret",
     conditions=(BATCHES_OF_ONE, *WHOLE_SPACE),
     assumes=(_SLOPED, GAUSSIAN, "the order is published, unless it is secret", _NUMBER),
-    erratum=NO_SUCH_GUARANTEE,
+    caution=NO_SUCH_GUARANTEE,
+    by_difference=True,
     slack=_BLOCKS,
     slow=True,
 )

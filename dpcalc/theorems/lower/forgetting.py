@@ -112,7 +112,8 @@ def _before(q: float, steps: int) -> float:
     "eta beta), q_2 = 1 - eta m",
     conditions=_CLASS,
     assumes=(_FORGETS, GAUSSIAN, ONE_RELEASE),
-    erratum=_ONE_RECORD,
+    caution=_ONE_RECORD,
+    by_difference=True,
 )
 def forgetting(run: CurvedPass) -> Gdp:
     """The last iterate is Gaussian. With eta beta >= 1 and m = 0 the bound of `iteration.pnsgd` is attained for every
@@ -139,7 +140,8 @@ def forgetting(run: CurvedPass) -> Gdp:
     "Q = q_1^(l-k+1) q_2^(k-1)",
     conditions=_CLASS,
     assumes=("the same fixed order in every pass", _FORGETS, GAUSSIAN, ONE_RELEASE),
-    erratum=_ONE_RECORD,
+    caution=_ONE_RECORD,
+    by_difference=True,
     slack="the best curvature of a search",
 )
 def forgetting_passes(run: CurvedPasses) -> Gdp:
@@ -169,7 +171,8 @@ def forgetting_passes(run: CurvedPasses) -> Gdp:
     formula="sqrt(E) times linear.forgetting",
     conditions=_CLASS,
     assumes=("the same fixed order in every pass", _FORGETS, GAUSSIAN, "the iterate after every pass is released"),
-    erratum=_ONE_RECORD,
+    caution=_ONE_RECORD,
+    by_difference=True,
 )
 def forgetting_released(run: CurvedPasses) -> Gdp:
     """Given its start, every pass is a Gaussian that the record moves by the same amount. Independent Gaussians compose
@@ -190,7 +193,8 @@ def forgetting_released(run: CurvedPasses) -> Gdp:
     formula="(1/n) sum_{k=1}^{n-t+1} delta_G(eps; mu_k), mu_k of linear.forgetting with t - 1 steps before the record",
     conditions=(INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED, BATCHES_OF_ONE),
     assumes=(_FORGETS, GAUSSIAN, ONE_RELEASE, _NUMBER),
-    erratum=_ONE_RECORD,
+    caution=_ONE_RECORD,
+    by_difference=True,
     slack="blocks of many steps count as one: below by a few per cent at most",
 )
 def stop_forgetting(run: SlopedCurve) -> Profile:
@@ -228,7 +232,8 @@ def stop_forgetting(run: SlopedCurve) -> Profile:
     formula="(min(t, h+1)/(h+1)) delta_G(eps; mu), h = floor(n/2), mu of linear.forgetting without a skip",
     conditions=(INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED, BATCHES_OF_ONE),
     assumes=(_FORGETS, GAUSSIAN, ONE_RELEASE, _NUMBER),
-    erratum=_ONE_RECORD,
+    caution=_ONE_RECORD,
+    by_difference=True,
     slack="the noise of skipped steps counts",
 )
 def skip_forgetting(run: SlopedCurve) -> Profile:

@@ -89,7 +89,7 @@ class Descent(Setting):
     formula="mu = Delta/(b sigma sqrt(l))",
     conditions=(INDEX_IN_RANGE, *WHOLE_SPACE),
     assumes=(LINEAR, GAUSSIAN, ONE_RELEASE),
-    erratum=NO_GUARANTEE,
+    caution=NO_GUARANTEE,
 )
 def single_pass(run: Pass) -> Gdp:
     """With linear losses the last iterate is the sum of all steps: the record moves it by eta Delta/b, and the noise of
@@ -113,7 +113,7 @@ def single_pass(run: Pass) -> Gdp:
     formula="mu = (Delta/(b sigma)) sqrt(E/l)",
     conditions=(INDEX_IN_RANGE, *WHOLE_SPACE),
     assumes=(LINEAR, GAUSSIAN, "the last iterate is released; every pass moves it alike and independently"),
-    erratum=NO_GUARANTEE,
+    caution=NO_GUARANTEE,
 )
 def passes(run: Passes) -> Gdp:
     """With linear losses E passes move the last iterate by E eta Delta/b, and the noise of all E l steps hides it.
@@ -142,7 +142,7 @@ def passes(run: Passes) -> Gdp:
     formula="mu = (Delta/(n sigma)) sqrt(T)",
     conditions=WHOLE_SPACE,
     assumes=(LINEAR, GAUSSIAN, "the last iterate is released, or every one"),
-    erratum=NO_GUARANTEE,
+    caution=NO_GUARANTEE,
 )
 def descent(run: Descent) -> Gdp:
     """With linear losses T steps move the last iterate by T eta Delta/n, and the noise of all of them hides it. This
@@ -166,7 +166,7 @@ def descent(run: Descent) -> Gdp:
     formula="mu = Delta/(b sigma)",
     conditions=(INDEX_IN_RANGE, FLAT),
     assumes=("a lower bound: linear losses of the given Lipschitz constant", GAUSSIAN),
-    erratum=NO_GUARANTEE,
+    caution=NO_GUARANTEE,
 )
 def local(run: Pass) -> Gdp:
     """The message is a gradient plus noise, and linear losses have gradients that differ by Delta. It is a Gaussian

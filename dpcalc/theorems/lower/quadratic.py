@@ -46,7 +46,7 @@ NO_GUARANTEE = "A lower bound: the exact privacy of certain losses. No guarantee
     formula="mu^2 = r^2 q^(2k-2) (1-q^2) (1-q^(lE))/((1-q^l)^2 (1+q^(lE))), q = 1 - eta m; r^2 E/l for m = 0",
     conditions=(INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED, EQUAL_MAPS),
     assumes=(ORDER, QUADRATIC, GAUSSIAN, ONE_RELEASE),
-    erratum=NO_GUARANTEE,
+    caution=NO_GUARANTEE,
     not_monotone_in=("strong_convexity",),
 )
 def passes(run: ContractingPasses) -> Gdp:
@@ -72,7 +72,7 @@ def passes(run: ContractingPasses) -> Gdp:
     formula="mu = r sqrt((1-q^T)(1+q)/((1+q^T)(1-q))), q = 1 - eta m; r sqrt(T) for m = 0",
     conditions=(STEP_WITHIN, CONVEXITY_WITHIN, BALANCED, UNBOUNDED),
     assumes=(FULL, QUADRATIC, GAUSSIAN, ONE_RELEASE),
-    erratum=NO_GUARANTEE,
+    caution=NO_GUARANTEE,
 )
 def descent(run: ContractingDescent) -> Gdp:
     """With quadratic losses on the whole space the last iterate is Gaussian with this mu: no guarantee can be smaller.

@@ -113,7 +113,7 @@ class SampledSteps(Setting):
     formula="delta_G(eps; mu_1/sqrt(l)) for batches of one size; else P(A) - e^eps Q(A), counting 1/b or 1/b'",
     conditions=WHOLE_SPACE,
     assumes=(LINEAR, GAUSSIAN, ONE_RELEASE),
-    erratum=NO_GUARANTEE,
+    caution=NO_GUARANTEE,
     slack=_EVENT,
     slow=True,
 )
@@ -141,7 +141,7 @@ def shuffled(run: Shuffle) -> Profile:
     formula="delta_G(eps; mu_1 sqrt(E/l)) for batches of one size; else P(A) - e^eps Q(A)",
     conditions=WHOLE_SPACE,
     assumes=(LINEAR, GAUSSIAN, _LAST_OR_MORE),
-    erratum=NO_GUARANTEE,
+    caution=NO_GUARANTEE,
     slack=_EVENT,
     slow=True,
 )
@@ -165,7 +165,7 @@ def once(run: ShuffledPasses) -> Profile:
     "Binomial(E, b'/n)",
     conditions=WHOLE_SPACE,
     assumes=(LINEAR, GAUSSIAN, _LAST_OR_MORE),
-    erratum=NO_GUARANTEE,
+    caution=NO_GUARANTEE,
     slack=_EVENT,
     slow=True,
 )
@@ -188,7 +188,7 @@ def epochs(run: ShuffledPasses) -> Profile:
     formula="P(A) - e^eps Q(A), the record counting Binomial(T, b/n) times",
     conditions=(BATCH_WITHIN, *WHOLE_SPACE),
     assumes=(LINEAR, GAUSSIAN, _LAST_OR_MORE),
-    erratum=NO_GUARANTEE,
+    caution=NO_GUARANTEE,
     slack=_EVENT,
     slow=True,
     not_monotone_in=("records", "batch_size", "steps", "epochs"),

@@ -75,7 +75,7 @@ def _nothing_is_forgotten(run: Run) -> Obstacle | None:
         "every step takes each record by itself with probability sample_rate, afresh; noise on the sum, which is "
         "divided by a constant",
     ),
-    erratum="Exact for linear losses, and so no guarantee for all losses can be below it. It proves nothing of any "
+    caution="Exact for linear losses, and so no guarantee for all losses can be below it. It proves nothing of any "
     "other loss: where later gradients depend on the iterate, the truth can be above it.",
     slack="the best event tried, with blocks of many numbers as one: a few per cent too low at most",
     slow=True,

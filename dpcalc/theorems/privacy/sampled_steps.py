@@ -472,7 +472,7 @@ def _one_whole_epoch(run: Run) -> Obstacle | None:
         Condition("every iterate may be released", _every_iterate_seen),
     ),
     assumes=("all other gradients are -C, the record's is C; every epoch has a fresh order, and whole ones count",),
-    erratum="It says what no guarantee for these runs can be below, and guarantees nothing itself.",
+    caution="It says what no guarantee for these runs can be below, and guarantees nothing itself.",
     slack="of an epoch only the largest sum is looked at, or the total, and of more than 4096 epochs so many",
     slow=True,
 )  # fmt: skip
