@@ -58,3 +58,21 @@ def test_replaced_known_uses_of_large_losses_are_those_of_one_record() -> None:
 def test_a_record_in_every_step_is_in_all_of_them() -> None:
     pair = pld.known_uses(mu=0.5, rate=1.0, steps=16)
     assert pair.mu == pytest.approx(2.0, rel=1e-15)
+
+
+@pytest.mark.parametrize("rate", [1e-9, 0.01, 0.7])
+def test_a_record_that_is_added_is_never_used_with_its_chance(rate: float) -> None:
+    """Above the composition of the steps, and at next to no noise 1 - g (1-q)^T itself, rounded up."""
+    for mu, steps in ((0.5, 3), (4.0, 5)):
+        pair = pld.seldom_used(pld.known_uses(mu=mu, rate=rate, steps=steps), rate=rate, steps=steps)
+        step = pld.exchanged(pld.removed(mu=mu, rate=rate))
+        for share in (0.0, 0.1, 0.5, 0.9, 1.1):
+            epsilon = -share * steps * math.log1p(-rate)
+            bound = pld.log_delta([(step, steps)], epsilon=epsilon, resolution=512)
+            assert bound.value - bound.rounding - bound.lattice <= pair.backward(np.array([epsilon]))[0]
+    far = pld.seldom_used(pld.known_uses(mu=1e20, rate=rate, steps=100), rate=rate, steps=100)
+    for share in (0.0, 0.3, 0.999):
+        epsilon = -share * 100 * math.log1p(-rate)
+        with mpmath.workdps(60):
+            exact = float(mpmath.log(1 - mpmath.exp(mpmath.mpf(epsilon) + 100 * mpmath.log1p(-mpmath.mpf(rate)))))
+        assert exact <= far.backward(np.array([epsilon]))[0] <= exact + 1e-10 * (1.0 + abs(exact))

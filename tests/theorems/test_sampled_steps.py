@@ -421,6 +421,67 @@ def test_the_epsilon_has_no_jump_where_noise_is_small(sampling: str, adjacency: 
     assert uses[0] < 7.06
 
 
+_LONG = [pytest.param("with-replacement", adjacency, marks=pytest.mark.campaign) for adjacency in ADJACENCIES[:2]]
+
+
+@pytest.mark.parametrize(
+    ("sampling", "adjacency"),
+    [*itertools.product(("poisson", "fixed"), ADJACENCIES), ("with-replacement", "add"), *_LONG],
+)
+def test_the_epsilon_is_continuous_where_the_noise_multiplier_is_a_300th(sampling: str, adjacency: str) -> None:
+    """Epsilon times z^2 is about constant for large uses, and for an added record epsilon itself is."""
+    told = {"records": 1000, "batch_size": 10, "steps": 20, "sampling": sampling, "adjacency": adjacency}
+    bound = lookup(f"sampled.{sampling.replace('-', '_')}")
+    above, below = (
+        guarantee_of(bound, describe("dp-sgd", {**told, "noise_multiplier": z})).epsilon(math.log(1e-5)).value
+        for z in (1.0 / 299.99, 1.0 / 300.01)
+    )
+    scale = 1.0 if adjacency == "add" else (300.01 / 299.99) ** 2
+    assert below == pytest.approx(scale * above, rel=3e-4)
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "fixed", "with-replacement"])
+@pytest.mark.parametrize("noise_multiplier", [0.0033, 1e-7, 1e-100])
+def test_what_an_added_record_may_cost_is_bounded_by_the_runs_that_never_use_it(
+    sampling: str, noise_multiplier: float
+) -> None:
+    """For laws that are disjoint but for these runs delta = 1 - e^epsilon (1-q)^T is exact."""
+    told = {"records": 1000, "batch_size": 10, "steps": 20, "sampling": sampling, "adjacency": "add"}
+    bound = lookup(f"sampled.{sampling.replace('-', '_')}")
+    found = guarantee_of(bound, describe("dp-sgd", {**told, "noise_multiplier": noise_multiplier}))
+    log_none = 20 * mpmath.log1p(-mpmath.mpf(10) / 1000)
+    if sampling == "with-replacement":
+        log_none = 200 * mpmath.log1p(-mpmath.mpf(1) / 1000)
+    exact = float(mpmath.log1p(-mpmath.mpf(1e-5)) - log_none)
+    assert exact <= found.epsilon(math.log(1e-5)).value <= exact * (1.0 + 1e-9)
+
+
+def test_groups_that_are_added_are_bounded_by_the_runs_that_use_none_of_them() -> None:
+    told = {"sampling": "poisson", "adjacency": "add", "sample_rate": 0.001, "steps": 10, "group_size": 3}
+    for z in (1e-7, 1e-100):
+        found = guarantees(**told, noise_multiplier=z)["sampled.poisson"].epsilon(math.log(1e-5)).value
+        assert -30 * math.log1p(-0.001) - 2e-5 < found < -10 * math.log1p(-0.003)
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "each"), [("replace-one", 4.0), pytest.param("zero-out", 1.0, marks=pytest.mark.campaign)]
+)
+def test_little_noise_on_draws_with_replacement_has_no_jump(adjacency: str, each: float) -> None:
+    """Twice 2 of 6 draws at 1 in 200 and 4 alone, or what is as rare: 12 (each/z^2)/2.
+
+    Where it is known which draws of the 120 were of the record, some 7 may have been in two steps: at most 7 * 6.
+    """
+    told = {"records": 200, "batch_size": 6, "steps": 20, "sampling": "with-replacement", "adjacency": adjacency}
+    bound = lookup("sampled.with_replacement")
+    above, below, known = (
+        guarantee_of(bound, describe("dp-sgd", {**told, "noise_multiplier": z})).epsilon(math.log(1e-6)).value * z * z
+        for z in (1 / 290, 1 / 310, 1e-7)
+    )
+    assert above == pytest.approx(6.0 * each, rel=2e-3)
+    assert below == pytest.approx(6.0 * each, rel=2e-3)
+    assert 6.0 * each < known < 0.5 * 7 * 6 * each * 1.01
+
+
 def test_groups_have_more_to_lose_with_less_noise() -> None:
     told = {"sampling": "poisson", "adjacency": "add-remove", "sample_rate": 0.001, "steps": 10, "group_size": 3}
     found = [

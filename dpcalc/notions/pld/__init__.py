@@ -34,6 +34,7 @@ from dpcalc.notions.pld.sampled_gaussian import (
     removed,
     replaced_known_uses,
     replaced_poisson,
+    seldom_used,
 )
 
 __all__ = [
@@ -66,5 +67,6 @@ __all__ = [
     "replaced_known_uses",
     "replaced_place",
     "replaced_poisson",
+    "seldom_used",
     "subsampled_gaussian",
 ]

@@ -101,25 +101,30 @@ def exchanged(pair: Pair) -> Pair:
     return pair if pair.forward is pair.backward else pair._replace(forward=pair.backward, backward=pair.forward)
 
 
-def known_uses(*, mu: float, rate: float, steps: int) -> Pair:
+def known_uses(*, mu: float, rate: float, steps: int, at_once: int = 1) -> Pair:
     """Return a pair that dominates all steps together, where it may be known which of them used the record.
 
     Which N ~ Bin(T, q) steps those are does not depend on the data, and given that they are Gaussian mechanisms. So
-    delta(eps) = sum_k P(N = k) delta_G(eps; mu sqrt k), without a lattice, which is coarse where losses are large.
+    delta(eps) <= sum_k P(N = k) delta_G(eps; mu sqrt k), without a lattice, which is coarse where losses are large.
 
     Args:
         mu: distance over standard deviation of a use, from 1e-30 to 1e90.
         rate: q, from 1e-15 to 1; it is rounded up.
         steps: T, 1 to 1e15.
+        at_once: how many uses may share their noise: k of them are at most sqrt(k min(k, at_once)) far.
 
     >>> pair = known_uses(mu=1.0, rate=0.5, steps=2)
     >>> round(float(np.exp(pair.forward(np.array([0.0])))[0]), 6)  # (2 delta_G(0; 1) + delta_G(0; sqrt 2))/4
     0.321587
     """
-    whole = up(mu * math.sqrt(steps), 4.0)
+
+    def far(uses: int) -> float:
+        return up(mu * math.sqrt(float(uses) * min(uses, at_once)), 4.0)
+
+    whole = far(steps)
     if (chance := up(rate)) >= 1.0:
         return gaussian_sum([(whole, 1)])
-    groups = [(up(mu * math.sqrt(k), 4.0), log_w) for k, log_w in upper_groups(steps, chance, single=True) if k]
+    groups = [(far(k), log_w) for k, log_w in upper_groups(steps, chance, single=True) if k]
 
     mus, logs = np.array(groups).T
 
@@ -141,6 +146,34 @@ def known_uses(*, mu: float, rate: float, steps: int) -> Pair:
     return Pair(curve, curve, whole_mu=whole)
 
 
+def seldom_used(pair: Pair, *, rate: float, steps: int) -> Pair:
+    """Return a pair (P, Q) of all steps with what the chance of no use says of the order (Q, P), of an added record.
+
+    P is at least (1-q)^T Q, as the record is in none of the steps with this chance. So E_g(Q, P) <= 1 - g (1-q)^T.
+
+    Args:
+        pair: any that dominates the steps, P with the record and Q without it.
+        rate: q, from 1e-15 to 1; it is rounded up.
+        steps: T, 1 to 1e15.
+
+    >>> pair = seldom_used(known_uses(mu=100.0, rate=0.5, steps=2), rate=0.5, steps=2)
+    >>> round(float(np.exp(pair.backward(np.array([math.log(3.0)])))[0]), 12)  # 1 - 3/4
+    0.25
+    """
+    if up(rate) >= 1.0:
+        return pair
+    log_none = _log_none(rate, steps)
+
+    def backward(e: Array) -> Array:
+        left = e + log_none
+        left = left - 8.0 * UNIT * (np.abs(e) + abs(log_none))
+        with np.errstate(divide="ignore"):
+            value = np.log(-np.expm1(np.minimum(left, 0.0)))
+        return np.asarray(np.minimum(_up(value), pair.backward(e)))
+
+    return Pair(pair.forward, backward, whole_mu=pair.whole_mu)
+
+
 def replaced_known_uses(*, mu: float, rate: float, steps: int) -> Pair:
     """Return a pair that dominates all steps on Poisson samples where a record is replaced: the least of two.
 
@@ -149,7 +182,7 @@ def replaced_known_uses(*, mu: float, rate: float, steps: int) -> Pair:
     its own mirror image. As `known_uses`.
     """
     apart, one = (known_uses(mu=each, rate=rate, steps=steps) for each in (up(2.0 * mu), mu))
-    log_none = steps * math.log1p(-up(rate)) * (1.0 + 8.0 * UNIT) if up(rate) < 1.0 else -math.inf
+    log_none = _log_none(rate, steps)
 
     def curve(e: Array) -> Array:
         left = e + log_none
@@ -158,6 +191,12 @@ def replaced_known_uses(*, mu: float, rate: float, steps: int) -> Pair:
         return np.asarray(np.minimum(through_none, apart.forward(e)))
 
     return Pair(curve, curve, whole_mu=apart.whole_mu)
+
+
+def _log_none(rate: float, steps: int) -> float:
+    """Return ln of (1-q)^T, rounded down."""
+    chance = up(rate)
+    return steps * math.log1p(-chance) * (1.0 + 8.0 * UNIT) if chance < 1.0 else -math.inf
 
 
 def _check(mu: float, rate: float) -> None:

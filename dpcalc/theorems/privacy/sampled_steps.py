@@ -32,9 +32,10 @@ _SEEN = "every iterate may be released"
 _CONSTANT = (
     "the sum is divided by a constant, not by the size of the batch that was drawn, and no batch size is released"
 )
-_MOST_MU = 300.0  # past this one it shows which steps used a record, and the lattice of losses is coarse
-_MOST_MU_OF_GROUPS = 1e6
+_MOST_MU = 300.0  # past this one a step shows that it used a record; the lattice of losses is coarse there
+_MOST_MU_OF_MIXTURES = 1e6  # of steps that may use several records, or one several times
 _FARTHEST_MU = 1e90  # past this one no step hides anything
+_MOST_DRAWS = 10**15
 _LEAST_RATE = 1e-15
 _LARGEST_GROUP = 32
 
@@ -68,18 +69,21 @@ class SampledRun(Setting):
     def disclosed(self, apart: float, rate: float, *, replaced: bool = False) -> Composition:
         """Return what holds if it is known which steps the record was in.
 
-        Where the noise hides next to nothing there is little that the draws could add to.
+        Where the noise hides next to nothing this is close, but for a record that is added: runs with it that never use
+        it are as frequent as ever, and this bounds all that can be learnt.
 
         Args:
             apart: how far one use moves a sum, in units of the clipping norm.
             rate: the probability of a use, at most 1.
             replaced: whether another record, with uses of its own, is in the place of the record.
         """
+        rate = max(rate, _LEAST_RATE)
         if self.mu > _FARTHEST_MU:
             whole = apart * math.sqrt(self.steps) * (2.0 if replaced else 1.0)
-            return _as_one_gaussian(up(whole / self.noise_multiplier, 4.0))
-        pair = known_uses(up(apart * self.mu, 2.0), max(rate, _LEAST_RATE), self.steps, replaced=replaced)
-        return Composition([(pair, 1)])
+            pair = _one_gaussian(up(whole / self.noise_multiplier, 4.0))
+        else:
+            pair = known_uses(up(apart * self.mu, 2.0), rate, self.steps, replaced=replaced)
+        return Composition([(_added(pair, rate, self.steps) if self.adjacency == Adjacency.ADD else pair, 1)])
 
 
 class PoissonRun(SampledRun):
@@ -120,6 +124,17 @@ class DrawnRun(Setting):
         from dpcalc.notions.pld import Draws
 
         return Draws(self.batch_size, self.group_size, self.records, log_rest)
+
+    @property
+    def disclosed(self) -> Composition:
+        """What holds if it is known which draws were of a record that differs."""
+        apart = 1.0 if self.adjacency == Adjacency.NULL_RECORD else 2.0
+        mu, rate, draws = up(apart * self.mu, 2.0), up(self.group_size / self.records), self.batch_size * self.steps
+        if self.mu > _FARTHEST_MU or draws > _MOST_DRAWS:
+            pair = _one_gaussian(up(mu * self.batch_size * math.sqrt(self.steps), 4.0))
+        else:
+            pair = known_uses(mu, rate, draws, replaced=False, at_once=self.batch_size)
+        return Composition([(_added(pair, rate, draws) if self.adjacency == Adjacency.ADD else pair, 1)])
 
 
 class FullRun(Setting):
@@ -274,7 +289,7 @@ def poisson(run: PoissonRun) -> Composition:
     """
     replaced = run.adjacency == Adjacency.REPLACE_ONE
     size = run.group_size
-    if run.mu > (_MOST_MU if size == 1 else _MOST_MU_OF_GROUPS):
+    if run.mu > (_MOST_MU if size == 1 else _MOST_MU_OF_MIXTURES):
         return run.disclosed(size, min(1.0, up(size * run.sample_rate, 2.0)), replaced=replaced)
     return run.composed(poisson_pair(run.mu, run.sample_rate, replaced=replaced, size=size))
 
@@ -341,8 +356,8 @@ def with_replacement(run: DrawnRun) -> Composition:
     >>> round(math.exp(with_replacement(run).log_delta(0.0).value), 6)  # 0.1 (2 Phi(1/2) - 1)
     0.038292
     """
-    if run.mu > _MOST_MU:
-        return _as_one_gaussian(up(2.0 * run.batch_size * math.sqrt(run.steps) / run.noise_multiplier, 4.0))
+    if run.mu > _MOST_MU_OF_MIXTURES:
+        return run.disclosed
     forward, backward = (functools.partial(_draws, run, back) for back in (False, True))
     return (
         Composition(forward) if run.adjacency == Adjacency.REPLACE_ONE else _asked_for(run.adjacency, forward, backward)
@@ -402,7 +417,7 @@ def balls_in_bins(run: EpochsOfBatches) -> Composition:
     0.059
     """
     if not 1e-6 <= run.mu <= 30.0:
-        return _as_one_gaussian(run.public.mu)
+        return Composition([(_one_gaussian(run.public.mu), 1)])
     if run.adjacency == Adjacency.REPLACE_ONE:
         return Composition(functools.partial(_replaced_epochs, run))
     forward, backward = (functools.partial(_epochs, run, back) for back in (False, True))
@@ -623,11 +638,19 @@ def _asked_for(adjacency: Adjacency, removed: Parts, added: Parts) -> Compositio
     return Composition(removed) if adjacency == Adjacency.REMOVE else Composition(removed, added)
 
 
-def _as_one_gaussian(mu: float) -> Composition:
-    """Return what a Gaussian mechanism gives, as a composition."""
+def _one_gaussian(mu: float) -> Pair:
+    """Return the pair of a Gaussian mechanism, whatever its mu."""
     from dpcalc.notions import pld
 
-    return Composition([(pld.gaussian_sum([(mu, 1)]), 1)])
+    return pld.gaussian_sum([(mu, 1)])
+
+
+@functools.lru_cache(maxsize=64)
+def _added(pair: Pair, rate: float, steps: int) -> Pair:
+    """Return the pair of all steps for a record that is added, from that for one that is removed."""
+    from dpcalc.notions import pld
+
+    return pld.exchanged(pld.seldom_used(pair, rate=rate, steps=steps))
 
 
 def _epochs(run: EpochsOfBatches, backward: bool, log_delta: float) -> list[tuple[Pair, int]]:
@@ -676,12 +699,13 @@ def poisson_pair(mu: float, rate: float, *, replaced: bool, size: int = 1) -> Pa
 
 
 @functools.lru_cache(maxsize=64)
-def known_uses(mu: float, rate: float, steps: int, *, replaced: bool) -> Pair:
+def known_uses(mu: float, rate: float, steps: int, *, replaced: bool, at_once: int = 1) -> Pair:
     """Return the pair of all steps where it may be known which of them used the record."""
     from dpcalc.notions import pld
 
-    make = pld.replaced_known_uses if replaced else pld.known_uses
-    return make(mu=mu, rate=rate, steps=steps)
+    if replaced:
+        return pld.replaced_known_uses(mu=mu, rate=rate, steps=steps)
+    return pld.known_uses(mu=mu, rate=rate, steps=steps, at_once=at_once)
 
 
 @functools.lru_cache(maxsize=64)
