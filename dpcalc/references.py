@@ -40,15 +40,29 @@ def read(name: str) -> str:
 
 
 def method() -> str:
-    """Return the theorems and their proofs, docs/method.md: as shipped in a wheel, or from the checkout.
+    """Return the theorems and their proofs, docs/method.md.
 
     Raises:
-        OSError: neither is there.
+        OSError: it is not there.
     """
+    return _document("method.md")
+
+
+def note() -> str:
+    """Return the note, docs/note/note.md: what is new here, as a paper has it.
+
+    Raises:
+        OSError: it is not there.
+    """
+    return _document("note.md", "note")
+
+
+def _document(name: str, *folders: str) -> str:
+    """Return a file of docs/: as shipped in a wheel, or from these folders of the checkout."""
     try:
-        return read("method.md")
+        return read(name)
     except FileNotFoundError:
-        return read(os.path.join("..", "..", "docs", "method.md"))
+        return read(os.path.join("..", "..", "docs", *folders, name))
 
 
 def method_sections() -> dict[str, str]:

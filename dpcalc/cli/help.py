@@ -8,7 +8,7 @@ import click
 
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write
-from dpcalc.references import method, method_sections, read
+from dpcalc.references import method, method_sections, note, read
 
 TOPICS = {
     "adjacency": ("neighbours", "neighbors", "neighbouring", "add-remove", "group_size"),
@@ -23,12 +23,14 @@ TOPICS = {
 METHOD = "method"
 """The page with all theorems and their proofs."""
 
+NOTE = "note"
+"""The page with the theorems that are new here, as a paper has them."""
 
 _NOTIONS = ("notions", "mu", "gdp", "rho", "zcdp", "renyi", "rényi", "renyi-privacy", "trade-off", "privacy-loss")
 """Words that the section of the method about notions of privacy explains."""
 
 _SCREENFUL = 100
-"""Longer texts are paged on a terminal: none but the method and its sections."""
+"""Longer texts are paged on a terminal: none but the method, its sections and the note."""
 
 
 @click.command("help")
@@ -43,6 +45,7 @@ def command(topic: str | None) -> None:
       dpcalc help noise-std
       dpcalc help method
       dpcalc help method#sampled-steps
+      dpcalc help note
     """
     text = page(topic or "start")
     if text.count("\n") > _SCREENFUL and sys.stdout.isatty():
@@ -52,7 +55,7 @@ def command(topic: str | None) -> None:
 
 
 def page(topic: str) -> str:
-    """Return a page: of a topic, a command or a parameter, or the method or a section of it.
+    """Return a page: of a topic, a command or a parameter, the method or a section of it, or the note.
 
     Raises:
         SpecError: there is none.
@@ -62,8 +65,8 @@ def page(topic: str) -> str:
     word = topic.strip().lstrip("-").lower().replace("_", "-")
     if word in (*TOPICS, "start"):
         return read(f"help/{word}.txt")
-    if word == METHOD or word.startswith(f"{METHOD}#"):
-        return _of_method(word.partition("#")[2])
+    if word in (NOTE, METHOD) or word.startswith(f"{METHOD}#"):
+        return note() if word == NOTE else _of_method(word.partition("#")[2])
     if word in COMMANDS:
         return _of_command(word)
     if found := _of_parameter(word):
@@ -74,7 +77,7 @@ def page(topic: str) -> str:
         return read(f"help/{related}.txt")
     import difflib
 
-    close = difflib.get_close_matches(word, (*TOPICS, *COMMANDS, METHOD), n=1)
+    close = difflib.get_close_matches(word, (*TOPICS, *COMMANDS, METHOD, NOTE), n=1)
     hint = f"did you mean `dpcalc help {close[0]}`?" if close else f"the topics are {', '.join(TOPICS)}"
     raise SpecError(f"there is no help on {topic!r}", hint)
 

@@ -114,6 +114,12 @@ def test_the_method_and_its_sections_are_shipped(capsys: pytest.CaptureFixture[s
     assert "the sections are setting, notions," in ended(capsys, "help method#nothing")[2]
 
 
+@pytest.mark.quick
+def test_the_note_is_shipped(capsys: pytest.CaptureFixture[str]) -> None:
+    whole = (Path(__file__).resolve().parents[2] / "docs" / "note" / "note.md").read_text(encoding="utf-8")
+    assert ended(capsys, "help note") == (0, whole, "")
+
+
 def test_every_bound_names_the_section_with_its_proof() -> None:
     for bound in all_bounds().values():
         [proof] = re.findall(r"^proof +`dpcalc help (.*)`$", describe(bound), re.MULTILINE)

@@ -205,7 +205,7 @@ def test_the_evidence(answer: str) -> None:
         "is right at most 69.2% of the time",
         "Promised by the author one pass in a fixed order, each record used once",
         "Checked by dpcalc 1 <= index <= records",
-        "epsilon is at most 4.88656, and no guarantee for what is known of the run is below 1.93934.",
+        "epsilon is at most 4.88656, and no guarantee that uses only how far two gradients are apart is below 1.93934.",
         "with 1% false positives at most 9.24% true ones",
         "true positives at 1% false ones 0.09237 iteration.pnsgd",
         "lipschitz L 1 given",

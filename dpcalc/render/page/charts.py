@@ -95,8 +95,8 @@ def said(shown: Bracket) -> str:
     elif lower[1] == upper[1] and not shown.by_difference:
         text = f"{shown.name} is {upper[1]}, exactly: no smaller value holds for what is known of the run."
     else:
-        none = unbeaten(shown.by_difference)
-        text = f"{shown.name} is at most {upper[1]}, and {none} for what is known of the run is below {lower[1]}."
+        none = unbeaten(shown.by_difference) + ("" if shown.by_difference else " for what is known of the run")
+        text = f"{shown.name} is at most {upper[1]}, and {none} is below {lower[1]}."
     return " ".join([text, *(f"The limit of a gate is {words}." for _, words in shown.limits[:3])])
 
 
