@@ -90,7 +90,7 @@ def log_delta(parts: Sequence[Part], epsilon: arb, about: float, fineness: int =
         fineness: how many times as many knots.
 
     Raises:
-        OutOfReach: it would take too many points.
+        OutOfReach: it would take too many points, or losses are too large.
     """
     with precision(_BITS):
         parts = [part for part in parts if part.copies]
@@ -98,9 +98,12 @@ def log_delta(parts: Sequence[Part], epsilon: arb, about: float, fineness: int =
             return log(parts[0].curve(epsilon).upper())
         rare = about - 16.0
         ends = [_ends(part, rare) for part in parts]
-        coarse = [_rough(part, each) for part, each in zip(parts, ends, strict=True)]
-        tilt = _tilt_of(coarse, float(epsilon.mid()), about)
-        widest = _step(coarse, tilt.at, parts)
+        try:
+            coarse = [_rough(part, each) for part, each in zip(parts, ends, strict=True)]
+            tilt = _tilt_of(coarse, float(epsilon.mid()), about)
+            widest = _step(coarse, tilt.at, parts)
+        except (OverflowError, ZeroDivisionError):
+            raise OutOfReach("losses so large that their exponentials are no doubles") from None
         coarsest = 1.001 * tilt.period / _MOST_POINTS  # a finer step takes more points than are allowed
         try:
             delta = _by_step(parts, ends, widest / fineness, epsilon, tilt, fineness)

@@ -1,6 +1,6 @@
 """What would better an answer the most: a parameter that was not told, the last batch, a promise, an order, a release.
 
-Every number is that of the run with the options that the note names; an epsilon may be some 1e-6 of itself above it, as
+Every number is that of the run with the options that the note names; an epsilon may be some 1e-5 of itself above it, as
 it comes from a coarser lattice. Few runs are asked: of each it is first seen, by one evaluation a bound, whether it is
 worth a note, and bounds whose searches are long are asked only where the answer is theirs already.
 """

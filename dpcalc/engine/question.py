@@ -33,7 +33,7 @@ class Question(NamedTuple):
         risks: what is asked about attacks, beside the answer.
         curves: whether the curves behind the answer are asked for (`dpcalc.engine.curves`).
         targets: what an attacker may do at most, where a parameter is solved for, in place of epsilon and delta.
-        rough: whether an epsilon will do that is above the best by some 1e-6 of itself, as in a note.
+        rough: whether an epsilon will do that is above the best by some 1e-5 of itself, as in a note.
     """
 
     epsilon: float | None = None

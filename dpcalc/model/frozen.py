@@ -8,7 +8,7 @@ its base, and moves there the ones that it declares again. A property that is wo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, overload
 
 T = TypeVar("T")
 
@@ -22,7 +22,15 @@ class once(Generic[T]):  # noqa: N801 (a decorator)
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, instance: Any, owner: type | None = None) -> T:
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> T: ...
+
+    def __get__(self, instance: Any, owner: type | None = None) -> T | Self:
+        if instance is None:  # asked of the class
+            return self
         value = instance.__dict__[self._name] = self._function(instance)
         return value
 

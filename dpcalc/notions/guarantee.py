@@ -160,7 +160,7 @@ class Composition(NamedTuple):
     log_failure: float = -math.inf
 
     def epsilon(self, log_delta: float, *, rough: bool = False) -> Answer:
-        """Return the least epsilon at ln delta, rounded up; ``rough`` is a lattice that adds some 1e-5 of itself."""
+        """Return the least epsilon at ln delta, rounded up; ``rough`` ones may be some 1e-5 of themselves above."""
         if (log_left := self._left(log_delta)) == -math.inf:
             return Answer(math.inf, None, "pld")
         answer = _composed_epsilon(_made(self.parts, log_left), log_left, rough)
@@ -290,6 +290,8 @@ def _composed_epsilon(parts: tuple[tuple[Pair, int], ...], log_delta: float, rou
     from dpcalc.notions import pld
 
     bound = pld.epsilon(parts, log_delta_target=log_delta, resolution=_FAIR if rough else pld.RESOLUTION)
+    if rough and not bound.lattice < _ACCURATE:  # as where few large losses count: it may be 1e-3 above the best
+        return _composed_epsilon(parts, log_delta)
     return Answer(bound.value, None, "pld", False, bound.rounding, bound.lattice)
 
 

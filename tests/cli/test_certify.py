@@ -293,3 +293,11 @@ def test_an_enclosure_of_what_meets_the_budget_is_within_it(cli: Cli) -> None:
     proof = proofs(cli(*line.split()))["iteration.pnsgd_rdp"]["certified"]
     assert proof["quantity"] == "epsilon"
     assert 0 <= Fraction(proof["lower"]) <= Fraction(proof["upper"]) <= 1
+
+
+@pytest.mark.parametrize("noise_multiplier", ["0.0033", "0.03"])
+def test_losses_that_are_too_large_for_a_proof_are_said_to_be(cli: Cli, noise_multiplier: str) -> None:
+    line = "-n 1000 --batch-size 10 --sampling poisson --adjacency replace-one --steps 20 -d 1e-5"
+    outcome = cli("dp-sgd", *line.split(), "--noise-multiplier", noise_multiplier, "--certify", "--json")
+    reason = proofs(outcome)["sampled.poisson"]["not_certified"]
+    assert reason == "losses so large that their exponentials are no doubles"

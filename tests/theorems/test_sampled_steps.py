@@ -456,6 +456,13 @@ def test_what_an_added_record_may_cost_is_bounded_by_the_runs_that_never_use_it(
     assert exact <= found.epsilon(math.log(1e-5)).value <= exact * (1.0 + 1e-9)
 
 
+def test_a_rough_epsilon_is_near_where_few_large_losses_count() -> None:
+    told = {"sampling": "fixed", "adjacency": "replace-one", "records": 1703, "batch_size": 1, "epochs": 3}
+    bound = guarantees(**told, noise_multiplier=0.0536)["sampled.fixed"]
+    best, rough = bound.epsilon(math.log(1e-5)).value, bound.epsilon(math.log(1e-5), rough=True).value
+    assert best <= rough <= best * (1.0 + 2e-5)
+
+
 def test_groups_that_are_added_are_bounded_by_the_runs_that_use_none_of_them() -> None:
     told = {"sampling": "poisson", "adjacency": "add", "sample_rate": 0.001, "steps": 10, "group_size": 3}
     for z in (1e-7, 1e-100):

@@ -353,7 +353,9 @@ def _by_same_cuts(
     """Return ln of the weighted sum of the certificates of cuts that were chosen for another epsilon, and them here."""
     total = -math.inf
     here = [None if best is None else best.moved(epsilon, follow) for best in chosen]
-    here = [None if best is None or not best.levels else best for best in here]  # a level may be out of reach there
+    here = [
+        None if best is None or best.best not in best.levels else best for best in here
+    ]  # a level may be out of reach there
     others = [_rows(places, cell.distances, 10) for cell, best in zip(cells, here, strict=True) if best is None]
     known = iter(_known(others, epsilon))
     for cell, best in zip(cells, here, strict=True):

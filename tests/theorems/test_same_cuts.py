@@ -1,0 +1,26 @@
+"""Certificates at another epsilon, by the cuts that were chosen at the first."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from dpcalc.theorems.privacy import position_certificates as certificates
+
+
+class Falling:
+    """Distances that fall with the position."""
+
+    def own(self, position: Any, size: Any) -> Any:
+        return size / position
+
+
+def test_a_cut_whose_level_is_out_of_reach_is_no_choice() -> None:
+    """Other cuts that were tried have levels; the best one has none, and the known position stands in for it."""
+    out_of_reach = SimpleNamespace(best=0, levels={1: 2.0}, least=0.0)
+    chosen = cast(Any, (SimpleNamespace(moved=lambda epsilon, follow: out_of_reach),))
+    places = certificates.Places(classes=((1, 4, 4, 1.0),))
+    distances = cast(Any, Falling())
+    total, here = certificates._by_same_cuts(places, [certificates.Cell(0.0, distances)], chosen, 1.0, True)
+    assert here == (None,)
+    assert total < 0.0
