@@ -21,8 +21,8 @@ FIXED_ORDER = "one pass in a fixed order, each record used once"
 DOMAIN = "iterates are projected onto a set of the given diameter"
 WHERE_BOUNDED = f"where used: {DOMAIN}"
 NO_CLIPPING = (
-    "the gradient is that of the loss (clipping each record's gradient breaks this unless the model is linear, which "
-    "--clip with --loss or --model linear says, or its softmax is capped, which --model capped says)"
+    "the gradient is that of the loss (clipping each record's gradient breaks this unless the model is linear or its "
+    "softmax capped, which --clip with --loss or --model says)"
 )
 
 
