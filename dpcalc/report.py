@@ -189,6 +189,11 @@ class Case(NamedTuple):
         return None
 
     @property
+    def forgetting(self) -> bool:
+        """Whether its answer certifies that records were forgotten; see `Result.forgetting`."""
+        return self.best is not None and self.best.forgetting
+
+    @property
     def failed(self) -> bool:
         """Whether a gate failed, or the case did although its gates hold."""
         return any(not a.passed for a in self.assertions) or (

@@ -50,7 +50,7 @@ def card_of(
     found = [case for case in report.cases if case.best is not None]
     cases = [case for case in found if case.training is None or case.training["private"]]
     if found and not cases:
-        if any(case.best is not None and case.best.forgetting for case in found):
+        if any(case.forgetting for case in found):
             raise SpecError("a model that forgets is not private", "`dpcalc unlearn` has a card of the certificate")
         raise SpecError("what was trained is not private", "train once, without --seed and --replicas")
     if failed := next((case for case in cases if case.failed), None):

@@ -43,17 +43,9 @@ def tightness_of(case: Case, more: Sequence[Result] = ()) -> Tightness | None:
     )
     if floor is None:
         return None
-    return Tightness(floor.bound, floor.value, _ratio(best, floor), _by_difference(floor.bound, case))
-
-
-def _by_difference(bound: str, case: Case) -> bool:
-    """Return whether a lower value bounds guarantees alone that use only how far two gradients are apart.
-
-    Its losses then have gradients of any size, as all that are strongly convex on the whole space.
-    """
-    theorem = all_bounds((bound.partition(".")[0],))[bound]
+    theorem = all_bounds((floor.bound.partition(".")[0],))[floor.bound]
     convexity, _ = case.inputs.get("strong_convexity", (0.0, None))
-    return theorem.by_difference or ("strong_convexity" in theorem.parameters and bool(convexity))
+    return Tightness(floor.bound, floor.value, _ratio(best, floor), theorem.differs_alone(convexity))
 
 
 def _ratio(best: Result, floor: Result) -> float | None:

@@ -48,7 +48,7 @@ def floor_near(guarantee: Result, bound: Theorem, run: Run, question: Question, 
         return (-1.0 if value > log_delta else 1.0) * abs(math.log(value / log_delta))
 
     if excess(_BEYOND) < 0.0:
-        if bound.by_difference or run.value("strong_convexity"):  # its losses have gradients of any size
+        if bound.differs_alone(run.strong_convexity):
             raise NotApplicable(
                 "rules out the best guarantee, which uses more than how far two gradients are apart", "leave it"
             )

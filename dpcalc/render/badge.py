@@ -55,8 +55,7 @@ def _message(report: Report) -> str:
 
 def _label(report: Report) -> str:
     """Return what the badge is about."""
-    forgets = any(case.best is not None and case.best.forgetting for case in report.cases)
-    return _FORGETTING if forgets else _LABEL
+    return _FORGETTING if any(case.forgetting for case in report.cases) else _LABEL
 
 
 def _share(gate: Assertion) -> float | None:

@@ -34,8 +34,7 @@ def warning(case: Case) -> str:
 
 def caution(case: Case) -> str:
     """Return what the numbers of a model that is not private are of, as the start of a sentence."""
-    best = case.best
-    return "" if best is not None and best.forgetting else _REAL_NOISE
+    return "" if case.forgetting else _REAL_NOISE
 
 
 _REAL_NOISE = "What follows holds of the algorithm with noise that nobody can draw again. "

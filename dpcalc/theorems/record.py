@@ -217,6 +217,13 @@ class Theorem(NamedTuple):
     uncertified: str
     by_difference: bool
 
+    def differs_alone(self, strong_convexity: float | None) -> bool:
+        """Return whether a lower value of it bounds only guarantees that use how far two gradients are apart.
+
+        Its losses then have gradients of any size, as all have that are strongly convex on the whole space.
+        """
+        return self.by_difference or ("strong_convexity" in self.parameters and bool(strong_convexity))
+
     @property
     def optional(self) -> frozenset[str]:
         """The parameters that sharpen the theorem where they are known and are not needed."""

@@ -172,6 +172,12 @@ def example_file(name: str, ending: str = ".csv") -> str:
     return os.path.join(os.path.dirname(references.__file__), "data", name + ending)
 
 
+def path_of(where: str) -> str:
+    """Return the path of a file, or that of the shipped table that ``example:NAME`` asks for."""
+    name = example_of(where)
+    return where if name is None else example_file(name)
+
+
 def read(
     path: str, *, target: str | None = None, labels: Labels | Classes = NUMBERS, ignore: Sequence[str] = (),
     words: Mapping[str, Levels] = {}, held: bool = False, progress: Progress | None = None,

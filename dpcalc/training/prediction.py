@@ -144,8 +144,7 @@ def _blocks(model: Model, source: Any, target: bool) -> Iterator[Array]:
     if target:
         wanted = wanted._replace(names=(*model.columns, model.target), rules=(*rules, model.labels))
     if isinstance(source, str):
-        example = data.example_of(source)
-        return rows.blocks(source if example is None else data.example_file(example), wanted.names, wanted.rules)
+        return rows.blocks(data.path_of(source), wanted.names, wanted.rules)
     if not target:
         return rows.of_arrays(source, wanted)
     if not isinstance(source, (tuple, list)) or len(source) != 2:

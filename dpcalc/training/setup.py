@@ -216,7 +216,9 @@ def _check_centred(setup: Setup) -> None:
 
 def _same(one: str, other: str) -> bool:
     """Return whether two files are one, or have the same content."""
-    one, other = _path_of(one), _path_of(other)
+    from dpcalc.training.data import path_of
+
+    one, other = path_of(one), path_of(other)
     if os.path.realpath(one) == os.path.realpath(other):
         return True
     if not (os.path.isfile(one) and os.path.isfile(other)):
@@ -224,14 +226,6 @@ def _same(one: str, other: str) -> bool:
     if os.path.samefile(one, other):
         return True
     return os.path.getsize(one) == os.path.getsize(other) and digest_of(one) == digest_of(other)
-
-
-def _path_of(where: str) -> str:
-    """Return the path of a file, or that of the shipped table that ``example:NAME`` asks for."""
-    from dpcalc.training.data import example_file, example_of
-
-    name = example_of(where)
-    return where if name is None else example_file(name)
 
 
 def _check_randomness(setup: Setup) -> None:

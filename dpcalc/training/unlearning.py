@@ -209,7 +209,7 @@ def _fill(draft: Draft) -> None:
     """Fill in steps and step size: as many steps as leave a hundredth of the distance.
 
     Raises:
-        MissingParameter: the loss is not smooth.
+        SpecError: the loss is not smooth.
     """
     smoothness = draft.loss.smoothness
     if smoothness is None:
@@ -247,11 +247,9 @@ def _records(setup: Setup, draft: Draft, start: _Start, phases: Phases) -> Recor
     model = start.model
     if not isinstance(setup.data, str):
         raise SpecError("the records kept are read from a file", "give the path of one")
-    example = data.example_of(setup.data)
-    path = setup.data if example is None else data.example_file(example)
     table = data.read(
-        path, target=model.target, labels=model.labels, ignore=setup.ignore, words=model.words, held=True,
-        progress=phases("records read"),
+        data.path_of(setup.data), target=model.target, labels=model.labels, ignore=setup.ignore, words=model.words,
+        held=True, progress=phases("records read"),
     )  # fmt: skip
     if table.names != (*model.columns, model.target):
         raise SpecError(
@@ -259,13 +257,10 @@ def _records(setup: Setup, draft: Draft, start: _Start, phases: Phases) -> Recor
             f"they must be those of the model: {', '.join((*model.columns, model.target))[:200]} (see --ignore)",
         )
     mapped = model.low is not None or model.words or model.missing or model.target_range is not None
+    ranges = model.ranges if mapped else None
     share = start.constant / start.bound
     kept = data.prepared(
         table, feature_bound=start.bound, label_bound=draft.get("label_bound"), signed=draft["loss"] in SIGNED,
-        ranges=model.ranges if mapped else None, intercept=bool(share), share=share or None, norm=2,
+        ranges=ranges, intercept=bool(share), share=share or None, norm=2,
     )  # fmt: skip
-    generator = np.random.default_rng(None if setup.seed is None else (setup.seed, 1))
-    train, test = data.split(kept, setup.test_fraction, generator)
-    return Records(
-        train, test, table.names, model.ranges if mapped else None, model.labels, start.constant, model.bound
-    )
+    return Records(kept, None, table.names, ranges, model.labels, start.constant, model.bound)

@@ -167,9 +167,9 @@ def headlines(case: Case, precision: int) -> tuple[str, ...]:
         lines = [f"{'; '.join(cost_sentences(r, precision))} ({r.bound})" for r in case.results if r.best]
     else:
         lines = headline(case, precision)
-    forgets = case.best is not None and case.best.forgetting
     unmet = "Not of this model, only with noise that nobody can draw again: " if training.warning(case) else ""
-    unmet = "Of what was forgotten: " if forgets else unmet
+    if case.forgetting:
+        unmet = "Of what was forgotten: "
     return tuple(f"{unmet}{line}".replace("<=", "\u2264").replace(">=", "\u2265") for line in lines)
 
 

@@ -41,8 +41,7 @@ def verdict_of(report: Report, style: str, precision: int) -> str:
     count = len(report.cases)
     bad = sum(case_style(case) == "bad" for case in report.cases)
     if public := sum(bool(training.warning(case)) for case in report.cases):
-        forgets = any(case.best is not None and case.best.forgetting for case in report.cases)
-        return _FORGETS if forgets else _not_private(public, count)
+        return _FORGETS if any(case.forgetting for case in report.cases) else _not_private(public, count)
     gates = [gate for case in report.cases for gate in case.assertions]
     held = sum(gate.passed for gate in gates)
     if style == "bad" and count == 1:
