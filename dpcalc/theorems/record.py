@@ -22,12 +22,13 @@ from dpcalc.notions.guarantee import Composition, Gdp, Point, Profile, Rdp
 from dpcalc.notions.risk import Risk
 
 FAMILIES: dict[str, tuple[str, ...]] = {
-    "iteration": ("privacy.iteration", "privacy.random_skip", "privacy.random_stop", "privacy.local_message"),
+    "iteration": ("privacy.iteration", "privacy.random_skip", "privacy.random_stop", "privacy.local_message",
+                  "privacy.linear_models"),
     "scheduled": ("privacy.scheduled",),
     "shifted": ("privacy.shifted",),
     "multi_epoch": ("privacy.multi_epoch", "lower.quadratic", "privacy.published_passes", "privacy.laplace_passes"),
     "contraction": ("privacy.contraction",),
-    "shuffle": ("privacy.shuffle",),
+    "shuffle": ("privacy.shuffle", "privacy.linear_models"),
     "hidden_position": ("privacy.hidden_position",),
     "online": ("privacy.online",),
     "stepwise": ("privacy.stepwise",),

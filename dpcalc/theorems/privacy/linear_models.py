@@ -1,0 +1,399 @@
+"""Linear models whose iterates are not projected: the noise before a record's step hides what it did, too.
+
+The gradient of a record of a linear model is its features times a slope. A step of small length moves the slope little,
+so that what the record will do to the iterate is nearly known m steps before it does it, and the noise of these steps
+can prepare for it. Their maps multiply a displacement by 1 - eta beta at least, and nothing else would erase it: this
+fails for projections, which erase all that is behind a wall. With R the room of the record's own step and of those
+behind it (k of them, or more where they contract), b the divisor of its batch and
+
+    S = c^2 + ... + c^(2m), c = 1 - eta beta,   V = R + S,   u = a (eta beta/b) sqrt(m) (1 + S)/V,   e = u (X + 1),
+    mu_X^2 = r^2/V + 2 e r/V + e^2,
+
+plus what the slope moves further than X + 1 standard deviations, one has delta(eps) <= max(delta_G(eps; mu_X),
+Phi(mu_X - X)) for every X > 0 and m. The number a of slopes that move is 2 where a record is replaced by another, and 1
+where by a null record. Proofs are in docs/method.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from dpcalc.model.choices import Adjacency, LastBatch, LossName, Model
+from dpcalc.model.frozen import once
+from dpcalc.model.numbers import plain, shown_below
+from dpcalc.model.run import Run
+from dpcalc.notions.gaussian import log_delta
+from dpcalc.notions.guarantee import Profile
+from dpcalc.numerics.floats import UNIT, down, ratio_up, up
+from dpcalc.numerics.normal import LN_SQRT_2PI, log_ndtr, quantile
+from dpcalc.theorems.batch_layout import Layout, Positions, layout
+from dpcalc.theorems.conditions import (
+    FIXED_ORDER,
+    GAUSSIAN,
+    INDEX_IN_RANGE,
+    NO_CLIPPING,
+    ONE_RELEASE,
+    STEP_WITHIN,
+    UNBOUNDED,
+    decay_rate,
+)
+from dpcalc.theorems.privacy.iteration import Pass
+from dpcalc.theorems.privacy.shuffle import ORDER
+from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, lacking, theorem
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+_ROUNDED = 1.0 + 1e-13  # more than what some twenty operations with numbers of one sign may add up to
+_LONGEST = 4096  # so many steps before the record's are looked at, where a step forgets anything
+_ROOMIEST = 1e170
+_SPARED = math.log(1000.0)  # no place has to be left less than this part of delta
+_ROUNDS = 3  # of a search for X, which starts from one that is too large
+_LEAST = 1e12  # of -ln delta, beyond which X is too large to be of use
+_SINGLY = 64  # so many of the last places are counted one by one; farther ones in blocks, as the nearest of each
+_TAIL = 2.0 * math.sqrt(2.0 / math.pi) * math.exp(-0.5)
+
+
+def _one_score(run: Run) -> Obstacle | None:
+    if run.model == Model.LINEAR or (run.loss is not None and run.loss != LossName.SOFTMAX):
+        return None
+    return Unmet(
+        "speaks of linear models: the gradient of a record is its features times a slope",
+        "give --loss with its --feature-bound, if it is one of these losses",
+        ("loss",),
+    )
+
+
+def _short_steps(run: Run) -> Obstacle | None:
+    eta, beta = run.step_size, run.smoothness
+    if eta is None or beta is None:
+        return lacking(run, "step_size", "smoothness")
+    if eta * beta < 1.0:
+        return None
+    return Unmet(
+        f"with a step size of {plain(eta)} a step may erase all noise before it",
+        f"use --step-size < 1/smoothness = {shown_below(1.0 / beta)}",
+    )
+
+
+ONE_SCORE = Condition("a linear model", _one_score)
+SHORT_STEPS = Condition("step_size < 1/smoothness", _short_steps)
+_CONDITIONS = (ONE_SCORE, STEP_WITHIN, SHORT_STEPS, UNBOUNDED)
+_MODEL = (
+    "a record's loss is a convex and smooth function of one number, <w, x>; a regulariser is the same for all records"
+)
+_WHOLE = "iterates are not projected"
+_FORMULA = (
+    "mu_X^2 = r^2/V + 2 e r/V + e^2, V = k + S, S = c^2 + ... + c^(2m), c = 1 - eta beta, r = Delta/(b sigma), "
+    "e = a (eta beta/b) sqrt(m) ((1 + S)/V) (X + 1)"
+)
+
+
+class LinearPass(Pass):
+    """One pass in a fixed order over a linear model.
+
+    Attributes:
+        step_size: eta, 0 < eta < 1/smoothness.
+        smoothness, strong_convexity: beta >= m >= 0; the latter is that of the regulariser.
+        adjacency: whether two slopes move, or one.
+    """
+
+    step_size: float
+    smoothness: float
+    strong_convexity: float = 0.0
+    adjacency: Adjacency = Adjacency.REPLACE_ONE
+
+
+class LinearShuffle(Setting):
+    """One pass in a random order over a linear model.
+
+    Attributes:
+        records, batch_size, last_batch: as of `Pass`.
+        sensitivity, noise_std: Delta >= 0 and sigma > 0.
+        step_size, smoothness, strong_convexity, adjacency: as of `LinearPass`.
+    """
+
+    records: int
+    batch_size: int
+    last_batch: LastBatch
+    sensitivity: float
+    noise_std: float
+    step_size: float
+    smoothness: float
+    strong_convexity: float = 0.0
+    adjacency: Adjacency = Adjacency.REPLACE_ONE
+
+    @once
+    def layout(self) -> Layout:
+        """How the records fall into steps."""
+        return layout(self.records, self.batch_size, self.last_batch)
+
+
+class _Before(NamedTuple):
+    """The noise that is used before a record's step.
+
+    Attributes:
+        own: r, what the record moves its step, in units of the noise.
+        volume: V, at least 1.
+        error: u, how far its slope moves meanwhile, in units of the noise.
+    """
+
+    own: float
+    volume: float
+    error: float
+
+    def mu(self, spread: float) -> float:
+        """Return mu_X of X = ``spread`` > 0, rounded up."""
+        moved = self.error * (spread + 1.0)
+        square = (self.own * self.own + 2.0 * self.own * moved) / self.volume + moved * moved
+        farther = self.error * _TAIL * math.exp(-spread) / (spread + 1.0) ** 2
+        return (math.sqrt(square) + farther) * _ROUNDED
+
+
+class _Maps(NamedTuple):
+    """How the steps of a pass map a displacement, and how far one record's slope moves with it.
+
+    Attributes:
+        least: c, no step multiplies a displacement by less.
+        rate: -ln of what none multiplies it by more than.
+        slope: a eta beta, for a gradient that is divided by 1.
+        steps: l.
+    """
+
+    least: float
+    rate: float
+    slope: float
+    steps: int
+
+    @property
+    def windows(self) -> list[tuple[int, float]]:
+        """Some m, the number of steps before a record's whose noise is used, and S of each, rounded down."""
+        if self.least == 1.0:
+            every = self.steps - 1
+            return [(every, float(every))] if every else []
+        found, m, square = [], 1, self.least * self.least
+        while m < self.steps and m <= _LONGEST:
+            room = square * -math.expm1(m * math.log(square)) / (1.0 - square)
+            found.append((m, room / _ROUNDED))
+            if m * math.log(square) < -5.0:
+                break
+            m += max(1, m // 2)
+        return found
+
+    def room(self, behind: int) -> float:
+        """Return R of a record's own step and those behind it, ``behind`` of them in all, rounded down."""
+        if self.rate == 0.0 or behind == 1:
+            return float(behind)
+        if 2.0 * self.rate * behind > 400.0:
+            return _ROOMIEST
+        return math.expm1(2.0 * self.rate * behind) / math.expm1(2.0 * self.rate) / _ROUNDED
+
+    def before(self, own: float, divisor: int, nearest: int, farthest: int) -> Iterator[_Before]:
+        """Yield what hides a record that has from ``nearest`` to ``farthest`` steps behind it, its own included."""
+        room = self.room(nearest)
+        for m, earlier in self.windows:
+            if m > self.steps - farthest:
+                return
+            volume = room + earlier
+            error = self.slope / divisor * math.sqrt(m) * (1.0 + earlier) / volume
+            yield _Before(own, volume, error * _ROUNDED)
+
+
+def _maps(run: LinearPass | LinearShuffle) -> _Maps:
+    """Return how the steps of a run map a displacement."""
+    moved = up(run.step_size * run.smoothness, 4.0)
+    contracts = run.strong_convexity and all(alike.size == alike.divisor for alike in run.layout.positions)
+    rate = decay_rate(run.step_size, run.smoothness, run.strong_convexity) if contracts else 0.0
+    slopes = 1.0 if run.adjacency == Adjacency.NULL_RECORD else 2.0
+    return _Maps(down(1.0 - moved, 4.0) if moved else 1.0, rate, slopes * moved, run.layout.steps)
+
+
+# --- a fixed order ----------------------------------------------------------------------------------------------------
+
+
+@theorem(
+    "iteration.linear_model",
+    title="One pass over a linear model, with the noise before the record",
+    setting=LinearPass,
+    gives=Profile,
+    algorithms=("pnsgd",),
+    reference="dpcalc",
+    locator="noise before a record's step, used along what its gradients are expected to differ by",
+    formula="delta(eps) = min over X and m of max(delta_G(eps; mu_X), Phi(mu_X - X)), " + _FORMULA,
+    conditions=(INDEX_IN_RANGE, *_CONDITIONS),
+    assumes=(FIXED_ORDER, _MODEL, GAUSSIAN, _WHOLE, ONE_RELEASE, NO_CLIPPING),
+)
+def one_pass(run: LinearPass) -> Profile:
+    """Steps that are short forget little, so that the noise of those before the record's own hides it as well: some
+    1/(2 eta beta) steps of noise for every record, the last one included.
+
+    >>> run = LinearPass(records=10000, index=10000, batch_size=100, sensitivity=2.0, noise_std=0.05, step_size=0.1,
+    ...                  smoothness=0.25)
+    >>> round(one_pass(run).profile(0.5), 6)
+    """
+    place = run.layout.place(run.index)
+    own = ratio_up(run.sensitivity, place.divisor * run.noise_std)
+    return Profile(lambda epsilon: _at(epsilon, _maps(run), own, place.divisor, place.tail, place.tail))
+
+
+def _at(epsilon: float, maps: _Maps, own: float, divisor: int, nearest: int, farthest: int) -> float:
+    """Return ln delta of a record that has from ``nearest`` to ``farthest`` steps behind it, rounded up."""
+    plain_mu = own / math.sqrt(maps.room(nearest)) * _ROUNDED
+    found = log_delta(mu=plain_mu, epsilon=epsilon)
+    for before in maps.before(own, divisor, nearest, farthest):
+        left = log_delta(mu=own / math.sqrt(before.volume), epsilon=epsilon)
+        for _ in range(_ROUNDS):
+            if not -_LEAST < left < found:
+                break
+            spread = plain_mu + quantile(left, upwards=False)
+            left = _with(epsilon, before, spread)
+        else:
+            found = min(found, left)
+    return found
+
+
+def _with(epsilon: float, before: _Before, spread: float) -> float:
+    """Return ln of max(delta_G(eps; mu_X), Phi(mu_X - X)) for X = ``spread``, rounded up."""
+    mu = before.mu(spread)
+    tail = log_ndtr(mu - spread)
+    return max(log_delta(mu=mu, epsilon=epsilon), tail + UNIT * (64.0 + 16.0 * abs(tail) + 4.0 * spread * spread))
+
+
+# --- a random order ---------------------------------------------------------------------------------------------------
+
+
+@theorem(
+    "shuffle.linear_model",
+    title="Shuffled pass over a linear model, with the noise before the record",
+    setting=LinearShuffle,
+    gives=Profile,
+    algorithms=("shuffled", "rotation"),
+    reference="dpcalc",
+    locator="noise before a record's step, averaged over where the record falls",
+    formula="delta(eps) = (1/n) sum over records of min over X and m of max(delta_G(eps; mu_X), Phi(mu_X - X)), "
+    + _FORMULA,
+    conditions=_CONDITIONS,
+    assumes=(ORDER, _MODEL, GAUSSIAN, _WHOLE, ONE_RELEASE, NO_CLIPPING),
+    slow=True,
+)
+def shuffled(run: LinearShuffle) -> Profile:
+    """At each position the noise before the record's step and behind it hides what it did. It is the last few batches
+    that tell most of a record whose order is published, and these have most noise before them.
+
+    >>> run = LinearShuffle(records=10000, batch_size=100, last_batch=LastBatch.OWN, sensitivity=2.0, noise_std=0.05,
+    ...                     step_size=0.1, smoothness=0.25)
+    >>> round(shuffled(run).profile(0.1), 6)
+    """
+    return Profile(_Places.of(run).log_delta)
+
+
+class _Places(NamedTuple):
+    """The places of a record in a pass, in blocks.
+
+    Attributes:
+        shares: the probabilities of the blocks, shape (blocks,).
+        plain: mu of each by the noise behind the record alone, shape (blocks,).
+        own, volume, error: as of `_Before`, shape (windows, blocks); a volume of 1 and infinite error where a block
+            has no such window.
+    """
+
+    shares: Array
+    plain: Array
+    own: Array
+    volume: Array
+    error: Array
+
+    @classmethod
+    def of(cls, run: LinearShuffle) -> _Places:
+        """Return those of a run."""
+        import numpy as np
+
+        maps, columns = _maps(run), []
+        windows = len(maps.windows)
+        for alike in run.layout.positions:
+            own = ratio_up(run.sensitivity, alike.divisor * run.noise_std)
+            for nearest, places in _blocks(alike):
+                befores = list(maps.before(own, alike.divisor, nearest, nearest + places - 1))
+                befores += [_Before(own, 1.0, math.inf)] * (windows - len(befores))
+                plain_mu = own / math.sqrt(maps.room(nearest)) * _ROUNDED
+                columns.append((places * alike.size / run.records, plain_mu, befores))
+        shares, plain_mus, befores = zip(*columns, strict=True)
+        table = np.array(befores).reshape(len(columns), windows, 3).transpose(2, 1, 0)
+        return cls(np.array(shares), np.array(plain_mus), *table)
+
+    def log_delta(self, epsilon: float) -> float:
+        """Return ln delta, rounded up."""
+        import numpy as np
+
+        from dpcalc.numerics.normal_arrays import log_hockey_stick_up
+
+        def left_by(mus: Array) -> Array:
+            return log_hockey_stick_up(epsilon, mus)
+
+        known = left_by(self.plain)
+        left = left_by(np.minimum(self.plain, (self.own / np.sqrt(self.volume)).min(axis=0, initial=math.inf)))
+        for _ in range(_ROUNDS):
+            total = self._mean(left)
+            if not total > -_LEAST:
+                return self._mean(known)
+            spreads = self.plain + _quantiles(np.maximum(left, total - _SPARED))
+            mus = self._mus(spreads)
+            left = np.minimum(known, np.maximum(left_by(mus), _log_tails(spreads - mus)))
+        return self._mean(left)
+
+    def _mus(self, spreads: Array) -> Array:
+        """Return the least mu_X of every block for its X in ``spreads``, as `_Before.mu` has it."""
+        import numpy as np
+
+        moved = self.error * (spreads + 1.0)
+        square = (self.own * self.own + 2.0 * self.own * moved) / self.volume + moved * moved
+        farther = self.error * (_TAIL * np.exp(-spreads) / (spreads + 1.0) ** 2)
+        least: Array = (np.sqrt(square) + farther).min(axis=0, initial=math.inf) * _ROUNDED
+        return least
+
+    def _mean(self, left: Array) -> float:
+        """Return ln of the average over the places, rounded up and at most 0."""
+        import numpy as np
+
+        from dpcalc.numerics.logspace_arrays import log_sum_exp
+
+        total = log_sum_exp(left + np.log(self.shares))
+        return min(0.0, total + UNIT * (64.0 + 8.0 * abs(total) + 8.0 * len(left)))
+
+
+def _log_tails(x: Array) -> Array:
+    """Return ln Phi(-x), rounded up; 0 for x < 0."""
+    import numpy as np
+
+    from dpcalc.numerics.normal_arrays import mills
+
+    x = np.minimum(x, _ROOMIEST)
+    inside = np.maximum(x, 0.0)
+    value = np.log(mills(inside)) - 0.5 * inside * inside - LN_SQRT_2PI
+    return np.where(x < 0.0, 0.0, np.minimum(0.0, value + UNIT * (64.0 + 8.0 * np.abs(value))))
+
+
+def _quantiles(logs: Array) -> Array:
+    """Return about x >= 0 with ln Phi(-x) = ``logs``: three steps of Newton's method from a bound that is above."""
+    import numpy as np
+
+    from dpcalc.numerics.normal_arrays import mills
+
+    x = np.sqrt(np.maximum(0.0, -2.0 * (logs + math.log(2.0))))
+    for _ in range(3):
+        x = np.maximum(0.0, x + (_log_tails(x) - logs) * mills(x))
+    return x
+
+
+def _blocks(alike: Positions) -> Iterator[tuple[int, int]]:
+    """Yield the places of a class of batches in blocks: the one nearest to the end, and how many they are."""
+    at, end = alike.first, alike.first + alike.steps
+    while at < end:
+        places = min(end - at, max(1, at // _SINGLY))
+        yield at, places
+        at += places
