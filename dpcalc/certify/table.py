@@ -51,7 +51,7 @@ _TABLE: dict[str, Definition] = {}
 _MODULES = (
     "iteration", "shifted", "multi_epoch", "noisy_gd", "contraction", "shuffle", "streams", "released", "sampled",
     "linear", "expanding", "random_orders", "compositions", "sampled_steps",
-    "hidden_epochs", "laplace_passes", "released_renyi", "unlearning",
+    "hidden_epochs", "linear_models", "laplace_passes", "released_renyi", "unlearning",
 )  # fmt: skip
 
 

@@ -86,6 +86,11 @@ QUESTIONS = (
     ),
     Question(
         "pnsgd",
+        "rdp -n 40 --batch-size 4 --loss logistic --feature-bound 1 --eta 0.1 --sigma 0.5 -d 1e-5",
+        "iteration.linear_model",
+    ),
+    Question(
+        "pnsgd",
         "hockey-stick -i 2 -L 0.75 --smoothness 1 -D 2 -d 1e-5 --schedule steps.csv",
         "stepwise.product stepwise.hybrid",
     ),
@@ -132,6 +137,11 @@ QUESTIONS = (
         "shuffled",
         "shuffle -n 50 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -D 2 -d 1e-6 --permutation secret",
         "shuffle.product shuffle.nonlinear shuffle.mixture shuffle.hybrid hidden_position.shuffled",
+    ),
+    Question(
+        "shuffled",
+        "shuffle -n 40 --batch-size 4 --loss logistic --feature-bound 1 --eta 0.1 --sigma 0.5 -d 1e-5",
+        "shuffle.linear_model",
     ),
     Question(
         "shuffled",

@@ -55,8 +55,6 @@ def _plainer(value: Any) -> Iterator[Any]:
         yield from (x for x in (1, 2, 10, value // 2, value - 1) if 0 < x < value)
     elif isinstance(value, float) and value not in (0.0, 1.0):
         yield from (0.0, 1.0) if abs(value) < 1.0 else (1.0,)
-    elif value in tuple(LastBatch) and value != LastBatch.OWN:
-        yield str(LastBatch.OWN)
         for digits in (0, 1, 2, 4, 8):
             rounded = float(f"{value:.{digits}e}")
             if rounded != value and len(repr(rounded)) < len(repr(value)):

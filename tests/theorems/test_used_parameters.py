@@ -15,7 +15,7 @@ from dpcalc.errors import DpcalcError
 from dpcalc.model.algorithm import ALGORITHMS, Order
 from dpcalc.model.choices import LastBatch, Sampling
 from dpcalc.notions.guarantee import Composition, Point, Rdp
-from dpcalc.theorems.conditions import BALANCED
+from dpcalc.theorems.conditions import BALANCED, UNBOUNDED
 from dpcalc.theorems.record import Theorem, lookup
 from tests.formulas import run_of
 from tests.oracles import log_uniform, whole
@@ -118,6 +118,8 @@ def small(bound: Theorem, r: random.Random) -> dict[str, Any]:
         values.update(
             records=4 + values["batch_size"], steps=whole(r, 2, 200), regularisation=0.1 / values["step_size"]
         )
+    if bound.id.endswith(".linear_model"):
+        values.update(model="linear", step_size=values["step_size"] / 4.0, adjacency=r.choice(WORDS["adjacency"]))
     if "group_size" in bound.parameters:
         values["group_size"] = whole(r, 1, 3)
     if bound.slow:  # where a use and the domain are about as large as the noise, all else matters
@@ -131,7 +133,7 @@ def small(bound: Theorem, r: random.Random) -> dict[str, Any]:
     unknown = r.sample(optional, k=min(len(optional), r.choice((0, 0, 1, 2))))
     if bound.id.startswith("dp_sgd"):  # one constant of the loss stands in for another
         unknown = r.choice(([], ["lipschitz"], ["lipschitz", "radius"]))
-    if bound.kind == "lower":
+    if UNBOUNDED in bound.conditions:
         unknown.append("diameter")
     if "steps" in bound.optional and r.random() < 0.5:
         unknown.append("steps")
@@ -261,6 +263,7 @@ UNREAD: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         "iteration.skip", "iteration.skip_rdp", "multi_epoch.laplace",
         "shuffled_epochs.once_laplace",
     )),
+    ("a wall erases the noise before it", ("diameter",), ("iteration.linear_model", "shuffle.linear_model")),
     ("a full batch is all records", ("batch_size",), ("sampled.full", "sampled.hidden_full")),
     ("all that counts is how far apart two models are before the steps", ("batch_size", "epochs"), (
         "unlearning.distance", "unlearning.schedule", "unlearning.minimiser",

@@ -10,8 +10,8 @@ behind it (k of them, or more where they contract), b the divisor of its batch a
     mu_X^2 = r^2/V + 2 e r/V + e^2,
 
 plus what the slope moves further than X + 1 standard deviations, one has delta(eps) <= max(delta_G(eps; mu_X),
-Phi(mu_X - X)) for every X > 0 and m. The number a of slopes that move is 2 where a record is replaced by another, and 1
-where by a null record. Proofs are in docs/method.md.
+Phi(mu_X - X)) for every X >= mu_X/2 and m. The number a of slopes that move is 2 where a record is replaced by another,
+and 1 where by a null record. Proofs are in docs/method.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.model.choices import Adjacency, LastBatch, LossName, Model
-from dpcalc.model.frozen import once
+from dpcalc.model.frozen import Frozen, once
 from dpcalc.model.numbers import plain, shown_below
 from dpcalc.model.run import Run
 from dpcalc.notions.gaussian import log_delta
@@ -30,6 +30,7 @@ from dpcalc.numerics.floats import UNIT, down, ratio_up, up
 from dpcalc.numerics.normal import LN_SQRT_2PI, log_ndtr, quantile
 from dpcalc.theorems.batch_layout import Layout, Positions, layout
 from dpcalc.theorems.conditions import (
+    CONVEXITY_WITHIN,
     FIXED_ORDER,
     GAUSSIAN,
     INDEX_IN_RANGE,
@@ -51,15 +52,23 @@ if TYPE_CHECKING:
 
 _ROUNDED = 1.0 + 1e-13  # more than what some twenty operations with numbers of one sign may add up to
 _LONGEST = 4096  # so many steps before the record's are looked at, where a step forgets anything
-_ROOMIEST = 1e170
+_ROOMIEST = 1e250  # a larger room counts as this one
+_LARGEST = 1e90  # a larger r hides nothing
+_NO_USE = 1e100  # an error with which earlier noise is of no use
 _SPARED = math.log(1000.0)  # no place has to be left less than this part of delta
-_ROUNDS = 3  # of a search for X, which starts from one that is too large
-_LEAST = 1e12  # of -ln delta, beyond which X is too large to be of use
+_ROUNDS = 3  # of a search for X, which starts from one that is too large and ends where both parts are alike
+_LEAST = 1e60  # of -ln delta, beyond which X is too large to be of use
 _SINGLY = 64  # so many of the last places are counted one by one; farther ones in blocks, as the nearest of each
 _TAIL = 2.0 * math.sqrt(2.0 / math.pi) * math.exp(-0.5)
 
 
 def _one_score(run: Run) -> Obstacle | None:
+    if run.adjacency == Adjacency.NULL_RECORD and run.strong_convexity:
+        return Unmet(
+            "speaks of a regulariser that all records share, and a null record has none",
+            "use --adjacency replace-one",
+            ("adjacency",),
+        )
     if run.model == Model.LINEAR or (run.loss is not None and run.loss != LossName.SOFTMAX):
         return None
     return Unmet(
@@ -83,7 +92,7 @@ def _short_steps(run: Run) -> Obstacle | None:
 
 ONE_SCORE = Condition("a linear model", _one_score)
 SHORT_STEPS = Condition("step_size < 1/smoothness", _short_steps)
-_CONDITIONS = (ONE_SCORE, STEP_WITHIN, SHORT_STEPS, UNBOUNDED)
+_CONDITIONS = (ONE_SCORE, STEP_WITHIN, SHORT_STEPS, CONVEXITY_WITHIN, UNBOUNDED)
 _MODEL = (
     "a record's loss is a convex and smooth function of one number, <w, x>; a regulariser is the same for all records"
 )
@@ -155,7 +164,7 @@ class _Before(NamedTuple):
         return (math.sqrt(square) + farther) * _ROUNDED
 
 
-class _Maps(NamedTuple):
+class _Maps(Frozen):
     """How the steps of a pass map a displacement, and how far one record's slope moves with it.
 
     Attributes:
@@ -170,35 +179,36 @@ class _Maps(NamedTuple):
     slope: float
     steps: int
 
-    @property
-    def windows(self) -> list[tuple[int, float]]:
-        """Some m, the number of steps before a record's whose noise is used, and S of each, rounded down."""
-        if self.least == 1.0:
-            every = self.steps - 1
-            return [(every, float(every))] if every else []
-        found, m, square = [], 1, self.least * self.least
-        while m < self.steps and m <= _LONGEST:
-            room = square * -math.expm1(m * math.log(square)) / (1.0 - square)
-            found.append((m, room / _ROUNDED))
-            if m * math.log(square) < -5.0:
-                break
+    @once
+    def windows(self) -> tuple[int, ...]:
+        """Some numbers of steps before a record's whose noise is worth using, growing."""
+        found: list[int] = []
+        m = 1
+        while m < self.steps and m <= _LONGEST and (not found or 2.0 * found[-1] * -math.log(self.least) < 5.0):
+            found.append(m)
             m += max(1, m // 2)
-        return found
+        return tuple(found)
+
+    def earlier(self, m: int) -> float:
+        """Return S of m steps, rounded down."""
+        if self.least == 1.0:
+            return float(m)
+        square = self.least * self.least
+        return square * -math.expm1(m * math.log(square)) / (1.0 - square) / _ROUNDED
 
     def room(self, behind: int) -> float:
         """Return R of a record's own step and those behind it, ``behind`` of them in all, rounded down."""
         if self.rate == 0.0 or behind == 1:
             return float(behind)
-        if 2.0 * self.rate * behind > 400.0:
+        if 2.0 * self.rate * behind > 600.0:
             return _ROOMIEST
         return math.expm1(2.0 * self.rate * behind) / math.expm1(2.0 * self.rate) / _ROUNDED
 
     def before(self, own: float, divisor: int, nearest: int, farthest: int) -> Iterator[_Before]:
         """Yield what hides a record that has from ``nearest`` to ``farthest`` steps behind it, its own included."""
-        room = self.room(nearest)
-        for m, earlier in self.windows:
-            if m > self.steps - farthest:
-                return
+        room, there = self.room(nearest), self.steps - farthest
+        for m in sorted({min(m, there) for m in (*self.windows, self.steps) if there}):
+            earlier = self.earlier(m)
             volume = room + earlier
             error = self.slope / divisor * math.sqrt(m) * (1.0 + earlier) / volume
             yield _Before(own, volume, error * _ROUNDED)
@@ -210,7 +220,8 @@ def _maps(run: LinearPass | LinearShuffle) -> _Maps:
     contracts = run.strong_convexity and all(alike.size == alike.divisor for alike in run.layout.positions)
     rate = decay_rate(run.step_size, run.smoothness, run.strong_convexity) if contracts else 0.0
     slopes = 1.0 if run.adjacency == Adjacency.NULL_RECORD else 2.0
-    return _Maps(down(1.0 - moved, 4.0) if moved else 1.0, rate, slopes * moved, run.layout.steps)
+    least = down(1.0 - moved, 4.0) if moved else 1.0
+    return _Maps(least=least, rate=rate, slope=slopes * moved, steps=run.layout.steps)
 
 
 # --- a fixed order ----------------------------------------------------------------------------------------------------
@@ -235,6 +246,7 @@ def one_pass(run: LinearPass) -> Profile:
     >>> run = LinearPass(records=10000, index=10000, batch_size=100, sensitivity=2.0, noise_std=0.05, step_size=0.1,
     ...                  smoothness=0.25)
     >>> round(one_pass(run).profile(0.5), 6)
+    -18.730212
     """
     place = run.layout.place(run.index)
     own = ratio_up(run.sensitivity, place.divisor * run.noise_std)
@@ -243,25 +255,22 @@ def one_pass(run: LinearPass) -> Profile:
 
 def _at(epsilon: float, maps: _Maps, own: float, divisor: int, nearest: int, farthest: int) -> float:
     """Return ln delta of a record that has from ``nearest`` to ``farthest`` steps behind it, rounded up."""
+    if own > _LARGEST:
+        return 0.0
     plain_mu = own / math.sqrt(maps.room(nearest)) * _ROUNDED
     found = log_delta(mu=plain_mu, epsilon=epsilon)
     for before in maps.before(own, divisor, nearest, farthest):
-        left = log_delta(mu=own / math.sqrt(before.volume), epsilon=epsilon)
+        mu, left = plain_mu, log_delta(mu=own / math.sqrt(before.volume), epsilon=epsilon)
         for _ in range(_ROUNDS):
-            if not -_LEAST < left < found:
+            if not -_LEAST < left < 0.0:
                 break
-            spread = plain_mu + quantile(left, upwards=False)
-            left = _with(epsilon, before, spread)
-        else:
-            found = min(found, left)
+            spread = mu + max(0.0, quantile(left, upwards=False))
+            mu = before.mu(spread)
+            tail = log_ndtr(mu - spread)
+            tail += UNIT * (64.0 + 16.0 * abs(tail) + 4.0 * spread * spread)
+            left = log_delta(mu=mu, epsilon=epsilon)
+            found = min(found, max(left, tail))
     return found
-
-
-def _with(epsilon: float, before: _Before, spread: float) -> float:
-    """Return ln of max(delta_G(eps; mu_X), Phi(mu_X - X)) for X = ``spread``, rounded up."""
-    mu = before.mu(spread)
-    tail = log_ndtr(mu - spread)
-    return max(log_delta(mu=mu, epsilon=epsilon), tail + UNIT * (64.0 + 16.0 * abs(tail) + 4.0 * spread * spread))
 
 
 # --- a random order ---------------------------------------------------------------------------------------------------
@@ -288,6 +297,7 @@ def shuffled(run: LinearShuffle) -> Profile:
     >>> run = LinearShuffle(records=10000, batch_size=100, last_batch=LastBatch.OWN, sensitivity=2.0, noise_std=0.05,
     ...                     step_size=0.1, smoothness=0.25)
     >>> round(shuffled(run).profile(0.1), 6)
+    -6.747947
     """
     return Profile(_Places.of(run).log_delta)
 
@@ -298,8 +308,8 @@ class _Places(NamedTuple):
     Attributes:
         shares: the probabilities of the blocks, shape (blocks,).
         plain: mu of each by the noise behind the record alone, shape (blocks,).
-        own, volume, error: as of `_Before`, shape (windows, blocks); a volume of 1 and infinite error where a block
-            has no such window.
+        own, volume, error: as of `_Before`, shape (windows, blocks); a volume of 1 and a huge error where a
+            block has no such window.
     """
 
     shares: Array
@@ -313,17 +323,18 @@ class _Places(NamedTuple):
         """Return those of a run."""
         import numpy as np
 
-        maps, columns = _maps(run), []
-        windows = len(maps.windows)
+        maps = _maps(run)
+        columns: list[tuple[float, float, list[_Before]]] = []
+        windows = len(maps.windows) + 1
         for alike in run.layout.positions:
-            own = ratio_up(run.sensitivity, alike.divisor * run.noise_std)
+            own = min(_LARGEST, ratio_up(run.sensitivity, alike.divisor * run.noise_std))
             for nearest, places in _blocks(alike):
                 befores = list(maps.before(own, alike.divisor, nearest, nearest + places - 1))
-                befores += [_Before(own, 1.0, math.inf)] * (windows - len(befores))
+                befores += [_Before(own, 1.0, _NO_USE)] * (windows - len(befores))
                 plain_mu = own / math.sqrt(maps.room(nearest)) * _ROUNDED
                 columns.append((places * alike.size / run.records, plain_mu, befores))
-        shares, plain_mus, befores = zip(*columns, strict=True)
-        table = np.array(befores).reshape(len(columns), windows, 3).transpose(2, 1, 0)
+        shares, plain_mus, rows = zip(*columns, strict=True)
+        table = np.array(rows).reshape(len(columns), windows, 3).transpose(2, 1, 0)
         return cls(np.array(shares), np.array(plain_mus), *table)
 
     def log_delta(self, epsilon: float) -> float:
@@ -335,16 +346,20 @@ class _Places(NamedTuple):
         def left_by(mus: Array) -> Array:
             return log_hockey_stick_up(epsilon, mus)
 
+        if float(self.own.max(initial=0.0)) == _LARGEST:
+            return 0.0
         known = left_by(self.plain)
         left = left_by(np.minimum(self.plain, (self.own / np.sqrt(self.volume)).min(axis=0, initial=math.inf)))
+        mus, found = self.plain, known
         for _ in range(_ROUNDS):
-            total = self._mean(left)
+            total = self._mean(np.minimum(found, left))
             if not total > -_LEAST:
-                return self._mean(known)
-            spreads = self.plain + _quantiles(np.maximum(left, total - _SPARED))
-            mus = self._mus(spreads)
-            left = np.minimum(known, np.maximum(left_by(mus), _log_tails(spreads - mus)))
-        return self._mean(left)
+                break
+            spreads = mus + _quantiles(np.maximum(left, total - _SPARED))
+            mus = np.minimum(self.plain, self._mus(spreads))
+            left = left_by(mus)
+            found = np.minimum(found, np.maximum(left, _log_tails(spreads - mus)))
+        return self._mean(found)
 
     def _mus(self, spreads: Array) -> Array:
         """Return the least mu_X of every block for its X in ``spreads``, as `_Before.mu` has it."""

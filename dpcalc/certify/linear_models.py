@@ -1,0 +1,114 @@
+"""Definitions of linear models whose iterates are not projected: any X and any number of earlier steps will do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from flint import arb
+
+from dpcalc.certify.balls import Inputs, log_sum, power, square
+from dpcalc.certify.gaussian import log_delta, log_upper_tail, mills
+from dpcalc.certify.guarantee import Profile
+from dpcalc.certify.steps import batch, contraction, period, room, sizes
+from dpcalc.certify.table import defines
+from dpcalc.certify.uses import classes
+from dpcalc.model.choices import Adjacency
+
+_ROUNDS = (1.0, 1.0, 1.0, 1.0, 1.0, 0.99, 0.9999, 1.0 - 1e-6, 1.0 - 1e-9)  # a search for X, and a little below it
+_LARGE = -1.5  # of ln delta
+_SPARED = 16.0  # in ln: a place whose share of delta is smaller than that need not have a smaller X
+
+
+def _windows(c: arb, most: int) -> Iterator[int]:
+    """Yield numbers of earlier steps, each half as large again as the one before it, and at last ``most``."""
+    m = 1
+    while m < most and m <= 5000:
+        yield m
+        if float(c) ** (2 * m) < 0.005:
+            break
+        m += max(1, m // 2)
+    if most:
+        yield most
+
+
+def _behind(v: Inputs, nearest: int) -> arb:
+    """Return the room of the record's own step and the steps behind it."""
+    whole = all(size == divisor for _, size, divisor in sizes(v))
+    if not v.strong_convexity or not whole:
+        return arb(nearest)
+    c = contraction(v)
+    found = room(c, nearest) / power(c, 2 * (nearest - 1))
+    return found.min(arb(10) ** 250)
+
+
+def _quantile(log_tail: float) -> float:
+    """Return about x >= 0 with ln Q(x) = ``log_tail``, by Newton's method from above."""
+    if log_tail > -0.69:
+        return 0.0
+    x = arb(-2.0 * log_tail).sqrt()
+    for _ in range(4):
+        x = arb(float(x + (log_upper_tail(x) - log_tail) * mills(x)))
+    return max(0.0, float(x))
+
+
+def _left(v: Inputs, divisor: int, nearest: int, farthest: int, spared: float = -math.inf) -> arb:
+    """Return ln delta of a record that has from ``nearest`` to ``farthest`` steps behind it, its own included."""
+    own = v.quotient(["sensitivity"], [divisor, "noise_std"])
+    c = 1 - arb(v.exact("step_size")) * arb(v.exact("smoothness"))
+    slopes = 1 if v.adjacency == Adjacency.NULL_RECORD else 2
+    behind = _behind(v, nearest)
+    plain = own / behind.sqrt()
+    least = log_delta(v.epsilon, plain)
+    for m in _windows(c, period(v) - farthest):
+        earlier = square(c) * room(c, m)
+        volume = behind + earlier
+        error = slopes * (1 - c) / divisor * arb(m).sqrt() * (1 + earlier) / volume
+        mu, left = plain, log_delta(v.epsilon, own / volume.sqrt())
+        for nearer in _ROUNDS:
+            x = (float(mu) + _quantile(max(float(left), spared))) * nearer
+            mu, left, tail = _at(v, own, volume, error, x)
+            if 2 * x > mu:
+                least = least.min(left.max(tail))
+        if left > _LARGE:  # where both parts move with X
+            low, high = 0.5 * float(mu), x
+            for _ in range(40):
+                middle = 0.5 * (low + high)
+                mu, left, tail = _at(v, own, volume, error, middle)
+                low, high = (low, middle) if left > tail else (middle, high)
+                if 2 * middle > mu:
+                    least = least.min(left.max(tail))
+    return least
+
+
+def _at(v: Inputs, own: arb, volume: arb, error: arb, x: float) -> tuple[arb, arb, arb]:
+    """Return mu_X, ln delta_G and ln Phi(mu_X - X)."""
+    mu = _mu(own, volume, error, x)
+    return mu, log_delta(v.epsilon, mu), log_upper_tail(x - mu)
+
+
+def _mu(own: arb, volume: arb, error: arb, x: float) -> arb:
+    """Return mu_X."""
+    moved = error * (arb(x) + 1)
+    farther = error * (2 / arb.pi()).sqrt() * 2 * (-arb(x) - arb("0.5")).exp() / square(arb(x) + 1)
+    return (square(own) / volume + 2 * moved * own / volume + square(moved)).sqrt() + farther
+
+
+@defines("iteration.linear_model", Profile, slack=0.01, weight=4.0)
+def _one_pass(v: Inputs) -> arb:
+    divisor, steps = batch(v)
+    return _left(v, divisor, steps, steps)
+
+
+@defines("shuffle.linear_model", Profile, slack=0.05, weight=25.0)
+def _shuffled(v: Inputs) -> arb:
+    logs, spared = [], -math.inf
+    for alike in classes(v):
+        at, end = alike.first, alike.first + alike.steps
+        while at < end:
+            places = min(end - at, max(1, at // 64))
+            left = _left(v, alike.divisor, at, at + places - 1, spared)
+            logs.append(left + (arb(alike.size) * places / v.records).log())
+            spared = max(spared, float(logs[-1]) - _SPARED)
+            at += places
+    return log_sum(*logs)

@@ -1,0 +1,135 @@
+"""Linear models without a projection: the noise before a record's step, against laws on a grid and simple cases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpcalc.model.choices import Adjacency, LastBatch
+from dpcalc.notions import gaussian
+from dpcalc.theorems.lower import forgetting, linear_losses
+from dpcalc.theorems.privacy.linear_models import LinearPass, LinearShuffle, one_pass, shuffled
+from tests.formulas import evaluated
+
+Array = Any
+STEP = 0.025
+GRID = np.arange(-15.0, 15.0 + STEP / 2, STEP)
+NOISE = np.exp(-((GRID[:, None] - GRID[None, :]) ** 2) / 2) / math.sqrt(2 * math.pi) * STEP
+
+
+def pushed(mass: Array, image: Array) -> Array:
+    """The law of a map of a grid point, its mass shared between the two points beside the image."""
+    place = np.clip((image - GRID[0]) / STEP, 0, len(GRID) - 1.001)
+    low = place.astype(int)
+    out = np.zeros(len(GRID))
+    np.add.at(out, low, mass * (1 - (place - low)))
+    np.add.at(out, low + 1, mass * (place - low))
+    return out
+
+
+def slope(r: np.random.Generator, steepest: float, bound: float) -> Callable[[Array], Array]:
+    """A function that grows by 0 or the most that is allowed, and stays within its bound."""
+    knots, rises = np.sort(r.uniform(-5, 5, 5)), r.choice([0.0, steepest], 6)
+    fine = np.arange(-40, 40, 0.01)
+    values = np.cumsum(rises[np.searchsorted(knots, fine)]) * 0.01
+    values = values - np.interp(r.uniform(-5, 5), fine, values) + r.uniform(-bound, bound)
+    return lambda z: np.interp(z, fine, np.clip(values, -bound, bound))
+
+
+def law(others: list[Callable[[Array], Array]], own: Callable[[Array], Array], at: int) -> Array:
+    """The law of the last iterate of steps of one record each, by numbers of the noise."""
+    mass = np.zeros(len(GRID))
+    mass[len(GRID) // 2] = 1.0
+    for t, other in enumerate(others):
+        mass = NOISE @ pushed(mass, GRID - (own if t == at else other)(GRID))
+    return mass / mass.sum()
+
+
+@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(s, marks=pytest.mark.campaign) for s in range(12, 200))])
+def test_no_run_is_less_private(seed: int) -> None:
+    r = np.random.default_rng(seed)
+    curved, n = float(r.choice([0.01, 0.03, 0.1, 0.3])), int(r.integers(2, 8))
+    index, ratio = int(r.integers(1, n + 1)), float(r.uniform(0.2, 2.0))
+    others = [slope(r, curved, 5.0) for _ in range(n)]
+    null = seed % 3 == 0
+    bound = ratio if null else ratio / 2
+    records = [slope(r, curved, bound), (lambda z: 0.0 * z) if null else slope(r, curved, bound)]
+    laws = [law(others, own, index - 1) for own in records]
+    run = LinearPass(
+        records=n, index=index, batch_size=1, sensitivity=ratio, noise_std=1.0, step_size=curved, smoothness=1.0,
+        adjacency=Adjacency.NULL_RECORD if null else Adjacency.REPLACE_ONE,
+    )  # fmt: skip
+    found = one_pass(run).profile
+    for epsilon in (0.0, 0.1, 0.5, 1.0, 2.0):
+        for p, q in (laws, laws[::-1]):
+            delta = float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
+            assert delta <= math.exp(found(epsilon)) * 1.001 + 1e-9, (seed, epsilon)
+
+
+CASE = {"records": 60000, "batch_size": 256, "sensitivity": 2.0, "noise_std": 0.05, "step_size": 0.1, "smoothness": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("last", "published", "lower"),
+    [(LastBatch.OWN, 1.1516, 0.4346), (LastBatch.NOMINAL, 0.36795, 0.1580), (LastBatch.BALANCED, 0.41563, 0.1695)],
+)
+def test_between_the_lower_value_and_that_of_any_convex_loss(last: LastBatch, published: float, lower: float) -> None:
+    found = shuffled(LinearShuffle(**CASE, last_batch=last)).epsilon(math.log(1e-6)).value
+    assert lower < found < min(0.55 * published, 1.21 * lower)
+
+
+def test_linear_losses_are_met_in_a_fixed_order() -> None:
+    """Without curvature no slope moves and nothing is forgotten: that is a sum of Gaussians."""
+    place: dict[str, Any] = {"records": 30, "index": 30, "batch_size": 3, "sensitivity": 2.0, "noise_std": 0.7}
+    found = one_pass(LinearPass(**place, step_size=0.1, smoothness=0.0)).profile(0.4)
+    exact = gaussian.log_delta(mu=2.0 / (3 * 0.7 * math.sqrt(10)), epsilon=0.4)
+    assert exact <= found <= exact + 1e-9
+
+
+def test_slow_slopes_leave_what_quadratics_tell() -> None:
+    """With next to no noise the slope of a record hardly moves: the value nears that of quadratics that forget."""
+    run = {"records": 500, "index": 500, "batch_size": 5, "sensitivity": 2e-3, "noise_std": 1e-3, "step_size": 0.2}
+    curved = {"smoothness": 1e-4, "strong_convexity": 0.0}
+    mu = evaluated(forgetting.forgetting, **run, **curved)
+    found = one_pass(LinearPass(**run, **curved)).profile(0.02)
+    exact = gaussian.log_delta(mu=mu, epsilon=0.02)
+    assert exact <= found <= exact + 0.02
+
+
+@pytest.mark.parametrize("place", [1, 7, 50, 99, 100])
+def test_later_records_and_smaller_noise_are_worse(place: int) -> None:
+    def value(index: int, **changes: float) -> float:
+        run: dict[str, Any] = {
+            "records": 100, "batch_size": 1, "sensitivity": 1.0, "noise_std": 1.0, "step_size": 0.05, "smoothness": 0.5,
+        }  # fmt: skip
+        return one_pass(LinearPass(**{**run, **changes}, index=index)).profile(0.1)
+
+    here = value(place)
+    assert value(max(1, place - 1)) <= here * (1 - 1e-12) or place == 1
+    assert value(place, noise_std=0.9) >= here
+    assert value(place, sensitivity=1.1) >= here
+    assert value(place, step_size=0.06) >= here
+    assert value(place, strong_convexity=0.3) <= here
+    assert value(place, adjacency=Adjacency.NULL_RECORD) <= here  # type: ignore[arg-type]
+    assert here <= gaussian.log_delta(mu=1.0 / math.sqrt(101 - place), epsilon=0.1) + 1e-9
+
+
+def test_a_random_order_is_the_average_of_its_places() -> None:
+    run: dict[str, Any] = {
+        "records": 43, "batch_size": 4, "sensitivity": 2.0, "noise_std": 0.3, "step_size": 0.05, "smoothness": 0.5,
+        "last_batch": LastBatch.OWN,
+    }  # fmt: skip
+    for epsilon in (0.0, 0.2, 1.0):
+        mean = sum(math.exp(one_pass(LinearPass(**run, index=i)).profile(epsilon)) for i in range(1, 44)) / 43
+        assert math.exp(shuffled(LinearShuffle(**run)).profile(epsilon)) == pytest.approx(mean, rel=0.02)
+
+
+def test_the_lower_value_of_linear_losses_is_below() -> None:
+    run = {"records": 100, "index": 90, "batch_size": 5, "sensitivity": 2.0, "noise_std": 0.2}
+    mu = evaluated(linear_losses.single_pass, **run)
+    found = one_pass(LinearPass(**run, step_size=0.1, smoothness=0.1)).profile(0.3)
+    assert found >= gaussian.log_delta_down(mu=mu, epsilon=0.3)
