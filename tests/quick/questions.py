@@ -87,7 +87,7 @@ QUESTIONS = (
     Question(
         "pnsgd",
         "rdp -n 40 --batch-size 4 --loss logistic --feature-bound 1 --eta 0.1 --sigma 0.5 -d 1e-5",
-        "iteration.linear_model",
+        "iteration.pnsgd iteration.pnsgd_rdp iteration.linear_model",
     ),
     Question(
         "pnsgd",
@@ -141,7 +141,7 @@ QUESTIONS = (
     Question(
         "shuffled",
         "shuffle -n 40 --batch-size 4 --loss logistic --feature-bound 1 --eta 0.1 --sigma 0.5 -d 1e-5",
-        "shuffle.linear_model",
+        "shuffle.mixture shuffle.hybrid shuffle.linear_model",
     ),
     Question(
         "shuffled",
