@@ -151,13 +151,15 @@ class Composition(NamedTuple):
     ``reverse`` is that with P and Q in each other's place, where it matters and is asked for: the worse one counts.
     Pairs that are best made for a certain ln delta are given as functions of it; they hold for every other one, too.
     Where the pairs are found by a search, ``certificate`` is what it found, whatever the epsilon. With a probability of
-    which ``log_failure`` is the logarithm nothing is promised: every delta is larger by that.
+    which ``log_failure`` is the logarithm nothing is promised: every delta is larger by that. ``rough`` are parts for
+    searches, hardly above ``parts``, that are made in less time.
     """
 
     parts: Parts
     reverse: Parts = ()
     certificate: Callable[[float], Certificate] | None = None
     log_failure: float = -math.inf
+    rough: Parts = ()
 
     def epsilon(self, log_delta: float, *, rough: bool = False) -> Answer:
         """Return the least epsilon at ln delta, rounded up; ``rough`` ones may be some 1e-5 of themselves above."""
@@ -184,10 +186,12 @@ class Composition(NamedTuple):
         Args:
             epsilon: at least 0.
             log_delta: below 0.
-            rough: whether a lattice will do that tells ln delta to about 2e-5; of two orders one is asked.
+            rough: whether a lattice will do that tells ln delta to about 2e-5, and parts that are hardly above; of two
+                orders one is asked.
         """
         expected = log_left if (log_left := self._left(log_delta)) > -math.inf else None
-        value = _log_delta_of(self.parts, epsilon, expected, rough).value
+        parts = self.rough if rough and self.rough else self.parts
+        value = _log_delta_of(parts, epsilon, expected, rough).value
         both = self.reverse and not rough and self.with_failure(value) <= log_delta
         if both and not _keeps(self.reverse, epsilon, value, _USUAL_LOG_DELTA if expected is None else expected):
             value = max(value, _log_delta_of(self.reverse, epsilon, expected).value)
