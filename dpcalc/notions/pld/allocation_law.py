@@ -96,16 +96,29 @@ def random_place(*, mu: float, bins: int, log_tail: float = -60.0, rough: bool =
     curves = _hidden_curves(mu, bins, log_tail, rough)
     if curves is None:
         return gaussian(mu=mu)
-    forward, backward = curves
+    chords = _under_normal(mu)
 
-    def known(e: Array) -> Array:
-        return log_hockey_stick_up(e, mu)
+    def least(law: LogProfile) -> LogProfile:
+        def curve(e: Array) -> Array:
+            values = law(e)
+            near = chords(e) < values
+            values[near] = np.minimum(values[near], log_hockey_stick_up(e[near], mu))
+            return values
 
-    return Pair(
-        lambda e: np.minimum(forward(e), known(e)),
-        lambda e: np.minimum(backward(e), known(e)),
-        whole_mu=mu,
-    )
+        return curve
+
+    forward, backward = map(least, curves)
+    return Pair(forward, backward, whole_mu=mu)
+
+
+def _under_normal(mu: float) -> LogProfile:
+    """Return about ln delta of a Gaussian mechanism, from below: it is concave, and above its chords between points.
+
+    It serves to tell where that is not less than another value, without a costly evaluation.
+    """
+    places = np.linspace(0.0, 80.0 * mu + 2.0 * mu * mu, _CHORDS)
+    values = log_hockey_stick_up(places, mu)
+    return lambda e: np.interp(e, places, values, right=-math.inf)
 
 
 @functools.lru_cache(maxsize=16)
@@ -147,9 +160,7 @@ def replaced_place(*, mu: float, bins: int, log_tail: float = -60.0, rough: bool
         return known
     forward, backward = curves
     top = 80.0 * mu + 2.0 * mu * mu
-    # ln delta of a normal law is concave: between points it is above its chord. That says which shares may be best.
-    places = np.linspace(0.0, top, _CHORDS)
-    alone = log_hockey_stick_up(places, mu)
+    alone = _under_normal(mu)  # says which shares may be best
 
     def split(e: Array, share: Array) -> tuple[Array, Array]:
         near = share * e
@@ -163,8 +174,8 @@ def replaced_place(*, mu: float, bins: int, log_tail: float = -60.0, rough: bool
     def chained(e: Array) -> Array:
         e = np.ravel(e)
         near, far = split(e, np.array(_SHARES)[:, None])
-        first = np.minimum(forward(near), np.interp(near, places, alone))
-        hopes = np.logaddexp(first, near + np.minimum(backward(far), np.interp(far, places, alone)))
+        first = np.minimum(forward(near), alone(near))
+        hopes = np.logaddexp(first, near + np.minimum(backward(far), alone(far)))
         likeliest = np.argmin(hopes, axis=0), np.arange(len(e))
         best = np.minimum(known.forward(e), through(near[likeliest], far[likeliest]))
         hopeful = hopes < best
@@ -282,7 +293,7 @@ class _Bins(NamedTuple):
         """Add weights at values to the bins."""
         logs = np.log(values)
         logs -= self.low
-        logs /= self.step
+        logs *= 1.0 / self.step
         index = logs.astype(np.int64)
         np.minimum(index, _FINE - 1, out=index)
         self.masses[:] += np.bincount(index, weights, _FINE)
