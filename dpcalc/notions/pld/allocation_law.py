@@ -58,7 +58,7 @@ _LIGHT = 1e-290
 _UNDERFLOW = 5e-324  # a product that is too small for a double is below this
 _SPARE = 0.1  # mass that rounding may have added
 _MOST_BINS = 10**15
-_ROWS = 64  # of pairs of nodes that are added up at once
+_ROWS = 128  # of pairs of nodes that are added up at once
 
 
 class Law(NamedTuple):
@@ -74,14 +74,14 @@ class Law(NamedTuple):
 
 
 @functools.lru_cache(maxsize=16)
-def random_place(*, mu: float, bins: int, log_tail: float = -60.0, rough: bool = False) -> Pair:
+def random_place(*, mu: float, bins: int, log_tail: float = -60.0, coarser: int = 1) -> Pair:
     """Return the pair of one use in a uniformly random step of ``bins``; exchange it for the other direction.
 
     Args:
         mu: distance over standard deviation of a use, from 1e-30 to 1e8.
         bins: t, a whole number from 1 to 1e15.
         log_tail: ln of the probability under P that may count as an infinite loss, -690 to -20.
-        rough: whether half as many nodes will do, with which delta is up to some 1e-3 of itself larger.
+        coarser: by how much fewer nodes there are; what they add to delta grows with the square, from some 1e-3 of it.
 
     Raises:
         SpecError: mu or bins out of range.
@@ -93,7 +93,7 @@ def random_place(*, mu: float, bins: int, log_tail: float = -60.0, rough: bool =
     """
     if bins != int(bins) or not 1 <= bins <= _MOST_BINS:
         raise SpecError(f"a record needs a whole number of steps from 1 to 1e15 to choose from, got {bins!r}")
-    curves = _hidden_curves(mu, bins, log_tail, rough)
+    curves = _hidden_curves(mu, bins, log_tail, coarser)
     if curves is None:
         return gaussian(mu=mu)
     chords = _under_normal(mu)
@@ -122,11 +122,11 @@ def _under_normal(mu: float) -> LogProfile:
 
 
 @functools.lru_cache(maxsize=16)
-def _hidden_curves(mu: float, bins: int, log_tail: float, rough: bool) -> tuple[LogProfile, LogProfile] | None:
+def _hidden_curves(mu: float, bins: int, log_tail: float, coarser: int) -> tuple[LogProfile, LogProfile] | None:
     """Return the profiles of the law of the likelihood ratio, in either order; None where nothing is hidden."""
     if bins == 1 or not 1e-4 <= mu <= 30.0:
         return None
-    count = (_NODES if mu <= _WIDE else _MORE_NODES) // (2 if rough else 1)
+    count = (_NODES if mu <= _WIDE else _MORE_NODES) // coarser
     single = _single(mu, log_tail, count)
     # A mean of more copies is smaller in convex order: where the grid is too coarse for all of them, fewer will do.
     while (law := _sum(single, bins, log_tail, count)) is None:
@@ -141,7 +141,7 @@ _CHORDS = 1000
 
 
 @functools.lru_cache(maxsize=16)
-def replaced_place(*, mu: float, bins: int, log_tail: float = -60.0, rough: bool = False) -> Pair:
+def replaced_place(*, mu: float, bins: int, log_tail: float = -60.0, coarser: int = 1) -> Pair:
     """Return a pair that dominates a record replaced by another, both in the same uniformly random step of ``bins``.
 
     It is its own mirror image, and nowhere above that of a known step.
@@ -149,13 +149,13 @@ def replaced_place(*, mu: float, bins: int, log_tail: float = -60.0, rough: bool
     Args:
         mu: distance over standard deviation of a use, from 1e-30 to 5e7; the two uses are twice as far apart.
         bins: t, a whole number from 1 to 1e15.
-        log_tail, rough: as in `random_place`.
+        log_tail, coarser: as in `random_place`.
 
     Raises:
         SpecError: mu or bins out of range.
     """
-    known, one = gaussian(mu=2.0 * mu), random_place(mu=mu, bins=bins, log_tail=log_tail, rough=rough)
-    curves = _hidden_curves(mu, bins, log_tail, rough)
+    known, one = gaussian(mu=2.0 * mu), random_place(mu=mu, bins=bins, log_tail=log_tail, coarser=coarser)
+    curves = _hidden_curves(mu, bins, log_tail, coarser)
     if curves is None:
         return known
     forward, backward = curves
