@@ -212,6 +212,11 @@ def _reaches(asked: Asked, bound: Theorem, run: Run, gain: float) -> bool:
         return False
 
 
+def _is_blind_to(asked: Asked, bound: Theorem, parameter: str) -> bool:
+    """Return whether the bound has answered already, and the same whatever the value of this parameter."""
+    return parameter not in bound.parameters and any(result.bound == bound.id for result in asked.case.results)
+
+
 def _at(asked: Asked, run: Run, gain: float) -> Run:
     """Return the run with the parameter that was solved for, better by the gain; the same where none was."""
     best = asked.best
@@ -393,5 +398,7 @@ def other_release(asked: Asked) -> Iterator[Alternative]:
     if other.permutation is Permutation.SECRET:
         return  # its search is long
     bounds = _bounds(asked, other) if run.algorithm.clipped else _quick(asked, other)
+    if run.algorithm.clipped:
+        bounds = [bound for bound in bounds if not _is_blind_to(asked, bound, "release")]
     if (result := _improved(asked, changes, bounds, other, _WORTH)) is not None:
         yield _note(OtherRelease, asked, result, changes)

@@ -103,12 +103,13 @@ def near(
     Raises:
         Infeasible: no value in the range meets the budget.
     """
+    aim = 0.125 if width is None else 0.5  # of the width: where values are costly, few should miss
     width = ulps * 2.0**-56 if width is None else width
     safe = 1.0 if direction.more_is_private else -1.0
     begun = _begun(rough, direction, start, second) if rough is not None else None
     if begun is not None:
         start, slope = begun
-        x = start * math.exp(-excess(start) / slope + 0.125 * safe * width)
+        x = start * math.exp(-excess(start) / slope + aim * safe * width)
     else:
         x = second(excess(start))
     last, x = start, min(max(x, direction.low), direction.high)
@@ -125,7 +126,7 @@ def near(
             return x
         if abs(step) > _LONGEST:
             break
-        further = x * math.exp(step + 0.125 * safe * width)
+        further = x * math.exp(step + aim * safe * width)
         if not direction.low <= further <= direction.high:
             break
         last, x = x, further

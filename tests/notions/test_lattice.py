@@ -150,7 +150,7 @@ def test_a_sum_of_mostly_nothing_keeps_its_precision() -> None:
     index = np.arange(1 << 13)
     x[1 << 12 : 3 << 12] = 1e-9 * np.exp(-0.5 * ((index - (1 << 12)) / 700.0) ** 2) / 1754.0
     x[5000] += 1.0 - 1e-9
-    found, start, bound = convolution.convolution_power(x, 2, x, 1)
+    found, start, bound, _ = convolution.convolution_power(x, 2, x, 1)
     value = np.convolve(np.convolve(x.astype(np.longdouble), x), x)
     whole = np.zeros(len(value))
     whole[start : start + len(found)] = found

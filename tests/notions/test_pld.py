@@ -395,7 +395,7 @@ def test_errors_of_the_transform_are_bounded() -> None:
         y = np.where(index < size // 3, generator.random(size), 0.0)[: size // 2]
         x, y = x / x.sum(), y / y.sum()
         for times_x, times_y in ((2, 0), (2, 1), (1, 1), (4, 0)):
-            found, start, bound = convolution.convolution_power(x, times_x, y, times_y)
+            found, start, bound, _ = convolution.convolution_power(x, times_x, y, times_y)
             value = np.array([1.0], dtype=np.longdouble)
             for factor, times in ((x, times_x), (y, times_y)):
                 for _ in range(times):
@@ -404,6 +404,34 @@ def test_errors_of_the_transform_are_bounded() -> None:
             whole_law[start : start + len(found)] = found
             error = float(np.abs(whole_law - value).sum())
             assert error <= bound <= 1e-10
+
+
+@pytest.mark.parametrize("lumpy", [False, True])
+@pytest.mark.parametrize(("size", "times", "more"), [(120, 40, 25), (200, 64, 15), (300, 60, 0)])
+def test_weights_of_rows_are_those_of_the_sum(size: int, times: int, more: int, lumpy: bool) -> None:
+    """By a short transform of few frequencies; lumpy laws have high ones, too."""
+    generator = np.random.default_rng(size)
+    x = generator.random(size)
+    x = np.where(np.arange(size) % 2, 0.0, x) if lumpy else x
+    y = np.append(x[: size // 2], generator.random(7))
+    x, y = x / x.sum(), y / y.sum()
+    value = np.array([1.0], dtype=np.longdouble)
+    for factor, count in ((x, times), (y, more)):
+        for _ in range(count):
+            value = np.convolve(value, factor.astype(np.longdouble))
+    for multiple, tilt, first in ((2, 0.0, 0), (8, 1.5, -1001), (32, 0.2, 77)):
+        shares = lattice._shares(tilt, 0.01, multiple, first)
+        found, row, bound, in_rows = convolution.convolution_power(x, times, y, more, shares)
+        assert in_rows
+        places = first + np.arange(len(value))
+        exact = np.zeros(places[-1] // multiple + 2 - first // multiple, dtype=np.longdouble)
+        np.add.at(exact, places // multiple - first // multiple, value * shares.lower[places % multiple])
+        np.add.at(exact, places // multiple - first // multiple + 1, value * shares.upper[places % multiple])
+        whole = np.zeros(len(exact) + multiple + 2, dtype=np.longdouble)
+        start = row - first // multiple
+        whole[start : start + len(found)] = found
+        whole[: len(exact)] -= exact
+        assert float(np.abs(whole).sum()) <= bound <= 1e-11
 
 
 def test_splitting_masses_dominates() -> None:

@@ -313,6 +313,17 @@ def test_a_replaced_record_is_above_the_exact_curve_and_not_far(
     """The values were computed by one convolution for every epsilon, good to 1e-3."""
     found = math.exp(pld.replaced_place(mu=1.0 / noise, bins=bins).forward(np.array([epsilon]))[0])
     assert 0.999 * delta < found < 8.0 * delta
+    coarse = pld.replaced_place(mu=1.0 / noise, bins=bins, coarser=4).forward(np.array([epsilon]))[0]
+    assert math.log(found) - 1e-3 <= coarse <= math.log(found) + 0.1
+
+
+def test_coarser_places_tell_what_finer_ones_give() -> None:
+    given = {"sampling": "balls-in-bins", "adjacency": "remove", "records": 50_000, "batch_size": 500, "epochs": 5,
+             "noise_multiplier": 1.0}  # fmt: skip
+    found = guarantees(**given)["sampled.balls_in_bins"]
+    exact, rough = (found.excess_about(1.0, -11.0, rough=rough) for rough in (False, True))
+    coarse = found._replace(parts=found.coarser[0]).log_delta(1.0).value + 11.0
+    assert abs(rough - exact) < 0.3 * (coarse - exact) < 3e-3
 
 
 def test_a_hidden_place_is_worth_much_to_a_replaced_record() -> None:

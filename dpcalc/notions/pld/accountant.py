@@ -244,9 +244,9 @@ def epsilon(parts: Parts, *, log_delta_target: float, resolution: int = RESOLUTI
         return Bound(math.inf)
 
     def attempt(expected: float, share: float, fineness: int) -> Bound:
-        frequent = _without_rare_losses(components, log_delta_target - share)
-        law, refined = _law_about(frequent, expected, fineness)
-        value = _solve(lambda e: _value_at(law, refined, e), log_delta_target, float(law.points()[-1]))
+        law, refined = _law_about(_without_rare_losses(components, log_delta_target - share), expected, fineness)
+        told, finite = _log_infinity_mass_of(refined), finite_curve(law)
+        value = _solve(lambda e: _total(told, finite(e)), log_delta_target, float(law.points()[-1]))
         return _bound_at(law, refined, value)._replace(value=value) if value < math.inf else Bound(math.inf)
 
     expected = _expected_epsilon(_without_rare_losses(components, log_delta_target - _LOG_SHARES[0]), log_delta_target)
@@ -344,10 +344,6 @@ def _log_profile(pair: Pair, epsilon: float) -> float:
         return gaussian.log_delta(mu=pair.mu, epsilon=epsilon)
     with np.errstate(all="ignore"):
         return float(pair.forward(np.array([epsilon]))[0])
-
-
-def _value_at(law: TiltedLaw, components: list[Component], epsilon: float) -> float:
-    return _total(_log_infinity_mass_of(components), log_finite_delta(law, epsilon))
 
 
 def _total(log_infinity_mass: float, log_finite: float) -> float:

@@ -58,6 +58,7 @@ _LIGHT = 1e-290
 _UNDERFLOW = 5e-324  # a product that is too small for a double is below this
 _SPARE = 0.1  # mass that rounding may have added
 _MOST_BINS = 10**15
+_ROWS = 128  # of pairs of nodes that are added up at once
 
 
 class Law(NamedTuple):
@@ -73,13 +74,14 @@ class Law(NamedTuple):
 
 
 @functools.lru_cache(maxsize=16)
-def random_place(*, mu: float, bins: int, log_tail: float = -60.0) -> Pair:
+def random_place(*, mu: float, bins: int, log_tail: float = -60.0, coarser: int = 1) -> Pair:
     """Return the pair of one use in a uniformly random step of ``bins``; exchange it for the other direction.
 
     Args:
         mu: distance over standard deviation of a use, from 1e-30 to 1e8.
         bins: t, a whole number from 1 to 1e15.
         log_tail: ln of the probability under P that may count as an infinite loss, -690 to -20.
+        coarser: by how much fewer nodes there are; what they add to delta grows with the square, from some 1e-3 of it.
 
     Raises:
         SpecError: mu or bins out of range.
@@ -91,33 +93,55 @@ def random_place(*, mu: float, bins: int, log_tail: float = -60.0) -> Pair:
     """
     if bins != int(bins) or not 1 <= bins <= _MOST_BINS:
         raise SpecError(f"a record needs a whole number of steps from 1 to 1e15 to choose from, got {bins!r}")
-    public = gaussian(mu=mu)
+    curves = _hidden_curves(mu, bins, log_tail, coarser)
+    if curves is None:
+        return gaussian(mu=mu)
+    chords = _under_normal(mu)
+
+    def least(law: LogProfile) -> LogProfile:
+        def curve(e: Array) -> Array:
+            values = law(e)
+            near = chords(e) < values
+            values[near] = np.minimum(values[near], log_hockey_stick_up(e[near], mu))
+            return values
+
+        return curve
+
+    forward, backward = map(least, curves)
+    return Pair(forward, backward, whole_mu=mu)
+
+
+def _under_normal(mu: float) -> LogProfile:
+    """Return about ln delta of a Gaussian mechanism, from below: it is concave, and above its chords between points.
+
+    It serves to tell where that is not less than another value, without a costly evaluation.
+    """
+    places = np.linspace(0.0, 80.0 * mu + 2.0 * mu * mu, _CHORDS)
+    values = log_hockey_stick_up(places, mu)
+    return lambda e: np.interp(e, places, values, right=-math.inf)
+
+
+@functools.lru_cache(maxsize=16)
+def _hidden_curves(mu: float, bins: int, log_tail: float, coarser: int) -> tuple[LogProfile, LogProfile] | None:
+    """Return the profiles of the law of the likelihood ratio, in either order; None where nothing is hidden."""
     if bins == 1 or not 1e-4 <= mu <= 30.0:
-        return public
-    count = _NODES if mu <= _WIDE else _MORE_NODES
+        return None
+    count = (_NODES if mu <= _WIDE else _MORE_NODES) // coarser
     single = _single(mu, log_tail, count)
     # A mean of more copies is smaller in convex order: where the grid is too coarse for all of them, fewer will do.
     while (law := _sum(single, bins, log_tail, count)) is None:
         bins //= 10
         if bins < 2:
-            return public
-    forward, backward = _curves(law._replace(nodes=law.nodes / bins), law.beyond / bins)
-
-    def known(e: Array) -> Array:
-        return log_hockey_stick_up(e, mu)
-
-    return Pair(
-        lambda e: np.minimum(forward(e), known(e)),
-        lambda e: np.minimum(backward(e), known(e)),
-        whole_mu=mu,
-    )
+            return None
+    return _curves(law._replace(nodes=law.nodes / bins), law.beyond / bins)
 
 
 _SHARES = tuple(i / 32 for i in range(4, 32))  # of epsilon that is spent between P and Q
+_CHORDS = 1000
 
 
 @functools.lru_cache(maxsize=16)
-def replaced_place(*, mu: float, bins: int, log_tail: float = -60.0) -> Pair:
+def replaced_place(*, mu: float, bins: int, log_tail: float = -60.0, coarser: int = 1) -> Pair:
     """Return a pair that dominates a record replaced by another, both in the same uniformly random step of ``bins``.
 
     It is its own mirror image, and nowhere above that of a known step.
@@ -125,29 +149,43 @@ def replaced_place(*, mu: float, bins: int, log_tail: float = -60.0) -> Pair:
     Args:
         mu: distance over standard deviation of a use, from 1e-30 to 5e7; the two uses are twice as far apart.
         bins: t, a whole number from 1 to 1e15.
-        log_tail: as in `random_place`.
+        log_tail, coarser: as in `random_place`.
 
     Raises:
         SpecError: mu or bins out of range.
     """
-    known, one = gaussian(mu=2.0 * mu), random_place(mu=mu, bins=bins, log_tail=log_tail)
-    if bins == 1:
+    known, one = gaussian(mu=2.0 * mu), random_place(mu=mu, bins=bins, log_tail=log_tail, coarser=coarser)
+    curves = _hidden_curves(mu, bins, log_tail, coarser)
+    if curves is None:
         return known
+    forward, backward = curves
+    top = 80.0 * mu + 2.0 * mu * mu
+    alone = _under_normal(mu)  # says which shares may be best
+
+    def split(e: Array, share: Array) -> tuple[Array, Array]:
+        near = share * e
+        return near, np.maximum((e - near) * (1.0 - 4.0 * UNIT), 0.0)
+
+    def through(near: Array, far: Array) -> Array:
+        value = np.logaddexp(one.forward(near), near + one.backward(far))
+        size = np.where(np.isfinite(value), np.abs(value), 0.0) + near
+        return np.asarray(value + UNIT * (16.0 + 8.0 * size))
 
     def chained(e: Array) -> Array:
-        best = known.forward(e)
-        for share in _SHARES:
-            near = share * e
-            far = np.maximum((e - near) * (1.0 - 4.0 * UNIT), 0.0)
-            value = np.logaddexp(one.forward(near), near + one.backward(far))
-            size = np.where(np.isfinite(value), np.abs(value), 0.0) + near
-            best = np.minimum(best, value + UNIT * (16.0 + 8.0 * size))
-        return best
+        e = np.ravel(e)
+        near, far = split(e, np.array(_SHARES)[:, None])
+        first = np.minimum(forward(near), alone(near))
+        hopes = np.logaddexp(first, near + np.minimum(backward(far), alone(far)))
+        likeliest = np.argmin(hopes, axis=0), np.arange(len(e))
+        best = np.minimum(known.forward(e), through(near[likeliest], far[likeliest]))
+        hopeful = hopes < best
+        values = np.full(hopes.shape, np.inf)
+        values[hopeful] = through(near[hopeful], far[hopeful])
+        return np.asarray(np.minimum(best, values.min(axis=0)))
 
     def convex_at_zero(e: Array) -> Array:
         return np.where(e == 0.0, min(float(chained(np.zeros(1))[0]), log_start), chained(e))
 
-    top = 80.0 * mu + 2.0 * mu * mu
     log_start = _log_start(chained, top * np.exp(np.linspace(-16.0, 0.0, 400)))
     table = profiles.tabulate(convex_at_zero, top)
     return from_curve(lambda e: np.minimum(table(e), known.forward(e)))._replace(whole_mu=2.0 * mu)
@@ -218,6 +256,10 @@ def _sum(law: Law, times: int, log_tail: float, count: int) -> Law | None:
 
 def _add(a: Law, b: Law, log_tail: float, count: int) -> Law:
     """Return a law above that of the sum of two independent ones, on a grid of its own."""
+    # A sum of two laws with total mass a little above 1 has a little more of what lies beyond.
+    beyond = (a.beyond * float(b.masses.sum()) + b.beyond * float(a.masses.sum())) * (1.0 + 1e-12)
+    if float(a.masses.min()) * float(b.masses.min()) > _LIGHT:
+        return _on_nodes(_binned(a, b), float(a.masses[0] * b.masses[0]), beyond, log_tail, count)
     if a is b:
         values, weights = _doubled(a)
     else:
@@ -230,9 +272,59 @@ def _add(a: Law, b: Law, log_tail: float, count: int) -> Law:
         light = weights[~heavy] + 2.0 * _UNDERFLOW
         at_zero, above = float(light.sum()), float((light * values[~heavy]).sum()) * (1.0 + 1e-9)
         values, weights = values[heavy], weights[heavy]
-    # A sum of two laws with total mass a little above 1 has a little more of what lies beyond.
-    beyond = (a.beyond * float(b.masses.sum()) + b.beyond * float(a.masses.sum())) * (1.0 + 1e-12)
-    return _on_nodes(values, weights, at_zero, beyond + above, log_tail, count)
+    positive = values > 0.0
+    at_zero += float(weights[~positive].sum())
+    values, weights = values[positive], weights[positive]
+    bins = _empty_bins(float(values.min()), float(values.max()))
+    bins.fill(values, weights)
+    return _on_nodes(bins, at_zero, beyond + above, log_tail, count)
+
+
+class _Bins(NamedTuple):
+    """Masses, means and how many terms they are sums of, in even bins of the logarithm."""
+
+    low: float
+    step: float
+    masses: Array
+    means: Array
+    terms: NDArray[np.int64]
+
+    def fill(self, values: Array, weights: Array) -> None:
+        """Add weights at values to the bins."""
+        logs = np.log(values)
+        logs -= self.low
+        logs *= 1.0 / self.step
+        index = logs.astype(np.int64)
+        np.minimum(index, _FINE - 1, out=index)
+        self.masses[:] += np.bincount(index, weights, _FINE)
+        self.means[:] += np.bincount(index, weights * values, _FINE)
+        self.terms[:] += np.bincount(index, minlength=_FINE)
+
+
+def _empty_bins(least: float, largest: float) -> _Bins:
+    """Return bins for values from the least one, which is positive, to the largest."""
+    low, high = float(np.log(least)), float(np.log(largest)) + 1e-9
+    return _Bins(low, (high - low) / _FINE, np.zeros(_FINE), np.zeros(_FINE), np.zeros(_FINE, dtype=np.int64))
+
+
+def _binned(a: Law, b: Law) -> _Bins:
+    """Return the bins of all sums of two nodes but of both at 0: some rows at a time, which stay in the cache."""
+    bins = _empty_bins(float(min(a.nodes[1], b.nodes[1])), float(a.nodes[-1] + b.nodes[-1]))
+    for start in range(0, len(a.nodes), _ROWS):
+        rows, skipped = slice(start, start + _ROWS), int(start == 0)
+        if a is not b:
+            values = np.add.outer(a.nodes[rows], b.nodes).ravel()
+            bins.fill(values[skipped:], np.multiply.outer(a.masses[rows], b.masses).ravel()[skipped:])
+            continue
+        # Each pair in one order; of those within the rows, half of a square.
+        nodes, masses, later = a.nodes[rows], a.masses[rows], slice(start + _ROWS, None)
+        half, twice = np.tri(len(nodes), dtype=bool), 2.0 - np.eye(len(nodes))
+        values, weights = np.add.outer(nodes, nodes)[half], (np.multiply.outer(masses, masses) * twice)[half]
+        bins.fill(values[skipped:], weights[skipped:])
+        if len(a.nodes) > start + _ROWS:
+            weights = np.multiply.outer(masses, 2.0 * a.masses[later])
+            bins.fill(np.add.outer(nodes, a.nodes[later]).ravel(), weights.ravel())
+    return bins
 
 
 def _doubled(law: Law) -> tuple[Array, Array]:
@@ -249,25 +341,10 @@ def _doubled(law: Law) -> tuple[Array, Array]:
     return values, weights
 
 
-def _on_nodes(values: Array, weights: Array, at_zero: float, beyond: float, log_tail: float, count: int) -> Law:
-    """Return a law on 0 and ``count`` nodes that is above the one given by values and weights, and a weight at 0."""
-    positive = values > 0.0
-    if positive[1:].all():  # the first sum is that of the lowest nodes, which are 0
-        at_zero += 0.0 if positive[0] else float(weights[0])
-        weights, values = weights[not positive[0] :], values[not positive[0] :]
-    else:
-        at_zero += float(weights[~positive].sum())
-        weights, values = weights[positive], values[positive]
-    logs = np.log(values)
-    low, high = float(logs.min()), float(logs.max()) + 1e-9
-    step = (high - low) / _FINE
-    logs -= low
-    logs /= step
-    index = logs.astype(np.int64)
-    np.minimum(index, _FINE - 1, out=index)
-    masses: Array = np.bincount(index, weights, _FINE).astype(float)
-    means: Array = np.bincount(index, weights * values, _FINE).astype(float)
-    terms = float(np.bincount(index, minlength=_FINE).max())
+def _on_nodes(bins: _Bins, at_zero: float, beyond: float, log_tail: float, count: int) -> Law:
+    """Return a law on 0 and ``count`` nodes that is above the one of the bins, and a weight at 0."""
+    low, step, masses, means, number = bins
+    terms = float(number.max())
     chosen = _choose(masses, means, math.exp(log_tail), count)
     edges = np.exp(low + step * chosen)
     starts = np.concatenate(([0], chosen[:-1]))

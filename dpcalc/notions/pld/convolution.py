@@ -19,39 +19,121 @@ _WRAPPED = 1e-15
 _NEGLIGIBLE = 100.0
 _FEW = 2
 _LONG = 1 << 13
+_LARGEST_TABLE = 1 << 15
 
 
-def convolution_power(x: Array, times_x: int, y: Array, times_y: int) -> tuple[Array, int, float]:
+class Shares(NamedTuple):
+    """How weights go to the starts of rows: of the r-th place of a row, a share to its start and one to the next row's.
+
+    ``first`` is the place of index 0 of what is shared; a row starts at every multiple of the size.
+    """
+
+    lower: Array
+    upper: Array
+    first: int
+
+    @property
+    def size(self) -> int:
+        """Return how many places a row has, a power of 2."""
+        return len(self.lower)
+
+
+def convolution_power(
+    x: Array, times_x: int, y: Array, times_y: int, shares: Shares | None = None
+) -> tuple[Array, int, float, bool]:
     """Return the convolution power x^times_x y^times_y by FFT, the index it starts at, and its error in the 1-norm.
 
-    Every value of a transform of length 2^k is taken to be good to 8 k units of roundoff of the 1-norm, and the inverse
-    transform to as many of the 2-norm: Higham (2002, Theorem 24.2) has below 7 k for radix 2. A transform F with the
-    error e has a power F^m within m e (|F| + e)^(m - 1), and the 1-norm of the error of the result is at most the
-    2-norm of that over all frequencies. If most of a law is in one point, so may be most of its power, which is then
-    added at the end. Weights below 0 are set to 0: no farther from the exact ones. The transform is cyclic: what is
-    outside of a window that long is small, by Chernoff's bound, and is wrong twice.
+    Every value of a transform of a length of up to 2^k is taken to be good to 8 k units of roundoff of the 1-norm, and
+    the inverse transform to as many of the 2-norm: Higham (2002, Theorem 24.2) has below 7 k for radix 2, and a step of
+    radix 3 is good to 13 units. A transform F with the error e has a power F^m within m e (|F| + e)^(m - 1), and the
+    1-norm of the error of the result is at most the 2-norm of that over all frequencies. If most of a law is in one
+    point, so may be most of its power, which is then added at the end. Weights below 0 are set to 0: no farther from
+    the exact ones. The transform is cyclic: what is outside of a window that long is small, by Chernoff's bound, and is
+    wrong twice.
+
+    With ``shares`` the weights are those of rows, and the index is the number of a row, where few frequencies matter: a
+    short inverse transform is enough then. The last value returned is whether that is so.
     """
     full = times_x * (len(x) - 1) + times_y * (len(y) - 1) + 1
     if not x.any():
-        return np.zeros(1), 0, 0.0
+        return np.zeros(1), 0, 0.0, False
     low, high = _window(x, times_x, y, times_y) if full > _LONG else (0, full)
     wrapped = 4.0 * _WRAPPED
     if high - low >= full:
         low, high, wrapped = 0, full, 0.0
     if x is y:  # one transform is enough
         times_x, times_y = times_x + times_y, 0
-    bits = (high - low).bit_length()
-    length = 1 << bits
+    length = _length(high - low)
+    bits = (length - 1).bit_length()
     factors = [(_transform(z, length, bits), times) for z, times in ((x, times_x), (y, times_y)) if times]
-    power, change, atom = _sparse_product(factors) if _is_sparse(factors) else _product(factors)
-    weights: Array = np.fft.irfft(power, length)
-    weights[0] += atom
-    weights = np.roll(np.maximum(weights, 0.0), (sum(times * f.start for f, times in factors) - low) % length)
+    sparse = _is_sparse(factors)
+    power, change, atom = _sparse_product(factors) if sparse else _product(factors)
+    shift = sum(times * f.start for f, times in factors)
     mass = max(float(x.sum()), 1.0) ** times_x * max(float(y.sum()), 1.0) ** times_y
+    grown = math.exp(8.0 * UNIT * (times_x + times_y)) * 1.01
+    if shares is not None and not sparse:
+        rows = _rows(power, change, length, shift, (low, min(high, full)), shares)
+        if rows is not None:
+            weights, row, error = rows
+            return weights, row, error * grown + 1.01 * wrapped * mass * float(shares.upper.max() + 1.0), True
+    weights = np.fft.irfft(power, length)
+    weights[0] += atom
+    weights = np.roll(np.maximum(weights, 0.0), (shift - low) % length)
     # Half of the frequencies are left out, being conjugate to the others.
     rounding = math.sqrt(2.0) * (change + 8.0 * bits * UNIT * _norm(np.abs(power))) + 8.0 * UNIT * atom
-    rounding *= math.exp(8.0 * UNIT * (times_x + times_y))
-    return weights[: full - low], low, (rounding + wrapped * mass) * 1.01
+    return weights[: full - low], low, rounding * grown + 1.01 * wrapped * mass, False
+
+
+def _length(least: int) -> int:
+    """Return a length above ``least`` of a quick transform: 2^k or 3 2^k."""
+    whole = 1 << least.bit_length()
+    return 3 * whole // 4 if whole >= _LONG and 3 * whole // 4 > least else whole
+
+
+def _rows(
+    power: Complex, change: float, length: int, shift: int, window: tuple[int, int], shares: Shares
+) -> tuple[Array, int, float] | None:
+    """Return the weights of rows, the number of the first, and their error in the 1-norm; None where it takes too long.
+
+    With u_i the sum over r of lower_r v_(i m + r) + upper_r v_((i - 1) m + r) for rows of m places, and V the transform
+    of v, that of u at a frequency g is the mean of V K over the m frequencies f that are g modulo length/m, with
+    K(f) = sum (lower_r + upper_r e^(-2 pi i f m/length)) e^(2 pi i f r/length). Over these the mean of |K|^2 is at most
+    the sum of (lower_r + upper_r)^2, so that the 2-norm of an error grows by at most the root of the mean of that.
+
+    Args:
+        power, change: V at half of the frequencies, and the 2-norm of its error.
+        length, shift: of the transform, and by how many places v comes later than it says.
+        window: where v is, from its first place up to its last.
+        shares: what goes where.
+    """
+    size, (low, high) = shares.size, window
+    low -= (shares.first + low) % size
+    count, kept = length // size, np.flatnonzero(power)
+    if count % 2 or high - low > length - size or not 0 < len(kept) * size <= _LARGEST_TABLE:
+        return None
+    table = _turns(kept[:, None] * np.arange(-size, size), length) * np.concatenate((shares.upper, shares.lower))
+    values = power[kept] * _turns(kept * ((low - shift) % length), length) * table.sum(axis=1) / size
+    transform = _folded(kept, values, length, count)
+    weights = np.maximum(np.fft.irfft(transform, count), 0.0)
+    growth = _norm(shares.lower + shares.upper) / math.sqrt(size)
+    change = growth * (change + (2.0 * size + 128.0) * UNIT * _norm(np.abs(power[kept])))
+    change += 8.0 * (count - 1).bit_length() * UNIT * _norm(np.abs(transform))
+    return weights[: -(-(high - low) // size) + 1], (shares.first + low) // size, 1.01 * math.sqrt(2.0) * change
+
+
+def _folded(places: NDArray[np.int64], values: Complex, length: int, count: int) -> Complex:
+    """Return the sums over the frequencies that are equal modulo ``count``, of half of the frequencies each."""
+    folded = np.zeros(count, dtype=complex)
+    np.add.at(folded, places % count, values)
+    twice = (places > 0) & (2 * places < length)  # the other half is conjugate to these
+    np.add.at(folded, -places[twice] % count, np.conj(values[twice]))
+    return folded[: count // 2 + 1]
+
+
+def _turns(numerators: NDArray[np.int64], length: int) -> Complex:
+    """Return e^(2 pi i k/length), good to 32 units of roundoff."""
+    turns: Complex = np.exp(2j * math.pi / length * (numerators % length))
+    return turns
 
 
 class _Transform(NamedTuple):

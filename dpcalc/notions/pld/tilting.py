@@ -5,6 +5,7 @@ A poor choice makes an answer less tight, never invalid.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -116,6 +117,7 @@ class Component(NamedTuple):
         return math.ldexp(unit, max(wanted, allowed))
 
 
+@functools.lru_cache(maxsize=16)
 def component_of(pair: Pair, copies: int) -> Component:
     """Return the component of a pair that is composed ``copies`` times."""
     if pair.discrete:

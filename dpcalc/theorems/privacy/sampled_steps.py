@@ -419,9 +419,11 @@ def balls_in_bins(run: EpochsOfBatches) -> Composition:
     if not 1e-6 <= run.mu <= 30.0:
         return Composition([(_one_gaussian(run.public.mu), 1)])
     if run.adjacency == Adjacency.REPLACE_ONE:
-        return Composition(functools.partial(_replaced_epochs, run))
+        coarse = [functools.partial(_replaced_epochs, run, coarser=times) for times in (2, 4)]
+        return Composition(functools.partial(_replaced_epochs, run), coarser=tuple(coarse))
     forward, backward = (functools.partial(_epochs, run, back) for back in (False, True))
-    return _asked_for(run.adjacency, forward, backward)
+    coarse = [functools.partial(_epochs, run, run.adjacency == Adjacency.ADD, coarser=times) for times in (2, 4)]
+    return _asked_for(run.adjacency, forward, backward)._replace(coarser=tuple(coarse))
 
 
 @theorem(
@@ -653,19 +655,20 @@ def _added(pair: Pair, rate: float, steps: int) -> Pair:
     return pld.exchanged(pld.seldom_used(pair, rate=rate, steps=steps))
 
 
-def _epochs(run: EpochsOfBatches, backward: bool, log_delta: float) -> list[tuple[Pair, int]]:
+def _epochs(run: EpochsOfBatches, backward: bool, log_delta: float, *, coarser: int = 1) -> list[tuple[Pair, int]]:
     """Return the pair of an epoch and how many there are, on a grid that suits this ln delta."""
     from dpcalc.notions import pld
 
-    pair = pld.random_place(mu=run.mu, bins=run.bins, log_tail=_log_infinite(run, log_delta))
+    pair = pld.random_place(mu=run.mu, bins=run.bins, log_tail=_log_infinite(run, log_delta), coarser=coarser)
     return [(pld.exchanged(pair) if backward else pair, run.epochs)]
 
 
-def _replaced_epochs(run: EpochsOfBatches, log_delta: float) -> list[tuple[Pair, int]]:
+def _replaced_epochs(run: EpochsOfBatches, log_delta: float, *, coarser: int = 1) -> list[tuple[Pair, int]]:
     """Return the same for a record that is replaced by another."""
     from dpcalc.notions import pld
 
-    return [(pld.replaced_place(mu=run.mu, bins=run.bins, log_tail=_log_infinite(run, log_delta)), run.epochs)]
+    log_tail = _log_infinite(run, log_delta)
+    return [(pld.replaced_place(mu=run.mu, bins=run.bins, log_tail=log_tail, coarser=coarser), run.epochs)]
 
 
 def _draws(run: DrawnRun, backward: bool, log_delta: float) -> list[tuple[Pair, int]]:
