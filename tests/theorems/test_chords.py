@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import mpmath
 import pytest
@@ -13,6 +14,10 @@ from dpcalc.theorems.privacy.recursion import log_one_step, shrunk_epsilon
 from tests.oracles import draws
 
 STEPS = 300
+
+
+def constant(width: float) -> Callable[[], float]:
+    return lambda: width
 
 
 def hidden(noise: Noise, gap: mpmath.mpf, e: mpmath.mpf, ratio: float) -> mpmath.mpf:
@@ -48,7 +53,7 @@ def test_blocks_are_above_every_step_and_hardly_so(noise: Noise) -> None:
         with mpmath.workdps(50):
             exact = trace(noise, epsilon, log_e, ratio)
             reached, total = 0, mpmath.mpf(0)
-            for block in chords(factor, log_e, STEPS, floor=-130.0, width=lambda width=width: width):
+            for block in chords(factor, log_e, STEPS, floor=-130.0, width=constant(width)):
                 assert block.start == reached
                 reached += block.length
                 parts = exact[block.start : reached]
