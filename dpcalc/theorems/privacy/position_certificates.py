@@ -240,11 +240,15 @@ def likely_epsilon(places: Places, distances: Distances, log_delta: float) -> fl
     mean = float(np.average(np.expm1(np.minimum(rows.mu, 10.0) ** 2), weights=rows.weight))
     first = gaussian.epsilon(mu=math.sqrt(math.log1p(mean)), log_delta_target=log_delta)
 
+    middle: float | None = None
+
     def natural(epsilon: float) -> float:
+        nonlocal middle
         if not _may_gain(rows, epsilon):
             return 0.0
-        cut = min(_natural_cut(rows, epsilon), len(rows.mu) - 2)
-        level = _common_level(rows, epsilon, cut)
+        middle, cut = _natural_cut(rows, epsilon, middle)
+        cut = min(cut, len(rows.mu) - 2)
+        level = _common_level(rows, epsilon, cut, middle)
         if level is None:
             return 0.0
         return max(_certificates([_Asked(rows, distances, swap, epsilon, cut, level) for swap in places.swaps]))
@@ -301,7 +305,7 @@ class Curve:
         value = _known([rows], epsilon)[0]
         if _may_gain(rows, epsilon):
             cuts = _Cuts(rows, self._distances, swap, epsilon)
-            cuts.settle(_natural_cut(rows, epsilon), _ENOUGH)
+            cuts.settle(cuts.nearby, _ENOUGH)
             if cuts.least < value:
                 self._best[swap][epsilon] = cuts.best, cuts.level
             value = min(value, cuts.least)
@@ -333,7 +337,7 @@ def _of_swap(
     for number, (cell, cuts) in enumerate(zip(cells, coarse, strict=True)):
         if number == 0 or cell.log_weight + known[number] < at_least or not _may_gain(cuts.rows, epsilon):
             continue
-        tried[number] = [cuts]
+        tried[number], cuts.middle = [cuts], coarse[0].middle
         # Natural cuts are good where a use counts the same wherever it is, and rows are many.
         if alike and _FEW <= cuts.nearby <= cuts.last:
             alone.append((cuts, cuts.nearby))
@@ -403,12 +407,16 @@ class _Cuts:
         last: the last cut; the first is 0.
         tried: cut -> ln of its certificate.
         levels: cut -> the common level of its rows.
+        middle: that of the natural cut, or one nearby, once it is known.
     """
 
-    def __init__(self, rows: _Rows, distances: Distances, swap: tuple[float, float], epsilon: float) -> None:
+    def __init__(
+        self, rows: _Rows, distances: Distances, swap: tuple[float, float], epsilon: float, middle: float | None = None
+    ) -> None:
         self.rows, self.last = rows, len(rows.low) - 2
         self.tried: dict[int, float] = {}
         self.levels: dict[int, float] = {}
+        self.middle = middle
         self._near: float | None = None
         self._distances, self._swap, self._epsilon = distances, swap, epsilon
 
@@ -435,7 +443,8 @@ class _Cuts:
     @functools.cached_property
     def nearby(self) -> int:
         """The last row above the level e^eps, which may be the last of all."""
-        return _natural_cut(self.rows, self._epsilon)
+        self.middle, cut = _natural_cut(self.rows, self._epsilon, self.middle)
+        return cut
 
     def moved(self, epsilon: float, follow: bool) -> tuple[_Cuts, int | None]:
         """Return the cuts at another epsilon, and where the best one is to be tried; it may follow the natural cut.
@@ -443,7 +452,7 @@ class _Cuts:
         Where rows are few, which is far from smooth, it is searched for again, from where it was.
         """
         cut = self.best
-        moved = _Cuts(self.rows, self._distances, self._swap, epsilon)
+        moved = _Cuts(self.rows, self._distances, self._swap, epsilon, self.middle)
         moved._near = self.levels.get(cut)
         if follow and cut < _FEW:
             moved.settle(cut, _ROUGHLY, 1)
@@ -654,18 +663,18 @@ def _between(
     return mu
 
 
-def _natural_cut(rows: _Rows, epsilon: float) -> int:
-    """Return the last row that receives if all above the level e^eps do.
+def _natural_cut(rows: _Rows, epsilon: float, near: float | None = None) -> tuple[float | None, int]:
+    """Return the common level if all rows above the level e^eps receive, and the last one that does.
 
     A row at that level has nothing to give or to take, so that moving the cut past it changes nothing in first order:
     certificates of like records are least about here.
     """
     import numpy as np
 
-    common = _common_level(rows, epsilon, None)
+    common = _common_level(rows, epsilon, None, near)
     if common is None:
-        return 0
-    return int(np.flatnonzero(rows.mu * (common - 0.5 * rows.mu) > epsilon).max(initial=0))
+        return None, 0
+    return common, int(np.flatnonzero(rows.mu * (common - 0.5 * rows.mu) > epsilon).max(initial=0))
 
 
 def _common_level(rows: _Rows, epsilon: float, cut: int | None, near: float | None = None) -> float | None:
