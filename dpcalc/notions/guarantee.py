@@ -101,8 +101,9 @@ class Profile(NamedTuple):
     Where the profile is found by a search, ``certificate`` is what it found at an epsilon, and ``budget`` gives the
     epsilon for ln delta and ulps in fewer evaluations than bisection does, None where it fails, ``likely`` about the
     epsilon for ln delta in less time than one evaluation, and ``rough`` a profile hardly above this one that takes less
-    time, and ``floor`` what this one is not below. What has the profile is ``whole_mu``-GDP as well, where that is finite. ``nodes`` are (epsilon, ln delta)
-    between which the profile follows chords, epsilon growing from 0 and ln delta not.
+    time. ``floor`` takes less time too, and this one is not below it. What has the profile is ``whole_mu``-GDP as well,
+    where that is finite. ``nodes`` are (epsilon, ln delta) between which the profile follows chords, epsilon growing
+    from 0 and ln delta not.
     """
 
     profile: Callable[[float], float]
