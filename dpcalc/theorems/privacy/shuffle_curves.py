@@ -191,7 +191,7 @@ def log_positions(e: Array, ratio: float, terms: int, after: int) -> Array:
 
 
 def _first_of(at: Callable[[Array, Array], Array], e: Array, k: Array) -> Array:
-    """Return ``at`` of every e and k, shape (e, k), which falls with k, or that of a lower k, which adds almost nothing.
+    """Return ``at`` of every e and k, shape (e, k), which falls with k, or of a lower k, which adds almost nothing.
 
     One in so many of k is worked out first, and what follows the one that adds little is not.
     """
