@@ -101,8 +101,9 @@ class Profile(NamedTuple):
     Where the profile is found by a search, ``certificate`` is what it found at an epsilon, and ``budget`` gives the
     epsilon for ln delta and ulps in fewer evaluations than bisection does, None where it fails, ``likely`` about the
     epsilon for ln delta in less time than one evaluation, and ``rough`` a profile hardly above this one that takes less
-    time. What has the profile is ``whole_mu``-GDP as well, where that is finite. ``nodes`` are (epsilon, ln delta)
-    between which the profile follows chords, epsilon growing from 0 and ln delta not.
+    time. ``floor`` takes less time too, and this one is not below it. What has the profile is ``whole_mu``-GDP as well,
+    where that is finite. ``nodes`` are (epsilon, ln delta) between which the profile follows chords, epsilon growing
+    from 0 and ln delta not.
     """
 
     profile: Callable[[float], float]
@@ -113,6 +114,7 @@ class Profile(NamedTuple):
     nodes: tuple[tuple[float, float], ...] = ()
     likely: Callable[[float], float] | None = None
     rough: Callable[[], Profile] | None = None
+    floor: Callable[[float], float] | None = None
 
     def epsilon(self, log_delta: float) -> Answer:
         """Return the least epsilon at ln delta, rounded up (inf if none below 1e300)."""

@@ -20,7 +20,7 @@ import dpcalc
 from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.errors import DpcalcError
 from dpcalc.model.run import describe
-from dpcalc.notions import gaussian
+from dpcalc.notions import gaussian, optimal_composition
 from dpcalc.notions.guarantee import Composition
 from dpcalc.theorems.privacy import contraction, hidden_position, released, released_fresh_orders, shuffle
 from dpcalc.theorems.record import for_algorithm, lookup
@@ -630,3 +630,20 @@ def test_the_renyi_divergence_is_at_most_the_mean_over_places(split: str, sizes:
         )
     [value] = [row.value for row in report.cases[0].results if row.bound == "released.shuffled_epochs_rdp"]
     assert value <= 3 * mpmath.mp.log(moment) / (order - 1) * (1 + mpmath.mp.mpf(10) ** -9)
+
+
+def test_the_best_point_is_the_least_of_the_whole_scan() -> None:
+    """Points that are left out, as epsilon alone costs more there, hold nothing better."""
+    for r in draws("best point", 25, 20):
+        mu, epochs, epsilon = 10.0 ** r.uniform(-2, 0.5), int(10.0 ** r.uniform(0.4, 5)), 10.0 ** r.uniform(-2, 2)
+
+        def profile(e: float, mu: float = mu) -> float:
+            return gaussian.log_delta(mu=mu, epsilon=e)
+
+        found, _ = released_fresh_orders._best_point(profile, epochs, epsilon)
+        low, high = math.log(epsilon / epochs) - 1.0, math.log(epsilon)
+        width = 2.0 ** round(math.log2((high - low) / 24))
+        for j in range(math.ceil(low / width), math.floor(high / width) + 1):
+            e = math.exp(j * width)
+            at = optimal_composition.log_delta(epsilon0=e, log_delta0=profile(e), count=epochs, epsilon=epsilon)
+            assert found <= at

@@ -18,7 +18,7 @@ class Falling:
 def test_a_cut_whose_level_is_out_of_reach_is_no_choice() -> None:
     """Other cuts that were tried have levels; the best one has none, and the known position stands in for it."""
     out_of_reach = SimpleNamespace(best=0, levels={1: 2.0}, least=0.0)
-    chosen = cast(Any, (SimpleNamespace(moved=lambda epsilon, follow: out_of_reach),))
+    chosen = cast(Any, (SimpleNamespace(moved=lambda epsilon, follow: (out_of_reach, None)),))
     places = certificates.Places(classes=((1, 4, 4, 1.0),))
     distances = cast(Any, Falling())
     total, here = certificates._by_same_cuts(places, [certificates.Cell(0.0, distances)], chosen, 1.0, True)

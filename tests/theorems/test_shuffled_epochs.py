@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import DpcalcError
+from dpcalc.model.choices import LastBatch
 from dpcalc.notions import gaussian
 from dpcalc.numerics.binomial import upper_groups
 from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
@@ -473,3 +474,18 @@ def test_registered_for_their_algorithms() -> None:
         secret = lookup(f"shuffled_epochs.{name}_secret")
         assert secret.unpromised(run_of({"permutation": "public"}))
         assert not secret.unpromised(run_of({"permutation": "secret"}))
+
+
+def test_the_floor_is_below_the_profile() -> None:
+    """A note that is refused by the floor would have been refused by the profile."""
+    for r in draws("floor of fresh orders", 40, 20):
+        n = int(10.0 ** r.uniform(1, 4))
+        run = shuffled_epochs.PublicOrders(
+            records=n, batch_size=r.randint(1, max(1, n // 3)), last_batch=r.choice(list(LastBatch)),
+            epochs=int(10.0 ** r.uniform(0, 4)), sensitivity=2.0, noise_std=10.0 ** r.uniform(-2, 1), step_size=0.5,
+            smoothness=1.0, strong_convexity=r.choice((0.0, 1e-3, 0.1)), diameter=r.choice((math.inf, 1.0, 100.0)),
+        )  # fmt: skip
+        found, epsilon = shuffled_epochs.fresh(run), 10.0 ** r.uniform(-1, 1)
+        assert found.floor is not None
+        value = found.profile(epsilon)
+        assert found.floor(epsilon) <= value + 1e-9 * (1.0 - value)

@@ -23,6 +23,7 @@ from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.logspace import log_expm1
 from dpcalc.theorems.conditions import DOMAIN, GAUSSIAN_NOISE, INDEX_IN_RANGE, LAPLACE_NOISE, ONE_DIMENSION, STEP_WITHIN
 from dpcalc.theorems.privacy import laplace, recursion
+from dpcalc.theorems.privacy.chords import drift, next_length
 from dpcalc.theorems.privacy.contraction import DISPLACED, FRESH, LIPSCHITZ_STEPS, PAPER, expands_nothing
 from dpcalc.theorems.privacy.stream_noise import Stream
 from dpcalc.theorems.record import Setting, theorem
@@ -308,8 +309,8 @@ class _Walk:
             # Scales decrease, so that a block holds at least its length times the last one's square.
             variance = down(variance + length * stream.scale(float(t)) ** 2, 4.0)
             after = min(after, _log_shifted(run.sensitivity, variance, self._epsilon))
-        strain = recursion.drift(state.before, factor) / 1e-3 if state.before else 4.0
-        length = recursion.next_length(length, max(strain, (state.log_e - after) / (0.02 * state.ease)))
+        strain = drift(state.before, factor) / 1e-3 if state.before else 4.0
+        length = next_length(length, max(strain, (state.log_e - after) / (0.02 * state.ease)))
         ease = max(1.0, 0.2 * abs(after))
         return _State(t, min(0.0, after + 2.0 * UNIT * abs(after)), variance, length, factor, ease)
 

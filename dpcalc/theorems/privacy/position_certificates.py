@@ -240,14 +240,18 @@ def likely_epsilon(places: Places, distances: Distances, log_delta: float) -> fl
     mean = float(np.average(np.expm1(np.minimum(rows.mu, 10.0) ** 2), weights=rows.weight))
     first = gaussian.epsilon(mu=math.sqrt(math.log1p(mean)), log_delta_target=log_delta)
 
+    middle: float | None = None
+
     def natural(epsilon: float) -> float:
+        nonlocal middle
         if not _may_gain(rows, epsilon):
             return 0.0
-        cut = min(_natural_cut(rows, epsilon), len(rows.mu) - 2)
-        level = _common_level(rows, epsilon, cut)
+        middle, cut = _natural_cut(rows, epsilon, middle)
+        cut = min(cut, len(rows.mu) - 2)
+        level = _common_level(rows, epsilon, cut, middle)
         if level is None:
             return 0.0
-        return max(_certificate(rows, distances, swap, epsilon, cut, level) for swap in places.swaps)
+        return max(_certificates([_Asked(rows, distances, swap, epsilon, cut, level) for swap in places.swaps]))
 
     value = natural(first) if 0.0 < first < MOST else 0.0
     return where_met(natural, first, value, log_delta, _NEAR) if -math.inf < value < 0.0 else first
@@ -301,7 +305,7 @@ class Curve:
         value = _known([rows], epsilon)[0]
         if _may_gain(rows, epsilon):
             cuts = _Cuts(rows, self._distances, swap, epsilon)
-            cuts.settle(_natural_cut(rows, epsilon), _ENOUGH)
+            cuts.settle(cuts.nearby, _ENOUGH)
             if cuts.least < value:
                 self._best[swap][epsilon] = cuts.best, cuts.level
             value = min(value, cuts.least)
@@ -317,32 +321,35 @@ def _of_swap(
     places: Places, swap: tuple[float, float], cells: Sequence[Cell], epsilon: float, rough: bool
 ) -> tuple[float, Chosen]:
     """Return ln of the weighted sum of the least certificates for one way to put the null record, and their cuts."""
+    each = [_rows(places, cell.distances, 10) for cell in cells]
+    known = _known(each, epsilon)
+    coarse = [_Cuts(rows, cell.distances, swap, epsilon) for cell, rows in zip(cells, each, strict=True)]
+    tried: list[list[_Cuts]] = [[] for _ in cells]
+    alike = rough and swap == (1.0, 1.0)
+    if _may_gain(each[0], epsilon):
+        near = coarse[0].nearby
+        coarse[0].settle(near, _ROUGHLY, also=(near // 2, 2 * near))
+        fine = _Cuts(_rows(places, cells[0].distances, 1), cells[0].distances, swap, epsilon)
+        fine.refine(coarse[0], alike)
+        tried[0] = [coarse[0], fine]
+    at_least = min(known[0], *(cuts.least for cuts in tried[0]), 0.0) + cells[0].log_weight - _NEGLIGIBLE
+    alone = []
+    for number, (cell, cuts) in enumerate(zip(cells, coarse, strict=True)):
+        if number == 0 or cell.log_weight + known[number] < at_least or not _may_gain(cuts.rows, epsilon):
+            continue
+        tried[number], cuts.middle = [cuts], coarse[0].middle
+        # Natural cuts are good where a use counts the same wherever it is, and rows are many.
+        if alike and _FEW <= cuts.nearby <= cuts.last:
+            alone.append((cuts, cuts.nearby))
+        else:
+            cuts.settle(cuts.nearby, _ENOUGH)
+    _attempt(alone)
     total = -math.inf
     chosen: list[_Cuts | None] = []
-    each = [_rows(places, cell.distances, 10) for cell in cells]
-    for number, (cell, rows, value) in enumerate(zip(cells, each, _known(each, epsilon), strict=True)):
-        best = None
-        likely = cell.log_weight + value >= total - _NEGLIGIBLE
-        if likely and _may_gain(rows, epsilon):
-            coarse = _Cuts(rows, cell.distances, swap, epsilon)
-            tried = [coarse]
-            near = _natural_cut(rows, epsilon)
-            # Natural cuts are good where a use counts the same wherever it is, and rows are many.
-            alone = rough and swap == (1.0, 1.0) and _FEW <= near <= coarse.last
-            if number == 0:
-                coarse.attempt(near // 2, 2 * near)
-            if number and alone:
-                coarse.attempt(near)
-            else:
-                coarse.settle(near, _ROUGHLY if number == 0 else _ENOUGH)
-            if number == 0:
-                fine = _Cuts(_rows(places, cell.distances, 1), cell.distances, swap, epsilon)
-                fine.refine(coarse, rough and swap == (1.0, 1.0))
-                tried.append(fine)
-            for cuts in tried:
-                if cuts.least < value:
-                    value, best = cuts.least, cuts
-        total = log_add_exp(total, cell.log_weight + value)
+    for cell, value, several in zip(cells, known, tried, strict=True):
+        best = min(several, key=lambda cuts: cuts.least, default=None)
+        best = best if best is not None and best.least < value else None
+        total = log_add_exp(total, cell.log_weight + (value if best is None else best.least))
         chosen.append(best)
     return total, tuple(chosen)
 
@@ -352,9 +359,10 @@ def _by_same_cuts(
 ) -> tuple[float, Chosen]:  # fmt: skip
     """Return ln of the weighted sum of the certificates of cuts that were chosen for another epsilon, and them here."""
     total = -math.inf
-    here = [None if best is None else best.moved(epsilon, follow) for best in chosen]
+    moved = [None if best is None else best.moved(epsilon, follow) for best in chosen]
+    _attempt([(cuts, cut) for cuts, cut in filter(None, moved) if cut is not None])
     here = [
-        None if best is None or best.best not in best.levels else best for best in here
+        None if one is None or one[0].best not in one[0].levels else one[0] for one in moved
     ]  # a level may be out of reach there
     others = [_rows(places, cell.distances, 10) for cell, best in zip(cells, here, strict=True) if best is None]
     known = iter(_known(others, epsilon))
@@ -399,12 +407,16 @@ class _Cuts:
         last: the last cut; the first is 0.
         tried: cut -> ln of its certificate.
         levels: cut -> the common level of its rows.
+        middle: that of the natural cut, or one nearby, once it is known.
     """
 
-    def __init__(self, rows: _Rows, distances: Distances, swap: tuple[float, float], epsilon: float) -> None:
+    def __init__(
+        self, rows: _Rows, distances: Distances, swap: tuple[float, float], epsilon: float, middle: float | None = None
+    ) -> None:
         self.rows, self.last = rows, len(rows.low) - 2
         self.tried: dict[int, float] = {}
         self.levels: dict[int, float] = {}
+        self.middle = middle
         self._near: float | None = None
         self._distances, self._swap, self._epsilon = distances, swap, epsilon
 
@@ -426,49 +438,54 @@ class _Cuts:
     @functools.cached_property
     def natural(self) -> int:
         """The natural cut."""
-        return min(_natural_cut(self.rows, self._epsilon), self.last)
+        return min(self.nearby, self.last)
 
-    def moved(self, epsilon: float, follow: bool) -> _Cuts:
-        """Return the best cut alone, at another epsilon; it may follow the natural cut there.
+    @functools.cached_property
+    def nearby(self) -> int:
+        """The last row above the level e^eps, which may be the last of all."""
+        self.middle, cut = _natural_cut(self.rows, self._epsilon, self.middle)
+        return cut
+
+    def moved(self, epsilon: float, follow: bool) -> tuple[_Cuts, int | None]:
+        """Return the cuts at another epsilon, and where the best one is to be tried; it may follow the natural cut.
 
         Where rows are few, which is far from smooth, it is searched for again, from where it was.
         """
         cut = self.best
-        moved = _Cuts(self.rows, self._distances, self._swap, epsilon)
+        moved = _Cuts(self.rows, self._distances, self._swap, epsilon, self.middle)
         moved._near = self.levels.get(cut)
         if follow and cut < _FEW:
             moved.settle(cut, _ROUGHLY, 1)
-        else:
-            moved.attempt(min(max(cut + moved.natural - self.natural, 0), self.last) if follow else cut)
-        return moved
+            return moved, None
+        return moved, min(max(cut + moved.natural - self.natural, 0), self.last) if follow else cut
 
     def attempt(self, *cuts: int) -> None:
         """Work out the certificates of those of these cuts that are new."""
-        for cut in cuts:
-            if 0 <= cut <= self.last and cut not in self.tried:
-                self.tried[cut] = self._certificate(cut)
+        _attempt([(self, cut) for cut in cuts])
 
-    def _certificate(self, cut: int) -> float:
+    def asked(self, cut: int) -> _Asked | None:
+        """Return the certificate of a cut, to be worked out; None where there is none."""
         level = _common_level(self.rows, self._epsilon, cut, self._near)
         if level is None:
-            return 0.0
+            return None
         self.levels[cut] = self._near = level
-        return _certificate(self.rows, self._distances, self._swap, self._epsilon, cut, level)
+        return _Asked(self.rows, self._distances, self._swap, self._epsilon, cut, level)
 
-    def settle(self, near: int, within: float, step: int = 0) -> None:
+    def settle(self, near: int, within: float, step: int = 0, also: tuple[int, ...] = ()) -> None:
         """Walk downhill from a cut in ever longer steps, and on to vertices of parabolas through the lowest three.
 
         Args:
             near: where to start.
             within: what a next step has to promise, as a share of delta.
             step: the first one; 0 for one in proportion to ``near``.
+            also: other cuts to try.
         """
         if self.last < _FEW:
-            self.attempt(*range(self.last + 1))
+            self.attempt(*also, *range(self.last + 1))
             return
         near = min(max(near, 0), self.last)
         step = step or max(1, near // 16)
-        self.attempt(near - step, near, near + step)
+        self.attempt(*also, near - step, near, near + step)
         for _ in range(_STEPS):
             best, at = self.best, sorted(self.tried)
             place = at.index(best)
@@ -525,6 +542,15 @@ class _Cuts:
         return _lowest(*between)[0] if _depth(*between) <= _FLAT else None
 
 
+def _attempt(several: Sequence[tuple[_Cuts, int]]) -> None:
+    """Work out the certificates of these cuts that are new, all together."""
+    new = [(cuts, cut) for cuts, cut in dict.fromkeys(several) if 0 <= cut <= cuts.last and cut not in cuts.tried]
+    asked = [cuts.asked(cut) for cuts, cut in new]
+    found = iter(_certificates([each for each in asked if each is not None]))
+    for (cuts, cut), each in zip(new, asked, strict=True):
+        cuts.tried[cut] = 0.0 if each is None else next(found)
+
+
 def _vertex(left: tuple[int, float], middle: tuple[int, float], right: tuple[int, float]) -> tuple[int, float]:
     """Return the lowest cut of the parabola through three points, the middle one lowest, and what it gains."""
     lowest, slope, bend = _lowest(left, middle, right)
@@ -555,29 +581,66 @@ def _middle(left: int, middle: int, right: int) -> int:
     return (left + middle) // 2 if middle - left > right - middle else (middle + right) // 2
 
 
-def _certificate(
-    rows: _Rows, distances: Distances, swap: tuple[float, float], epsilon: float, cut: int, common: float
-) -> float:
-    """Return ln of the certificate of receivers among the blocks 0..cut, at a common level; 0 where there is none."""
+class _Asked(NamedTuple):
+    """A certificate to work out: receivers among the blocks 0..cut, at a common level."""
+
+    rows: _Rows
+    distances: Distances
+    swap: tuple[float, float]
+    epsilon: float
+    cut: int
+    common: float
+
+
+class _Terms(NamedTuple):
+    """The terms of a certificate: thresholds, mu, ln of their shares, and the highest level."""
+
+    thresholds: Array
+    mu: Array
+    shares: Array
+    highest: float
+
+
+def _certificates(several: Sequence[_Asked]) -> list[float]:
+    """Return ln of the certificates; 0 where there is none. Few numbers take as long as many: they go together."""
     import numpy as np
 
+    terms = [_terms(asked) for asked in several]
+    some = [each for each in terms if each is not None]
+    if not some:
+        return [0.0] * len(terms)
+    from dpcalc.numerics.normal_arrays import log_hockey_stick_up
+
+    parts = np.concatenate([each.thresholds for each in some]), np.concatenate([each.mu for each in some])
+    ends = np.cumsum([len(each.mu) for each in some])[:-1]
+    values = iter(np.split(log_hockey_stick_up(*parts), ends))
+    return [
+        0.0 if each is None else _log_mean(each.shares + next(values), asked.rows, each.highest)
+        for each, asked in zip(terms, several, strict=True)
+    ]
+
+
+def _terms(asked: _Asked) -> _Terms | None:
+    import numpy as np
+
+    rows, _, _, epsilon, cut, common = asked
     level = rows.mu * (common - 0.5 * rows.mu)  # ln gamma of every block
     index = np.arange(len(rows.mu))
     receives = (index <= cut) & (level > epsilon)
     donates = (index > cut) & (level < epsilon)
     passed = _matched(rows, epsilon, level, receives, donates)
     if passed is None:
-        return 0.0
-    from dpcalc.numerics.normal_arrays import log_hockey_stick_up
-
+        return None
     # Rows with their own column: receivers keep e^eps/gamma of themselves, donors spend gamma, the others e^eps.
     spent = np.where(receives | donates, level, epsilon)
     amount, taker, giver = passed
     kept = np.where(receives, epsilon - level, 0.0)
-    thresholds = np.concatenate((spent, level[taker]))
-    mu = np.concatenate((rows.mu, _between(rows, distances, swap, taker, giver)))
-    shares = np.log(np.concatenate((rows.weight, amount))) + np.concatenate((kept, kept[taker]))
-    return _log_mean(shares + log_hockey_stick_up(thresholds, mu), rows, float(np.abs(level).max()))
+    return _Terms(
+        np.concatenate((spent, level[taker])),
+        np.concatenate((rows.mu, _between(rows, asked.distances, asked.swap, taker, giver))),
+        np.log(np.concatenate((rows.weight, amount))) + np.concatenate((kept, kept[taker])),
+        float(np.abs(level).max()),
+    )
 
 
 def _between(
@@ -600,18 +663,18 @@ def _between(
     return mu
 
 
-def _natural_cut(rows: _Rows, epsilon: float) -> int:
-    """Return the last row that receives if all above the level e^eps do.
+def _natural_cut(rows: _Rows, epsilon: float, near: float | None = None) -> tuple[float | None, int]:
+    """Return the common level if all rows above the level e^eps receive, and the last one that does.
 
     A row at that level has nothing to give or to take, so that moving the cut past it changes nothing in first order:
     certificates of like records are least about here.
     """
     import numpy as np
 
-    common = _common_level(rows, epsilon, None)
+    common = _common_level(rows, epsilon, None, near)
     if common is None:
-        return 0
-    return int(np.flatnonzero(rows.mu * (common - 0.5 * rows.mu) > epsilon).max(initial=0))
+        return None, 0
+    return common, int(np.flatnonzero(rows.mu * (common - 0.5 * rows.mu) > epsilon).max(initial=0))
 
 
 def _common_level(rows: _Rows, epsilon: float, cut: int | None, near: float | None = None) -> float | None:

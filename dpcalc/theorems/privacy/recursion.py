@@ -24,6 +24,7 @@ from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import gaussian
 from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.logspace import log_exp1p, log_expm1, log_one_minus_exp
+from dpcalc.theorems.privacy.chords import Chord, chords, drift, next_length
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _EXACT_STEPS = 4096
 _TOLERANCE = 1e-3
 _NEGLIGIBLE = 1e-7
+_WIDTH, _COARSEST = 0.03, 300.0  # how far ln e may fall along a chord; that squared, where little is left of a sum
 _FLOOR = -1e290
 _HALF_LN_2PI = 0.9189385332046728
 
@@ -264,18 +266,6 @@ def _walk(
         start += length
 
 
-def next_length(length: int, strain: float) -> int:
-    """Return the next block's length, given how far the last one's changes filled what is allowed."""
-    return max(1, int(length * min(4.0, max(0.25, 1.0 / strain if strain else 4.0))))
-
-
-def drift(before: float, now: float) -> float:
-    """Return how much the factor's logarithm changed over a block, relatively."""
-    if before < 0.0 and now < 0.0:
-        return abs(math.log(now / before))
-    return 0.0 if now == before else 1.0
-
-
 def last(trace: Trace, later: int) -> float:
     """Return an upper bound on ln e_later by the non-linear (and, where given, the shift) recursion.
 
@@ -285,6 +275,10 @@ def last(trace: Trace, later: int) -> float:
         first = trace.log_first
         return min(first, trace.shift(0)) if trace.shift is not None else first
     final = -math.inf
+    if _in_chords(trace, later):
+        for chord in _chords(trace, later, lambda: _WIDTH):
+            final = chord.after if chord.start + chord.length == later else -math.inf
+        return _last(trace, final)
     # An error of a few per cent in where the shift hands over to the recursion hardly matters at the end.
     for block in _walk(trace, later, lambda block: (1.0, max(1.0, 0.2 * abs(block.log_e)))):
         final = block.log_e + block.length * block.log_factor if block.log_factor else block.log_e
@@ -292,6 +286,10 @@ def last(trace: Trace, later: int) -> float:
             final = -math.inf  # the walk ended early: nothing is left
     if trace.shift is not None:
         final = min(final, trace.shift(later))
+    return _last(trace, final)
+
+
+def _last(trace: Trace, final: float) -> float:
     if final == -math.inf:
         return -math.inf if trace.noise == Noise.LAPLACE else _FLOOR
     return min(0.0, final + 2.0 * UNIT * abs(final))
@@ -327,6 +325,8 @@ def total(trace: Trace, terms: int, *, falling: bool = False, weight: Callable[[
         return heaviest
     if peak <= _FLOOR:
         return peak + heaviest + math.log(terms)
+    if weight is None and not falling and _in_chords(trace, terms):
+        return _total_of_chords(trace, terms)
     summed, blocks, tail = 0.0, 0, math.inf
 
     def ease(block: _Block) -> tuple[float, float]:
@@ -348,6 +348,39 @@ def total(trace: Trace, terms: int, *, falling: bool = False, weight: Callable[[
         blocks += 1
     value = peak + heaviest + math.log(summed)
     return _grown(value, 4.0 * blocks + 64.0)
+
+
+def _in_chords(trace: Trace, terms: int) -> bool:
+    """Return whether the steps are many, and nothing but those of the noise: then chords are followed."""
+    return trace.shift is None and terms > _EXACT_STEPS
+
+
+def _chords(trace: Trace, terms: int, width: Callable[[], float]) -> Iterator[Chord]:
+    log_gap = log_expm1(trace.epsilon)
+
+    def factor(log_e: float) -> float:
+        return log_one_step(trace.noise, shrunk_epsilon(log_gap, log_e), trace.following)
+
+    return chords(factor, trace.log_first, terms, floor=_FLOOR, width=width)
+
+
+def _total_of_chords(trace: Trace, terms: int) -> float:
+    """Return an upper bound on ln of e_0 + ... + e_{terms-1} by the chords of many steps."""
+    peak, summed, blocks, tail = trace.log_first, 0.0, 0, math.inf
+
+    def width() -> float:
+        coarser = min(_COARSEST, max(1.0, summed / (30.0 * tail))) if tail else _COARSEST
+        return _WIDTH * math.sqrt(coarser)
+
+    for chord in _chords(trace, terms, width):
+        height, left = math.exp(chord.log_e - peak), -math.expm1(chord.factor)
+        tail = height * (min(terms - chord.start, 1.0 / left) if left else terms - chord.start)
+        if tail <= _NEGLIGIBLE * summed:
+            summed += tail
+            break
+        summed += height * chord.total
+        blocks += 1
+    return _grown(peak + math.log(summed), 4.0 * blocks + 64.0)
 
 
 def _block_sum(trace: Trace, block: _Block) -> float:

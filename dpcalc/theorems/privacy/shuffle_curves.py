@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _SINGLE = 64  # positions that are summed one by one
 _GROWTH = 1.03
+_LITTLE, _EVERY = 45.0, 6  # e^-45 of a sum is next to nothing; one in six terms tells where that begins
 
 
 def least(*curves: Curve) -> Curve:
@@ -166,29 +167,42 @@ def log_positions(e: Array, ratio: float, terms: int, after: int) -> Array:
     count = high - low + 1.0
     column = e[:, None]
 
-    def at(k: Array) -> Array:
-        return log_hockey_stick_up(column, ratio / np.sqrt(k)[None, :] * (1.0 + 4.0 * UNIT))
+    def at(epsilon: Array, k: Array) -> Array:
+        return log_hockey_stick_up(epsilon, ratio / np.sqrt(k) * (1.0 + 4.0 * UNIT))
 
-    first, single = at(low), count == 1.0
-    value = first.copy()
-    if not single.all():
-        last, middle = at(high[~single]), at(0.5 * (low + high)[~single])
+    value, log_count = _first_of(at, e, low), np.log(count)
+    counted = value + log_count[None, :]
+    counts = (count > 1.0)[None, :] & (counted > counted.max(axis=1)[:, None] - _LITTLE)
+    if counts.any():
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             a, b = 0.5 * (column / ratio) ** 2, 0.125 * ratio * ratio
             mode = np.where(np.isfinite(a), 2.0 * b / (1.5 + np.sqrt(2.25 + 4.0 * a * b)), 0.0)
-        begin, end = low[None, ~single], high[None, ~single]
-        trapezoid = np.logaddexp(first[:, ~single], last) - math.log(2.0)
-        value[:, ~single] = np.where(
-            begin > mode * 1.000001,
-            trapezoid,
-            np.where(end < mode * 0.999999, middle, first[:, ~single]),
-        )
-    value = value + np.log(count)[None, :]
+        behind, before = counts & (low > mode * 1.000001), counts & (high < mode * 0.999999)
+        rows, columns = np.nonzero(behind)
+        value[behind] = np.logaddexp(value[behind], at(e[rows], high[columns])) - math.log(2.0)
+        rows, columns = np.nonzero(before)
+        value[before] = at(e[rows], 0.5 * (low + high)[columns])
+    value = value + log_count[None, :]
     peak = value.max(axis=1)
     total = peak + np.log(np.exp(value - peak[:, None]).sum(axis=1))
     slack = UNIT * (16.0 * np.abs(total) + 16.0 * math.log(terms + 1.0) + len(low) + 64.0)
     values: Array = np.minimum(total + slack, math.log(terms) * (1.0 + 4.0 * UNIT))
     return values
+
+
+def _first_of(at: Callable[[Array, Array], Array], e: Array, k: Array) -> Array:
+    """Return ``at`` of every e and k, shape (e, k), which falls with k, or of a lower k, which adds almost nothing.
+
+    One in so many of k is worked out first, and what follows the one that adds little is not.
+    """
+    import numpy as np
+
+    value: Array = np.repeat(at(e[:, None], k[None, ::_EVERY]), _EVERY, axis=1)[:, : len(k)]
+    counts = value > value[:, :1] - (_LITTLE + math.log(k[-1]))
+    counts[:, ::_EVERY] = False
+    rows, columns = np.nonzero(counts)
+    value[rows, columns] = at(e[rows], k[columns])
+    return value
 
 
 def _log_geometric(log_factor: Array, terms: int) -> Array:

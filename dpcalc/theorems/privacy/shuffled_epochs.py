@@ -262,6 +262,16 @@ def fresh(run: PublicOrders) -> Profile:
     return Profile(
         lambda epsilon: _public(run, epsilon, fresh_log_delta),
         certificate=lambda epsilon: _fresh_certificate(run, epsilon),
+        floor=lambda epsilon: _floor(run, epsilon),
+    )
+
+
+def _floor(run: RandomOrders, epsilon: float) -> float:
+    """Return what ln delta is not below: the uses of the last pass alone, and the worst position."""
+    if run.passes.ratio > _LARGEST:
+        return 0.0
+    return min(
+        once_log_delta(run.sharper._replace(epochs=1), epsilon), gaussian.log_delta(mu=run.worst, epsilon=epsilon)
     )
 
 
