@@ -188,12 +188,19 @@ def add_losses(a: TiltedLaw, times_a: int, b: TiltedLaw, times_b: int) -> Tilted
 def _trim(law: TiltedLaw, allowed: float) -> TiltedLaw:
     """Return the law without ends of at most ``allowed`` weight each, which are added to the defect."""
     w = law.weights
-    start = int(np.searchsorted(np.cumsum(w), allowed, side="right"))
-    stop = len(w) - int(np.searchsorted(np.cumsum(w[::-1]), allowed, side="right"))
+    start, stop = _light(w, allowed), len(w) - _light(w[::-1], allowed)
     if start >= stop:
         return law
     lost = float(w[:start].sum()) + float(w[stop:].sum())
     return law._replace(first=law.first + start, weights=w[start:stop], defect=law.defect + lost * 1.001)
+
+
+def _light(weights: Array, allowed: float) -> int:
+    """Return how many of the first weights weigh at most ``allowed`` together."""
+    few = _BLOCK
+    while few < len(weights) and np.cumsum(weights[:few])[-1] <= allowed:
+        few *= 4
+    return int(np.searchsorted(np.cumsum(weights[:few]), allowed, side="right"))
 
 
 def move_to_step(law: TiltedLaw, step: float) -> TiltedLaw:
