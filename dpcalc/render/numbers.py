@@ -38,9 +38,11 @@ def number(value: float | int | str, precision: int = 6, side: Side = Side.NEARE
     read = float(text)
     if (side == Side.ECHO and read == value) or (read < value if side == Side.DOWN else read > value):
         return text  # reading is monotone: what reads as a larger double is a larger number
-    if read != value:  # it is on the other side
-        return _beside(*_digits(value, precision), precision, up=side != Side.DOWN)
-    return _directed(value, precision, up=side != Side.DOWN)
+    up = side != Side.DOWN
+    # What reads as another double is on the other side.
+    return (
+        _directed(value, precision, up=up) if read == value else _beside(*_digits(value, precision), precision, up=up)
+    )
 
 
 @functools.lru_cache(maxsize=1024)
