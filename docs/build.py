@@ -240,7 +240,7 @@ def _options(command: click.Command) -> dict[str, tuple[str, str]]:
         if isinstance(option, click.Option):
             takes = "" if option.is_flag else " " + option.make_metavar(context)
             default = f" Default: {option.default}." if option.show_default else ""
-            options[option.opts[0]] = (", ".join(option.opts) + takes, (option.help or "") + default)
+            options[option.opts[0]] = (", ".join((*option.opts, *option.secondary_opts)) + takes, (option.help or "") + default)
     return options
 
 
