@@ -240,7 +240,8 @@ def _options(command: click.Command) -> dict[str, tuple[str, str]]:
         if isinstance(option, click.Option):
             takes = "" if option.is_flag else " " + option.make_metavar(context)
             default = f" Default: {option.default}." if option.show_default else ""
-            options[option.opts[0]] = (", ".join(option.opts) + takes, (option.help or "") + default)
+            flags = ", ".join((*option.opts, *option.secondary_opts))
+            options[option.opts[0]] = (flags + takes, (option.help or "") + default)
     return options
 
 

@@ -113,7 +113,7 @@ def _entry(command: str, option: click.Option, context: click.Context, width: in
     """Return the lines about an option: its names, what it means, and what each of its words stands for."""
     parameter = _parameter(option)
     words = _words(parameter)
-    names = ", ".join(sorted(option.opts, key=lambda flag: flag.startswith("--")))
+    names = ", ".join([*sorted(option.opts, key=lambda flag: flag.startswith("--")), *option.secondary_opts])
     takes = "" if option.is_flag or option.count else " " + ("WORD" if words else option.make_metavar(context))
     default = default_of(command, option)
     said = GLOSSED[parameter.name].lead if parameter and words else option.help or ""

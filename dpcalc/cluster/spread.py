@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpcalc.errors import DpcalcError, Stopped, WorkerDied, WorkerLost
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
 
 
 class Piece:
@@ -76,6 +78,8 @@ def spread(
     Raises:
         WorkerLost: a piece has no answer.
     """
+    from concurrent.futures import FIRST_COMPLETED, wait  # a check of closed forms waits for nobody
+
     again: deque[tuple[Piece, int]] = deque()
     flying: dict[Future[str], tuple[Piece, int]] = {}
     try:

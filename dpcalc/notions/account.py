@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dpcalc.errors import NotApplicable
 from dpcalc.named_tuple import NamedTuple
-from dpcalc.notions import gaussian, optimal_composition
+from dpcalc.notions import gaussian
 from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, LowerBound, Point, Profile, Rdp, Worst
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp, log_exp1p, log_one_minus_exp, log_sum_exp
@@ -124,6 +124,8 @@ def boxes_log_delta(mu: float, boxes: Sequence[tuple[Box, int]], epsilon: float)
     0.00499383
     """
     if mu == 0.0 and len(boxes) == 1:
+        from dpcalc.notions import optimal_composition
+
         (box, count), = boxes  # fmt: skip
         return optimal_composition.log_delta(
             epsilon0=box.epsilon, log_delta0=box.log_delta, count=count, epsilon=epsilon

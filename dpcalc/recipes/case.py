@@ -290,5 +290,5 @@ def _risks(listed: Mapping[str, Sequence[float]]) -> RiskQuestion | None:
 
 
 def _case_name(name: str, chosen: Iterable[tuple[str, Any]]) -> str:
-    choice = ",".join(f"{key}={shown(value)}" for key, value in chosen)
+    choice = ",".join([f"{key}={shown(value)}" for key, value in chosen])
     return f"{name}[{choice}]" if choice else name

@@ -13,7 +13,6 @@ import itertools
 import json
 import os
 import re
-import tempfile
 import weakref
 from array import array
 from bisect import bisect_left
@@ -66,6 +65,8 @@ class Journal:
         self._recent: dict[int, tuple[str, Any]] = {}  # which need not be read again, and were checked
         self.count = 0
         if path is None:
+            import tempfile  # takes long, and most checks need no journal
+
             self._file: IO[bytes] = tempfile.TemporaryFile(dir=beside or None)  # noqa: SIM115 (closed by `close`)
             self._file.write(b"\n")  # no line begins at 0, which stands for none
             self._end = 1

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpcalc.cluster.spread import Piece, spread, through
 from dpcalc.errors import DpcalcError, SpecError, WorkerLost
@@ -16,6 +15,9 @@ from dpcalc.model.source import Source
 from dpcalc.recipes.saved import Garbled, refuse_other_inputs, whole_case_of_line
 from dpcalc.report import Case
 from dpcalc.version import __version__
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 SCHEMA = "dpcalc.queries/1"
 _LARGEST = 100  # queries of a piece

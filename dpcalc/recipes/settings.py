@@ -45,6 +45,11 @@ def read_command(field: Field | None, otherwise: str) -> str:
     if field is None:
         return otherwise
     name = text(field.node, "command")
+    if name == "audit":
+        why = "a recipe takes no audit: what it proves is a lower bound, and gates are on guarantees"
+        raise field.node.place.error(
+            why, "run `dpcalc audit` beside the check: it exits with 1 where the two contradict"
+        )
     if name not in (*COMMANDS, *BESIDE):
         raise field.node.place.error(f"unknown command {clipped(name)}", near(name, (*COMMANDS, *BESIDE)))
     return name

@@ -14,8 +14,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from dpcalc.cluster.spread import Piece, Submit, spread, through
 from dpcalc.errors import PRECEDENCE, SpecError, WorkerLost
@@ -42,6 +41,9 @@ from dpcalc.recipes.shards import Share, hash_of, of_share, shared_out
 from dpcalc.render.machine import case_line
 from dpcalc.report import Case, Report, Status
 from dpcalc.version import __version__
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 _LARGEST = 200  # cases of a chunk
 _AHEAD = 4  # chunks on their way for every worker

@@ -48,7 +48,8 @@ def _rows(report: Report, precision: int) -> Iterator[tuple[str, ...]]:
     several = len({check.file for check, _ in checked(report)}) > 1
     for check, case in checked(report):
         name = printable(f"{check.file}: {check.name}" if several else check.name)
-        bound = case.best.bound if case.best else ""
+        best = case.best
+        bound = best.bound if best else ""
         for row in rows(check, case, precision):
             mark = PUBLIC if not_private(case) and row.status == Status.PASSED else _MARKS[row.status]
             yield mark, name, row.quantity, row.value, row.limit, row.slack, bound
@@ -103,7 +104,7 @@ def _several(names: list[str], most: int) -> str:
 
 def _theorems(report: Report) -> list[str]:
     """Return what the bounds are that gave the numbers."""
-    best = {case.best.bound: case.best.reference for case in report.cases if case.best}
+    best = {best.bound: best.reference for case in report.cases if (best := case.best)}
     return [f"{bound}: {reference}" for bound, reference in sorted(best.items())]
 
 

@@ -38,22 +38,37 @@ def number(value: float | int | str, precision: int = 6, side: Side = Side.NEARE
     read = float(text)
     if (side == Side.ECHO and read == value) or (read < value if side == Side.DOWN else read > value):
         return text  # reading is monotone: what reads as a larger double is a larger number
-    return _directed(value, precision, up=side != Side.DOWN)
+    up = side != Side.DOWN
+    # What reads as another double is on the other side.
+    return (
+        _directed(value, precision, up=up) if read == value else _beside(*_digits(value, precision), precision, up=up)
+    )
 
 
 @functools.lru_cache(maxsize=1024)
 def _directed(value: float, precision: int, *, up: bool) -> str:
     """Return ``value`` to ``precision`` digits, not below (above) the exact double: compared in whole numbers."""
-    mantissa, _, exponent = f"{value:.{precision - 1}e}".partition("e")
-    digits, power = int(mantissa.replace(".", "")), int(exponent) - precision + 1
+    digits, power = _digits(value, precision)
     numerator, denominator = value.as_integer_ratio()
     excess = digits * denominator * 10 ** max(power, 0) - numerator * 10 ** max(-power, 0)
-    if up and excess < 0:
-        digits += 1
-    if not up and excess > 0:
-        # Below a power of ten the digits are a tenth as coarse.
-        digits, power = (digits - 1, power) if digits > 10 ** (precision - 1) else (10 * digits - 1, power - 1)
+    if excess < 0 if up else excess > 0:
+        return _beside(digits, power, precision, up=up)
     return _literal(digits, power, precision)
+
+
+def _digits(value: float, precision: int) -> tuple[int, int]:
+    """Return the ``precision`` digits nearest to ``value``, and the power of ten of the last one."""
+    mantissa, _, exponent = f"{value:.{precision - 1}e}".partition("e")
+    return int(mantissa.replace(".", "")), int(exponent) - precision + 1
+
+
+def _beside(digits: int, power: int, precision: int, *, up: bool) -> str:
+    """Return the next number of so many digits above (below) digits 10^power."""
+    if up:
+        return _literal(digits + 1, power, precision)
+    if digits > 10 ** (precision - 1):
+        return _literal(digits - 1, power, precision)
+    return _literal(10 * digits - 1, power - 1, precision)  # below a power of ten they are a tenth as coarse
 
 
 def _literal(mantissa: int, power: int, precision: int) -> str:

@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import wrightomega
 
 from dpcalc.numerics.floats import up
 
@@ -222,6 +221,8 @@ def _logit(share: Array) -> Array:
 
 def _solved_levels(state: _State) -> Array:
     """Return l with l + s e^l = a + ln(1 - m) - s m, by the Wright omega function."""
+    from scipy.special import wrightomega  # takes longer to import than most runs, which cap no softmax
+
     x = state.apart + (np.log1p(-state.total) - state.spread * state.total)
     levels: Array = np.minimum(x - wrightomega(x + np.log(state.spread)), 0.0)
     return levels
@@ -271,6 +272,8 @@ def _levels_at(apart: Array, spread: Array) -> Array:
     ln q_j + s q_j = z_j + s [j = y] - N. The sum of q falls with N and is convex: Newton's method comes from where it
     is at least 1, and stays on that side. A record stays where it settles, however long the others take.
     """
+    from scipy.special import wrightomega
+
     whole = np.vstack((spread, apart))
     normaliser = whole.max(axis=0) - spread
     for _ in range(_STEPS):

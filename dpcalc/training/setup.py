@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from concurrent.futures import Executor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.files.digest import digest_of
@@ -15,6 +14,9 @@ from dpcalc.notions.tuning import Law
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.training.intervals import is_interval
 from dpcalc.training.tuning import Tune
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 
 class NoiseSource(PlainEnum):

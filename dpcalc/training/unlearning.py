@@ -193,16 +193,26 @@ def _draft(given: Mapping[str, Any], sources: Mapping[str, Source], start: _Star
         ("radius", "the steps stay in a ball, whose radius"),
     ):
         if not draft.get(name):
-            raise MissingParameter(f"{why} is not given", f"give --{name}; for example --{name} {_EXAMPLE[name]}")
+            example = f"for example --{name} {_EXAMPLE[name]}"
+            if name in named:
+                raise SpecError(f"{why} is 0", f"give one above 0; {example}")
+            raise MissingParameter(f"{why} is not given", f"give --{name}; {example}")
     if "start_distance" not in draft:
         raise MissingParameter(
             "how far the model may be from one that never saw the records left out is not given",
-            "give --start-distance; of k records left out of n, minimisers are k Delta/(m n) apart",
+            f"give --start-distance; {_APART}",
+        )
+    if draft["start_distance"] == 0.0 and "noise_std" not in draft:
+        raise SpecError(
+            "a model at a distance of 0 from one that never saw the records left out has nothing to forget: "
+            "no noise is the least that is enough",
+            f"give the distance; {_APART}",
         )
     return draft
 
 
 _EXAMPLE = {"regularisation": "0.01", "radius": "5"}
+_APART = "of k records left out of n, minimisers are k Delta/(m n) apart"
 
 
 def _fill(draft: Draft) -> None:

@@ -49,7 +49,9 @@ def test_help_has_every_option_once_and_fits_the_screen(name: str) -> None:
     listed = re.split(r"^(?:Options|Most used):$", text, flags=re.MULTILINE)[1]
     heads = re.findall(r"^  (-.*?)(?:  |$)", listed, re.MULTILINE)
     found = [flag for head in heads for flag in re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", head)]
-    assert sorted(found) == sorted(["-h", "--help", *(flag for o in options(name).values() for flag in o.opts)])
+    assert sorted(found) == sorted(
+        ["-h", "--help", *(flag for o in options(name).values() for flag in (*o.opts, *o.secondary_opts))]
+    )
 
 
 @pytest.mark.parametrize("name", COMMANDS)

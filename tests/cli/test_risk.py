@@ -226,9 +226,25 @@ def test_the_picture_of_a_run_has_the_curves_of_its_bounds(tmp_path: Path) -> No
     assert curve["at_least"]
     assert all(low <= high for low, high in zip(curve["at_least"][0]["tpr"], mu["tpr"], strict=True))
     text = (tmp_path / "a.svg").read_text()
-    for label in ("Amplification by iteration, mu-GDP form", "guessing", "no guarantee is below"):
+    for label in ("Amplification by iteration, mu-GDP form", "guessing", "(no guarantee by gradient"):
         assert sum(label in line for line in text.split("\n")) == 1  # one legend for both panels
     assert "curve" not in told(f"{run} --risk")
+
+
+@pytest.mark.parametrize(
+    ("floor", "says"),
+    [
+        ("linear.pass", "(no guarantee is below)"),
+        ("linear.forgetting", "(no guarantee by gradient differences is below)"),
+    ],
+)
+def test_the_picture_says_which_guarantees_a_lower_curve_rules_out(floor: str, says: str, tmp_path: Path) -> None:
+    """The losses of the second have gradients of any size: it says nothing of a guarantee that bounds their size."""
+    drawn = f"--plot {tmp_path / 'a.svg'} --plot-bounds iteration.pnsgd,{floor}"
+    told(f"compare --algorithm pnsgd -n 50 -L 1 --smoothness 1 --eta 0.1 --sigma 2 -d 1e-6 --risk {drawn}")
+    lines = (tmp_path / "a.svg").read_text().split("\n")
+    comments = " ".join(line.strip().removeprefix("<!-- ").removesuffix(" -->") for line in lines if "<!--" in line)
+    assert says in comments
 
 
 def test_the_picture_of_a_sweep_has_a_panel_of_risks() -> None:

@@ -78,7 +78,7 @@ def convolution_power(
             return weights, row, error * grown + 1.01 * wrapped * mass * float(shares.upper.max() + 1.0), True
     weights = np.fft.irfft(power, length)
     weights[0] += atom
-    weights = np.roll(np.maximum(weights, 0.0), (shift - low) % length)
+    weights = np.roll(np.maximum(weights, 0.0, out=weights), (shift - low) % length)
     # Half of the frequencies are left out, being conjugate to the others.
     rounding = math.sqrt(2.0) * (change + 8.0 * bits * UNIT * _norm(np.abs(power))) + 8.0 * UNIT * atom
     return weights[: full - low], low, rounding * grown + 1.01 * wrapped * mass, False
@@ -154,12 +154,18 @@ def _is_sparse(factors: list[tuple[_Transform, int]]) -> bool:
 def _transform(x: Array, length: int, bits: int) -> _Transform:
     """Return the transform of x, wrapped around to a length of 2^bits: by definition if few weights are not 0."""
     start = int(np.argmax(x))
-    rest = np.pad(x, (0, -len(x) % length))
-    rest[start] = 0.0
-    rest = np.roll(rest.reshape(-1, length).sum(axis=0), -(start % length))
-    points = np.flatnonzero(rest)
-    if len(points) > _FEW:
+    rest = np.zeros(length)
+    if len(x) <= length:
+        rest[: len(x) - start] = x[start:]
+        rest[length - start :] = x[:start]
+        rest[0] = 0.0
+    else:
+        padded = np.pad(x, (0, -len(x) % length))
+        padded[start] = 0.0
+        rest = np.roll(padded.reshape(-1, length).sum(axis=0), -(start % length))
+    if np.count_nonzero(rest) > _FEW:
         return _Transform(float(x[start]), start, np.fft.rfft(rest), 8.0 * bits * UNIT * float(rest.sum()))
+    points = np.flatnonzero(rest)
     angles = [-2.0 * math.pi / length * (j * np.arange(length // 2 + 1) % length) for j in points]
     values = np.zeros(length // 2 + 1, dtype=complex)
     for j, angle in zip(points, angles, strict=True):
@@ -170,9 +176,11 @@ def _transform(x: Array, length: int, bits: int) -> _Transform:
 def _product(factors: list[tuple[_Transform, int]]) -> tuple[Complex, float, float]:
     """Return the product of powers of transforms, the 2-norm of its error and 0; what is below e^-100 counts as 0."""
     values = [f.heaviest + f.rest for f, _ in factors]
-    errors = [f.error + 4.0 * UNIT * np.abs(v) for v, (f, _) in zip(values, factors, strict=True)]
-    sizes = [np.abs(v) + error for v, error in zip(values, errors, strict=True)]
-    logs = np.sum([times * np.log(size) for size, (_, times) in zip(sizes, factors, strict=True)], axis=0)
+    moduli = [np.abs(v) for v in values]
+    errors = [f.error + 4.0 * UNIT * modulus for modulus, (f, _) in zip(moduli, factors, strict=True)]
+    sizes = [modulus + error for modulus, error in zip(moduli, errors, strict=True)]
+    first, *others = (times * np.log(size) for size, (_, times) in zip(sizes, factors, strict=True))
+    logs = sum(others, start=first)
     kept = np.flatnonzero(logs > -_NEGLIGIBLE)
     product, change = np.ones(len(kept), dtype=complex), np.zeros(len(kept))
     for v, error, size, (_, times) in zip(values, errors, sizes, factors, strict=True):
@@ -242,7 +250,8 @@ def _on_block_ends(x: Array, size: int) -> Array:
     Every weight is split between the ends of its block.
     """
     starts = np.arange(0, len(x), size)
-    upper = np.add.reduceat(x * (np.arange(len(x)) % size), starts) / size
+    within = np.tile(np.arange(size, dtype=float), len(starts))[: len(x)]
+    upper = np.add.reduceat(x * within, starts) / size
     split: Array = np.append(np.add.reduceat(x, starts) - upper, 0.0) + np.append(0.0, upper)
     return split
 

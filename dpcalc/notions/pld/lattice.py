@@ -199,8 +199,7 @@ def _added(a: TiltedLaw, times_a: int, b: TiltedLaw, times_b: int, multiple: int
 def _trim(law: TiltedLaw, allowed: float) -> TiltedLaw:
     """Return the law without ends of at most ``allowed`` weight each, which are added to the defect."""
     w = law.weights
-    start = int(np.searchsorted(np.cumsum(w), allowed, side="right"))
-    stop = len(w) - int(np.searchsorted(np.cumsum(w[::-1]), allowed, side="right"))
+    start, stop = _light(w, allowed), len(w) - _light(w[::-1], allowed)
     if start >= stop:
         return law
     lost = float(w[:start].sum()) + float(w[stop:].sum())
@@ -245,6 +244,14 @@ def _in_rows(law: TiltedLaw, multiple: int) -> TiltedLaw:
     weights = np.append((table * shares.lower).sum(axis=1), 0.0)
     weights[1:] += (table * shares.upper).sum(axis=1)
     return _on_rows(law, weights, law.first // multiple, multiple)
+
+
+def _light(weights: Array, allowed: float) -> int:
+    """Return how many of the first weights weigh at most ``allowed`` together."""
+    few = _BLOCK
+    while few < len(weights) and np.cumsum(weights[:few])[-1] <= allowed:
+        few *= 4
+    return int(np.searchsorted(np.cumsum(weights[:few]), allowed, side="right"))
 
 
 def move_to_step(law: TiltedLaw, step: float) -> TiltedLaw:

@@ -23,6 +23,7 @@ from dpcalc.render.chart.sweep import (
 )
 from dpcalc.render.numbers import Side, number, symbol_of
 from dpcalc.report import Case, Report
+from dpcalc.theorems.record import lookup
 
 _X, _Y = "rate of false positives", "rate of true positives"
 _SAME = 5e-3  # curves whose values differ by no more than this share are one to the eye
@@ -54,7 +55,7 @@ def trade_off_chart(report: Report, only: Sequence[str] = ()) -> Chart:
     kept, left = found[: MAX_SERIES - 2], found[MAX_SERIES - 2 :]
     highest = sorted(curve["at_least"], key=lambda row: -sum(map(math.log, row["tpr"])))[:1]
     kept += [
-        (f"{titles.get(row['bound'], row['bound'])} (no guarantee is below)", tuple(row["tpr"]), Kind.LOWER)
+        (f"{titles.get(row['bound'], row['bound'])} ({_ruled_out(row['bound'], case)})", tuple(row["tpr"]), Kind.LOWER)
         for row in highest
     ]
     series = [*_told_apart(xs, kept), *_audited(case, xs)]
@@ -71,6 +72,13 @@ def trade_off_chart(report: Report, only: Sequence[str] = ()) -> Chart:
     )  # fmt: skip
     about = "" if report.command == "risk" else f"{case.algorithm}: "
     return Chart(f"{about}what an attacker can tell of a record", _given(case), panels, tuple(notes))
+
+
+def _ruled_out(bound: str, case: Case) -> str:
+    """Return which guarantees a lower value rules out."""
+    strong_convexity, _ = case.inputs.get("strong_convexity", (None, None))
+    alone = lookup(bound).differs_alone(strong_convexity)
+    return "no guarantee by gradient differences is below" if alone else "no guarantee is below"
 
 
 def _audited(case: Case, xs: Numbers) -> list[Series]:

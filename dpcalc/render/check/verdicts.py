@@ -21,8 +21,11 @@ from dpcalc.report import Assertion, Case, Change, Check, Report, Result, Status
 _GATE = re.compile(r"\s*([\w.-]+(?:@[^<>=\s]+)?)\s*(<=|>=|==|<|>)\s*(.*?)\s*", re.DOTALL)
 
 
-_ABOUT = ("group_size", "index", "window", "public_records", "permutation", "loss_class")
-"""Inputs that every verdict names: whom it is about, and what was promised."""
+_ABOUT = {
+    name: name.replace("_", " ")
+    for name in ("group_size", "index", "window", "public_records", "permutation", "loss_class")
+}
+"""Inputs that every verdict names, in words: whom it is about, and what was promised."""
 
 
 class Row(NamedTuple):
@@ -106,10 +109,10 @@ def circumstances(check: Check, case: Case, precision: int) -> str:
             side = Side.UP if best.quantity == Quantity.DELTA else Side.ECHO
             parts.append(f"delta {delta_text(best.delta, best.log_delta, precision, side)}")
         parts.append(f"adjacency {best.adjacency.replace('_', '-')}")
-    for name in _ABOUT:
+    for name, words in _ABOUT.items():
         value, source = case.inputs.get(name, (None, ""))
         if value is not None:
-            parts.append(f"{name.replace('_', ' ')} {value}{' (worst case)' if source == Source.WORST_CASE else ''}")
+            parts.append(f"{words} {value}{' (worst case)' if source == Source.WORST_CASE else ''}")
     parts += [f"promised: {text}" for r in case.results if r.best for text in (r.details or {}).get("demands", ())]
     parts += [f"accepted: {', '.join(check.accepted)}"] if check.accepted else []
     return printable(", ".join(parts))
@@ -183,8 +186,10 @@ def _shown_parts(text: str) -> tuple[str, str]:
 
 def _behind(gate: Assertion, case: Case) -> str:
     """Return the theorem behind what a gate compared: of what an attacker can do it may be another than the best."""
+    if not case.risk:
+        return theorem(case.best)
     name, _, at = gate_name(gate.text).partition("@")
-    found = attack_row(case, name, at) if case.risk else None
+    found = attack_row(case, name, at)
     if found is None:
         return theorem(case.best)
     return next((theorem(result) for result in case.results if result.bound == found["bound"]), found["bound"])
@@ -192,10 +197,10 @@ def _behind(gate: Assertion, case: Case) -> str:
 
 def gate_value(gate: Assertion, case: Case, precision: int) -> str:
     """Return what a gate compared, on its safe side."""
-    name, best = gate_name(gate.text), case.best
     if isinstance(gate.value, str):
         return printable(gate.value)
-    if name == Quantity.DELTA and best is not None and best.log_delta is not None:
+    name = gate_name(gate.text)
+    if name == Quantity.DELTA and (best := case.best) is not None and best.log_delta is not None:
         return delta_text(gate.value, best.log_delta, precision, Side.UP)
     return number(gate.value, precision, Side.DOWN if name in MAXIMISED else Side.UP)
 
