@@ -267,10 +267,15 @@ def _not_told(asked: Asked) -> Iterator[Alternative]:
             if not bounds:
                 break
             weakest = changes, other, bounds
-        if weakest is None or (result := _improved(asked, weakest[0], weakest[2], weakest[1], _WORTH)) is None:
+        if weakest is None:
             continue
-        less = True if "step_size" in weakest[0] and run.diameter is None else None
-        yield _note(Improvement, asked, result, weakest[0], or_less=less)
+        changes, other, bounds = weakest
+        if asked.solved and not asked.brief:  # what is seen by closed forms may be less by another bound
+            bounds += [bound for bound in _bounds(asked, other) if bound.gives is Profile and not bound.slow]
+        if (result := _improved(asked, changes, bounds, other, _WORTH)) is None:
+            continue
+        less = True if "step_size" in changes and run.diameter is None else None
+        yield _note(Improvement, asked, result, changes, or_less=less)
 
 
 def _knowable(run: Run) -> Iterator[Sequence[Changes]]:

@@ -29,7 +29,7 @@ from dpcalc.model.source import Source
 from dpcalc.notions.account import Box, Part, Total, compose_all, with_pure
 from dpcalc.notions.curves import profile_of
 from dpcalc.notions.groups import grouped
-from dpcalc.notions.guarantee import Composition, Gdp, Rdp
+from dpcalc.notions.guarantee import Composition, Gdp, Guarantee, Rdp
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.logspace import exp_up
 from dpcalc.report import Case, Result
@@ -41,6 +41,7 @@ _WIDTH = 1 << 36  # of the bracket in which a solution is found, in representabl
 _RESOLUTION = 128  # of a lattice that tells ln delta to about 0.002, and noise to 1e-4
 _LOOSE = 1.003  # a factor of noise that a rough bound may cost
 _REMAINING = 24
+_FAR = 1e6  # an epsilon at which nothing is left of delta but what entries leave open
 
 ASSUMES = (
     "every entry is about the same records, draws its randomness afresh, and may depend on what the earlier ones gave",
@@ -211,9 +212,23 @@ def rows_of(ledger: Ledger, chosen: Sequence[Chosen], question: Question, chaine
     assert worst is not None
     size, rows, name = worst
     if math.isinf(size) and size > 0.0:
-        raise NotApplicable("gives no finite epsilon here", "more noise, or a larger delta")
+        raise _no_epsilon([total.guarantee for total in _totals(ledger, chosen, name, chained)], question)
     rows = [row for row in rows if math.isfinite(row.value)]
     return [rows[0]._replace(best=True), *rows[1:]], name
+
+
+def _no_epsilon(known: Sequence[Guarantee], question: Question) -> NotApplicable:
+    """Return why there is no finite epsilon: the entries may fail more often than the budget's delta allows."""
+    log_least = min(guarantee.log_delta(_FAR).value for guarantee in known)
+    if log_least <= question.safe_log_delta:
+        return NotApplicable("gives no finite epsilon here", "more noise, or a larger delta")
+    least = exp_up(log_least)
+    enough = float(f"{1.1 * least:.1e}")
+    larger = f"use --delta {enough:g}, or" if least < enough < 0.5 else "have"
+    return NotApplicable(
+        f"no epsilon has this delta: the deltas of the entries come to {least:.3g} together",
+        f"{larger} fewer entries that are known by (epsilon, delta) alone",
+    )
 
 
 def _size(row: Result) -> float:

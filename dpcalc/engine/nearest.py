@@ -11,7 +11,7 @@ from dpcalc.engine.question import Question
 from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, NotApplicable
 from dpcalc.model.algorithm import ALGORITHMS, Algorithm, Length, Release, released
-from dpcalc.model.choices import Releases
+from dpcalc.model.choices import Adjacency, Releases
 from dpcalc.model.run import Run, describe
 from dpcalc.model.source import Source
 from dpcalc.report import Result
@@ -26,12 +26,12 @@ _UNIT_DIAMETER = 1.0
 
 def with_nearest(error: NotApplicable, run: Run, question: Question, command: Command) -> NotApplicable:
     """Return the error with the nearest run that the command covers in its hint; the same one where none is found."""
-    for name, changes in _candidates(run.algorithm):
+    for name, changes in (*_candidates(run.algorithm), *_other_neighbours(run)):
         if ALGORITHMS[name].base not in command.algorithms:
             continue
         best = _best(run, name, changes, question, command)
         if best is not None:
-            flags = " ".join(f"--{key.replace('_', '-')} {_plain(value)}" for key, value in changes.items())
+            flags = " ".join(_flag(key, value) for key, value in changes.items())
             found = f"the nearest run that a bound covers has {flags}, with {best.quantity} {_shown(best)}"
             hint = f"{error.hint}; {found}" if error.hint else found
             return type(error)(error.message, hint, parameters=error.parameters)
@@ -52,12 +52,21 @@ def _candidates(algorithm: Algorithm) -> Iterator[tuple[str, Mapping[str, Any]]]
         yield "dp-sgd-gradient", {"algorithm": "dp-sgd-gradient"}
 
 
+def _other_neighbours(run: Run) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the run with every position of a group, or with data sets of one size; None takes a parameter away."""
+    name = run.algorithm.name
+    if (run.group_size or 1) > 1:
+        yield from ((name, {place: None}) for place in ("index", "window") if run.typed(place))
+    if run.adjacency is not Adjacency.NULL_RECORD and "adjacency" in run.algorithm.parameters:
+        yield name, {"adjacency": str(Adjacency.NULL_RECORD)}
+
+
 def _best(run: Run, name: str, changes: Mapping[str, Any], question: Question, command: Command) -> Result | None:
     """Return the best answer for the changed run; None where there is none."""
     kept = {key: value for key, value in run.values.items() if run.typed(key) or run.source(key) is Source.LOSS}
     values = {**kept, **changes}
     taken = {key: value for key, value in values.items() if key in ALGORITHMS[name].parameters and key != "release"}
-    if changes.items() <= kept.items():
+    if all(kept.get(key) == value for key, value in changes.items()):
         return None
     try:
         other = describe(name, taken)
@@ -69,6 +78,11 @@ def _best(run: Run, name: str, changes: Mapping[str, Any], question: Question, c
         return answer(other, question, bounds).best
     except DpcalcError:
         return None
+
+
+def _flag(name: str, value: Any) -> str:
+    flag = f"--{name.replace('_', '-')}"
+    return f"no {flag}" if value is None else f"{flag} {_plain(value)}"
 
 
 def _plain(value: Any) -> str:

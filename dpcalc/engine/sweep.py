@@ -22,7 +22,7 @@ from dpcalc.named_tuple import NamedTuple
 from dpcalc.notes import Note
 from dpcalc.notions.guarantee import Gdp, Rdp
 from dpcalc.report import Case
-from dpcalc.theorems.record import Condition, Theorem, refusal
+from dpcalc.theorems.record import Condition, Theorem, for_algorithm, refusal
 
 
 class Settled(NamedTuple):
@@ -33,12 +33,14 @@ class Settled(NamedTuple):
         refused: of the bounds that apply to no case: the error, unless one of the conditions that are left fails.
         closed: whether all that may apply are closed forms, which take no time and no memory to speak of.
         reference: the run of which the conditions were asked.
+        lasting: whether the same bounds are to be asked of all cases: none depends on a promise that varies.
     """
 
     bounds: Sequence[Theorem]
     refused: Mapping[str, tuple[DpcalcError, tuple[Condition, ...]]]
     closed: bool
     reference: Run
+    lasting: bool = True
 
     def refused_of(self, run: Run) -> dict[str, DpcalcError]:
         """Return the errors of the bounds of which it is known that they do not apply to a run, and why."""
@@ -141,9 +143,10 @@ class Sweep:
     def _bounds(self, record: Command, run: Run, question: Question) -> Settled:
         """Return the bounds to ask of a run."""
         ordered, settled = bool(question.orders), self._settled if self._ordered == bool(question.orders) else None
-        if settled is None or not self._is_covered(settled.reference, run):
+        if settled is None or not self._is_covered(settled.reference, run) or not settled.lasting:
             bounds = bounds_of(record, run, question, best_only=True, alone=False)
-            self._settled = settled = _settled(bounds, run, self._varies, ordered)
+            every = for_algorithm(run.algorithm.name, record.families or run.algorithm.families)
+            self._settled = settled = _settled(bounds, every, run, self._varies, ordered)
         self._known, self._ordered = run, ordered
         return settled
 
@@ -169,10 +172,12 @@ def _differing(one: Run, other: Run) -> set[str]:
     return names - {"values"}
 
 
-def _settled(bounds: Sequence[Theorem], run: Run, varies: frozenset[str], ordered: bool) -> Settled:
-    """Return the bounds without the conditions that do not depend on what varies."""
-    if any(_parted(bound.promises, run, varies)[0] for bound in bounds):
-        return Settled(bounds, {}, False, run)  # which bounds there are may differ between the cases
+def _settled(
+    bounds: Sequence[Theorem], every: Sequence[Theorem], run: Run, varies: frozenset[str], ordered: bool
+) -> Settled:
+    """Return the bounds without the conditions that do not depend on what varies; ``every`` has the others as well."""
+    if any(_parted(bound.promises, run, varies)[0] for bound in every):
+        return Settled(bounds, {}, False, run, False)  # which bounds there are differs between the cases
     made, refused, closed = [], {}, True
     for bound in bounds:
         left, fixed = _parted(bound.conditions, run, varies)

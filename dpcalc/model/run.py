@@ -254,6 +254,8 @@ def _fill_in(record: Algorithm, draft: Description) -> None:
         _fill_index(record, draft)
     if record.length is Length.STEPS:
         _fill_steps(record, draft)
+    if record.length is Length.PASSES and "steps" in draft:
+        _refuse_steps(record, draft)
     if "lipschitz" in draft:
         twice = draft["adjacency"] is Adjacency.REPLACE_ONE
         draft.put("sensitivity", draft["lipschitz"] * (2.0 if twice else 1.0), Source.DERIVED)
@@ -418,6 +420,16 @@ def _fill_steps(algorithm: Algorithm, draft: Description) -> None:
     if records is not None:
         each = 1 if algorithm.full_batch else -(-records // draft["batch_size"])
         draft.put("steps", draft["epochs"] * each, Source.DERIVED)
+
+
+def _refuse_steps(algorithm: Algorithm, draft: Description) -> None:
+    """Refuse a number of steps of a run that is counted in epochs: nothing would read it.
+
+    Raises:
+        SpecError: there is one.
+    """
+    cure = "leave out --steps" if "epochs" in draft else "give --epochs in place of --steps"
+    raise SpecError(f"{algorithm.base} is counted in epochs, and steps are given", cure)
 
 
 def _fill_index(algorithm: Algorithm, draft: Description) -> None:

@@ -72,6 +72,8 @@ TOLD: dict[str, tuple[str, ...]] = {
     f"multi-epoch {RUN} --noise-std 2 --epsilon 1 --delta 1e-6 --solve epochs": ("step_size", "last_batch"),
     f"compare --algorithm noisy-gd {ONE.replace('--noise-std 2', '--noise-std 0.1')} --step-size 0.1 --epsilon 1 "
     "--delta 1e-6 --solve steps": ("strong_convexity",),
+    "multi-epoch --algorithm rotation-epochs --records 97 --epochs 1000 --lipschitz 2.44 --smoothness 0.234 "
+    "--step-size 0.00121 --epsilon 1 --delta 1e-6": ("strong_convexity", "diameter"),
     f"compare --algorithm cyclic --epochs 5000 {ONE.replace('--noise-std 2', '--step-size 0.1')} --epsilon 1 "
     "--delta 1e-6": ("strong_convexity", "diameter"),
 }  # fmt: skip

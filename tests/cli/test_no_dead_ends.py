@@ -34,10 +34,13 @@ SAMPLES: dict[str, Any] = {
     "epochs": 2, "lipschitz": 1.0, "records": 6, "dimension": 1, "steps": 2, "shift": 0.5,
 }  # fmt: skip
 """What is given where a cure names a parameter and no value."""
+PLACED: dict[str, Any] = {
+    "records": 21, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.1, "noise_std": 0.1, "diameter": 10.0,
+}  # fmt: skip
 WORDS = ("algorithm", "release", "loss_class", "noise", "permutation", "last_batch")
 """What takes a word."""
 _FLAG = re.compile(
-    r"(leave out |in place of )?--([a-z-]+)(?: (?:<= )?([0-9][^\s,;]*|[a-z-]+(?=,|;| if| or|$)))?",
+    r"(leave out |in place of |no )?--([a-z-]+)(?: (?:<= )?([0-9][^\s,;]*|[a-z-]+(?=,|;| if| or|$)))?",
 )
 QUESTION = Question(delta=1e-6, log_delta=math.log(1e-6))
 SEVERAL = ("cyclic", "shuffle-once", "rotation-epochs", "shuffled-epochs", "noisy-sgd", "noisy-gd")
@@ -214,6 +217,37 @@ def test_the_nearest_covered_run_is_named_with_its_number() -> None:
         "give --smoothness; for example --smoothness 1; "
         "the nearest run that a bound covers has --algorithm local, with epsilon 11"
     )
+
+
+NEIGHBOURS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "no --index": ("hockey-stick", {**PLACED, "group_size": 2, "index": 5}, {"index": None}),
+    "no --window": (
+        "online",
+        {"records": 20, "lipschitz": 1.0, "smoothness": 1.0, "step_size": 0.1, "diameter": 1.0, "c1": 100.0,
+         "c2": 100.0, "decay_exponent": 1.5, "group_size": 2, "window": 0},
+        {"window": None},
+    ),
+    "--adjacency null-record": (
+        "unlearn",
+        {"start_distance": 0.4, "contraction": 0.9, "step_size": 0.01, "noise_std": 0.2, "clean_steps": 3,
+         "adjacency": "replace-one"},
+        {"adjacency": "null-record"},
+    ),
+}  # fmt: skip
+"""What is named of the nearest run -> a question that nothing answers, and what changes."""
+
+
+@pytest.mark.parametrize("named", NEIGHBOURS)
+def test_other_neighbours_are_named_with_their_number(named: str) -> None:
+    command, told, changes = NEIGHBOURS[named]
+    with pytest.raises(NotApplicable) as caught:
+        ask(command, told, QUESTION)
+    _, _, nearest = str(caught.value.hint).partition("; the nearest run that a bound covers has ")
+    flags, _, value = nearest.partition(", with epsilon ")
+    assert flags == named
+    best = answered(command, {**told, **changes}).best
+    assert best is not None
+    assert best.value <= float(value) <= 1.002 * best.value
 
 
 def hiding(**told: Any) -> list[HidingPays]:

@@ -17,6 +17,7 @@ import jsonschema
 from dpcalc.engine.commands import COMMANDS, Command, taken_by
 from dpcalc.engine.gate import QUANTITIES
 from dpcalc.model import loss as losses
+from dpcalc.model.algorithm import ALGORITHMS
 from dpcalc.model.loss import LOSSES
 from dpcalc.model.parameter import PARAMETERS, Parameter
 from dpcalc.references import read
@@ -73,7 +74,8 @@ def described_run(r: random.Random, command: str, odd: float) -> dict[str, str]:
     chosen |= {name for name in NEEDED.get(algorithm, ()) if name in taken}
     if not hostile:
         if "steps" in chosen and command != "shifted":
-            chosen.discard(r.choice(("steps", "epochs")) if "epochs" in taken else "")
+            counted = "epochs" if ALGORITHMS[algorithm].length == "epochs" else r.choice(("steps", "epochs"))
+            chosen.discard({"epochs": "steps", "steps": "epochs"}[counted] if "epochs" in taken else "")
         chosen -= _unfit(r, algorithm, command == "train" or ("loss" in taken and r.random() < 0.3), chosen, found)
         if algorithm in ("repeated", "dp-sgd"):
             chosen = set(NEEDED[algorithm])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -440,3 +441,16 @@ def test_a_point_of_one_order_is_not_composed(adjacency: str) -> None:
     case = entries(f"{line} adjacency=add-remove", adjacency=adjacency, delta="0.02")
     assert epsilon_of(case) < 1.29
     assert epsilon_of(entries("mu=0.2 times=10", adjacency=adjacency, delta="0.02")) > 0.0
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"mechanism": {"mu": 1.0}}, {"mechanism": {"laplace_scale": 1.0, "sensitivity": 1.0}}]
+)
+def test_deltas_of_entries_that_exceed_the_budget_are_named(more: dict[str, Any]) -> None:
+    """The cure, typed to the letter, leads to an answer."""
+    entries = {"survey": {"epsilon": 0.1, "delta": 1e-5, "times": 3}, **more}
+    with pytest.raises(NotApplicable, match="come to 3e-05 together") as caught:
+        dpcalc.ledger(entries=entries, delta=1e-6)
+    found = re.match(r"use --delta (\S+), or", str(caught.value.hint))
+    assert found
+    assert dpcalc.ledger(entries=entries, delta=float(found[1])).cases[0].best is not None
