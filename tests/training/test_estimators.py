@@ -101,7 +101,10 @@ def test_coefficients_are_of_mapped_rows() -> None:
     rows, labels, (low, high) = cancer()
     found = estimator("DPClassifier", classes=("benign", "malignant"), ranges=(low, high)).fit(rows, labels)
     x = (rows - (low + high) / 2) / ((high - low) / 2)
-    x *= np.minimum(1.0, found.model_.bound / np.linalg.norm(x, axis=1))[:, np.newaxis]
+    model = found.model_
+    x *= np.minimum(1.0, model.bound / np.linalg.norm(x, axis=1))[:, np.newaxis]
+    x = (x - model.centre) / model.scale
+    x *= np.minimum(1.0, model.centred_bound / np.linalg.norm(x, axis=1))[:, np.newaxis]
     assert found.decision_function(rows) == pytest.approx(x @ found.coef_[0] + found.intercept_[0], rel=1e-9, abs=1e-9)
 
 
@@ -155,6 +158,48 @@ def test_a_regression_is_in_the_units_of_its_target() -> None:
     short = np.array([[0.3, 0.2], [-0.1, 0.4]])
     assert found.predict(short) == pytest.approx(short @ found.coef_ + found.intercept_, rel=1e-9)
     assert np.mean(found.predict(rows)) == pytest.approx(50.0, abs=3.0)
+
+
+@needs_sklearn
+@pytest.mark.parametrize(
+    ("classes", "kind"),
+    [
+        ((0, 1), "i"), ([False, True], "b"), ((0.0, 1.0), "f"), (("no", "yes"), "U"), ((-1, 0, 1), "i"),
+        ((0, 10**30), "O"), (("a", "a\0"), "O"), ((0, "yes"), "O"),
+    ],
+)  # fmt: skip
+def test_labels_are_predicted_in_the_type_that_the_classes_share(classes: Any, kind: str) -> None:
+    """scikit-learn has no score of labels that are objects, as 0 and 1 in a tuple would be."""
+    from sklearn.model_selection import cross_val_score
+
+    rows = np.linspace(-1.0, 1.0, 60)[:, np.newaxis]
+    labels = np.array(list(classes), dtype=object if kind == "O" else None)[np.arange(60) // 5 % len(classes)]
+    model = estimator("DPClassifier", classes=classes, epsilon=8.0)
+    found = model.fit(rows, labels)
+    assert (found.private_, found.predict(rows).dtype.kind) == (True, kind)
+    assert found.classes_.tolist() == list(classes)
+    if kind != "O":
+        assert found.score(rows, labels) == np.mean(found.predict(rows) == labels)
+        assert np.isfinite(cross_val_score(model, rows, labels, cv=2, scoring="f1_macro")).all()
+
+
+@needs_sklearn
+@pytest.mark.parametrize(
+    ("name", "wrong", "said"),
+    [
+        ("DPClassifier", {"ranges": ([-1.0, -1.0], [1.0, 1.0])}, "ranges"),
+        ("DPClassifier", {"ranges": [(-1.0, 1.0)] * 3}, "ranges"),
+        ("DPClassifier", {"ranges": {"a": (-1.0, 1.0)}}, "ranges"), ("DPClassifier", {"ranges": 1.0}, "ranges"),
+        ("DPRegressor", {"target_range": None}, "target range"), ("DPRegressor", {"target_range": 5}, "target range"),
+        ("DPRegressor", {"target_range": ("low", "high")}, "target range"),
+        ("DPRegressor", {"target_range": (0.0, 1.0, 2.0)}, "target range"),
+    ],
+)  # fmt: skip
+def test_ends_of_the_wrong_shape_are_refused_by_name(name: str, wrong: Any, said: str) -> None:
+    with pytest.raises(dpcalc.SpecError) as error:
+        estimator(name, **wrong).fit(np.zeros((9, 3)), np.arange(9) % 2)
+    assert said in error.value.message
+    assert "(low, high)" in str(error.value.hint)
 
 
 @needs_sklearn
