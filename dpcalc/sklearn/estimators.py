@@ -32,6 +32,7 @@ from dpcalc.training.data import settle
 from dpcalc.training.fitting import fit
 from dpcalc.training.intervals import is_interval
 from dpcalc.training.model import Model
+from dpcalc.training.outcome import covered
 from dpcalc.training.prediction import predictor, probabilities
 from dpcalc.training.setup import Setup, interval
 
@@ -49,7 +50,8 @@ class _Linear(BaseEstimator):
         intercept_: a number, of a classifier of shape (1,), of K > 2 classes (K,).
         n_iter_: the number of steps.
         model_: the model, which `dpcalc.training.model.save` writes for ``dpcalc predict``.
-        privacy_: the report of `dpcalc.train`.
+        privacy_: the report of `dpcalc.train`, without what was measured of the records: an estimator that is pickled
+            holds nothing that the guarantee does not cover.
         private_, why_not_private_: whether the guarantee holds, and why it does not.
     """
 
@@ -83,6 +85,7 @@ class _Linear(BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         columns = model.columns if names is None else tuple(map(str, names))
         case = case if because is None else _not_private(case, because)
+        case = covered(case)
         assert case.training is not None
         self.private_: bool = case.training["private"]
         self.why_not_private_: str | None = case.training.get("why_not_private")

@@ -31,6 +31,15 @@ FROM_RECORDS = (
 """The fields of a report that depend on the records, and are not what the run releases."""
 
 
+def covered(case: Case) -> Case:
+    """Return the report of a run without what no guarantee covers: whoever gets it learns what the run releases."""
+    training = case.training or {}
+    kept = {name: value for name, value in training.items() if name not in (*FROM_RECORDS, "metrics_are")}
+    empty: dict[str, Any] = {"metrics": {}, "non_private": None, "remarks": [], "uncovered": []}
+    notes = tuple(note for note in case.note_data if not isinstance(note, (NotCovered, NoTestRecords, ModelFile)))
+    return case._replace(training={**kept, **empty}, note_data=notes)
+
+
 class Outcome(NamedTuple):
     """A run that was executed.
 

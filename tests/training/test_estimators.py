@@ -20,6 +20,7 @@ import pytest
 import dpcalc
 from dpcalc.training import data
 from dpcalc.training.model import load, save
+from dpcalc.training.outcome import FROM_RECORDS
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = importlib.util.find_spec("sklearn") is not None
@@ -94,6 +95,21 @@ def test_a_private_classifier_is_as_good_as_train(tmp_path: Path) -> None:
     assert load(str(tmp_path / "m.json")).privacy["private"] is True
     again = pickle.loads(pickle.dumps(found))
     assert again.predict(rows).tolist() == found.predict(rows).tolist()
+
+
+@needs_sklearn
+@pytest.mark.parametrize("seed", [None, 1])
+def test_an_estimator_keeps_nothing_that_was_measured_of_its_records(seed: int | None) -> None:
+    """What is pickled is given away: it holds no number that comes from the records without noise."""
+    rows, labels, ranges = cancer()
+    found = estimator("DPClassifier", classes=("benign", "malignant"), ranges=ranges, random_state=seed)
+    training = found.fit(rows, labels).privacy_.cases[0].training
+    assert not (set(FROM_RECORDS) & {name for name, value in training.items() if value})
+    for form in ("plain", "table", "markdown", "json", "csv", "statement"):
+        text = dpcalc.format_report(found.privacy_, form)
+        assert "accuracy" not in text
+        assert "not covered" not in text
+    assert len(pickle.dumps(found)) < 20_000 < rows.nbytes
 
 
 @needs_sklearn
