@@ -203,6 +203,39 @@ def test_rows_that_all_were_shortened_are_remarked_upon(more: str, said: bool, t
     assert ("every row was shortened, so that only directions are left" in ask(line)) == said
 
 
+@pytest.mark.parametrize(
+    ("table", "more", "said", "not_said"),
+    [
+        ("x,w,y\n" + "0.1,red,1\n0.2,blue,0\n" * 20, "--positive 1", "as a whole column has: --ranges declares", "cut"),
+        ("x,w,y\n" + "0.1,red,1\n0.2,,0\n0.1,2,1\n" * 9, "--positive 1", None, "as a whole column has"),
+        ("x,y\n" + "0.1,yes\n0.2,no\n" * 20, "--loss logistic", "--labels NO,YES says what they are", "whole column"),
+        ("x,y\n" + "0.1,0\n0.2,0\n" * 20, "--loss logistic", "nothing to learn", "--labels"),
+        ("x,y\n" + "0.1,300\n0.2,200\n" * 20, "--loss squares", "every target was cut", "every row"),
+        ("x,y\n" + "0.1,300\n0.2,200\n" * 20, "--target-range 0,400", None, "every target was cut"),
+        ("x,y\n" + "0,30\n0.1,20\n" * 20, "--target-range 0,1e9", "records than always answering their mean", "cut"),
+        ("x,y\n" + "0,1\n0,0\n0,1\n" * 20, "--labels 0,1", "is right for 0.6667 of them", "cut"),
+        ("x,y\n" + "0,a\n0,b\n0,c\n0,c\n" * 20, "--labels a,b,c", "is right for 0.5 of them", "cut"),
+        ("x,y\n" + "-1,0\n1,1\n" * 20, "--labels 0,1", None, "always answering"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("stored", [False, True])
+def test_what_a_newcomer_overlooks_is_remarked_upon(
+    table: str, more: str, said: str | None, not_said: str, stored: bool, tmp_path: Path, ask: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    if stored:
+        monkeypatch.setattr("dpcalc.files.limits.HELD_CELLS", 1)
+    path = tmp_path / "t.csv"
+    path.write_text(table)
+    text = ask(f"train --data {path} {more} -e 20 -d 1e-5 --seed 3 --format plain")
+    above, remarks = text.split("not covered by the guarantee", 1)
+    remarks = remarks.split("assumes", 1)[0]
+    if said is not None and not (stored and "a,b,c" in more):  # which would be one more look at the file
+        assert said in remarks
+    assert not_said not in remarks
+    assert "always answering" not in above
+
+
 # --- gates ------------------------------------------------------------------------------------------------------------
 
 
