@@ -435,6 +435,19 @@ def test_what_rounding_forbids_is_refused(
     assert message in failed(f"{SYNTHETIC} --steps 3 --eta 0.1 {more}", code, capsys)
 
 
+@pytest.mark.parametrize(("asked", "more"), [(60, "-d 1e-5"), (10**6, "-d 1e-5"), (40, "-d 1e-9")])
+def test_an_epsilon_at_which_rounding_is_dear_is_refused_with_one_that_is_not(
+    asked: int, more: str, capsys: pytest.CaptureFixture[str], ask_json: Any
+) -> None:
+    line = f"train --data example:breast-cancer {more}"
+    found = re.search(r"give an epsilon of (\d+) or less", failed(f"{line} -e {asked}", 3, capsys))
+    assert found is not None
+    least = int(found[1])
+    assert 5 < least < asked
+    [case] = ask_json(f"{line} -e {least}")
+    assert best(case)["epsilon"] == least
+
+
 def test_a_delta_below_what_a_miss_has_costs_a_little_epsilon(ask_json: Any) -> None:
     [case] = ask_json(f"{SYNTHETIC} --steps 3 --eta 0.1 -e 1 -d 1e-12")
     assert 0.0 < best(case)["floating_point"]["epsilon"] < 1e-6
