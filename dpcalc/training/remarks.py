@@ -34,15 +34,25 @@ def on_records(records: Records, loss: str, total: int, *, read: bool) -> Iterat
     if cut:
         yield "every target was cut to its bound: --target-range LOW,HIGH maps public ends to it first"
     elif label is not None:
-        name = records.labels.names[int(label)] if isinstance(records.labels, Classes) else f"{label:g}"
         cure = "; if its cells are words, --labels NO,YES says what they are" if words else ""
-        yield f"the target is {name} for every training record: there is nothing to learn{cure}"
+        if loss in CLASSIFYING and records.labels.takes_words and label <= 0.0:
+            cure = ", and a cell that is none of the labels, letter by letter, counts as that one"
+        yield f"the target is {_name(records, label)} for every training record: there is nothing to learn{cure}"
     if not read:
         return
     if counts["unreadable"] >= total and not (words and label is not None and counts["unreadable"] == total):
         yield f"as many cells are no finite number as a whole column has: {_UNREAD}"
     if (ranges is None or ranges.features is None) and counts["rows_clipped"] == total:
         yield "every row was shortened, so that only directions are left: --ranges maps columns to [-1, 1] first"
+
+
+def _name(records: Records, label: float) -> str:
+    rule = records.labels
+    if isinstance(rule, Classes):
+        return rule.names[int(label)]
+    if rule.positive is None:
+        return f"{label:g}"
+    return rule.positive if label > 0.0 else rule.negative or f"not {rule.positive}"
 
 
 def on_model(records: Records, metrics: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
