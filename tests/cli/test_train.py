@@ -453,6 +453,12 @@ def test_an_epsilon_at_which_rounding_is_dear_is_refused_with_one_that_is_not(
     assert best(case)["epsilon"] == least
 
 
+def test_one_over_the_records_of_a_table_is_refused_with_what_helps(capsys: pytest.CaptureFixture[str]) -> None:
+    said = failed("train --data example:breast-cancer -e 1 -d 1/n", 2, capsys)
+    assert "follow from the data here" in said
+    assert "write a number, as 1e-6" in said
+
+
 def test_a_delta_below_what_a_miss_has_costs_a_little_epsilon(ask_json: Any) -> None:
     [case] = ask_json(f"{SYNTHETIC} --steps 3 --eta 0.1 -e 1 -d 1e-12")
     assert 0.0 < best(case)["floating_point"]["epsilon"] < 1e-6
