@@ -233,7 +233,13 @@ def _is(value: Any, label: Any) -> bool:
 
 
 def _declared(classes: Any) -> NDArray[Any]:
-    """Return the classes that are given, in their order, by the type that they share: metrics compare by types."""
+    """Return the classes that are given, in their order, by the type that they share: metrics compare by types.
+
+    Raises:
+        SpecError: they are no sequence of two or more that differ; a set has no first label, and a text has letters.
+    """
+    if isinstance(classes, (str, bytes, set, frozenset)):
+        raise SpecError(f"classes is a {type(classes).__name__}, and no sequence of labels", "give (no, yes)")
     found = np.asarray(classes if hasattr(classes, "__array__") else _apart(list(classes)))
     if found.dtype.kind == "O" and found.ndim == 1:
         found = _of_one_type(found)

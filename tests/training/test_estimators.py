@@ -221,7 +221,8 @@ def test_ends_of_the_wrong_shape_are_refused_by_name(name: str, wrong: Any, said
 @needs_sklearn
 @pytest.mark.parametrize(
     "wrong",
-    [{"epsilon": -1.0}, {"delta": 2.0}, {"classes": ("a",)}, {"classes": ("a", "a")}, {"ranges": (1.0, 0.0)},
+    [{"epsilon": -1.0}, {"delta": 2.0}, {"classes": ("a",)}, {"classes": ("a", "a")}, {"classes": "no,yes"},
+     {"classes": {"no", "yes"}}, {"ranges": (1.0, 0.0)},
      {"ranges": (0.0, math.inf)}],
 )  # fmt: skip
 def test_parameters_out_of_range_are_refused(wrong: Any) -> None:
