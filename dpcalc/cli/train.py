@@ -16,6 +16,7 @@ from dpcalc.cli.cluster import cluster_options, there_of
 from dpcalc.cli.options import Command, training_options
 from dpcalc.cli.printing import emit
 from dpcalc.cli.query import Askers, run_cases
+from dpcalc.cli.types import ONE_OVER_RECORDS
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.output import say
 from dpcalc.render.notes import report
@@ -131,6 +132,8 @@ def command(
         raise SpecError("--cluster is of --replicas: one model is trained on this machine", "leave it out")
     if choice is not None:
         _refuse_explaining(flags.get("format"))
+    if setup.data is not None and any(ONE_OVER_RECORDS in part for part in flags.get("delta") or ()):
+        raise SpecError("--delta 1/n is over --records, which follow from the data here", "write a number, as 1e-6")
     check_setup(setup, _combinations(parts for name, parts in flags.items() if name != "gates"))
     models: list[Any] = []
     entered = machines.entered() if machines is not None else contextlib.nullcontext(None)

@@ -104,11 +104,14 @@ def split_cells(line: str) -> list[str]:
         return []
 
 
+_MARKS = {";": "semicolons", "\t": "tabs"}
+
+
 def read_header(path: str, stream: IO[bytes]) -> list[str]:
     """Return the names of the columns, which the first line holds.
 
     Raises:
-        SpecError: it is too long, not UTF-8, or not a line of names.
+        SpecError: it is too long, not UTF-8, or not a line of names; they are parted by something else than commas.
     """
     line = stream.readline(limits.LINE_BYTES)
     if len(line) >= limits.LINE_BYTES:
@@ -128,6 +131,8 @@ def read_header(path: str, stream: IO[bytes]) -> list[str]:
         raise SpecError(f"{path}: the first line is empty", "it must name the columns")
     if all(_is_number(name) for name in names):
         raise SpecError(f"{path}: the first line holds numbers", "it must name the columns: add a header")
+    if len(names) == 1 and (other := next((word for mark, word in _MARKS.items() if mark in names[0]), None)):
+        raise SpecError(f"{path}: the columns are parted by {other}", "save the file with commas between the cells")
     return names
 
 

@@ -35,7 +35,8 @@ def _markdown(case: Case, precision: int) -> str:
         warned = training.warning(case)
         lines += [f"**{warned}**  "] if warned else []
         lines += [f"{_escape(line)}  " for line in training.training_lines(case, precision)]
-        lines += ["", *_table(training.metric_rows(case, precision)), ""]
+        metrics = training.metric_rows(case, precision)
+        lines += ["", *(_table(metrics) if metrics else ()), ""]
     if case.ledger:
         lines += [*_table(entry_rows(case, precision)), ""]
         lines += [*(f"{_escape(line)}  " for line in ledger_lines(case, precision)), ""]

@@ -79,7 +79,7 @@ _SUMS = (
 def metric_rows(case: Case, precision: int) -> list[tuple[str, ...]]:
     """Return the table of metrics: the private model (of replicas the median and the range) and the non-private fit."""
     training = case.training
-    if not training:
+    if not training or not training["metrics"]:
         return []
     parts = [part for part in PARTS if part in training["metrics"]]
     own, body = "private" if training["private"] else "this model", []
@@ -167,6 +167,8 @@ def training_lines(case: Case, precision: int) -> list[str]:
         lines.append(f"{_RISKS[bound['quantity']]} <= {value} ({bound['bound']}{empty})")
     elif training["non_private"]:
         lines.append(f"excess risk: {training['excess_risk_bound_because']}")
+    if "metrics_are" not in training:  # a report that holds nothing that was measured
+        return lines
     lines.append(f"{training['metrics_are']}:")
     return [*lines, *(f"  {line}" for line in (_counted(case), *training["remarks"]))]
 

@@ -32,8 +32,9 @@ from dpcalc.training.data import settle
 from dpcalc.training.fitting import fit
 from dpcalc.training.intervals import is_interval
 from dpcalc.training.model import Model
+from dpcalc.training.outcome import covered
 from dpcalc.training.prediction import predictor, probabilities
-from dpcalc.training.setup import Setup
+from dpcalc.training.setup import Setup, interval
 
 Array = NDArray[np.float64]
 
@@ -49,7 +50,8 @@ class _Linear(BaseEstimator):
         intercept_: a number, of a classifier of shape (1,), of K > 2 classes (K,).
         n_iter_: the number of steps.
         model_: the model, which `dpcalc.training.model.save` writes for ``dpcalc predict``.
-        privacy_: the report of `dpcalc.train`.
+        privacy_: the report of `dpcalc.train`, without what was measured of the records: an estimator that is pickled
+            holds nothing that the guarantee does not cover.
         private_, why_not_private_: whether the guarantee holds, and why it does not.
     """
 
@@ -83,6 +85,7 @@ class _Linear(BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         columns = model.columns if names is None else tuple(map(str, names))
         case = case if because is None else _not_private(case, because)
+        case = covered(case)
         assert case.training is not None
         self.private_: bool = case.training["private"]
         self.why_not_private_: str | None = case.training.get("why_not_private")
@@ -97,11 +100,13 @@ class _Linear(BaseEstimator):
         """Return the ends of the ranges, each of shape (d,)."""
         if self.ranges is None:
             return None, None
-        low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (columns,)).copy() for end in self.ranges)
+        hint = "give (low, high), numbers or arrays with one per column"
+        try:
+            low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (columns,)).copy() for end in self.ranges)
+        except (TypeError, ValueError):
+            raise SpecError(f"ranges are no two ends for {columns} columns", hint) from None
         if not all(map(is_interval, low.tolist(), high.tolist())):
-            raise SpecError(
-                "ranges are no intervals, or too narrow", "give (low, high), numbers or arrays with one per column"
-            )
+            raise SpecError("ranges are no intervals, or too narrow", hint)
         return low, high
 
     def _scores(self, X: Any) -> Array:
@@ -228,12 +233,29 @@ def _is(value: Any, label: Any) -> bool:
 
 
 def _declared(classes: Any) -> NDArray[Any]:
-    """Return the classes that are given, in their order."""
+    """Return the classes that are given, in their order, by the type that they share: metrics compare by types.
+
+    Raises:
+        SpecError: they are no sequence of two or more that differ; a set has no first label, and a text has letters.
+    """
+    if isinstance(classes, (str, bytes, set, frozenset)):
+        raise SpecError(f"classes is a {type(classes).__name__}, and no sequence of labels", "give (no, yes)")
     found = np.asarray(classes if hasattr(classes, "__array__") else _apart(list(classes)))
+    if found.dtype.kind == "O" and found.ndim == 1:
+        found = _of_one_type(found)
     alike = found.ndim != 1 or any(found[i] == found[j] for j in range(len(found)) for i in range(j))
     if alike or len(found) < 2:
         raise SpecError("classes are not two or more labels that differ", "give (no, yes)")
     return found
+
+
+def _of_one_type(values: NDArray[Any]) -> NDArray[Any]:
+    """Return objects as texts, truths or numbers, if they are that alone and stay what they are."""
+    for types in (str, (bool, np.bool_), (int, float, np.number)):
+        if all(isinstance(each, types) for each in values):
+            plain = np.array(values.tolist())
+            return plain if plain.tolist() == values.tolist() else values
+    return values
 
 
 def _classes_of(labels: NDArray[Any]) -> NDArray[Any]:
@@ -277,7 +299,7 @@ class DPRegressor(RegressorMixin, _Linear):
             dpcalc.DpcalcError: a parameter is out of range, or the budget cannot be met.
         """
         rows, targets = self._targets(X, y)
-        self._train(rows, targets, {"loss": "squares"}, None, target_range=tuple(self.target_range))
+        self._train(rows, targets, {"loss": "squares"}, None, target_range=interval(self.target_range))
         reading = predictor(self.model_)
         self.coef_ = reading.half * self.model_.weights
         self.intercept_ = float(reading.targets(np.array(self.model_.intercept)))

@@ -39,6 +39,7 @@ _SHARE = 2.0**-14  # of delta, set aside for rounding at first
 _DEAR = 2.0**-4  # of delta: past this, a little epsilon is set aside instead, where that is enough
 _MOST = 0.5  # of delta
 _MOST_EPSILON = 0.01  # of epsilon
+_LARGEST_HINTED = 100  # an epsilon beyond which rounding would cost too much in any run
 _MOST_HINTED = 0.1  # a delta that nobody should be told to give is larger
 _ROOM = 1.0625
 _TRIES = 8
@@ -224,7 +225,7 @@ def _cost(row: Result, rounding: Rounding, question: Question, spare: _Spare) ->
     if seeks and least <= spare.epsilon:
         return plain
     if not (seeks or added <= _MOST * delta):
-        raise _no_room(question, added)
+        raise _no_room(question, added, rounding)
     raise _Needs(_Spare(_ROOM * least, spare.delta if seeks else _ROOM * added))
 
 
@@ -241,9 +242,7 @@ def leaves_room(draft: Draft, question: Question, columns: int) -> bool:
         )
     except NotApplicable:
         return False
-    epsilon, delta = float(question.epsilon or 0.0), _delta(question)
-    costs = rounding.cost(epsilon), rounding.cost_in_epsilon(epsilon)
-    return any(c.epsilon <= _MOST_EPSILON * epsilon and _more(c, delta) <= _MOST * delta for c in costs)
+    return _affordable(rounding, float(question.epsilon or 0.0), _delta(question))
 
 
 def _more(cost: Cost, delta: float) -> float:
@@ -295,13 +294,29 @@ def _lessened(question: Question, spare: _Spare) -> Question:
     return question._replace(delta=math.exp(log_delta), log_delta=log_delta)
 
 
-def _no_room(question: Question, added: float) -> NotApplicable:
-    larger = f"give a delta of {2.0 * added:.1g} or more, " if added < _MOST_HINTED else "give "
+def _no_room(question: Question, added: float, rounding: Rounding | None = None) -> NotApplicable:
+    least = None if rounding is None else _with_room(question, rounding)
+    larger = f"a delta of {2.0 * added:.1g} or more, " if added < _MOST_HINTED else ""
     return NotApplicable(
         f"rounding in floating point adds {added:.3g} to delta, which is {question.delta!r}",
-        f"{larger}a smaller epsilon, or take fewer steps",
-        parameters=("delta",),
-    )
+        f"give {larger}a smaller epsilon, or take fewer steps" if least is None
+        else f"give an epsilon of {least} or less: what is guaranteed at it holds at larger ones too",
+        parameters=("delta",) if least is None else ("epsilon",),
+    )  # fmt: skip
+
+
+def _with_room(question: Question, rounding: Rounding) -> int | None:
+    """Return the largest whole epsilon below the one asked at which rounding costs little enough; None if none is.
+
+    What it adds to delta grows with e^epsilon.
+    """
+    first = min(math.ceil(float(question.epsilon or 0.0)) - 1, _LARGEST_HINTED)
+    return next((e for e in range(first, 0, -1) if _affordable(rounding, float(e), _delta(question))), None)
+
+
+def _affordable(rounding: Rounding, epsilon: float, delta: float) -> bool:
+    costs = rounding.cost(epsilon), rounding.cost_in_epsilon(epsilon)
+    return any(c.epsilon <= _MOST_EPSILON * epsilon and _more(c, delta) <= _MOST * delta for c in costs)
 
 
 def _asked(row: Result, question: Question) -> dict[str, Any]:

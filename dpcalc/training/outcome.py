@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dpcalc.notes import LabelReading, ModelFile, NotCovered, Note, NoTestRecords, NotPrivate, UnreadableCells
 from dpcalc.report import Case
+from dpcalc.training import remarks
 from dpcalc.training.accounting import RiskBound
 from dpcalc.training.cells import Classes
 from dpcalc.training.centring import Centre
@@ -29,6 +30,15 @@ FROM_RECORDS = (
     "rows_clipped", "labels_clipped", "unreadable", "metrics", "quantiles", "seconds", "non_private", "remarks",
 )  # fmt: skip
 """The fields of a report that depend on the records, and are not what the run releases."""
+
+
+def covered(case: Case) -> Case:
+    """Return the report of a run without what no guarantee covers: whoever gets it learns what the run releases."""
+    training = case.training or {}
+    kept = {name: value for name, value in training.items() if name not in (*FROM_RECORDS, "metrics_are")}
+    empty: dict[str, Any] = {"metrics": {}, "non_private": None, "remarks": [], "uncovered": []}
+    notes = tuple(note for note in case.note_data if not isinstance(note, (NotCovered, NoTestRecords, ModelFile)))
+    return case._replace(training={**kept, **empty}, note_data=notes)
 
 
 class Outcome(NamedTuple):
@@ -103,16 +113,10 @@ class Outcome(NamedTuple):
 
     def _remarks(self) -> Iterator[str]:
         """Yield what the records give reason to say: no guarantee covers it."""
-        label, total = self.records.one_label, self.records.shape[0] + self.records.test_count + self._held_out
-        if label is not None:
-            name = f"{label:g}"
-            if isinstance(self.records.labels, Classes):
-                name = self.records.labels.names[int(label)]
-            yield f"the target is {name} for every training record: there is nothing to learn"
-        ranges = self.records.ranges
-        unmapped = self.setup.synthetic is None and (ranges is None or ranges.features is None)
-        if unmapped and self.records.counts["rows_clipped"] == total:
-            yield "every row was shortened, so that only directions are left: --ranges maps columns to [-1, 1] first"
+        total = self.records.shape[0] + self.records.test_count + self._held_out
+        yield from remarks.on_records(self.records, self.draft["loss"], total, read=self.setup.synthetic is None)
+        if isinstance(self.trained, Trained):
+            yield from remarks.on_model(self.records, self.trained.metrics)
 
     @property
     def _held_out(self) -> int:

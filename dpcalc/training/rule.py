@@ -51,7 +51,11 @@ SWITCHES = (
     "algorithm", "release", "radius", "epochs", "batch_size", "last_batch", "permutation", "noise_std",
     "noise_multiplier", "laplace_scale", "noise", "c1", "c2", "decay_exponent", "schedule_factor", "power",
 )  # fmt: skip
-"""Parameters that describe a run of another kind: where one of them is given, the rule fills in nothing."""
+"""Parameters that describe a run of another kind: where one of them is given, the rule fills in nothing.
+
+``release`` does so where the last iterate alone is to be seen: the rule accounts for every iterate as public, so that
+whoever asks for all of them asks for no other run.
+"""
 
 _SHORTEST = 1e-290  # of steps, with all of their digits
 
@@ -107,13 +111,19 @@ def applies(draft: Draft, question: Question) -> bool:
         draft: as given, with its loss; ``algorithm`` has a source where it was given.
         question: the budget.
     """
-    named = any(draft.given(name) for name in SWITCHES)
-    return not named and draft["loss"] in LOSSES and not question.solve
+    return not switches_of(draft) and draft["loss"] in LOSSES and not question.solve
+
+
+def switches_of(draft: Draft) -> list[str]:
+    """Return which parameters that are given describe a run of another kind."""
+    return [
+        name for name in SWITCHES if draft.given(name) and (name != "release" or draft["release"] != Releases.EPOCH)
+    ]
 
 
 def without(error: MissingParameter, draft: Draft) -> MissingParameter:
     """Return what a run lacks, with what keeps the rule from filling it in, if a flag does."""
-    switches = [name for name in SWITCHES if draft.given(name)]
+    switches = switches_of(draft)
     if not switches or draft["loss"] not in LOSSES:
         return error
     flag = flag_of(switches[0])

@@ -21,7 +21,6 @@ from dpcalc.training.defaults import fill_split
 from dpcalc.training.draft import Draft
 from dpcalc.training.rule import (
     LOSSES,
-    SWITCHES,
     Pick,
     Rule,
     budget_of,
@@ -29,6 +28,7 @@ from dpcalc.training.rule import (
     picks_of_setup,
     signal_of,
     step_size_of,
+    switches_of,
     travel_of,
 )
 from dpcalc.training.setup import Average, Setup
@@ -41,8 +41,7 @@ _BESIDE = ("batch_size", "epochs")
 
 def applies(draft: Draft, question: Question) -> bool:
     """Return whether a batch size is given, and nothing that says how batches are drawn."""
-    named = any(draft.given(name) for name in SWITCHES if name not in _BESIDE)
-    alone = not named and draft.given("batch_size") and "steps" not in draft
+    alone = not set(switches_of(draft)) - set(_BESIDE) and draft.given("batch_size") and "steps" not in draft
     return alone and draft["loss"] in LOSSES and not question.solve
 
 
@@ -73,7 +72,7 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> tuple[
     if "model" in draft and not draft.given("model"):
         hidden["model"] = Model.CAPPED
     smoothness = None if {**draft, **hidden}.get("model") == Model.ANY else draft.loss.smoothness
-    if smoothness and asked.average != Average.TAIL:
+    if smoothness and asked.average != Average.TAIL and not draft.given("release"):
         longest = min(down(2.0 / smoothness), float(draft.get("step_size", math.inf)))
         from dpcalc.training.guarantee import leaves_room  # which imports numpy
 
@@ -84,7 +83,8 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> tuple[
         smoothness or 1.0
     )
     for name, value in (hidden if hides else sampled).items():
-        draft.choose(name, value)
+        if not draft.given(name):
+            draft.choose(name, value)
     said = ", ".join(f"{value:.4g} for {_SAID[way]}" for way, value in noise.items())
     picks["algorithm"] = Pick(draft["algorithm"], Source.DERIVED, f"noise at {draft['epochs']} passes: {said}")
     clip = float(draft["clip"])

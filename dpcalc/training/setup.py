@@ -118,8 +118,8 @@ def interval(text: Any) -> tuple[float, float]:
     Raises:
         SpecError: it is none.
     """
-    parts = text.split(",") if isinstance(text, str) else list(text)
     try:
+        parts = text.split(",") if isinstance(text, str) else list(text)
         low, high = (parse_number(part.strip()) if isinstance(part, str) else float(part) for part in parts)
     except (SpecError, ValueError, TypeError):
         low = high = math.nan
@@ -127,7 +127,7 @@ def interval(text: Any) -> tuple[float, float]:
         message = f"the target range is {str(text)[:60]!r}"
         if low < high:
             raise SpecError(f"{message}, which is too narrow", "use other units")
-        raise SpecError(message, "give two numbers, as --target-range 0,100")
+        raise SpecError(message, "give (low, high), two public numbers; at the prompt --target-range 0,100")
     return low, high
 
 

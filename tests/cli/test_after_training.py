@@ -226,6 +226,34 @@ def test_every_iterate_that_is_released_is_written(folder: Path, ending: str, as
     assert load(path).released is None
 
 
+@pytest.mark.parametrize(
+    ("more", "count"),
+    [
+        ("--labels 0,1", 100), ("--labels 0,1,2", 100), ("--target-range 0,1", 100), ("--labels 0,1 --steps 7", 7),
+        pytest.param("--labels 0,1 --batch-size 30 --epochs 1", 2, marks=pytest.mark.campaign),
+    ],
+)  # fmt: skip
+def test_the_default_rule_writes_every_iterate_where_that_is_asked(
+    more: str, count: int, folder: Path, ask: Any
+) -> None:
+    """All of them are public in its guarantee, so that the run is the same and costs the same."""
+    path = Path("t.csv")
+    path.write_text("a,b,y\n" + "0.3,-0.2,1\n-0.1,0.5,0\n" * 30)
+    run = f"train --data {path} {more} -e 8 -d 1e-5 --seed 1"
+    [plain] = json.loads(ask(f"{run} --average tail -o plain.json --json"))["cases"]
+    [case] = json.loads(ask(f"{run} --average tail --release epoch -o all.json --json"))["cases"]
+    assert case["results"][0]["value"] == plain["results"][0]["value"]
+    assert case["training"]["iterates_released"] == count
+    one, every = load("plain.json"), load("all.json")
+    assert every.weights.tolist() == one.weights.tolist()
+    assert one.released is None
+    assert every.released is not None
+    scores = 3 if "0,1,2" in more else 1
+    assert every.released.shape == (count, 3 * scores)
+    later = every.released[count // 2 :].mean(axis=0)
+    assert later == pytest.approx([*every.weights.reshape(-1), *np.atleast_1d(every.intercept)], rel=1e-9, abs=1e-12)
+
+
 def test_more_iterates_than_a_file_holds_are_refused_before_training(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -313,7 +341,7 @@ def test_a_ledger_for_another_adjacency_is_not_charged(
 
 def test_what_keeps_the_default_rule_away_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = "train --data numbers.csv --target-range 0,30 -e 2 -d 1e-5"
-    said = failed(f"{line} --release epoch", capsys)
+    said = failed(f"{line} --release last", capsys)
     assert "--release describes a run of its own" in said
     assert "--radius" in said
     assert "--epsilon" not in said

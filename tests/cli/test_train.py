@@ -203,6 +203,44 @@ def test_rows_that_all_were_shortened_are_remarked_upon(more: str, said: bool, t
     assert ("every row was shortened, so that only directions are left" in ask(line)) == said
 
 
+@pytest.mark.parametrize(
+    ("table", "more", "said", "not_said"),
+    [
+        ("x,w,y\n" + "0.1,red,1\n0.2,blue,0\n" * 20, "--positive 1", "as a whole column has: --ranges declares", "cut"),
+        ("x,w,y\n" + "0.1,red,1\n0.2,,0\n0.1,2,1\n" * 9, "--positive 1", None, "as a whole column has"),
+        ("x,y\n" + "0.1,yes\n0.2,no\n" * 20, "--loss logistic", "--labels NO,YES says what they are", "whole column"),
+        ("x,y\n" + "0.1,0\n0.2,0\n" * 20, "--loss logistic", "nothing to learn", "--labels"),
+        ("x,y\n" + "0.1,Yes\n0.2,No\n" * 20, "--labels no,yes", "the target is no for every", "--labels"),
+        ("x,y\n" + "0.1,Yes\n0.2,No\n" * 20, "--labels no,yes", "none of the labels, letter by letter", "--labels"),
+        ("x,y\n" + "0.1,Yes\n0.2,No\n" * 20, "--positive yes", "the target is not yes for every", "--labels"),
+        ("x,y\n" + "0.1,yes\n0.2,yes\n" * 20, "--labels no,yes", "the target is yes for every", "letter by letter"),
+        ("x,y\n" + "0.1,A\n0.2,B\n" * 20, "--labels a,b,c", "the target is a for every", "--labels"),
+        ("x,y\n" + "0.1,300\n0.2,200\n" * 20, "--loss squares", "every target was cut", "every row"),
+        ("x,y\n" + "0.1,300\n0.2,200\n" * 20, "--target-range 0,400", None, "every target was cut"),
+        ("x,y\n" + "0,30\n0.1,20\n" * 20, "--target-range 0,1e9", "records than always answering their mean", "cut"),
+        ("x,y\n" + "0,1\n0,0\n0,1\n" * 20, "--labels 0,1", "is right for 0.6667 of them", "cut"),
+        ("x,y\n" + "0,a\n0,b\n0,c\n0,c\n" * 20, "--labels a,b,c", "is right for 0.5 of them", "cut"),
+        ("x,y\n" + "-1,0\n1,1\n" * 20, "--labels 0,1", None, "always answering"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("stored", [False, True])
+def test_what_a_newcomer_overlooks_is_remarked_upon(
+    table: str, more: str, said: str | None, not_said: str, stored: bool, tmp_path: Path, ask: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    if stored:
+        monkeypatch.setattr("dpcalc.files.limits.HELD_CELLS", 1)
+    path = tmp_path / "t.csv"
+    path.write_text(table)
+    text = ask(f"train --data {path} {more} -e 20 -d 1e-5 --seed 3 --format plain")
+    above, remarks = text.split("not covered by the guarantee", 1)
+    remarks = remarks.split("assumes", 1)[0]
+    if said is not None and not (stored and "a,b,c" in more):  # which would be one more look at the file
+        assert said in remarks
+    assert not_said not in remarks
+    assert "always answering" not in above
+
+
 # --- gates ------------------------------------------------------------------------------------------------------------
 
 
@@ -400,6 +438,25 @@ def test_what_rounding_forbids_is_refused(
     more: str, code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert message in failed(f"{SYNTHETIC} --steps 3 --eta 0.1 {more}", code, capsys)
+
+
+@pytest.mark.parametrize(("asked", "more"), [(60, "-d 1e-5"), (10**6, "-d 1e-5"), (40, "-d 1e-9")])
+def test_an_epsilon_at_which_rounding_is_dear_is_refused_with_one_that_is_not(
+    asked: int, more: str, capsys: pytest.CaptureFixture[str], ask_json: Any
+) -> None:
+    line = f"train --data example:breast-cancer {more}"
+    found = re.search(r"give an epsilon of (\d+) or less", failed(f"{line} -e {asked}", 3, capsys))
+    assert found is not None
+    least = int(found[1])
+    assert 5 < least < asked
+    [case] = ask_json(f"{line} -e {least}")
+    assert best(case)["epsilon"] == least
+
+
+def test_one_over_the_records_of_a_table_is_refused_with_what_helps(capsys: pytest.CaptureFixture[str]) -> None:
+    said = failed("train --data example:breast-cancer -e 1 -d 1/n", 2, capsys)
+    assert "follow from the data here" in said
+    assert "write a number, as 1e-6" in said
 
 
 def test_a_delta_below_what_a_miss_has_costs_a_little_epsilon(ask_json: Any) -> None:

@@ -65,6 +65,8 @@ def test_a_byte_order_mark_quotes_and_carriage_returns_are_understood(tmp_path: 
     [
         ("a,b,y\n", "a header but no records", "add some"),
         ("1,2,0\n3,4,1\n", ": the first line holds numbers", "add a header"),
+        ("a;b;y\n1;2;0\n", ": the columns are parted by semicolons", "commas between"),
+        ("a\tb\n1\t0\n", ": the columns are parted by tabs", "commas between"),
         ("\n1,2\n", "the first line is empty", "name the columns"),
         ("a,a,y\n1,2,0\n", "column 'a' is there twice", "rename"),
         ("y\n1\n0\n", "no column beside the target", "a feature"),

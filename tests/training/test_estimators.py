@@ -20,6 +20,7 @@ import pytest
 import dpcalc
 from dpcalc.training import data
 from dpcalc.training.model import load, save
+from dpcalc.training.outcome import FROM_RECORDS
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = importlib.util.find_spec("sklearn") is not None
@@ -97,11 +98,29 @@ def test_a_private_classifier_is_as_good_as_train(tmp_path: Path) -> None:
 
 
 @needs_sklearn
+@pytest.mark.parametrize("seed", [None, 1])
+def test_an_estimator_keeps_nothing_that_was_measured_of_its_records(seed: int | None) -> None:
+    """What is pickled is given away: it holds no number that comes from the records without noise."""
+    rows, labels, ranges = cancer()
+    found = estimator("DPClassifier", classes=("benign", "malignant"), ranges=ranges, random_state=seed)
+    training = found.fit(rows, labels).privacy_.cases[0].training
+    assert not (set(FROM_RECORDS) & {name for name, value in training.items() if value})
+    for form in ("plain", "table", "markdown", "json", "csv", "statement"):
+        text = dpcalc.format_report(found.privacy_, form)
+        assert "accuracy" not in text
+        assert "not covered" not in text
+    assert len(pickle.dumps(found)) < 20_000 < rows.nbytes
+
+
+@needs_sklearn
 def test_coefficients_are_of_mapped_rows() -> None:
     rows, labels, (low, high) = cancer()
     found = estimator("DPClassifier", classes=("benign", "malignant"), ranges=(low, high)).fit(rows, labels)
     x = (rows - (low + high) / 2) / ((high - low) / 2)
-    x *= np.minimum(1.0, found.model_.bound / np.linalg.norm(x, axis=1))[:, np.newaxis]
+    model = found.model_
+    x *= np.minimum(1.0, model.bound / np.linalg.norm(x, axis=1))[:, np.newaxis]
+    x = (x - model.centre) / model.scale
+    x *= np.minimum(1.0, model.centred_bound / np.linalg.norm(x, axis=1))[:, np.newaxis]
     assert found.decision_function(rows) == pytest.approx(x @ found.coef_[0] + found.intercept_[0], rel=1e-9, abs=1e-9)
 
 
@@ -159,8 +178,51 @@ def test_a_regression_is_in_the_units_of_its_target() -> None:
 
 @needs_sklearn
 @pytest.mark.parametrize(
+    ("classes", "kind"),
+    [
+        ((0, 1), "i"), ([False, True], "b"), ((0.0, 1.0), "f"), (("no", "yes"), "U"), ((-1, 0, 1), "i"),
+        ((0, 10**30), "O"), (("a", "a\0"), "O"), ((0, "yes"), "O"),
+    ],
+)  # fmt: skip
+def test_labels_are_predicted_in_the_type_that_the_classes_share(classes: Any, kind: str) -> None:
+    """scikit-learn has no score of labels that are objects, as 0 and 1 in a tuple would be."""
+    from sklearn.model_selection import cross_val_score
+
+    rows = np.linspace(-1.0, 1.0, 60)[:, np.newaxis]
+    labels = np.array(list(classes), dtype=object if kind == "O" else None)[np.arange(60) // 5 % len(classes)]
+    model = estimator("DPClassifier", classes=classes, epsilon=8.0)
+    found = model.fit(rows, labels)
+    assert (found.private_, found.predict(rows).dtype.kind) == (True, kind)
+    assert found.classes_.tolist() == list(classes)
+    if kind != "O":
+        assert found.score(rows, labels) == np.mean(found.predict(rows) == labels)
+        assert np.isfinite(cross_val_score(model, rows, labels, cv=2, scoring="f1_macro")).all()
+
+
+@needs_sklearn
+@pytest.mark.parametrize(
+    ("name", "wrong", "said"),
+    [
+        ("DPClassifier", {"ranges": ([-1.0, -1.0], [1.0, 1.0])}, "ranges"),
+        ("DPClassifier", {"ranges": [(-1.0, 1.0)] * 3}, "ranges"),
+        ("DPClassifier", {"ranges": {"a": (-1.0, 1.0)}}, "ranges"), ("DPClassifier", {"ranges": 1.0}, "ranges"),
+        ("DPRegressor", {"target_range": None}, "target range"), ("DPRegressor", {"target_range": 5}, "target range"),
+        ("DPRegressor", {"target_range": ("low", "high")}, "target range"),
+        ("DPRegressor", {"target_range": (0.0, 1.0, 2.0)}, "target range"),
+    ],
+)  # fmt: skip
+def test_ends_of_the_wrong_shape_are_refused_by_name(name: str, wrong: Any, said: str) -> None:
+    with pytest.raises(dpcalc.SpecError) as error:
+        estimator(name, **wrong).fit(np.zeros((9, 3)), np.arange(9) % 2)
+    assert said in error.value.message
+    assert "(low, high)" in str(error.value.hint)
+
+
+@needs_sklearn
+@pytest.mark.parametrize(
     "wrong",
-    [{"epsilon": -1.0}, {"delta": 2.0}, {"classes": ("a",)}, {"classes": ("a", "a")}, {"ranges": (1.0, 0.0)},
+    [{"epsilon": -1.0}, {"delta": 2.0}, {"classes": ("a",)}, {"classes": ("a", "a")}, {"classes": "no,yes"},
+     {"classes": {"no", "yes"}}, {"ranges": (1.0, 0.0)},
      {"ranges": (0.0, math.inf)}],
 )  # fmt: skip
 def test_parameters_out_of_range_are_refused(wrong: Any) -> None:
