@@ -16,7 +16,7 @@ from dpcalc.model.algorithm import Order, Release
 from dpcalc.model.loss import Loss
 from dpcalc.training import orders
 from dpcalc.training.domain import Ball, Box
-from dpcalc.training.exact_sums import ExactSums, rounded, rounded_sum
+from dpcalc.training.exact_sums import ExactSums, grid_of, rounded, rounded_cells
 from dpcalc.training.noise import Source, fill
 from dpcalc.training.phases import Progress
 from dpcalc.training.plan import Plan
@@ -284,8 +284,8 @@ class _Run:
         else:
             fill(self.generator, plan.noise, noise)
             self.drawn += noise.size
-            factors = -eta * scale if self.sums is None else np.full(stretch.steps, -1.0)
-            np.multiply(noise, factors[:, np.newaxis], out=noise)
+            if self.sums is None:
+                noise *= (-eta * scale)[:, np.newaxis]
         if self.sums is not None:
             self._take_exact_sums(self.sums, stretch, eta, scale * stretch.divisor, noise)
         elif stretch.rows is None or stretch.size * plan.columns > _ENTRIES or self.problem.loss.classified:
@@ -302,12 +302,19 @@ class _Run:
         self, sums: ExactSums, stretch: orders.Stretch, eta: Array, scale: Array, noise: Array
     ) -> None:
         """Take steps whose noisy sums of gradients are rounded to a grid; all else is computed from these."""
-        w, weight = self.w, self.problem.loss.regularisation
-        for k, descent in enumerate(sums.of_steps(stretch.rows, stretch.steps)):
-            before = w.copy()
-            total = rounded_sum(descent(w), noise[k], float(scale[k]))
-            w *= 1.0 - eta[k] * weight * stretch.size / stretch.divisor
-            w += (eta[k] / stretch.divisor) * total
+        w, average = self.w, self.plan.release is Release.AVERAGE
+        kept = (1.0 - eta * self.problem.loss.regularisation * stretch.size / stretch.divisor).tolist()
+        grids = np.array([grid_of(each) for each in scale.tolist()])
+        factors = (eta / stretch.divisor * grids).tolist()
+        noise *= (-scale / grids)[:, np.newaxis]  # in cells of the grid
+        given = zip(sums.of_steps(stretch.rows, stretch.steps), grids.tolist(), noise, kept, factors, strict=True)
+        for k, (descent, grid, drawn, c, factor) in enumerate(given):
+            before = w.copy() if average else w
+            cells = rounded_cells(descent(w) / grid, drawn)
+            if c != 1.0:
+                w *= c
+            cells *= factor
+            w += cells
             self._project(before, w)
             self._report(stretch.first + k + 1)
 

@@ -12,6 +12,7 @@ import pytest
 
 from dpcalc.errors import NotApplicable
 from dpcalc.model.loss import of
+from dpcalc.model.loss.base import ScaledDescent
 from dpcalc.training import noise, single
 from dpcalc.training.exact_sums import ExactSums, bits_kept, grid_of, rounded, rounded_sum
 from dpcalc.training.plan import Plan, plan
@@ -79,15 +80,18 @@ def test_replacing_a_record_moves_a_sum_by_its_own_gradients_alone(norm: int) ->
             assert np.linalg.norm(change, norm) <= 2.0
 
 
-def test_a_slope_that_is_not_finite_counts_as_0() -> None:
+def test_a_slope_that_is_not_finite_is_cut_off_like_others() -> None:
     problem = problem_of(LOGISTIC, 5, 2)
     sums = ExactSums(problem, 1.0, 5)
 
     def overwrite(z: np.ndarray, y: np.ndarray) -> None:
         z[:] = [math.nan, 1.0, -math.inf, math.inf, 1.0]
 
-    sums.overwrite = overwrite
-    assert sums.descent(np.ones(2), None).tolist() == (sums.features[1] + sums.features[4]).tolist()
+    sums.scaled = ScaledDescent(1.0, 1.0, overwrite)
+    sizes = np.array([np.linalg.norm(row) for row in sums.features])
+    steepest = np.floor((1.0 - 2.0**-40) / sizes / sums.slope_unit) * sums.slope_unit
+    slopes = np.array([1.0, 1.0, -1.0, 1.0, 1.0]) * [steepest[0], 1.0, steepest[2], steepest[3], 1.0]
+    assert sums.descent(np.ones(2), None).tolist() == (slopes @ sums.features).tolist()
 
 
 @pytest.mark.parametrize(("size", "bits"), [(1, 20), (4096, 20), (4097, 19), (43152, 18), (2**30, 11)])
