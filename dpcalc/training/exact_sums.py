@@ -121,6 +121,9 @@ class ExactSums:
         Raises:
             SpecError: the bounds, or the units, are out of the range of doubles.
         """
+        from scipy.linalg.blas import ddot
+
+        self.dot = ddot
         self.problem, loss, (self.count, columns) = problem, problem.loss, problem.shape
         kept, longest = bits_kept(size), loss.feature_bound
         if not min(longest, bound / longest) >= _SHORTEST:
@@ -258,7 +261,7 @@ class ExactSums:
 
         It is times ``inner`` of the loss, a power of two: so are the scores.
         """
-        exponent = max(_LEAST_EXPONENT, math.frexp(math.sqrt(float(np.dot(w, w))))[1] + 1)
+        exponent = max(_LEAST_EXPONENT, math.frexp(math.sqrt(self.dot(w, w)))[1] + 1)
         unit = math.ldexp(1.0, exponent + self.kept - _BITS)
         parts = np.multiply(w, 1.0 / unit)
         np.trunc(parts, parts)

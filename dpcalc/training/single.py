@@ -302,6 +302,8 @@ class _Run:
         self, sums: ExactSums, stretch: orders.Stretch, eta: Array, scale: Array, noise: Array
     ) -> None:
         """Take steps whose noisy sums of gradients are rounded to a grid; all else is computed from these."""
+        from scipy.linalg.blas import daxpy, dscal
+
         w, average = self.w, self.plan.release is Release.AVERAGE
         kept = (1.0 - eta * self.problem.loss.regularisation * stretch.size / stretch.divisor).tolist()
         grids = np.array([grid_of(each) for each in scale.tolist()])
@@ -312,9 +314,8 @@ class _Run:
             before = w.copy() if average else w
             cells = rounded_cells(descent(w) / grid, drawn)
             if c != 1.0:
-                w *= c
-            cells *= factor
-            w += cells
+                dscal(c, w)
+            daxpy(cells, w, len(w), factor)
             self._project(before, w)
             self._report(stretch.first + k + 1)
 
