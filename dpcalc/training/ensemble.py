@@ -37,7 +37,6 @@ Statistic = Callable[[Array], Array]
 _ENTRIES = 1 << 15  # of a block's state, and of the noise drawn at once: 256 KiB
 _ORDERS = 1 << 24  # indices of a block's orders: 64 MiB
 _PRODUCTS = 1 << 19  # records times replicas looked at together
-_FEW = 64  # records of a batch that is drawn record by record, at most
 _MUCH = 1 << 22  # numbers of noise, which take more time than the copies of a process
 _BEATS = 1 << 22  # numbers of noise between two calls of progress
 
@@ -406,7 +405,7 @@ class _Block:
                 if plan.order is Order.DRAW or size == 1:
                     yield Step(number, generator.integers(0, plan.records, size=(size, width)), size, divisor)
                 else:
-                    yield Step(number, subsets(generator, plan.records, size, width), size, divisor)
+                    yield Step(number, orders.subsets(generator, plan.records, size, width), size, divisor)
             return
         number, order = 0, np.empty((0, 0), dtype=np.int32)
         whole = np.arange(plan.records, dtype=np.int32 if plan.records < 2**31 else np.int64)
@@ -426,23 +425,6 @@ class _Block:
                         rows = order[:, used : used + size].T
                     yield Step(number, rows, size, divisor)
                     used, number = used + size, number + 1
-
-
-def subsets(generator: np.random.Generator, records: int, size: int, count: int) -> Index:
-    """Return independent uniform subsets of ``size`` of the ``records`` first numbers, shape (size, count).
-
-    Floyd's algorithm for small ones, all of them at once; else the head of a uniform order.
-    """
-    if size > min(_FEW, records // 2):
-        whole = np.repeat(np.arange(records)[np.newaxis], count, axis=0)
-        return generator.permuted(whole, axis=1, out=whole)[:, :size].T
-    chosen = np.empty((size, count), dtype=np.int64)
-    for k in range(size):
-        newest = records - size + k
-        drawn = generator.integers(0, newest, size=count, endpoint=True)
-        already = (chosen[:k] == drawn).any(axis=0)
-        chosen[k] = np.where(already, newest, drawn)
-    return chosen
 
 
 def _common_steps(plan: Plan, generator: np.random.Generator) -> Iterator[Step]:

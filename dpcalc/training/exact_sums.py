@@ -83,11 +83,18 @@ def rounded_sum(total: Array, noise: Array, scale: float) -> Array:
         scale: s > 0.
     """
     grid = grid_of(scale)
-    cell = np.rint(total / grid)
-    within = total - cell * grid  # exact
-    released: Array = (cell + np.rint((within + scale * noise) / grid)) * grid
-    released += 0.0  # no -0
-    return released
+    return rounded_cells(total / grid, scale * noise / grid) * grid
+
+
+def rounded_cells(total: Array, noise: Array) -> Array:
+    """As `rounded_sum`, where the noise has its scale and all is in cells of the grid; both arrays are overwritten."""
+    cells: Array = np.rint(total)
+    np.subtract(total, cells, total)  # exact
+    np.add(total, noise, noise)
+    np.rint(noise, noise)
+    np.add(cells, noise, cells)
+    cells += 0.0  # no -0
+    return cells
 
 
 class ExactSums:
@@ -114,6 +121,9 @@ class ExactSums:
         Raises:
             SpecError: the bounds, or the units, are out of the range of doubles.
         """
+        from scipy.linalg.blas import ddot
+
+        self.dot = ddot
         self.problem, loss, (self.count, columns) = problem, problem.loss, problem.shape
         kept, longest = bits_kept(size), loss.feature_bound
         if not min(longest, bound / longest) >= _SHORTEST:
@@ -125,7 +135,7 @@ class ExactSums:
             raise _too_short(bound)
         self.norm, self.capped = norm, capped
         self.most = bound * (1.0 - max(_ROOM, 4.0 * (columns + loss.scores + 8) * _UNIT))
-        self.overwrite = None if loss.classified else loss.array_descent()
+        self.scaled = None if loss.classified else loss.scaled_descent()
         self.rows = max(1, (_CAPPED_ENTRIES if capped else _ENTRIES) // columns)
         self.copy: Copy | None = None
         self.copied = 0  # rows of the copy that later passes read
@@ -136,10 +146,11 @@ class ExactSums:
             self.copy = Copy(self.count, problem.records.shape[1], 2)
 
     def _steepest(self, x: Array) -> Array:
-        """Return how steep the loss of every record may be in its score; features are cut."""
+        """Return how steep the loss of every record may be in its score, in units of slopes; features are cut."""
         size_of = lengths(x, self.norm)
         steepest = self.slope_unit * 2.0**_BITS
         caps: Array = np.minimum(self.most / np.maximum(size_of, self.most / steepest), steepest)
+        caps /= self.slope_unit
         return caps
 
     def check_scale(self, scale: float) -> None:
@@ -174,20 +185,30 @@ class ExactSums:
             steps: how many.
         """
         problem = self.problem
-        if rows is None or isinstance(problem, Problem) or 2 * rows.shape[1] > problem.records.step:
+        step = self.rows if isinstance(problem, Problem) else problem.records.step
+        if rows is None or 2 * rows.shape[1] > step:
             for k in range(steps):
                 yield functools.partial(self._descent_of, None if rows is None else rows[k])
             return
         size, rooms = rows.shape[1], (Room(), Room())
-        many = problem.records.step // size  # steps whose records are read together
+        many = step // size  # steps whose records are read together
         for start in range(0, steps, many):
             chosen = rows[start : start + many].reshape(-1)
-            read = self._cut_rows(problem, chosen, rooms)
-            if self.copy is not None and _start_of(chosen) == self.copied:
-                self._write(self.copied, *read)
-                self.copied += len(chosen)
+            if isinstance(problem, Problem):
+                read = self._held_rows(chosen, rooms[0])
+            else:
+                read = self._cut_rows(problem, chosen, rooms)
+                if self.copy is not None and _start_of(chosen) == self.copied:
+                    self._write(self.copied, *read)
+                    self.copied += len(chosen)
             for first in range(0, len(read[1]), size):
                 yield functools.partial(self._of_cut, *(part[first : first + size] for part in read))
+
+    def _held_rows(self, chosen: Index, room: Room) -> tuple[Array, Array, Array]:
+        """As `_cut_rows`, of records in memory."""
+        x = room.of("features", (len(chosen), self.features.shape[1]), self.features.dtype)
+        self.features.take(chosen, axis=0, out=x, mode="clip")  # indices are within, and need no check
+        return x, self.labels[chosen], self.steepest[chosen]
 
     def _descent_of(self, rows: Index | None, w: Array) -> Array:
         return self.descent(w, rows)
@@ -236,22 +257,33 @@ class ExactSums:
         return x, y, self._steepest(x)
 
     def _cut_iterate(self, w: Array) -> Array:
-        """Return w cut so that its scores are sums of numbers that doubles hold: to some 32 bits."""
-        exponent = max(_LEAST_EXPONENT, math.frexp(math.sqrt(float(w @ w)))[1] + 1)
-        return cut(w, math.ldexp(1.0, exponent + self.kept - _BITS))
+        """Return w cut so that its scores are sums of numbers that doubles hold: to some 32 bits.
+
+        It is times ``inner`` of the loss, a power of two: so are the scores.
+        """
+        exponent = max(_LEAST_EXPONENT, math.frexp(math.sqrt(self.dot(w, w)))[1] + 1)
+        unit = math.ldexp(1.0, exponent + self.kept - _BITS)
+        parts = np.multiply(w, 1.0 / unit)
+        np.trunc(parts, parts)
+        np.multiply(parts, unit if self.scaled is None else unit * self.scaled.inner, parts)
+        return parts
 
     def _of(self, x: Array, y: Array, steepest: Array, w: Array) -> Array:
+        """Return the sum over some records. A slope that is no number is taken for the steepest."""
         total: Array
-        if self.overwrite is None:
-            several = descents(x @ w.reshape(x.shape[1], -1), y, steepest, capped=self.capped)
+        if self.scaled is None:
+            caps = steepest * self.slope_unit
+            several = descents(x @ w.reshape(x.shape[1], -1), y, caps, capped=self.capped)
             total = (cut(several, self.slope_unit) @ x).T.reshape(-1)
             return total
-        slopes = x @ w
-        self.overwrite(slopes, y)
-        np.copyto(slopes, 0.0, where=~np.isfinite(slopes))
-        np.minimum(slopes, steepest, out=slopes)
-        np.maximum(slopes, -steepest, out=slopes)
-        total = cut(slopes, self.slope_unit) @ x
+        slopes: Array = np.dot(x, w)
+        self.scaled.overwrite(slopes, y)
+        np.multiply(slopes, self.scaled.outer / self.slope_unit, slopes)
+        np.fmin(slopes, steepest, slopes)
+        np.fmax(slopes, -steepest, slopes)
+        np.trunc(slopes, slopes)
+        total = np.dot(slopes, x)
+        np.multiply(total, self.slope_unit, total)  # exact
         return total
 
 

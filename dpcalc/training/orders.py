@@ -14,6 +14,7 @@ from dpcalc.training.plan import Plan
 Index = NDArray[np.int64]
 
 _MANY = 1 << 22  # records, from which on their numbers are kept in half the room
+_FEW = 64  # records of a batch that is drawn record by record, at most
 _ENTRIES = 1 << 16  # indices made at once, where no whole order is needed
 
 
@@ -123,8 +124,32 @@ def _sampled(plan: Plan, generator: np.random.Generator) -> Iterator[Stretch]:
         steps = min(most, total - first)
         if plan.order is Order.DRAW or size == 1:
             rows = generator.integers(0, records, size=(steps, size))
+        elif _few(records, size):
+            rows = np.ascontiguousarray(subsets(generator, records, size, steps).T)
         else:
             rows = np.empty((steps, size), dtype=np.int64)
             for row in rows:
                 row[:] = generator.choice(records, size, replace=False)  # the order within a batch is uniform as well
         yield Stretch(first, rows, steps, size, divisor, first + steps == total)
+
+
+def subsets(generator: np.random.Generator, records: int, size: int, count: int) -> Index:
+    """Return independent uniform subsets of ``size`` of the ``records`` first numbers, shape (size, count).
+
+    Floyd's algorithm for small ones, all of them at once; else the head of a uniform order.
+    """
+    if not _few(records, size):
+        whole = np.repeat(np.arange(records)[np.newaxis], count, axis=0)
+        return generator.permuted(whole, axis=1, out=whole)[:, :size].T
+    chosen = np.empty((size, count), dtype=np.int64)
+    for k in range(size):
+        newest = records - size + k
+        drawn = generator.integers(0, newest, size=count, endpoint=True)
+        already = (chosen[:k] == drawn).any(axis=0)
+        chosen[k] = np.where(already, newest, drawn)
+    return chosen
+
+
+def _few(records: int, size: int) -> bool:
+    """Return whether a batch is drawn record by record."""
+    return size <= min(_FEW, records // 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from dpcalc.model.algorithm import Order, Release
 from dpcalc.model.loss import Loss
 from dpcalc.training import orders
 from dpcalc.training.domain import Ball, Box
-from dpcalc.training.exact_sums import ExactSums, rounded, rounded_sum
+from dpcalc.training.exact_sums import ExactSums, grid_of, rounded, rounded_cells
 from dpcalc.training.noise import Source, fill
 from dpcalc.training.phases import Progress
 from dpcalc.training.plan import Plan
@@ -28,6 +29,7 @@ Index = NDArray[np.int64]
 _ENTRIES = 1 << 15  # noise drawn at once: 256 KiB
 _CAPPED_ENTRIES = 1 << 20  # weights times records whose capped slopes are solved at once
 _STACK = 1 << 15  # features gathered at once, where batches are small: 256 KiB
+_LINE = 8  # numbers in a cache line
 _STEPS = 512  # steps in a block
 _MAX_RELEASED = 1 << 28  # numbers
 
@@ -246,8 +248,8 @@ class _Run:
         self.block = max(1, min(_STEPS, _ENTRIES // plan.columns, plan.steps))  # steps taken at once
         stacked = np.empty((self.block + 1, 3, plan.columns))
         self.stacked = stacked, list(stacked[:, 1:]), list(stacked[1:, 2])  # views are made once
-        self.stacks: dict[int, tuple[Array, list[tuple[Array, Array, Array]]]] = {}
-        self.index = np.empty((0, 0), dtype=np.int64)
+        self.stacks: dict[int, tuple[Array, list[Array]]] = {}
+        self.noise = np.zeros((self.block, plan.columns))
         self.sums = None if rounding is None or rounding.grid is not None else _exact_sums(plan, problem)
         self.grid = None if rounding is None else rounding.grid
         self.unprojected = w  # after the latest step, where that is to be rounded
@@ -276,12 +278,14 @@ class _Run:
             plan.step_size if isinstance(plan.step_size, float) else plan.step_size[part], stretch.steps
         )
         scale = np.broadcast_to(plan.scale if isinstance(plan.scale, float) else plan.scale[part], stretch.steps)
-        noise = np.zeros((stretch.steps, plan.columns))
-        if not plan.output_scale:
+        noise = self.noise[: stretch.steps]
+        if plan.output_scale:
+            noise.fill(0.0)
+        else:
             fill(self.generator, plan.noise, noise)
             self.drawn += noise.size
-            factors = -eta * scale if self.sums is None else np.full(stretch.steps, -1.0)
-            np.multiply(noise, factors[:, np.newaxis], out=noise)
+            if self.sums is None:
+                noise *= (-eta * scale)[:, np.newaxis]
         if self.sums is not None:
             self._take_exact_sums(self.sums, stretch, eta, scale * stretch.divisor, noise)
         elif stretch.rows is None or stretch.size * plan.columns > _ENTRIES or self.problem.loss.classified:
@@ -298,12 +302,20 @@ class _Run:
         self, sums: ExactSums, stretch: orders.Stretch, eta: Array, scale: Array, noise: Array
     ) -> None:
         """Take steps whose noisy sums of gradients are rounded to a grid; all else is computed from these."""
-        w, weight = self.w, self.problem.loss.regularisation
-        for k, descent in enumerate(sums.of_steps(stretch.rows, stretch.steps)):
-            before = w.copy()
-            total = rounded_sum(descent(w), noise[k], float(scale[k]))
-            w *= 1.0 - eta[k] * weight * stretch.size / stretch.divisor
-            w += (eta[k] / stretch.divisor) * total
+        from scipy.linalg.blas import daxpy, dscal
+
+        w, average = self.w, self.plan.release is Release.AVERAGE
+        kept = (1.0 - eta * self.problem.loss.regularisation * stretch.size / stretch.divisor).tolist()
+        grids = np.array([grid_of(each) for each in scale.tolist()])
+        factors = (eta / stretch.divisor * grids).tolist()
+        noise *= (-scale / grids)[:, np.newaxis]  # in cells of the grid
+        given = zip(sums.of_steps(stretch.rows, stretch.steps), grids.tolist(), noise, kept, factors, strict=True)
+        for k, (descent, grid, drawn, c, factor) in enumerate(given):
+            before = w.copy() if average else w
+            cells = rounded_cells(descent(w) / grid, drawn)
+            if c != 1.0:
+                dscal(c, w)
+            daxpy(cells, w, len(w), factor)
             self._project(before, w)
             self._report(stretch.first + k + 1)
 
@@ -368,70 +380,76 @@ class _Run:
         return w
 
     def _take_small_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
-        """Take steps on small batches, with the iterate stacked below the records as in `_take_single_records`.
+        """Take steps on small batches: the noise of a step becomes the next iterate, in place.
 
-        The records of some steps are gathered at once, to the places where they are used.
+        The product of the records and the iterate makes the scores, shrunk by a projection onto a ball that waited as
+        in `_take_single_records`; that of the slopes and the records is added. Factors are left to the products.
         """
+        from scipy.linalg.blas import daxpy, ddot, dgemv  # calls take less time than numpy's, and carry out factors
+
         assert stretch.rows is not None
-        overwrite, dot, multiply, size = self.overwrite, np.dot, np.multiply, stretch.size
-        stacked, places = self._stack(size)
+        loss, columns, w, moved = self.problem.loss, self.plan.columns, self.w, 0
+        inner, outer, overwrite = loss.scaled_descent()
         most, at_once, held = self._ball()
-        kept = (1.0 - eta * (self.problem.loss.regularisation * size / stretch.divisor)).tolist()
-        factors, limit = list(eta / stretch.divisor), len(stacked)
-        weights, w, moved = np.empty(size + 1), self.w, 0
-        slopes = weights[:size]
-        for first in range(0, stretch.steps, limit):
-            some = slice(first, first + limit)
-            rows = stretch.rows[some]
-            labels, caps = self._gather(rows, stacked)
-            stacked[0, size] = w
-            given = zip(places, labels, caps, noise[some], factors[some], kept[some], strict=False)
-            for (whole, w, after), y, cap, drawn, factor, c in given:
-                dot(whole, w, weights)
-                norm = weights.item(size)
-                if norm > most:
-                    shrunk = held / math.sqrt(norm)
-                    multiply(weights, shrunk, weights)
-                    c, moved = c * shrunk, moved + 1
-                overwrite(slopes, y)
-                _cap(slopes, cap)
-                multiply(slopes, factor, slopes)
-                weights[size] = c
-                dot(weights, whole, after)
-                after += drawn
-                if at_once:
-                    self._project(w, after)
-            w = places[len(rows) - 1][2]
+        kept = (1.0 - eta * (loss.regularisation * stretch.size / stretch.divisor)).tolist()
+        factors, slopes = (eta * (outer / stretch.divisor)).tolist(), np.zeros(stretch.size)
+        maximum, minimum = np.maximum, np.minimum
+        given = zip(self._small_batches(stretch.rows, outer), noise, factors, kept, strict=True)
+        for (records, y, cap), after, factor, c in given:
+            scale, norm = inner, ddot(w, w)
+            if norm > most:
+                shrunk = held / math.sqrt(norm)
+                scale, c, moved = inner * shrunk, c * shrunk, moved + 1
+            dgemv(scale, records, w, 0.0, slopes, 0, 1, 0, 1, 1, 1)  # transposed, in place
+            overwrite(slopes, y)
+            if cap is not None:
+                maximum(slopes, -cap, out=slopes)
+                minimum(slopes, cap, out=slopes)
+            daxpy(w, after, columns, c)
+            dgemv(factor, records, slopes, 1.0, after, 0, 1, 0, 1, 0, 1)  # in place
+            if at_once:
+                self._project(w, after)
+            w = after
         self.w[:] = w
         self.moved += moved
         self._project_last(at_once)
 
-    def _stack(self, size: int) -> tuple[Array, list[tuple[Array, Array, Array]]]:
-        """Return where the records of some steps are put, and of each step where these, its iterate and the next are.
+    def _small_batches(self, rows: Index, outer: float) -> Iterator[tuple[Array, Array, Array | None]]:
+        """Yield the records of every step, gathered for some at once: each is used before the next one is yielded.
 
-        The last of the iterates stands apart, from where it is taken to the next stack.
+        Returns:
+            Features, shape (d, size), by columns; labels, shape (size,); and how steep the losses may be, over
+            ``outer``, if gradients are clipped.
         """
-        if size not in self.stacks:
-            steps = max(1, _STACK // ((size + 1) * self.plan.columns))
-            stacked = np.empty((steps, size + 1, self.plan.columns))
-            iterates = [*stacked[:, size], np.empty(self.plan.columns)]
-            self.stacks = {size: (stacked, list(zip(stacked, iterates, iterates[1:], strict=False)))}
-        return self.stacks[size]
+        problem, (stacked, places) = self.problem, self._stack(rows.shape[1])
+        held = self._beside(problem, rows) if isinstance(problem, Problem) else None
+        for first in range(0, len(rows), len(stacked)):
+            some = slice(first, first + len(stacked))
+            chosen = rows[some]
+            x = stacked[: len(chosen)]
+            if held is not None and isinstance(problem, Problem):
+                problem.features.take(chosen, axis=0, out=x, mode="clip")  # indices are within, and need no check
+                labels, caps = held[0][some], None if held[1] is None else held[1][some]
+            else:
+                read, labels = problem.at(chosen.reshape(-1))
+                x[:] = read.reshape(x.shape)
+                labels, caps = labels.reshape(chosen.shape), self._caps(read, chosen)
+            bounds = repeat(None) if caps is None else caps.reshape(chosen.shape) / outer
+            yield from zip(places, labels, bounds, strict=False)
 
-    def _gather(self, rows: Index, stacked: Array) -> tuple[Array, Any]:
-        """Put the records of some steps where they are used; return their labels, and how steep their losses may be."""
-        steps, size = rows.shape
-        if isinstance(self.problem, Problem):
-            if self.index.shape != stacked.shape[:2]:
-                self.index = np.zeros(stacked.shape[:2], dtype=np.int64)  # of any record where iterates are
-            self.index[:steps, :size] = rows
-            # The indices are within, and need no check.
-            self.problem.features.take(self.index[:steps], axis=0, out=stacked[:steps], mode="clip")
-            return self.problem.labels[rows], repeat(None) if self.caps is None else self.caps[rows]
-        x, y = self.problem.at(rows.reshape(-1))
-        stacked[:steps, :size] = x.reshape(steps, size, -1)
-        caps = self._caps(x, rows)
-        return y.reshape(rows.shape), repeat(None) if caps is None else caps.reshape(rows.shape)
+    def _beside(self, problem: Problem, rows: Index) -> tuple[Array, Array | None]:
+        """Return the labels of records in memory, and how steep their losses may be, if gradients are clipped."""
+        return problem.labels[rows], None if self.caps is None else self.caps[rows]
+
+    def _stack(self, size: int) -> tuple[Array, list[Array]]:
+        """Return where the records of some steps are put, and the transpose of that of each step."""
+        if size not in self.stacks:
+            steps, columns = max(1, _STACK // (size * self.plan.columns)), self.plan.columns
+            room = np.empty(steps * size * columns + _LINE)
+            begin = -(room.ctypes.data // room.itemsize) % _LINE  # of a cache line: products are faster
+            stacked = room[begin : begin + steps * size * columns].reshape(steps, size, columns)
+            self.stacks = {size: (stacked, [records.T for records in stacked])}
+        return self.stacks[size]
 
     def _take_large_batches(self, stretch: orders.Stretch, eta: Array, noise: Array) -> None:
         """Take steps on large batches, on all records or on several classes, in pieces that fit the cache."""

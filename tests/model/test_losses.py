@@ -193,6 +193,24 @@ def test_the_forms_agree(variant: dict[str, Any]) -> None:
 
 
 @EVERY
+def test_the_form_with_its_factors_apart(variant: dict[str, Any]) -> None:
+    """The same in every bit; of the logistic loss to 2.5 units of roundoff, which is what rounding allows for."""
+    loss = build(variant)
+    z, y = grid(variant)
+    inner, outer, overwrite = loss.scaled_descent()
+    assert all(math.frexp(factor)[0] == 0.5 for factor in (inner, outer))
+    apart = inner * z
+    overwrite(apart, y)
+    if variant["name"] != "logistic":
+        np.testing.assert_array_equal(outer * apart, -loss.data_slopes(z, y))
+        return
+    with mp.workdps(40):
+        exact = [b / (1 + mp.exp(mp.mpf(a) * b)) for a, b in zip(z.tolist(), y.tolist(), strict=True)]
+        worst = max(abs(mp.mpf(a) - b) for a, b in zip((outer * apart).tolist(), exact, strict=True))
+    assert 0.0 < worst <= 2.5 * 2.0**-53
+
+
+@EVERY
 @REGULARISED
 def test_convex_strongly_and_hoelder(variant: dict[str, Any], regularisation: float) -> None:
     loss = build(variant, regularisation=regularisation)

@@ -69,6 +69,20 @@ def cut(order: Any, size: int, last: str = "own") -> Batches:
     return list(zip(batches, divisors, strict=True))[:kept]
 
 
+def floyd(drawn: list[np.ndarray], run: int, records: int, size: int) -> list[np.ndarray]:
+    """Return the batches of one column of the draws, by Floyd's algorithm, as in Bentley and Floyd (1987)."""
+    subsets = []
+    for first in range(0, len(drawn), size):
+        chosen: list[int] = []
+        for k, j in enumerate(range(records - size, records)):
+            t = int(drawn[first + k][run])
+            assert 0 <= t <= j
+            chosen.append(j if t in chosen else t)
+        assert len(set(chosen)) == size
+        subsets.append(np.array(chosen))
+    return subsets
+
+
 def data(rows: int, columns: int, seed: int, *, signed: bool, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Return features of norm below 1 and labels: +-1, or between -scale and scale."""
     rng = np.random.default_rng(seed)

@@ -21,7 +21,7 @@ from dpcalc.training import centring, single
 from dpcalc.training.cells import NUMBERS
 from dpcalc.training.centring import centred
 from dpcalc.training.data import Prepared
-from dpcalc.training.exact_sums import rounded_sum
+from dpcalc.training.exact_sums import grid_of, rounded_cells, rounded_sum
 from dpcalc.training.model import load
 from dpcalc.training.noise import Source
 from dpcalc.training.on_disk import OnDisk
@@ -146,15 +146,26 @@ def test_sums_are_exact_in_any_order_and_in_any_pieces(monkeypatch: pytest.Monke
 def test_what_is_spent_is_what_is_guaranteed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every noisy sum that is taken is recorded: a record moves it by 2 B, or by 2 C, over its noise."""
     spent: list[tuple[float, float]] = []
-    for module, most in ((centring, 2.0), (single, 0.2)):
+    taken: list[int] = []
 
-        def recorded(total: Any, noise: Any, scale: float, most: float = most) -> Any:
-            spent.append((most, scale))
-            return rounded_sum(total, noise, scale)
+    def recorded(total: Any, noise: Any, scale: float) -> Any:
+        spent.append((2.0, scale))
+        return rounded_sum(total, noise, scale)
 
-        monkeypatch.setattr(module, "rounded_sum", recorded)
+    def grid_of_step(scale: float) -> float:
+        spent.append((0.2, scale))
+        return grid_of(scale)
+
+    def cells_of_step(total: Any, noise: Any) -> Any:
+        taken.append(len(total))
+        return rounded_cells(total, noise)
+
+    monkeypatch.setattr(centring, "rounded_sum", recorded)
+    monkeypatch.setattr(single, "grid_of", grid_of_step)  # of the scale of every step, in whose cells its noise is
+    monkeypatch.setattr(single, "rounded_cells", cells_of_step)
     case = case_of(data=CANCER)
     assert [most for most, _ in spent] == [2.0] * 12 + [0.2] * 100
+    assert len(taken) == 100
     mu = math.sqrt(sum((most / scale) ** 2 for most, scale in spent))
     told = case.best.details["floating_point"]
     assert mu == pytest.approx(told["mu"], rel=1e-9)

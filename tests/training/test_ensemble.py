@@ -12,10 +12,10 @@ import pytest
 
 from dpcalc.errors import SpecError
 from dpcalc.model.loss import of
-from dpcalc.training import ensemble
+from dpcalc.training import ensemble, orders
 from dpcalc.training.domain import Box
 from dpcalc.training.plan import plan
-from tests.training.reference import Batches, Recorder, cut, loop, problem_of, run_of
+from tests.training.reference import Batches, Recorder, cut, floyd, loop, problem_of, run_of
 from tests.training.test_single import ETA, PASSES, SIGMA, settings
 
 N, D, R = 13, 3, 7
@@ -62,21 +62,7 @@ def taken(algorithm: str, recorder: Recorder, run: int, batch: int, last: str) -
         return [(drawn[:, run], 1) for drawn in integers]
     if batch > N // 2:
         return [(order[run, :batch], batch) for order in permuted]
-    return [(rows, batch) for rows in floyd(integers, run, batch)]
-
-
-def floyd(drawn: list[np.ndarray], run: int, size: int) -> list[np.ndarray]:
-    """Floyd's algorithm, as in Bentley and Floyd (1987)."""
-    subsets = []
-    for first in range(0, len(drawn), size):
-        chosen: list[int] = []
-        for k, j in enumerate(range(N - size, N)):
-            t = int(drawn[first + k][run])
-            assert 0 <= t <= j
-            chosen.append(j if t in chosen else t)
-        assert len(set(chosen)) == size
-        subsets.append(np.array(chosen))
-    return subsets
+    return [(rows, batch) for rows in floyd(integers, run, N, batch)]
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -123,7 +109,7 @@ def test_a_common_order_is_common(algorithm: str, monkeypatch: pytest.MonkeyPatc
         "stop": lambda: cut(range(N), 1)[: int(integers[0][0])],
         "skip": lambda: cut(range(N), 1)[int(integers[0][0]) :],
         "rotation": lambda: cut(np.roll(range(N), -int(integers[0])), 1),
-        "noisy-sgd": lambda: [(rows, 4) for rows in common.drawn("choice")],
+        "noisy-sgd": lambda: [(rows, 4) for k in range(9) for rows in floyd(integers, k, N, 4)],
         "dp-sgd-output": lambda: [(row, 1) for row in np.concatenate(integers)],
     }[algorithm]()
     drawn = np.zeros((9, D, R))
@@ -248,7 +234,7 @@ def test_subsets_are_uniform(records: int, size: int) -> None:
     from scipy.stats import chisquare
 
     count = 40_000
-    drawn = ensemble.subsets(np.random.Generator(np.random.SFC64(6)), records, size, count)
+    drawn = orders.subsets(np.random.Generator(np.random.SFC64(6)), records, size, count)
     assert drawn.shape == (size, count)
     keys, seen = np.unique(np.sort(drawn, axis=0), axis=1, return_counts=True)
     expected = np.array(list(combinations(range(records), size))).T

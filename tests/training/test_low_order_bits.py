@@ -36,7 +36,7 @@ ALL = sorted(name for name, algorithm in ALGORITHMS.items() if algorithm.execute
 SOME = {"dp-sgd-output", "noisy-gd", "pnsgd"}
 
 
-def planned(algorithm: str, records: int) -> Plan:
+def planned(algorithm: str, records: int, batch: int = 1) -> Plan:
     """Return a short run, in whose first step a record is hidden by nothing but noise."""
     given = {"records": records, "lipschitz": 0.9, "smoothness": 1.0, "step_size": ETA, "noise_std": 1.0}
     given |= STEPS.get(algorithm, {"epochs": 1} if "epochs" in algorithm or "cyclic" in algorithm else {})
@@ -44,6 +44,8 @@ def planned(algorithm: str, records: int) -> Plan:
         given["epochs"] = 1
     if records > 1 and "steps" in given:
         given["steps"] = records
+    if batch > 1:
+        given["batch_size"] = batch
     run = describe(algorithm, {name: value for name, value in given.items() if value is not None})
     return plan(run, records, COLUMNS)
 
@@ -64,9 +66,9 @@ def looked_at(weights: np.ndarray) -> list[float]:
     return [*shares, float(len(small) > 0 and bool((np.fmod(small, 0.25 * math.ulp(DRIFT)) == 0.0).all()))]
 
 
-def told(algorithm: str, rounding: Rounding | None, runs: int, records: int = 1) -> float:
+def told(algorithm: str, rounding: Rounding | None, runs: int, records: int = 1, batch: int = 1) -> float:
     """Return by how many standard deviations the shares differ at most, with and without the record."""
-    chosen, worlds = planned(algorithm, records), []
+    chosen, worlds = planned(algorithm, records, batch), []
     for present in (True, False):
         source = noise.seeded(17 + present)
         trained = (single.train(chosen, problem(records, present), source, rounding=rounding) for _ in range(runs))
@@ -77,9 +79,9 @@ def told(algorithm: str, rounding: Rounding | None, runs: int, records: int = 1)
     return float(np.max(np.divide(apart, spread, out=np.where(apart > 0.0, np.inf, 0.0), where=spread > 0.0)))
 
 
-def roundings(algorithm: str, records: int = 1) -> list[Rounding]:
+def roundings(algorithm: str, records: int = 1, batch: int = 1) -> list[Rounding]:
     """Return how a run may be rounded: what is released, or every noisy sum."""
-    chosen, found = planned(algorithm, records), []
+    chosen, found = planned(algorithm, records, batch), []
     try:
         found.append(output_rounding(chosen, LOSS))
     except NotApplicable:
@@ -109,3 +111,13 @@ def test_what_is_released_does_not(algorithm: str) -> None:
 def test_what_is_released_after_more_steps_does_not(algorithm: str) -> None:
     for rounding in roundings(algorithm, 3):
         assert told(algorithm, rounding, 400, 3) < TOLD
+
+
+BATCHED = [name for name in ALL if not (ALGORITHMS[name].single or ALGORITHMS[name].full_batch or name == "online")]
+
+
+@pytest.mark.parametrize("algorithm", some(BATCHED))
+def test_batches_tell_a_record_in_plain_doubles_alone(algorithm: str) -> None:
+    assert told(algorithm, None, 40, 2, 2) > TOLD
+    for rounding in roundings(algorithm, 2, 2):
+        assert told(algorithm, rounding, 40, 2, 2) < TOLD

@@ -12,6 +12,7 @@ import pytest
 
 from dpcalc.errors import NotApplicable
 from dpcalc.model.loss import of
+from dpcalc.model.loss.base import ScaledDescent
 from dpcalc.training import noise, single
 from dpcalc.training.exact_sums import ExactSums, bits_kept, grid_of, rounded, rounded_sum
 from dpcalc.training.plan import Plan, plan
@@ -79,15 +80,18 @@ def test_replacing_a_record_moves_a_sum_by_its_own_gradients_alone(norm: int) ->
             assert np.linalg.norm(change, norm) <= 2.0
 
 
-def test_a_slope_that_is_not_finite_counts_as_0() -> None:
+def test_a_slope_that_is_not_finite_is_cut_off_like_others() -> None:
     problem = problem_of(LOGISTIC, 5, 2)
     sums = ExactSums(problem, 1.0, 5)
 
     def overwrite(z: np.ndarray, y: np.ndarray) -> None:
         z[:] = [math.nan, 1.0, -math.inf, math.inf, 1.0]
 
-    sums.overwrite = overwrite
-    assert sums.descent(np.ones(2), None).tolist() == (sums.features[1] + sums.features[4]).tolist()
+    sums.scaled = ScaledDescent(1.0, 1.0, overwrite)
+    sizes = np.array([np.linalg.norm(row) for row in sums.features])
+    steepest = np.floor((1.0 - 2.0**-40) / sizes / sums.slope_unit) * sums.slope_unit
+    slopes = np.array([1.0, 1.0, -1.0, 1.0, 1.0]) * [steepest[0], 1.0, steepest[2], steepest[3], 1.0]
+    assert sums.descent(np.ones(2), None).tolist() == (slopes @ sums.features).tolist()
 
 
 @pytest.mark.parametrize(("size", "bits"), [(1, 20), (4096, 20), (4097, 19), (43152, 18), (2**30, 11)])
@@ -301,7 +305,10 @@ def long_run(chosen: Plan, problem: Problem, batches: Any, drawn: np.ndarray) ->
     for t, (rows, divisor) in enumerate(batches):
         descent = np.zeros_like(w)
         for i in rows:
-            descent = descent + x[i] * (y[i] / (1 + np.exp(y[i] * (x[i] @ w))))
+            slope = 1 / (1 + np.exp(y[i] * (x[i] @ w)))
+            if chosen.clip is not None:
+                slope = min(slope, np.longdouble(chosen.clip * (1.0 - 1e-12)) / np.sqrt(x[i] @ x[i]))
+            descent = descent + x[i] * (y[i] * slope)
         free = w + eta * (descent / divisor - scale * drawn[t].astype(np.longdouble))
         size = np.sqrt(free @ free)
         w = free * (held / size) if size > held else free
@@ -311,13 +318,18 @@ def long_run(chosen: Plan, problem: Problem, batches: Any, drawn: np.ndarray) ->
 @pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="no extended precision")
 @pytest.mark.parametrize(
     ("algorithm", "given"),
-    [("pnsgd", {}), ("cyclic", {"epochs": 3, "batch_size": 4}), ("noisy-gd", {"steps": 60})],
-)
+    [
+        ("pnsgd", {}), ("cyclic", {"epochs": 3, "batch_size": 4}), ("noisy-gd", {"steps": 60}),
+        ("cyclic", {"epochs": 30, "batch_size": 20, "clip": 0.45}),
+    ],
+)  # fmt: skip
 def test_a_released_vector_is_nearer_to_that_on_real_numbers_than_said(algorithm: str, given: dict[str, Any]) -> None:
     loss = of("logistic", feature_bound=1.0, radius=0.5)
     problem = problem_of(loss, 40, 6)
-    run = run_of(algorithm, loss, 40, step_size=7.9, noise_std=0.05, **given)
+    clip = {"lipschitz": given["clip"], "clip": given["clip"]} if "clip" in given else {}
+    run = run_of(algorithm, loss, 40, **{"step_size": 7.9, "noise_std": 0.05, **given, "clip": None})
     chosen = plan(run, 40, 6)
+    chosen = chosen._replace(accounted=chosen.accounted | clip)
     rounding = output_rounding(chosen, loss)
     assert rounding.grid is not None
     recorder = Recorder(11)

@@ -15,7 +15,7 @@ from dpcalc.training.domain import Ball, Box, Whole
 from dpcalc.training.noise import Source, seeded
 from dpcalc.training.plan import plan
 from dpcalc.training.problem import Problem
-from tests.training.reference import Batches, Recorder, cut, data, loop, problem_of, run_of
+from tests.training.reference import Batches, Recorder, cut, data, floyd, loop, problem_of, run_of
 
 LOSSES = [
     of("logistic", feature_bound=1.0),
@@ -78,9 +78,7 @@ def described(algorithm: str, recorder: Recorder, batch: int, last: str) -> Batc
         return [(np.arange(N), N)] * 9
     if algorithm == "dp-sgd-output":
         return [(row, 1) for row in np.concatenate(integers)]
-    chosen = recorder.drawn("choice")
-    assert all(len(set(rows.tolist())) == batch for rows in chosen)
-    return [(rows, batch) for rows in chosen]
+    return [(rows, batch) for step in range(9) for rows in floyd(integers, step, N, batch)]
 
 
 CASES = [

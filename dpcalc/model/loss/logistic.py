@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dpcalc.model.loss.base import ArrayDescent, Loss, ScalarDescent, power_of
+from dpcalc.model.loss.base import ArrayDescent, Loss, ScalarDescent, ScaledDescent, power_of
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.roots import least
 
@@ -62,6 +62,18 @@ class Logistic(Loss):
             np.divide(y, z, out=z)
 
         return overwrite
+
+    def scaled_descent(self) -> ScaledDescent:
+        """As `Loss.scaled_descent`: y/(1 + e^(y z)) = (y - tanh(z/2))/2 where y is +1 or -1."""
+        import numpy as np
+
+        tanh, subtract = np.tanh, np.subtract
+
+        def overwrite(halves: Array, y: Any) -> None:
+            tanh(halves, halves)
+            subtract(y, halves, halves)
+
+        return ScaledDescent(0.5, 0.5, overwrite)
 
     @property
     def _steepest(self) -> float | None:
