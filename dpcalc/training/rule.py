@@ -27,8 +27,18 @@ from dpcalc.training.setup import Average, Setup, Solver
 from dpcalc.training.sums_of_products import suits
 
 STEPS = 100
+
+STEPS_NUMBERS = 200
+"""Steps for a number where the signal is very strong: a descent of at most 2/smoothness a step is too short before."""
+
+VERY_STRONG = 100.0
+"""The kappa from which a descent to predict a number has those steps."""
+
 CONSTANT = 0.2
 """What the column of an intercept holds, for rows of norm 1."""
+
+CONSTANT_NUMBERS = 0.3
+"""The same where rows are centred to predict a number and noise weighs more than bias."""
 
 FEW = 3.0
 """The kappa below which a model is little better than chance."""
@@ -36,8 +46,11 @@ FEW = 3.0
 SUFFICIENT = 500.0
 """The kappa from which least squares are solved by noisy sums of products, which then do better than a descent."""
 
-CENTRED_FROM = {"two": 5.0, "several": 10.0, "numbers": 30.0}
+CENTRED_FROM = {"two": 5.0, "several": 10.0, "numbers": 8.0}
 """The kappa from which rows are centred, of two classes, of several and of numbers: below it, more is lost."""
+
+PRECISE = 30.0
+"""The kappa from which the bias of a fit of numbers weighs more than its noise: centred rows are then left longer."""
 
 _MEAN_SHARE, _LENGTH_SHARE = 0.11, 0.01
 """Noisy sums for the mean row, and for the mean distance from it, per step of the descent."""
@@ -65,6 +78,26 @@ class Pick(NamedTuple):
     value: Any
     source: Source
     why: str
+
+
+class Centring(NamedTuple):
+    """How rows are centred.
+
+    Attributes:
+        mean, distance: how many noisy sums there are for the mean row, and for the mean distance from it.
+        units: how many mean distances become one unit of length, at most the feature bound.
+        constant: what the constant column then holds, over the feature bound.
+    """
+
+    mean: int
+    distance: int
+    units: float = 1.0
+    constant: float = CONSTANT
+
+    @property
+    def sums(self) -> int:
+        """How many noisy sums there are."""
+        return self.mean + self.distance
 
 
 class Rule(NamedTuple):
@@ -149,6 +182,23 @@ def centring_steps(steps: int) -> tuple[int, int]:
     return max(1, round(_MEAN_SHARE * steps)), max(1, round(_LENGTH_SHARE * steps))
 
 
+def centring(draft: Draft, question: Question, steps: int, rows: int, columns: int) -> Centring:
+    """Return how rows are centred ahead of so many steps of a descent.
+
+    Args:
+        draft: the loss.
+        question: the budget.
+        rows, columns: of the training records, the constant column included.
+
+    Raises:
+        MissingParameter: there is no budget.
+    """
+    found = Centring(*centring_steps(steps))
+    if _kind(draft) == "numbers" and signal_of(rows, budget_of(question), columns) < PRECISE:
+        return found._replace(units=2.0, constant=CONSTANT_NUMBERS)
+    return found
+
+
 def centres(draft: Draft, question: Question, asked: Setup, rows: int, columns: int, *, ruled: bool) -> bool:
     """Return whether rows are centred: as asked, or where the rule has the choice and the signal is strong enough.
 
@@ -182,6 +232,10 @@ def centres(draft: Draft, question: Question, asked: Setup, rows: int, columns: 
     return kappa >= CENTRED_FROM[_kind(draft)]
 
 
+def _steps_of(draft: Draft, kappa: float) -> int:
+    return STEPS_NUMBERS if _kind(draft) == "numbers" and kappa >= VERY_STRONG else STEPS
+
+
 def _kind(draft: Draft) -> str:
     if draft["loss"] not in CLASSIFYING:
         return "numbers"
@@ -204,15 +258,16 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int, *, centre
     """
     mu = budget_of(question)
     whole = signal_of(draft["records"], mu, columns)
-    steps = int(draft.get("steps", STEPS))
-    kappa = whole * math.sqrt(steps / (steps + sum(centring_steps(steps)))) if centred else whole
+    steps = int(draft.get("steps", _steps_of(draft, whole)))
+    how = centring(draft, question, steps, draft["records"], columns) if centred else None
+    kappa = whole * math.sqrt(steps / (steps + how.sums)) if how else whole
     bound, height = float(draft["feature_bound"]), float(draft.get("label_bound", 1.0))
-    picks = picks_of_setup(asked)
-    if centred and asked.centre is None:
-        least = CENTRED_FROM[_kind(draft)]
+    picks = picks_of_setup(asked, how.constant if how else CONSTANT)
+    if how and asked.centre is None:
+        units = "twice their mean distance" if how.units == 2.0 else "their mean distance"
         why = (
-            f"from kappa = {least:g} on: rows about their mean, in units of their mean distance from it, are told "
-            "apart more easily, for a tenth of the budget"
+            f"from kappa = {CENTRED_FROM[_kind(draft)]:g} on: rows about their mean, in units of {units} from it, "
+            "are told apart more easily, for a tenth of the budget"
         )
         picks["centre"] = Pick(True, Source.DERIVED, why)
 
@@ -222,7 +277,11 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int, *, centre
             picks[name] = Pick(value, source, why)
 
     pick("clip", *clip_of(draft, kappa, bound * height))
-    pick("steps", STEPS, Source.DEFAULT, "full batches of public iterates: finer steps change little")
+    if steps == STEPS:
+        pick("steps", steps, Source.DEFAULT, "full batches of public iterates: finer steps change little")
+    else:
+        why = f"from kappa = {VERY_STRONG:g} on: steps stay below 2/smoothness, and more of them travel further"
+        pick("steps", steps, Source.DERIVED, why)
     unit = float(draft["clip"]) / (bound * height)
     travel = travel_of(draft, kappa, unit, int(draft["steps"]))
     step_size = step_size_of(travel, unit, bound, int(draft["steps"]))
@@ -273,15 +332,15 @@ def signal_of(records: int, mu: float, columns: int) -> float:
     return max(records * mu / (2.0 * math.sqrt(columns)), 1e-9)
 
 
-def picks_of_setup(asked: Setup) -> dict[str, Pick]:
-    """Return what is chosen of the setup where it is not said: the average and the intercept."""
+def picks_of_setup(asked: Setup, constant: float = CONSTANT) -> dict[str, Pick]:
+    """Return what is chosen of the setup where it is not said: the average and the intercept, of such a column."""
     picks: dict[str, Pick] = {}
     if asked.average is None:
         why = "the last iterate alone is noisier where kappa is large; every iterate is accounted as public"
         picks["average"] = Pick(Average.TAIL, Source.DEFAULT, why)
     if asked.intercept is None:
         why = (
-            f"a constant column of {CONSTANT:g} times the feature bound leaves the features nearly all of their length"
+            f"a constant column of {constant:g} times the feature bound leaves the features nearly all of their length"
         )
         picks["intercept"] = Pick(True, Source.DEFAULT, why)
     return picks

@@ -78,10 +78,12 @@ def test_numbers(rows: int, columns: int) -> None:
     case = case_of(data=numbers(rows, columns), target_range=(0, 10), centre=False)
     kappa = rows * mu_of(1.0, 1e-5) / (2.0 * math.sqrt(columns + 1))
     clip = min(max(kappa / 130.0, 0.03), 0.3)
-    travel = min(min(max(kappa / 4.0, 0.3), 2.0) * kappa, 1.9 * clip * 100)
+    steps = 200 if kappa >= 100.0 else 100
+    travel = min(min(max(kappa / 4.0, 0.3), 2.0) * kappa, 1.9 * clip * steps)
     assert value(case, "loss") == "squares"
+    assert case.inputs["steps"] == (steps, "derived" if steps == 200 else "default")
     assert case.inputs["clip"] == (pytest.approx(clip, rel=1e-3), "derived")
-    assert value(case, "step_size") == pytest.approx(travel / (clip * 100), rel=2e-3)
+    assert value(case, "step_size") == pytest.approx(travel / (clip * steps), rel=2e-3)
     assert case.training["rule"]["travel"] == pytest.approx(travel, rel=1e-3)
 
 
