@@ -1,11 +1,12 @@
 """The default rule: what a run has where no flag describes another one. It looks at no record.
 
-Full batches, gradients clipped to C, T = 100 steps accounted by composition, and the mean of the second half of the
-iterates, all of which may be public. What the run can tell from noise is one number, kappa = n mu/(2 sqrt d), with mu
-the Gaussian privacy that the budget allows and d the number of columns with the constant one: after T steps along
-gradients of length C the weights have travelled A = eta C T, and the noise on them is about A/kappa long, whatever C, T
-and eta are. So A rises with kappa; C and T decide only where slopes saturate and how fine the steps are. Steps are far
-longer than 2/smoothness, which composition allows. `docs/training.md` says what the constants were chosen on.
+Full batches, gradients clipped to C, T = 100 or 200 steps accounted by composition, and the mean of the second half
+of the iterates, all of which may be public. What the run can tell from noise is one number, kappa = n mu/(2 sqrt d),
+with mu the Gaussian privacy that the budget allows and d the number of columns with the constant one: after T steps
+along gradients of length C the weights have travelled A = eta C T, and the noise on them is about A/kappa long,
+whatever C, T and eta are. So A rises with kappa; C and T decide only where slopes saturate and how fine the steps
+are. Steps are far longer than 2/smoothness, which composition allows. `docs/training.md` says what the constants were
+chosen on.
 
 Lengths are for rows of norm 1 and targets in [-1, 1]; other bounds B and Y rescale C by B Y and the weights by Y/B.
 """
@@ -43,7 +44,7 @@ CONSTANT_NUMBERS = 0.3
 FEW = 3.0
 """The kappa below which a model is little better than chance."""
 
-SUFFICIENT = 500.0
+SUFFICIENT = 1000.0
 """The kappa from which least squares are solved by noisy sums of products, which then do better than a descent."""
 
 CENTRED_FROM = {"two": 5.0, "several": 10.0, "numbers": 8.0}
@@ -283,7 +284,7 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int, *, centre
         why = f"from kappa = {VERY_STRONG:g} on: steps stay below 2/smoothness, and more of them travel further"
         pick("steps", steps, Source.DERIVED, why)
     unit = float(draft["clip"]) / (bound * height)
-    travel = travel_of(draft, kappa, unit, int(draft["steps"]))
+    travel = travel_of(draft, kappa, unit, int(draft["steps"]), columns)
     step_size = step_size_of(travel, unit, bound, int(draft["steps"]))
     why = f"A/(C T) for a travel of A = {travel:.4g}: {_why(draft)}"
     pick("step_size", float(f"{step_size:.4g}"), Source.DERIVED, why)
@@ -354,7 +355,7 @@ def clip_of(draft: Draft, kappa: float, unit: float) -> tuple[float, Source, str
     return float(f"{min(max(kappa / 130.0, 0.03), 0.3) * unit:.4g}"), Source.DERIVED, why
 
 
-_WHY_CLASSES = "30 kappa, at most 10000"
+_WHY_CLASSES = "30 kappa, or 3.7 sqrt(d) kappa where that is more, at most 10000"
 _WHY_SEVERAL = "the less of 30 and 4 K max(1, 6/kappa), times kappa, at most 10000, for K classes"
 _WHY_NUMBERS = "kappa/4 within 0.3 and 2, times kappa, at most 1.9 C T, so that steps stay below 2/smoothness"
 
@@ -365,10 +366,10 @@ def _why(draft: Draft) -> str:
     return _WHY_SEVERAL if draft.get("classes", 2) > 2 else _WHY_CLASSES
 
 
-def travel_of(draft: Draft, kappa: float, clip: float, steps: int) -> float:
+def travel_of(draft: Draft, kappa: float, clip: float, steps: int, columns: int) -> float:
     """Return A = eta C T, for a clip in units of rows of norm 1 and targets in [-1, 1]."""
     if draft["loss"] in CLASSIFYING:
-        return min(_pace(draft, kappa) * kappa, 1e4)
+        return min(_pace(draft, kappa, columns) * kappa, 1e4)
     return min(min(max(kappa / 4.0, 0.3), 2.0) * kappa, 1.9 * clip * steps)
 
 
@@ -384,10 +385,14 @@ def step_size_of(travel: float, unit: float, bound: float, steps: int) -> float:
     return travel / length
 
 
-def _pace(draft: Draft, kappa: float) -> float:
-    """Return how far classes travel, over kappa: few of them are told apart sooner, and then noise alone is added."""
+def _pace(draft: Draft, kappa: float, columns: int) -> float:
+    """Return how far classes travel, over kappa.
+
+    Noise on the weights that is A/kappa long moves the score of a row by about A/(kappa sqrt d), so that two classes
+    travel further where d is large. Few of several classes are told apart sooner, and then noise alone is added.
+    """
     classes = int(draft.get("classes", 2))
-    return 30.0 if classes == 2 else min(30.0, 4.0 * classes * max(1.0, 6.0 / kappa))
+    return max(30.0, 3.7 * math.sqrt(columns)) if classes == 2 else min(30.0, 4.0 * classes * max(1.0, 6.0 / kappa))
 
 
 def _said(value: Any) -> str:

@@ -87,6 +87,14 @@ def test_numbers(rows: int, columns: int) -> None:
     assert case.training["rule"]["travel"] == pytest.approx(travel, rel=1e-3)
 
 
+@pytest.mark.parametrize(("columns", "pace"), [(64, 30.0), (99, 37.0), (399, 74.0)])
+def test_two_classes_travel_further_where_there_are_many_columns(columns: int, pace: float) -> None:
+    x = np.random.default_rng(1).uniform(-0.05, 0.05, (80, columns))
+    case = case_of(data=(x, x[:, 0] > 0.0), positive="1", centre=False)
+    kappa = 80 * mu_of(1.0, 1e-5) / (2.0 * math.sqrt(columns + 1))
+    assert case.training["rule"]["travel"] == pytest.approx(pace * kappa, rel=1e-6)
+
+
 def test_the_travel_of_several_classes() -> None:
     """30 kappa, or less where there are few classes."""
     for rows, count, expected in ((300, 10, 30.0), (8000, 3, 12.0), (60, 3, None)):
