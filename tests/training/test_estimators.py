@@ -101,7 +101,10 @@ def test_coefficients_are_of_mapped_rows() -> None:
     rows, labels, (low, high) = cancer()
     found = estimator("DPClassifier", classes=("benign", "malignant"), ranges=(low, high)).fit(rows, labels)
     x = (rows - (low + high) / 2) / ((high - low) / 2)
-    x *= np.minimum(1.0, found.model_.bound / np.linalg.norm(x, axis=1))[:, np.newaxis]
+    model = found.model_
+    x *= np.minimum(1.0, model.bound / np.linalg.norm(x, axis=1))[:, np.newaxis]
+    x = (x - model.centre) / model.scale  # by the default rule, for so many rows
+    x *= np.minimum(1.0, model.centred_bound / np.linalg.norm(x, axis=1))[:, np.newaxis]
     assert found.decision_function(rows) == pytest.approx(x @ found.coef_[0] + found.intercept_[0], rel=1e-9, abs=1e-9)
 
 
