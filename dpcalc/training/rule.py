@@ -1,11 +1,12 @@
 """The default rule: what a run has where no flag describes another one. It looks at no record.
 
-Full batches, gradients clipped to C, T = 100 steps accounted by composition, and the mean of the second half of the
-iterates, all of which may be public. What the run can tell from noise is one number, kappa = n mu/(2 sqrt d), with mu
-the Gaussian privacy that the budget allows and d the number of columns with the constant one: after T steps along
-gradients of length C the weights have travelled A = eta C T, and the noise on them is about A/kappa long, whatever C, T
-and eta are. So A rises with kappa; C and T decide only where slopes saturate and how fine the steps are. Steps are far
-longer than 2/smoothness, which composition allows. `docs/training.md` says what the constants were chosen on.
+Full batches, gradients clipped to C, T = 100 or 200 steps accounted by composition, and the mean of the second half
+of the iterates, all of which may be public. What the run can tell from noise is one number, kappa = n mu/(2 sqrt d),
+with mu the Gaussian privacy that the budget allows and d the number of columns with the constant one: after T steps
+along gradients of length C the weights have travelled A = eta C T, and the noise on them is about A/kappa long,
+whatever C, T and eta are. So A rises with kappa; C and T decide only where slopes saturate and how fine the steps
+are. Steps are far longer than 2/smoothness, which composition allows. `docs/training.md` says what the constants were
+chosen on.
 
 Lengths are for rows of norm 1 and targets in [-1, 1]; other bounds B and Y rescale C by B Y and the weights by Y/B.
 """
@@ -27,17 +28,30 @@ from dpcalc.training.setup import Average, Setup, Solver
 from dpcalc.training.sums_of_products import suits
 
 STEPS = 100
+
+STEPS_NUMBERS = 200
+"""Steps for a number where the signal is very strong: a descent of at most 2/smoothness a step is too short before."""
+
+VERY_STRONG = 100.0
+"""The kappa from which a descent to predict a number has those steps."""
+
 CONSTANT = 0.2
 """What the column of an intercept holds, for rows of norm 1."""
+
+CONSTANT_NUMBERS = 0.3
+"""The same where rows are centred to predict a number and noise weighs more than bias."""
 
 FEW = 3.0
 """The kappa below which a model is little better than chance."""
 
-SUFFICIENT = 500.0
+SUFFICIENT = 1000.0
 """The kappa from which least squares are solved by noisy sums of products, which then do better than a descent."""
 
-CENTRED_FROM = {"two": 5.0, "several": 10.0, "numbers": 30.0}
+CENTRED_FROM = {"two": 5.0, "several": 10.0, "numbers": 8.0}
 """The kappa from which rows are centred, of two classes, of several and of numbers: below it, more is lost."""
+
+PRECISE = 30.0
+"""The kappa from which the bias of a fit of numbers weighs more than its noise: centred rows are then left longer."""
 
 _MEAN_SHARE, _LENGTH_SHARE = 0.11, 0.01
 """Noisy sums for the mean row, and for the mean distance from it, per step of the descent."""
@@ -69,6 +83,26 @@ class Pick(NamedTuple):
     value: Any
     source: Source
     why: str
+
+
+class Centring(NamedTuple):
+    """How rows are centred.
+
+    Attributes:
+        mean, distance: how many noisy sums there are for the mean row, and for the mean distance from it.
+        units: how many mean distances become one unit of length, at most the feature bound.
+        constant: what the constant column then holds, over the feature bound.
+    """
+
+    mean: int
+    distance: int
+    units: float = 1.0
+    constant: float = CONSTANT
+
+    @property
+    def sums(self) -> int:
+        """How many noisy sums there are."""
+        return self.mean + self.distance
 
 
 class Rule(NamedTuple):
@@ -159,6 +193,23 @@ def centring_steps(steps: int) -> tuple[int, int]:
     return max(1, round(_MEAN_SHARE * steps)), max(1, round(_LENGTH_SHARE * steps))
 
 
+def centring(draft: Draft, question: Question, steps: int, rows: int, columns: int) -> Centring:
+    """Return how rows are centred ahead of so many steps of a descent.
+
+    Args:
+        draft: the loss.
+        question: the budget.
+        rows, columns: of the training records, the constant column included.
+
+    Raises:
+        MissingParameter: there is no budget.
+    """
+    found = Centring(*centring_steps(steps))
+    if _kind(draft) == "numbers" and signal_of(rows, budget_of(question), columns) < PRECISE:
+        return found._replace(units=2.0, constant=CONSTANT_NUMBERS)
+    return found
+
+
 def centres(draft: Draft, question: Question, asked: Setup, rows: int, columns: int, *, ruled: bool) -> bool:
     """Return whether rows are centred: as asked, or where the rule has the choice and the signal is strong enough.
 
@@ -192,6 +243,10 @@ def centres(draft: Draft, question: Question, asked: Setup, rows: int, columns: 
     return kappa >= CENTRED_FROM[_kind(draft)]
 
 
+def _steps_of(draft: Draft, kappa: float) -> int:
+    return STEPS_NUMBERS if _kind(draft) == "numbers" and kappa >= VERY_STRONG else STEPS
+
+
 def _kind(draft: Draft) -> str:
     if draft["loss"] not in CLASSIFYING:
         return "numbers"
@@ -214,15 +269,16 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int, *, centre
     """
     mu = budget_of(question)
     whole = signal_of(draft["records"], mu, columns)
-    steps = int(draft.get("steps", STEPS))
-    kappa = whole * math.sqrt(steps / (steps + sum(centring_steps(steps)))) if centred else whole
+    steps = int(draft.get("steps", _steps_of(draft, whole)))
+    how = centring(draft, question, steps, draft["records"], columns) if centred else None
+    kappa = whole * math.sqrt(steps / (steps + how.sums)) if how else whole
     bound, height = float(draft["feature_bound"]), float(draft.get("label_bound", 1.0))
-    picks = picks_of_setup(asked)
-    if centred and asked.centre is None:
-        least = CENTRED_FROM[_kind(draft)]
+    picks = picks_of_setup(asked, how.constant if how else CONSTANT)
+    if how and asked.centre is None:
+        units = "twice their mean distance" if how.units == 2.0 else "their mean distance"
         why = (
-            f"from kappa = {least:g} on: rows about their mean, in units of their mean distance from it, are told "
-            "apart more easily, for a tenth of the budget"
+            f"from kappa = {CENTRED_FROM[_kind(draft)]:g} on: rows about their mean, in units of {units} from it, "
+            "are told apart more easily, for a tenth of the budget"
         )
         picks["centre"] = Pick(True, Source.DERIVED, why)
 
@@ -232,9 +288,13 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int, *, centre
             picks[name] = Pick(value, source, why)
 
     pick("clip", *clip_of(draft, kappa, bound * height))
-    pick("steps", STEPS, Source.DEFAULT, "full batches of public iterates: finer steps change little")
+    if steps == STEPS:
+        pick("steps", steps, Source.DEFAULT, "full batches of public iterates: finer steps change little")
+    else:
+        why = f"from kappa = {VERY_STRONG:g} on: steps stay below 2/smoothness, and more of them travel further"
+        pick("steps", steps, Source.DERIVED, why)
     unit = float(draft["clip"]) / (bound * height)
-    travel = travel_of(draft, kappa, unit, int(draft["steps"]))
+    travel = travel_of(draft, kappa, unit, int(draft["steps"]), columns)
     step_size = step_size_of(travel, unit, bound, int(draft["steps"]))
     why = f"A/(C T) for a travel of A = {travel:.4g}: {_why(draft)}"
     pick("step_size", float(f"{step_size:.4g}"), Source.DERIVED, why)
@@ -283,15 +343,15 @@ def signal_of(records: int, mu: float, columns: int) -> float:
     return max(records * mu / (2.0 * math.sqrt(columns)), 1e-9)
 
 
-def picks_of_setup(asked: Setup) -> dict[str, Pick]:
-    """Return what is chosen of the setup where it is not said: the average and the intercept."""
+def picks_of_setup(asked: Setup, constant: float = CONSTANT) -> dict[str, Pick]:
+    """Return what is chosen of the setup where it is not said: the average and the intercept, of such a column."""
     picks: dict[str, Pick] = {}
     if asked.average is None:
         why = "the last iterate alone is noisier where kappa is large; every iterate is accounted as public"
         picks["average"] = Pick(Average.TAIL, Source.DEFAULT, why)
     if asked.intercept is None:
         why = (
-            f"a constant column of {CONSTANT:g} times the feature bound leaves the features nearly all of their length"
+            f"a constant column of {constant:g} times the feature bound leaves the features nearly all of their length"
         )
         picks["intercept"] = Pick(True, Source.DEFAULT, why)
     return picks
@@ -305,7 +365,7 @@ def clip_of(draft: Draft, kappa: float, unit: float) -> tuple[float, Source, str
     return float(f"{min(max(kappa / 130.0, 0.03), 0.3) * unit:.4g}"), Source.DERIVED, why
 
 
-_WHY_CLASSES = "30 kappa, at most 10000"
+_WHY_CLASSES = "30 kappa, or 3.7 sqrt(d) kappa where that is more, at most 10000"
 _WHY_SEVERAL = "the less of 30 and 4 K max(1, 6/kappa), times kappa, at most 10000, for K classes"
 _WHY_NUMBERS = "kappa/4 within 0.3 and 2, times kappa, at most 1.9 C T, so that steps stay below 2/smoothness"
 
@@ -316,10 +376,10 @@ def _why(draft: Draft) -> str:
     return _WHY_SEVERAL if draft.get("classes", 2) > 2 else _WHY_CLASSES
 
 
-def travel_of(draft: Draft, kappa: float, clip: float, steps: int) -> float:
+def travel_of(draft: Draft, kappa: float, clip: float, steps: int, columns: int) -> float:
     """Return A = eta C T, for a clip in units of rows of norm 1 and targets in [-1, 1]."""
     if draft["loss"] in CLASSIFYING:
-        return min(_pace(draft, kappa) * kappa, 1e4)
+        return min(_pace(draft, kappa, columns) * kappa, 1e4)
     return min(min(max(kappa / 4.0, 0.3), 2.0) * kappa, 1.9 * clip * steps)
 
 
@@ -335,10 +395,14 @@ def step_size_of(travel: float, unit: float, bound: float, steps: int) -> float:
     return travel / length
 
 
-def _pace(draft: Draft, kappa: float) -> float:
-    """Return how far classes travel, over kappa: few of them are told apart sooner, and then noise alone is added."""
+def _pace(draft: Draft, kappa: float, columns: int) -> float:
+    """Return how far classes travel, over kappa.
+
+    Noise on the weights that is A/kappa long moves the score of a row by about A/(kappa sqrt d), so that two classes
+    travel further where d is large. Few of several classes are told apart sooner, and then noise alone is added.
+    """
     classes = int(draft.get("classes", 2))
-    return 30.0 if classes == 2 else min(30.0, 4.0 * classes * max(1.0, 6.0 / kappa))
+    return max(30.0, 3.7 * math.sqrt(columns)) if classes == 2 else min(30.0, 4.0 * classes * max(1.0, 6.0 / kappa))
 
 
 def _said(value: Any) -> str:

@@ -89,10 +89,14 @@ def fill(draft: Draft, question: Question, asked: Setup, columns: int) -> tuple[
     picks["algorithm"] = Pick(draft["algorithm"], Source.DERIVED, f"noise at {draft['epochs']} passes: {said}")
     clip = float(draft["clip"])
     kappa = clip * math.sqrt(steps) / (min(noise.values()) * math.sqrt(columns))
-    travel = travel_of(draft, kappa, clip / scale, steps)
+    travel = travel_of(draft, kappa, clip / scale, steps, columns)
     if "step_size" not in draft:
         size = step_size_of(travel, clip / scale, float(draft["feature_bound"]), steps)
-        why = f"A/(C T) for a travel of A = {travel:.4g}" if not hides else "as far as 30 kappa, at most 2/smoothness"
+        why = (
+            f"A/(C T) for a travel of A = {travel:.4g}"
+            if not hides
+            else f"as far as A = {travel:.4g}, at most 2/smoothness"
+        )
         size = float(f"{size:.4g}")
         size = min(size, down(2.0 / smoothness)) if hides and smoothness else size
         picks["step_size"] = Pick(size, Source.DERIVED, why)

@@ -28,6 +28,7 @@ from dpcalc.training.on_disk import OnDisk
 from dpcalc.training.plan import plan
 from dpcalc.training.records import Records
 from dpcalc.training.rounding import Rounding
+from dpcalc.training.rule import Centring
 from tests.training.test_rule import CANCER, case_of, mu_of, numbers
 
 REST = math.sqrt(1.0 - 0.2**2)
@@ -50,7 +51,12 @@ def rows_of(n: int, d: int, bound: float, seed: int = 1) -> np.ndarray:
     return z * bound / np.maximum(1.0, np.linalg.norm(z, axis=1, keepdims=True)) * (1.0 - 1e-12)
 
 
-def centred_of(z: np.ndarray, bound: float, drawn: Drawn, noise_std: float = 0.01, **more: Any) -> centring.Centred:
+HOW = Centring(4, 1)
+
+
+def centred_of(
+    z: np.ndarray, bound: float, drawn: Drawn, noise_std: float = 0.01, how: Centring = HOW, **more: Any
+) -> centring.Centred:
     n, d = z.shape
     x = np.hstack([z, np.full((n, 1), 0.2 * bound)])
     prepared = Prepared(np.ascontiguousarray(x), np.ones(n), {})
@@ -59,15 +65,17 @@ def centred_of(z: np.ndarray, bound: float, drawn: Drawn, noise_std: float = 0.0
     given = {"release": "epoch", "records": n, "steps": 15, "step_size": 1.0, "lipschitz": 0.1, "noise_std": noise_std}
     planned = plan(describe("noisy-gd", given), n, d + 1)
     source = Source(drawn, False, "")  # type: ignore[arg-type]
-    return centred(planned, of("logistic", feature_bound=bound), records, source, Rounding(1e-9, **more), (4, 1))
+    return centred(planned, of("logistic", feature_bound=bound), records, source, Rounding(1e-9, **more), how)
 
 
-@pytest.mark.parametrize("bound", [1.0, 3.0])
-def test_the_centre_and_what_becomes_of_a_row(bound: float) -> None:
+@pytest.mark.parametrize(("bound", "units", "constant"), [(1.0, 1.0, 0.2), (3.0, 1.0, 0.2), (3.0, 1.4, 0.3)])
+def test_the_centre_and_what_becomes_of_a_row(bound: float, units: float, constant: float) -> None:
     """A mean of four noisy sums, a noisy sum of distances, and rows written out one by one."""
+    rest = math.sqrt(1.0 - constant**2)
     n, d, noise_std = 300, 3, 0.002
     z, drawn = rows_of(n, d, bound), Drawn()
-    found = centred_of(z, bound, drawn, noise_std)
+    found = centred_of(z, bound, drawn, noise_std, Centring(4, 1, units, constant))
+    assert (found.records.constant, found.records.bound) == pytest.approx((constant * bound, rest * bound))
     scale = n * noise_std * bound / 0.1
     grid = scale / 8.0
     mean, distance = drawn.noise
@@ -77,14 +85,15 @@ def test_the_centre_and_what_becomes_of_a_row(bound: float) -> None:
     m = found.centre.shift
     lengths = [min(math.dist(row, m), 2.0 * bound) - bound for row in z]
     r = 1.0 + (sum(lengths) + scale * float(distance[0, 0])) / (n * bound)
+    r *= units
     assert 0.02 < r < 1.0
     assert found.centre.scale == pytest.approx(r, abs=grid / n / bound + 1e-5)
     for part, rows in ((found.records.train, z), (found.records.test, z[:5])):
         assert isinstance(part, Prepared)
         for row, x in zip(rows, part.features, strict=True):
             u = (row - m) / found.centre.scale
-            u *= min(1.0, REST * bound / np.linalg.norm(u))
-            assert x == pytest.approx([*u, 0.2 * bound], abs=1e-9)
+            u *= min(1.0, rest * bound / np.linalg.norm(u))
+            assert x == pytest.approx([*u, constant * bound], abs=1e-9)
             assert np.linalg.norm(x) <= bound
     assert found.plan.steps == 10
 
@@ -95,6 +104,8 @@ def test_a_mean_is_shortened_and_a_distance_has_limits() -> None:
         assert np.linalg.norm(found.centre.shift) <= 1.0
         assert np.linalg.norm(found.centre.shift) > 0.99
         assert found.centre.scale in scales
+    found = centred_of(rows_of(300, 3, 1.0), 1.0, Drawn(0.0), how=Centring(4, 1, 50.0))
+    assert found.centre.scale == 1.0
     same = centred_of(np.full((50, 3), 0.5), 1.0, Drawn(0.0))
     assert (same.centre.shift == 0.5).all()
     assert same.centre.scale == 0.02
@@ -240,7 +251,7 @@ def table(kappa: float, kind: str) -> dict[str, Any]:
     return {"data": (x, np.arange(rows) % 3), "labels": "0,1,2"}
 
 
-@pytest.mark.parametrize(("kind", "least"), [("two", 5.0), ("several", 10.0), ("numbers", 30.0)])
+@pytest.mark.parametrize(("kind", "least"), [("two", 5.0), ("several", 10.0), ("numbers", 8.0)])
 def test_rows_are_centred_where_the_signal_is_strong_enough(kind: str, least: float) -> None:
     below, above = case_of(**table(0.97 * least, kind)), case_of(**table(1.01 * least, kind))
     assert below.training["rule"]["kappa"] < least < above.training["rule"]["kappa"]
@@ -252,6 +263,30 @@ def test_rows_are_centred_where_the_signal_is_strong_enough(kind: str, least: fl
     assert asked.training["centre"]["mean"] == 11
     assert "centre" not in asked.training["rule"]["picked"]
     assert "centre" not in case_of(**table(1.01 * least, kind), centre=False).training
+
+
+def test_numbers_have_shorter_rows_and_a_larger_constant_where_noise_weighs_more_than_bias(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The distance by hand, of sums without noise, and the room that the constant leaves."""
+    monkeypatch.setattr(centring, "rounded_sum", lambda total, noise, scale: total)
+    found = []
+    for kappa in (29.0, 31.0):
+        path = tmp_path / f"{kappa:g}.json"
+        given = table(kappa, "numbers")
+        case = case_of(**given, epsilon=1, output=str(path))
+        model = load(str(path))
+        x = given["data"][0]  # without ranges rows are as they come, and these are shorter than 1
+        assert model.centre == pytest.approx(x.mean(axis=0), abs=1e-5)
+        mean = float(np.mean(np.linalg.norm(x - model.centre, axis=1)))
+        found.append((model.scale / mean, model.centred_bound))
+        assert case.inputs["steps"][0] == 112
+        assert case.training["rule"]["picked"]["intercept"]["why"].startswith(
+            "a constant column of 0.3" if kappa < 30.0 else "a constant column of 0.2"
+        )
+    (low, shorter), (high, longer) = found
+    assert (low, high) == pytest.approx((2.0, 1.0), rel=1e-4)
+    assert (shorter, longer) == pytest.approx((math.sqrt(1.0 - 0.3**2), REST))
 
 
 def test_what_is_described_is_not_centred_unless_asked() -> None:

@@ -78,11 +78,21 @@ def test_numbers(rows: int, columns: int) -> None:
     case = case_of(data=numbers(rows, columns), target_range=(0, 10), centre=False)
     kappa = rows * mu_of(1.0, 1e-5) / (2.0 * math.sqrt(columns + 1))
     clip = min(max(kappa / 130.0, 0.03), 0.3)
-    travel = min(min(max(kappa / 4.0, 0.3), 2.0) * kappa, 1.9 * clip * 100)
+    steps = 200 if kappa >= 100.0 else 100
+    travel = min(min(max(kappa / 4.0, 0.3), 2.0) * kappa, 1.9 * clip * steps)
     assert value(case, "loss") == "squares"
+    assert case.inputs["steps"] == (steps, "derived" if steps == 200 else "default")
     assert case.inputs["clip"] == (pytest.approx(clip, rel=1e-3), "derived")
-    assert value(case, "step_size") == pytest.approx(travel / (clip * 100), rel=2e-3)
+    assert value(case, "step_size") == pytest.approx(travel / (clip * steps), rel=2e-3)
     assert case.training["rule"]["travel"] == pytest.approx(travel, rel=1e-3)
+
+
+@pytest.mark.parametrize(("columns", "pace"), [(64, 30.0), (99, 37.0), (399, 74.0)])
+def test_two_classes_travel_further_where_there_are_many_columns(columns: int, pace: float) -> None:
+    x = np.random.default_rng(1).uniform(-0.05, 0.05, (80, columns))
+    case = case_of(data=(x, x[:, 0] > 0.0), positive="1", centre=False)
+    kappa = 80 * mu_of(1.0, 1e-5) / (2.0 * math.sqrt(columns + 1))
+    assert case.training["rule"]["travel"] == pytest.approx(pace * kappa, rel=1e-6)
 
 
 def test_the_travel_of_several_classes() -> None:
