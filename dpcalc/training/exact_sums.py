@@ -37,10 +37,11 @@ _MOST_BITS = 20  # kept of features and slopes
 _LEAST = 1e-290
 _SHORTEST = 1e-140  # of bounds: their squares are normal doubles
 _LEAST_EXPONENT = -900  # of iterates that scores tell from 0
+_GENTLE = 1e-9  # more than rounding adds to the length of a record
 _ROOM = 2.0**-40  # by which gradients stay below their bound: more than the rounding of a norm
 _ENTRIES, _CAPPED_ENTRIES = 1 << 15, 1 << 20  # of weights times records, taken at once
 _PASSES = 3  # from which on a copy of what was cut pays
-_SINGLE = 2.0**-100  # of units: whole multiples of up to 2^20 are single-precision numbers
+_USUAL = 2.0**-100, 2.0**100  # of units: numbers of records are then counted in them without a rounding error
 
 
 def grid_of(scale: float) -> float:
@@ -127,17 +128,25 @@ class ExactSums:
         self.most = bound * (1.0 - max(_ROOM, 4.0 * (columns + loss.scores + 8) * _UNIT))
         self.overwrite = None if loss.classified else loss.array_descent()
         self.rows = max(1, (_CAPPED_ENTRIES if capped else _ENTRIES) // columns)
+        # Features in a file are counted in units, which changes no digit; the iterate and the sum make up for it.
+        self.scale = 1.0 if isinstance(problem, Problem) or not _USUAL[0] <= self.unit <= _USUAL[1] else self.unit
+        self.gentle = 0.0  # at most the steepest slope of every record
+        if isinstance(problem, StoredProblem) and problem.records.within(longest, norm):
+            self.gentle = min(self.most / longest * (1.0 - _GENTLE), self.slope_unit * 2.0**_BITS)
         self.copy: Copy | None = None
         self.copied = 0  # rows of the copy that later passes read
         if isinstance(problem, Problem):
             self.labels, self.features = problem.labels, cut(problem.features, self.unit)
             self.steepest = self._steepest(self.features)
-        elif passes >= _PASSES and self.unit >= _SINGLE and longest <= 1.0 / _SINGLE:
+        elif passes >= _PASSES and self.scale == self.unit:
             self.copy = Copy(self.count, problem.records.shape[1], 2)
 
     def _steepest(self, x: Array) -> Array:
-        """Return how steep the loss of every record may be in its score; features are cut."""
-        size_of = lengths(x, self.norm)
+        """Return how steep the loss of every record may be in its score; features are cut, and in units of the scale.
+
+        Their squares are whole numbers of units, whose sum is exact.
+        """
+        size_of = lengths(x, self.norm) * self.scale
         steepest = self.slope_unit * 2.0**_BITS
         caps: Array = np.minimum(self.most / np.maximum(size_of, self.most / steepest), steepest)
         return caps
@@ -186,14 +195,16 @@ class ExactSums:
             if self.copy is not None and _start_of(chosen) == self.copied:
                 self._write(self.copied, *read)
                 self.copied += len(chosen)
-            for first in range(0, len(read[1]), size):
-                yield functools.partial(self._of_cut, *(part[first : first + size] for part in read))
+            x, y, steepest = read
+            for first in range(0, len(y), size):
+                some = slice(first, first + size)
+                yield functools.partial(self._of_cut, x[some], y[some], None if steepest is None else steepest[some])
 
     def _descent_of(self, rows: Index | None, w: Array) -> Array:
         return self.descent(w, rows)
 
-    def _of_cut(self, x: Array, y: Array, steepest: Array, w: Array) -> Array:
-        return self._of(x, y, steepest, self._cut_iterate(w))
+    def _of_cut(self, x: Array, y: Array, steepest: Array | None, w: Array) -> Array:
+        return self._of(x, y, steepest, self._cut_iterate(w) * self.scale) * self.scale
 
     def _read(self, problem: StoredProblem, w: Array, rows: Index | None) -> Array:
         """As `descent`, of records in a file: they are cut as they are read.
@@ -202,6 +213,7 @@ class ExactSums:
         """
         begin, count, step = _start_of(rows), self.count if rows is None else len(rows), problem.records.step
         copying, rooms = self.copy is not None and begin == self.copied, threading.local()
+        w = w * self.scale
 
         def of(first: int) -> Array:
             last = min(first + step, count)
@@ -213,46 +225,62 @@ class ExactSums:
                 self._write(begin + first, x, y, steepest)
             return self._of(x, y, steepest, w)
 
-        total = np.asarray(summed(of, range(0, count, step)))
+        total = np.asarray(summed(of, range(0, count, step))) * self.scale
         if copying:
             self.copied += count
         return total
 
-    def _write(self, first: int, x: Array, y: Array, steepest: Array) -> None:
+    def _write(self, first: int, x: Array, y: Array, steepest: Array | None) -> None:
         if self.copy is not None:
+            steepest = self._steepest(x) if steepest is None else steepest
             self.copy.write(first, x.astype(np.float32), np.column_stack([y, steepest]))
 
     def _cut_rows(
         self, problem: StoredProblem, chosen: Chosen, rooms: tuple[Room, Room]
-    ) -> tuple[Array, Array, Array]:  # fmt: skip
-        """Return the cut features, the labels, and how steep the losses may be, of some records."""
+    ) -> tuple[Array, Array, Array | None]:  # fmt: skip
+        """Return the cut features in units of the scale, the labels, and how steep losses may be if that is known."""
         if self.copy is not None and self.copy.finished:
             kept, beside = self.copy.rows(chosen, rooms)
             x = rooms[0].of("features", kept.shape, np.dtype(np.float64))
             np.copyto(x, kept)
             return x, np.ascontiguousarray(beside[:, 0]), np.ascontiguousarray(beside[:, 1])
+        if self.scale == self.unit:
+            x, y, _ = problem.records.at(chosen, rooms[0], self.unit)
+            return x, y, None
         x, y, _ = problem.records.at(chosen, rooms[0])
-        cut(x, self.unit, out=x)
-        return x, y, self._steepest(x)
+        return cut(x, self.unit, out=x), y, None
 
     def _cut_iterate(self, w: Array) -> Array:
         """Return w cut so that its scores are sums of numbers that doubles hold: to some 32 bits."""
         exponent = max(_LEAST_EXPONENT, math.frexp(math.sqrt(float(w @ w)))[1] + 1)
         return cut(w, math.ldexp(1.0, exponent + self.kept - _BITS))
 
-    def _of(self, x: Array, y: Array, steepest: Array, w: Array) -> Array:
+    def _of(self, x: Array, y: Array, steepest: Array | None, w: Array) -> Array:
         total: Array
         if self.overwrite is None:
+            steepest = self._steepest(x) if steepest is None else steepest
             several = descents(x @ w.reshape(x.shape[1], -1), y, steepest, capped=self.capped)
             total = (cut(several, self.slope_unit) @ x).T.reshape(-1)
             return total
         slopes = x @ w
         self.overwrite(slopes, y)
         np.copyto(slopes, 0.0, where=~np.isfinite(slopes))
-        np.minimum(slopes, steepest, out=slopes)
-        np.maximum(slopes, -steepest, out=slopes)
+        if steepest is None:
+            self._cut_off_steep(slopes, x)
+        else:
+            np.minimum(slopes, steepest, out=slopes)
+            np.maximum(slopes, -steepest, out=slopes)
         total = cut(slopes, self.slope_unit) @ x
         return total
+
+    def _cut_off_steep(self, slopes: Array, x: Array) -> None:
+        """Cut off slopes that are too steep, in place; how steep one may be is computed where it might matter."""
+        if max(float(slopes.max()), -float(slopes.min())) <= self.gentle:
+            return
+        steep = np.flatnonzero(np.abs(slopes) > self.gentle)
+        chosen = steep if 4 * len(steep) < len(slopes) else slice(None)
+        steepest = self._steepest(x[chosen])
+        slopes[chosen] = np.clip(slopes[chosen], -steepest, steepest)
 
 
 def _start_of(rows: Index | None) -> int | None:

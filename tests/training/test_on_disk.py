@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from dpcalc.files import limits
 from dpcalc.files.row_file import Copy, Room, Spool
 from dpcalc.model import loss as losses
 from dpcalc.training import data, orders
-from dpcalc.training.exact_sums import ExactSums
+from dpcalc.training.exact_sums import ExactSums, cut
 from dpcalc.training.on_disk import OnDisk
 from dpcalc.training.problem import Problem, StoredProblem
 
@@ -160,6 +161,45 @@ def stored_problem(path: str) -> StoredProblem:
     return StoredProblem(OnDisk(read.cells, bounds), losses.of("logistic", feature_bound=1.0))
 
 
+@pytest.mark.parametrize("low", [-2.0, -3.0, 0.0])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_rows_that_are_mapped_and_cut_at_once_have_the_same_bits(low: float, intercept: bool) -> None:
+    cells = table(3)
+    cells = cells[np.isfinite(cells).all(axis=1) & (np.abs(cells) < 1e100).all(axis=1)]
+    ranges = data.Ranges(np.full(D, low), np.linspace(2.0, 3.0, D) if low == -3.0 else np.full(D, -low or 4.0), None)
+    names = (*map(str, range(D)), "y")
+    bounds = data.bounds_of(
+        data.Table(cells, names), feature_bound=1.0, label_bound=None, signed=True, ranges=ranges, intercept=intercept
+    )
+    expected = cells[:, :-1].copy()
+    data.settle(expected, ranges.features, 1.0)
+    if intercept:
+        expected = np.column_stack([expected, np.zeros(len(cells))])
+    size = np.sqrt([math.fsum(square) for square in (expected * expected).tolist()])
+    kept = bounds.kept(cells.copy()).features
+    short = size < bounds.rest * 0.999
+    np.testing.assert_array_equal(kept[short, :D], expected[short, :D])
+    np.testing.assert_allclose(kept, np.minimum(1.0, bounds.rest / size)[:, np.newaxis] * expected + (
+        [0.0] * D + [bounds.constant] if intercept else 0.0), rtol=1e-9)  # fmt: skip
+    for unit in (2.0**-16, 2.0**-100, 2.0**-3):
+        counted = bounds.kept(cells.copy(), None, unit)
+        np.testing.assert_array_equal(counted.features * unit, cut(kept, unit))
+        assert counted.counts == bounds.kept(cells.copy()).counts
+
+
+def test_single_precision_is_read_as_the_same_numbers(tmp_path: Path, on_disk: Callable[[], None]) -> None:
+    with np.errstate(over="ignore"):
+        path = saved(tmp_path, table(2).astype(np.float32), "npy")
+    ready = data.prepared(data.read(path), feature_bound=1.0, label_bound=None, signed=True)
+    on_disk()
+    records, room = stored_problem(path).records, Room()
+    for first in range(0, N, 300):
+        part = records.at(slice(first, first + 300), room)
+        np.testing.assert_array_equal(part.features, ready.features[first : first + 300])
+        np.testing.assert_array_equal(part.labels, ready.labels[first : first + 300])
+    assert records.counts == ready.counts
+
+
 @pytest.mark.parametrize("norm", [1, 2])
 def test_sums_are_the_same_in_all_pieces_and_all_orders(
     norm: int, tmp_path: Path, on_disk: Callable[[], None], monkeypatch: pytest.MonkeyPatch
@@ -195,7 +235,7 @@ def test_later_passes_read_what_the_first_has_made(
     sums = ExactSums(problem, 0.2, N, 2, 3)
     seen: list[Any] = []
     at = OnDisk.at
-    monkeypatch.setattr(OnDisk, "at", lambda self, chosen, room=None: seen.append(chosen) or at(self, chosen, room))
+    monkeypatch.setattr(OnDisk, "at", lambda self, chosen, *how: seen.append(chosen) or at(self, chosen, *how))
     parts = [sums.descent(w, np.arange(first, first + 500)) for first in range(0, N, 500)]  # a pass in their order
     assert np.array_equal(sum(parts), whole.descent(w, None))
     assert len(seen) == 9  # of at most 200
