@@ -451,7 +451,7 @@ def file_pass(rows: int, columns: int = 50, repeats: int = 5) -> None:
         timed: Timed = {
             "dpcalc, one pass of full batches": lambda: sums.descent(w, None),
             "dpcalc, each of later passes": lambda: again.descent(w, None),
-            "dpcalc, a check and a hidden pass": lambda: single.train(ordered, problem, noise.seeded(SEED)),
+            "dpcalc, a hidden pass of batches": lambda: single.train(ordered, problem, noise.seeded(SEED)),
             "numpy, read in pieces and multiply": chunks,
             "numpy, load and multiply": lambda: np.load(path) @ w,
             "numpy, map and multiply": lambda: np.load(path, mmap_mode="r") @ w,

@@ -91,6 +91,10 @@ class _CentredBounds(NamedTuple):
     def columns(self) -> int:
         return self.bounds.columns
 
+    @property
+    def norm(self) -> int:
+        return 2
+
     def within(self, bound: float, norm: int) -> bool:
         return self.bounds._replace(rest=self.centre.rest, constant=self.centre.constant).within(bound, norm)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from dpcalc.files.row_file import Chosen, Room
 from dpcalc.training.data import NO_COUNTS, Prepared, Stored, added, aside_of
-from dpcalc.training.phases import Progress
 from dpcalc.training.sharing import ahead
 
 Array = NDArray[np.float64]
@@ -34,6 +33,10 @@ class Bounding(Protocol):
     @property
     def columns(self) -> int:
         """How many features there are, the constant one included."""
+
+    @property
+    def norm(self) -> int:
+        """In which rows are shortened, 1 or 2."""
 
     def within(self, bound: float, norm: int) -> bool:
         """Return whether all rows that are kept are within a bound in the 1- or 2-norm, up to rounding."""
@@ -80,6 +83,11 @@ class OnDisk:
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    @property
+    def norm(self) -> int:
+        """In which rows are within their bound, 1 or 2."""
+        return self._bounds.norm
 
     def within(self, bound: float, norm: int) -> bool:
         """Return whether all rows, whatever they hold, are within a bound in the 1- or 2-norm, up to rounding."""
@@ -143,35 +151,47 @@ class OnDisk:
         return found
 
     def survey(self) -> Survey:
-        """Return what is known of the records, which are read once.
+        """Return what is known of the records, which are read once, unless `pieces` has shown them all.
 
         Raises:
             SpecError: see `at`.
         """
-        return self._survey or self.visit(lambda first, part: None)
+        for _ in self.pieces(self.step) if self._survey is None else ():
+            pass
+        assert self._survey is not None
+        return self._survey
 
-    def visit(self, look: Callable[[int, Prepared], None], progress: Progress | None = None) -> Survey:
-        """As `survey`, and show all records on the way.
+    def pieces(
+        self, step: int, check: Callable[[int, Prepared], None] = lambda first, part: None
+    ) -> Iterator[Prepared]:
+        """Yield all records in their order; when they have been seen, the survey of them is known.
+
+        The memory of a piece is overwritten once the next one is asked for.
 
         Args:
-            look: called with how many records came before, and the next ones.
-            progress: called with (records read, in all).
+            step: how many are in a piece.
+            check: called with how many records come before a piece, and the piece, by any thread.
+
+        Raises:
+            SpecError: see `at`.
         """
+
+        def checked(first: int, room: Room) -> Prepared:
+            part = self.at(slice(first, first + step), room)
+            check(first, part)
+            return part
+
         counts, least, most, mean, squares = NO_COUNTS, math.inf, -math.inf, 0.0, 0.0
-        starts = range(0, len(self), self.step)
-        parts = ahead(self.at, [slice(first, first + self.step) for first in starts])
-        for first, part in zip(starts, parts, strict=True):
-            look(first, part)
+        starts = range(0, len(self), step)
+        for first, part in zip(starts, ahead(checked, starts), strict=True):
             labels, counts = part.labels, added(counts, part.counts)
             least, most = min(least, float(labels.min())), max(most, float(labels.max()))
             # The variance of what is known already, and of these (Chan, Golub and LeVeque 1983).
             ours, done = float(labels.mean()), first + len(labels)
             squares += float(np.square(labels - ours).sum()) + (ours - mean) ** 2 * first * len(labels) / done
             mean += (ours - mean) * len(labels) / done
-            if progress is not None:
-                progress(done, len(self))
+            yield part
         self._survey = Survey(counts, least, most, squares / len(self))
-        return self._survey
 
     @property
     def counts(self) -> Mapping[str, int]:

@@ -24,7 +24,7 @@ from dpcalc.model import loss as losses
 from dpcalc.training import data, orders
 from dpcalc.training.exact_sums import ExactSums, cut
 from dpcalc.training.on_disk import OnDisk
-from dpcalc.training.problem import Problem, StoredProblem
+from dpcalc.training.problem import Problem, StoredProblem, verify
 
 N, D = 1500, 7
 RANGES = "column,low,high\n" + "".join(f"{k},-2,2\n" for k in range(1, D + 1))
@@ -131,6 +131,50 @@ def test_numbers_of_every_type_are_read_alike(dtype: str, tmp_path: Path, on_dis
     found = stored.cells.rows(slice(0, N))
     found[np.isinf(found)] = np.nan
     assert np.array_equal(found, held.cells, equal_nan=True)
+
+
+def test_a_run_of_one_pass_reads_its_file_twice(
+    tmp_path: Path, on_disk: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once to train, and once to measure, check and count."""
+    path = saved(tmp_path, table(), "npy")
+    on_disk()
+    seen: list[int] = []
+    at = OnDisk.at
+
+    def counted(records: OnDisk, *given: Any) -> data.Prepared:
+        part = at(records, *given)
+        seen.append(len(part.labels))
+        return part
+
+    monkeypatch.setattr(OnDisk, "at", counted)
+    trained(path, algorithm="pnsgd", batch_size=100, noise_std=1.0, radius=1.0, step_size=0.01)
+    assert sum(seen) == 2 * N
+
+
+@pytest.mark.parametrize("column", [0, -1])
+def test_a_record_outside_its_bounds_trains_nothing(
+    column: int, tmp_path: Path, on_disk: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(tmp_path, table(), "npy")
+    on_disk()
+    kept = data.Bounds.kept
+
+    def longer(bounds: data.Bounds, cells: np.ndarray, *how: Any) -> data.Prepared:
+        part = kept(bounds, cells, *how)
+        wrong = part.features[-1] if column == 0 else part.labels[-1:]
+        wrong *= 1.5
+        return part
+
+    monkeypatch.setattr(data.Bounds, "kept", longer)
+    with pytest.raises(SpecError, match="feature_bound is 1" if column == 0 else r"label of record \d+ is -?1.5"):
+        dpcalc.train(data=path, output=str(tmp_path / "m.json"), noise_std=1.0, radius=1.0, steps=3, step_size=0.1,
+                     algorithm="noisy-gd", **BUDGET)  # fmt: skip
+    assert not (tmp_path / "m.json").exists()
+    problem = stored_problem(path)
+    shorter = StoredProblem(problem.records, losses.of("logistic", feature_bound=0.5))
+    with pytest.raises(SpecError, match="not shortened to feature_bound 0"):
+        verify(shorter)
 
 
 def test_named_fields_are_read_by_rows(tmp_path: Path, on_disk: Callable[[], None]) -> None:
