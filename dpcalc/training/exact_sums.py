@@ -16,7 +16,8 @@ from __future__ import annotations
 import functools
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from dpcalc.files.row_file import Chosen, Copy, Room
 from dpcalc.training.data import lengths
 from dpcalc.training.problem import AnyProblem, Problem, StoredProblem
 from dpcalc.training.several import descents
-from dpcalc.training.sharing import summed
+from dpcalc.training.sharing import ahead, summed
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -182,29 +183,53 @@ class ExactSums:
             rows: shape (steps, size); None where every step uses all records.
             steps: how many.
         """
-        problem = self.problem
-        if rows is None or isinstance(problem, Problem) or 2 * rows.shape[1] > problem.records.step:
+        problem, size = self.problem, 0 if rows is None else rows.shape[1]
+        if rows is None or isinstance(problem, Problem):
             for k in range(steps):
                 yield functools.partial(self._descent_of, None if rows is None else rows[k])
             return
-        size, rooms = rows.shape[1], (Room(), Room())
-        many = problem.records.step // size  # steps whose records are read together
-        for start in range(0, steps, many):
-            chosen = rows[start : start + many].reshape(-1)
-            read = self._cut_rows(problem, chosen, rooms)
-            if self.copy is not None and _start_of(chosen) == self.copied:
-                self._write(self.copied, *read)
-                self.copied += len(chosen)
-            x, y, steepest = read
-            for first in range(0, len(y), size):
-                some = slice(first, first + size)
-                yield functools.partial(self._of_cut, x[some], y[some], None if steepest is None else steepest[some])
+        chosen, start, step = rows.reshape(-1), _start_of(rows.reshape(-1)), problem.records.step
+        if start is None and 2 * size > step:
+            for each in rows:
+                yield functools.partial(self._descent_of, each)
+            return
+        # Pieces are of whole steps, or a step is of several pieces.
+        many = step // size * size if 2 * size <= step else 0
+        places = [
+            slice(first, min(first + (many or step), last))
+            for begin, last in ([(0, len(chosen))] if many else [(k * size, (k + 1) * size) for k in range(steps)])
+            for first in range(begin, last, many or step)
+        ]  # fmt: skip
+        copying = self.copy is not None and start is not None and start == self.copied
+
+        def read(some: slice, room: Room) -> tuple[Array, Array, Array | None]:
+            part = self._cut_rows(problem, chosen[some], room)
+            if copying and start is not None:
+                self._write(start + some.start, *part)
+            return part
+
+        # What is sought record by record gains nothing from threads.
+        room = Room()
+        parts = (read(some, room) for some in places) if start is None else ahead(read, places)
+        if many:
+            for x, y, steepest in parts:
+                for first in range(0, len(y), size):
+                    of = slice(first, first + size)
+                    yield functools.partial(self._of_cut, [(x[of], y[of], None if steepest is None else steepest[of])])
+        else:
+            for _ in range(steps):
+                yield functools.partial(self._of_cut, islice(parts, -(-size // step)))
+        if copying:
+            self.copied += len(chosen)
 
     def _descent_of(self, rows: Index | None, w: Array) -> Array:
         return self.descent(w, rows)
 
-    def _of_cut(self, x: Array, y: Array, steepest: Array | None, w: Array) -> Array:
-        return self._of(x, y, steepest, self._cut_iterate(w) * self.scale) * self.scale
+    def _of_cut(self, parts: Iterable[tuple[Array, Array, Array | None]], w: Array) -> Array:
+        """Return the sum over records that are cut, in one or more parts."""
+        w = self._cut_iterate(w) * self.scale
+        total: Array = sum((self._of(*part, w) for part in parts), np.zeros_like(w)) * self.scale
+        return total
 
     def _read(self, problem: StoredProblem, w: Array, rows: Index | None) -> Array:
         """As `descent`, of records in a file: they are cut as they are read.
@@ -218,9 +243,8 @@ class ExactSums:
         def of(first: int) -> Array:
             last = min(first + step, count)
             chosen = slice(first, last) if rows is None else rows[first:last]
-            if not rooms.__dict__:
-                rooms.of_cells, rooms.beside = Room(), Room()
-            x, y, steepest = self._cut_rows(problem, chosen, (rooms.of_cells, rooms.beside))
+            room = rooms.__dict__.setdefault("room", Room())
+            x, y, steepest = self._cut_rows(problem, chosen, room)
             if copying and begin is not None:
                 self._write(begin + first, x, y, steepest)
             return self._of(x, y, steepest, w)
@@ -236,18 +260,18 @@ class ExactSums:
             self.copy.write(first, x.astype(np.float32), np.column_stack([y, steepest]))
 
     def _cut_rows(
-        self, problem: StoredProblem, chosen: Chosen, rooms: tuple[Room, Room]
+        self, problem: StoredProblem, chosen: Chosen, room: Room
     ) -> tuple[Array, Array, Array | None]:  # fmt: skip
         """Return the cut features in units of the scale, the labels, and how steep losses may be if that is known."""
         if self.copy is not None and self.copy.finished:
-            kept, beside = self.copy.rows(chosen, rooms)
-            x = rooms[0].of("features", kept.shape, np.dtype(np.float64))
+            kept, beside = self.copy.rows(chosen, room)
+            x = room.of("features", kept.shape, np.dtype(np.float64))
             np.copyto(x, kept)
             return x, np.ascontiguousarray(beside[:, 0]), np.ascontiguousarray(beside[:, 1])
         if self.scale == self.unit:
-            x, y, _ = problem.records.at(chosen, rooms[0], self.unit)
+            x, y, _ = problem.records.at(chosen, room, self.unit)
             return x, y, None
-        x, y, _ = problem.records.at(chosen, rooms[0])
+        x, y, _ = problem.records.at(chosen, room)
         return cut(x, self.unit, out=x), y, None
 
     def _cut_iterate(self, w: Array) -> Array:

@@ -39,6 +39,9 @@ ALGORITHMS: list[dict[str, Any]] = [
     {"algorithm": "noisy-sgd", "batch_size": 20, "steps": 30, "noise_std": 1.0, "radius": 1.0, "step_size": 0.1,
      "test_fraction": 0.01},
     {"algorithm": "noisy-gd", "steps": 5, "noise_std": 0.1, "radius": 1.0, "step_size": 0.1, "intercept": True},
+    {"algorithm": "cyclic", "batch_size": 250, "epochs": 4, "noise_std": 1.0, "radius": 1.0, "step_size": 0.1},
+    {"algorithm": "cyclic", "batch_size": 60, "epochs": 3, "noise_std": 1.0, "radius": 1.0, "step_size": 0.1,
+     "release": "step", "clip": 0.3, "test_fraction": 0.2},
 ]  # fmt: skip
 
 
@@ -88,7 +91,7 @@ def trained(path: str, **how: Any) -> dict[str, Any]:
     return {"weights": model["weights"], **(report.cases[0].training or {})}
 
 
-@pytest.mark.parametrize("how", ALGORITHMS, ids=lambda how: how.get("algorithm", "rule"))
+@pytest.mark.parametrize("how", ALGORITHMS, ids=lambda how: str(how.get("algorithm", "rule")))
 def test_a_model_has_the_same_bits_as_one_from_memory(
     how: dict[str, Any], tmp_path: Path, on_disk: Callable[[], None]
 ) -> None:
@@ -311,7 +314,7 @@ def test_a_copy_is_written_in_any_order_and_given_up_where_the_disk_is_full() ->
     copy.write(2, rows, beside)
     copy.write(0, 3.0 * rows, 2.0 * beside)
     assert copy.finished
-    read = copy.rows(slice(1, 3), (Room(), Room()))
+    read = copy.rows(slice(1, 3), Room())
     assert read[0].tolist() == [[3.0, 3.0], [1.0, 1.0]]
     assert read[1].tolist() == [[2.0], [1.0]]
     with open(os.devnull, "rb") as unwritable:
@@ -344,7 +347,7 @@ def test_a_copy_may_come_in_pieces_of_any_order() -> None:
             rows = np.arange(ends[k], ends[k + 1])[:, np.newaxis]
             assert not copy.finished
             copy.write(int(ends[k]), rows.astype(np.float32), -rows.astype(np.float64))
-        kept, beside = copy.rows(slice(0, 50), (Room(), Room()))
+        kept, beside = copy.rows(slice(0, 50), Room())
         assert kept[:, 0].tolist() == (-beside[:, 0]).tolist() == list(range(50))
 
 
