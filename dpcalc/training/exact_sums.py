@@ -288,10 +288,10 @@ class ExactSums:
             return total
         slopes = x @ w
         self.overwrite(slopes, y)
-        np.copyto(slopes, 0.0, where=~np.isfinite(slopes))
         if steepest is None:
             self._cut_off_steep(slopes, x)
         else:
+            np.copyto(slopes, 0.0, where=~np.isfinite(slopes))
             np.minimum(slopes, steepest, out=slopes)
             np.maximum(slopes, -steepest, out=slopes)
         total = cut(slopes, self.slope_unit) @ x
@@ -299,8 +299,9 @@ class ExactSums:
 
     def _cut_off_steep(self, slopes: Array, x: Array) -> None:
         """Cut off slopes that are too steep, in place; how steep one may be is computed where it might matter."""
-        if max(float(slopes.max()), -float(slopes.min())) <= self.gentle:
+        if max(float(slopes.max()), -float(slopes.min())) <= self.gentle:  # and none is nan
             return
+        np.copyto(slopes, 0.0, where=~np.isfinite(slopes))
         steep = np.flatnonzero(np.abs(slopes) > self.gentle)
         chosen = steep if 4 * len(steep) < len(slopes) else slice(None)
         steepest = self._steepest(x[chosen])
