@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from dpcalc.errors import SpecError
 from dpcalc.files import limits
 from dpcalc.files.arrays import Header, damaged_as, map_array, open_archive, read_header
+from dpcalc.files.csv_lines import count_lines, read_rows, record_lines
 from dpcalc.files.csv_lines import read_header as read_csv_header
-from dpcalc.files.csv_lines import read_rows, record_lines
 from dpcalc.files.paths import ProjectFile, ending
 from dpcalc.files.place import FileError, Place
 from dpcalc.files.reading import opened
@@ -334,7 +334,7 @@ def _read_csv(stream: IO[bytes], wanted: _Wanted) -> Table:
     names = read_csv_header(path, stream)
     order = wanted.order(names)
     start = stream.tell()
-    count = sum(1 for _ in record_lines(stream, len(names)))
+    count = count_lines(stream)
     if not count:
         raise SpecError(f"{path} has a header but no records", "add some")
     cells = wanted.cells(count, len(order))
