@@ -715,8 +715,11 @@ class Bounds(NamedTuple):
         if self.constant:
             x[:, -1] = in_units(self.constant * held, unit)
         if self.signed:
-            unreadable += len(labels) - int(np.count_nonzero(np.isfinite(labels)))
-            labels, cut = np.where((labels > 0.0) & (labels < math.inf), 1.0, -1.0), 0
+            positive = labels > 0.0
+            if not plain:
+                unreadable += len(labels) - int(np.count_nonzero(np.isfinite(labels)))
+                positive &= labels < math.inf
+            labels, cut = np.where(positive, 1.0, -1.0), 0
         else:
             interval = self.ranges.target if self.ranges else None
             unreadable += settle(labels, interval, self.label_bound or 1.0)
@@ -745,7 +748,7 @@ class Bounds(NamedTuple):
             np.copyto(out, cells if self.constant else cells[:, :-1])
         if self.affine is not None:
             self.affine.apply(out)
-        if self.constant:
+        elif self.constant:
             out[:, -1] = 0.0
 
 
@@ -764,18 +767,17 @@ class _Affine(NamedTuple):
 
     @classmethod
     def of(cls, ranges: Ranges | None, constant: bool) -> _Affine | None:
-        """Return the map of the features, and of a constant column that stays; None for none, or of unusual numbers."""
+        """Return the map of the features, and of a column that becomes 0; None for none, or of unusual numbers."""
         if ranges is None or ranges.features is None:
             return None
         middle, half = _affine(*ranges.features)
         if not (float(np.abs(middle).max()) <= _MIDDLE and float(half.min()) >= 1.0 / _MIDDLE):
             return None
+        products = float(half.max()) <= _MIDDLE and bool((np.frexp(half)[0] == 0.5).all())
         if constant:
-            middle, half = np.append(middle, 0.0), np.append(half, 1.0)
+            middle, half = np.append(middle, 0.0), np.append(half, math.inf)
         shift = several(middle) if middle.any() else None
-        if float(half.max()) <= _MIDDLE and bool((np.frexp(half)[0] == 0.5).all()):
-            return cls(shift, several(1.0 / half), np.multiply)
-        return cls(shift, several(half), np.divide)
+        return cls(shift, several(1.0 / half), np.multiply) if products else cls(shift, several(half), np.divide)
 
     def apply(self, rows: Array) -> None:
         """Map rows, shape (m, d), C-contiguous, in place."""
