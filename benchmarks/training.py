@@ -428,9 +428,9 @@ def file_pass(rows: int, columns: int = 50, repeats: int = 5) -> None:
         del written
         w = rng.standard_normal(columns + 1)
         table = tables.read(path)
-        low = np.full(columns, -4.0)
+        low, high = -np.linspace(3.0, 5.0, columns), np.linspace(3.0, 6.0, columns)  # a subtraction and a division
         bounds = tables.bounds_of(
-            table, feature_bound=1.0, label_bound=None, signed=True, ranges=tables.Ranges(low, -low, None),
+            table, feature_bound=1.0, label_bound=None, signed=True, ranges=tables.Ranges(low, high, None),
             intercept=True, share=0.2,
         )  # fmt: skip
         problem = StoredProblem(OnDisk(table.cells, bounds), of("logistic", feature_bound=1.0))
@@ -451,7 +451,7 @@ def file_pass(rows: int, columns: int = 50, repeats: int = 5) -> None:
         timed: Timed = {
             "dpcalc, one pass of full batches": lambda: sums.descent(w, None),
             "dpcalc, each of later passes": lambda: again.descent(w, None),
-            "dpcalc, a check and a hidden pass": lambda: single.train(ordered, problem, noise.seeded(SEED)),
+            "dpcalc, a hidden pass of batches": lambda: single.train(ordered, problem, noise.seeded(SEED)),
             "numpy, read in pieces and multiply": chunks,
             "numpy, load and multiply": lambda: np.load(path) @ w,
             "numpy, map and multiply": lambda: np.load(path, mmap_mode="r") @ w,

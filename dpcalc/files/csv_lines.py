@@ -15,6 +15,7 @@ from dpcalc.files import limits
 from dpcalc.files.place import FileError, Place
 
 _PIECE = 4 << 20  # bytes read at once
+_RECORDS = 1 << 18  # bytes of records read at once
 _PER_COLUMN = 32  # bytes that each cell may add to the longest line of records
 
 
@@ -86,12 +87,22 @@ def record_lines(stream: IO[bytes], columns: int) -> Iterator[bytes]:
     A record is a line, whatever stands in it: quotation marks do not reach beyond it, and blank lines count.
     """
     most = limits.LINE_BYTES + _PER_COLUMN * columns
-    while line := stream.readline(most):
-        if len(line) == most and not line.endswith(b"\n"):
-            while (rest := stream.readline(limits.LINE_BYTES)) and not rest.endswith(b"\n"):
-                pass
-            line = b""
-        yield line.removesuffix(b"\n").removesuffix(b"\r")
+    rest = b""
+    while piece := stream.read(_RECORDS):
+        *lines, rest = (rest + piece).split(b"\n")
+        rest = rest[:most]  # of a line that is too long, more is not needed
+        for line in lines:
+            yield line.removesuffix(b"\r") if len(line) < most else b""
+    if rest:
+        yield rest.removesuffix(b"\r") if len(rest) < most else b""
+
+
+def count_lines(stream: IO[bytes]) -> int:
+    """Return how many lines `record_lines` yields."""
+    count, last = 0, b"\n"
+    while piece := stream.read(_RECORDS):
+        count, last = count + piece.count(b"\n"), piece[-1:]
+    return count + (last != b"\n")
 
 
 def split_cells(line: str) -> list[str]:

@@ -32,6 +32,13 @@ class Room:
 
     def __init__(self) -> None:
         self._kept: dict[str, NDArray[Any]] = {}
+        self._beside: Room | None = None
+
+    @property
+    def beside(self) -> Room:
+        """Another room, which goes with this one."""
+        self._beside = self._beside or Room()
+        return self._beside
 
     def of(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return an array that holds anything, in the memory of this name."""
@@ -282,11 +289,11 @@ class Copy:
         self._files = tuple(files)
         file.close()
 
-    def rows(self, chosen: Chosen, rooms: tuple[Room, Room]) -> tuple[NDArray[Any], ...]:
-        """Return the parts of some rows, once all are there; each has a room of its own.
+    def rows(self, chosen: Chosen, room: Room) -> tuple[NDArray[Any], ...]:
+        """Return the parts of some rows, once all are there: one in a room, and one in the room beside it.
 
         Raises:
             SpecError: the file cannot be read.
         """
         assert self._files is not None
-        return tuple(file.rows(chosen, room) for file, room in zip(self._files, rooms, strict=True))
+        return tuple(file.rows(chosen, room) for file, room in zip(self._files, (room, room.beside), strict=True))

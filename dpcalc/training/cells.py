@@ -248,13 +248,14 @@ class Lines:
 
     def _parse_plain(self, block: Sequence[bytes]) -> Array | None:
         """Return what `_parse` does where every line is plain, or None: numpy reads such lines many times faster."""
-        if b"\n".join(block).translate(None, _PLAIN):
+        text = b"\n".join(block)
+        if text.translate(None, _PLAIN):
             return None
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of blank lines alone
                 cells = np.loadtxt(
-                    [line.decode("ascii") for line in block], delimiter=",", ndmin=2, comments=None,
+                    text.decode("ascii").split("\n"), delimiter=",", ndmin=2, comments=None,
                     converters=self.converters or None, encoding="utf-8",
                 )  # fmt: skip
         except ValueError:

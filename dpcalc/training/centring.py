@@ -26,7 +26,7 @@ from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files.row_file import Room
 from dpcalc.model.loss import Loss
 from dpcalc.numerics.floats import up
-from dpcalc.training.data import Bounds, Prepared, lengths, on_rows, rest_of, shorten
+from dpcalc.training.data import Bounds, Prepared, in_units, lengths, on_rows, rest_of, several, shorten
 from dpcalc.training.exact_sums import cut, exponent_of, grid_of, rounded_sum
 from dpcalc.training.model import LEAST_SCALE
 from dpcalc.training.noise import Source
@@ -62,15 +62,18 @@ class Centre(NamedTuple):
     rest: float
     constant: float
 
-    def apply(self, rows: Array) -> None:
-        """Change rows, shape (m, d + 1), whose last column is the constant one, in place."""
+    def apply(self, rows: Array, unit: float | None = None) -> None:
+        """Change rows, shape (m, d + 1), whose last column is the constant one, in place.
+
+        With a unit they are whole numbers of units: see `dpcalc.training.data.shorten`.
+        """
         columns = rows.shape[1]
         held = 1.0 - max(_ROOM, (columns + 9) * 2.0**-52)
-        on_rows(np.subtract, rows, np.append(self.shift, 0.0))
+        on_rows(np.subtract, rows, several(np.append(self.shift, 0.0)))
         rows /= self.scale
         rows[:, -1] = 0.0
-        shorten(rows, lengths(rows, 2), self.rest * held)
-        rows[:, -1] = self.constant * held
+        shorten(rows, lengths(rows, 2), self.rest * held, unit)
+        rows[:, -1] = in_units(self.constant * held, unit)
 
 
 class _CentredBounds(NamedTuple):
@@ -87,9 +90,16 @@ class _CentredBounds(NamedTuple):
     def columns(self) -> int:
         return self.bounds.columns
 
-    def kept(self, cells: Array, room: Room | None = None) -> Prepared:
+    @property
+    def norm(self) -> int:
+        return 2
+
+    def within(self, bound: float, norm: int) -> bool:
+        return self.bounds._replace(rest=self.centre.rest, constant=self.centre.constant).within(bound, norm)
+
+    def kept(self, cells: Array, room: Room | None = None, unit: float | None = None) -> Prepared:
         part = self.bounds.kept(cells, room)
-        self.centre.apply(part.features)
+        self.centre.apply(part.features, unit)
         return part
 
 

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from dpcalc.errors import SpecError
 from dpcalc.files import limits
 from dpcalc.files.arrays import Header, damaged_as, map_array, open_archive, read_header
+from dpcalc.files.csv_lines import count_lines, read_rows, record_lines
 from dpcalc.files.csv_lines import read_header as read_csv_header
-from dpcalc.files.csv_lines import read_rows, record_lines
 from dpcalc.files.paths import ProjectFile, ending
 from dpcalc.files.place import FileError, Place
 from dpcalc.files.reading import opened
@@ -53,6 +53,9 @@ EXAMPLES = {"breast-cancer": ("diagnosis", Labels("malignant", "benign"), "logis
 """The shipped tables: target, the label that counts as +1, and the loss that suits."""
 
 
+Coded = Callable[[NDArray[Any], Room], Array]
+
+
 class Stored:
     """The cells of a table in a file, read some rows at a time.
 
@@ -61,13 +64,13 @@ class Stored:
         bytes: of a row of the file, with the columns that are left out.
     """
 
-    def __init__(self, file: RowFile, columns: int, coded: Callable[[NDArray[Any]], Array] = np.asarray) -> None:
+    def __init__(self, file: RowFile, columns: int, coded: Coded | None = None) -> None:
         """Keep a file.
 
         Args:
             file: where the rows are.
             columns: d + 1.
-            coded: makes cells, as `Table` has them, of rows of the file.
+            coded: makes cells, as `Table` has them, of rows of the file, perhaps in a room; None: they are cells.
         """
         self.shape, self.bytes = (file.count, columns), file.bytes
         self._file, self._coded = file, coded
@@ -78,7 +81,8 @@ class Stored:
         Raises:
             SpecError: the file cannot be read, or has changed.
         """
-        return self._coded(self._file.rows(chosen, room))
+        rows = self._file.rows(chosen, room)
+        return rows if self._coded is None else self._coded(rows, room or Room())
 
 
 class Table(NamedTuple):
@@ -330,7 +334,7 @@ def _read_csv(stream: IO[bytes], wanted: _Wanted) -> Table:
     names = read_csv_header(path, stream)
     order = wanted.order(names)
     start = stream.tell()
-    count = sum(1 for _ in record_lines(stream, len(names)))
+    count = count_lines(stream)
     if not count:
         raise SpecError(f"{path} has a header but no records", "add some")
     cells = wanted.cells(count, len(order))
@@ -364,16 +368,18 @@ def _read_npy(stream: IO[bytes], wanted: _Wanted) -> Table:
         return Table(stored, tuple(kept))
     with _damaged(path):
         array = map_array(stream)
-    cells = np.empty((len(array), len(order)))
+    cells, room = np.empty((len(array), len(order))), Room()
     for rows in _blocks(len(array), len(names)):
-        cells[rows] = coded(array[rows])
+        cells[rows] = coded(array[rows], room)
+        cells[rows][np.isinf(cells[rows])] = np.nan
     return Table(cells, tuple(kept))
 
 
-def _of_header(
-    header: Header, wanted: _Wanted
-) -> tuple[Sequence[str], list[int], Callable[[NDArray[Any]], Array]]:  # fmt: skip
-    """Return the names of an array's columns, the places of those to read, and what makes cells of some of its rows."""
+def _of_header(header: Header, wanted: _Wanted) -> tuple[Sequence[str], list[int], Coded]:
+    """Return the names of an array's columns, the places of those to read, and what makes cells of some of its rows.
+
+    An infinite cell may stay what it is.
+    """
     path, shape, fields = wanted.path, header.shape, header.dtype.names
     if fields is None and len(shape) != 2:
         raise SpecError(f"{path} has shape {shape}", "it must be a matrix: one row per record")
@@ -388,12 +394,15 @@ def _of_header(
     whole = order == list(range(len(names)))
     plain = whole and header.dtype == np.float64 and all(rule is NUMBERS for rule in rules)
 
-    def of_matrix(rows: NDArray[Any]) -> Array:
+    def of_matrix(rows: NDArray[Any], room: Room) -> Array:
         if plain and not isinstance(rows, np.memmap):
-            return rows  # whoever brings them within bounds sees what is not finite
-        return _coded(numbers(rows if whole else rows[:, order]), rules)
+            return rows
+        cells = room.of("cells", (len(rows), len(order)), np.dtype(np.float64))
+        with np.errstate(all="ignore"):
+            np.copyto(cells, rows if whole else rows[:, order], casting="unsafe")
+        return _coded(cells, rules)
 
-    def of_fields(rows: NDArray[Any]) -> Array:
+    def of_fields(rows: NDArray[Any], room: Room) -> Array:
         columns = (_column(path, rows[name], name, rule) for name, rule in zip(kept, rules, strict=True))
         return np.column_stack(list(columns))
 
@@ -660,6 +669,8 @@ class Bounds(NamedTuple):
         rest: the length to which rows are shortened, the constant column apart.
         constant: what that holds; 0 where there is none.
         label_bound, signed, ranges, norm: as there.
+        affine: what rows of features are mapped by, the constant column with them; None where they are not mapped, or
+            by numbers of an unusual size.
     """
 
     width: int
@@ -669,36 +680,46 @@ class Bounds(NamedTuple):
     signed: bool
     ranges: Ranges | None
     norm: int
+    affine: _Affine | None = None
 
     @property
     def columns(self) -> int:
         """How many features there are, the constant one included."""
         return self.width - (not self.constant)
 
-    def kept(self, cells: Array, room: Room | None = None) -> Prepared:
+    def within(self, bound: float, norm: int) -> bool:
+        """Return whether all rows that are kept are within a bound in the 1- or 2-norm, up to rounding."""
+        whole = self.rest + self.constant if self.norm == 1 else math.hypot(self.rest, self.constant)
+        return self.norm <= norm and whole <= bound * (1.0 + _ROOM)
+
+    def kept(self, cells: Array, room: Room | None = None, unit: float | None = None) -> Prepared:
         """Return some records within their bounds.
 
         Args:
             cells: shape (m, raw columns), as read; they may be overwritten.
             room: for the features; by default they have memory of their own.
+            unit: where it is given, features are whole numbers of units: see `shorten`.
         """
         held = 1.0 - max(_ROOM, (self.width + 8) * 2.0**-52)
         labels = cells[:, -1].copy()
-        with np.errstate(all="ignore"):  # of the square of what is not finite
-            plain, rows = self._plain_map(cells)
-        within = plain and self.columns == cells.shape[1] and cells.flags.c_contiguous and cells.flags.writeable
+        within = self.columns == cells.shape[1] and cells.flags.c_contiguous and cells.flags.writeable
         x = cells if within else (room or Room()).of("features", (len(cells), self.columns), np.dtype(np.float64))
+        with np.errstate(all="ignore"):  # of the square of what is not finite
+            plain = self._is_plain(cells)
         unreadable = 0 if plain else self._encode(cells, x)
         if plain:
-            self._encode_plain(cells, x, rows)
+            self._encode_plain(cells, x)
         size = lengths(x, self.norm)
         clipped = int(np.count_nonzero(size > self.rest))
-        shorten(x, size, self.rest * held)
+        shorten(x, size, self.rest * held, unit)
         if self.constant:
-            x[:, -1] = self.constant * held
+            x[:, -1] = in_units(self.constant * held, unit)
         if self.signed:
-            unreadable += len(labels) - int(np.count_nonzero(np.isfinite(labels)))
-            labels, cut = np.where((labels > 0.0) & (labels < math.inf), 1.0, -1.0), 0
+            positive = labels > 0.0
+            if not plain:
+                unreadable += len(labels) - int(np.count_nonzero(np.isfinite(labels)))
+                positive &= labels < math.inf
+            labels, cut = np.where(positive, 1.0, -1.0), 0
         else:
             interval = self.ranges.target if self.ranges else None
             unreadable += settle(labels, interval, self.label_bound or 1.0)
@@ -713,36 +734,56 @@ class Bounds(NamedTuple):
         out[:, : self.width - 1], unreadable = encode(cells[:, :-1], self.ranges)
         return unreadable
 
-    def _plain_map(self, cells: Array) -> tuple[bool, tuple[Array, Array] | None]:
-        """Return whether all cells are numbers of a usual size, as are their features; and by what those are mapped.
-
-        Returns:
-            Whether they are; what is subtracted from a row of features, and what it is then divided by.
-        """
-        rows = None
-        if self.ranges is not None:
-            if self.ranges.words:
-                return False, None
-            if self.ranges.features is not None:
-                rows = _affine(*self.ranges.features)
-                if not (float(np.abs(rows[0]).max()) <= _MIDDLE and float(rows[1].min()) >= 1.0 / _MIDDLE):
-                    return False, None
+    def _is_plain(self, cells: Array) -> bool:
+        """Return whether all cells are numbers of a usual size, as are their features."""
+        if self.ranges is not None and (self.ranges.words or (self.ranges.features is not None and not self.affine)):
+            return False
         flat = cells.reshape(-1)
-        return float(np.dot(flat, flat)) <= _USUAL[1], rows  # and no nan
+        return float(np.dot(flat, flat)) <= _USUAL[1]  # and no nan
 
-    def _encode_plain(self, cells: Array, out: Array, rows: tuple[Array, Array] | None) -> None:
+    def _encode_plain(self, cells: Array, out: Array) -> None:
         """As `_encode` of what is plain, in fewer looks at it; ``out`` may be the memory of the cells."""
         if out is not cells:
             # Whole rows are next to each other: the target gives its place to the constant.
             np.copyto(out, cells if self.constant else cells[:, :-1])
-        if rows is not None:
-            middle, half = rows
-            if self.constant:
-                middle, half = np.append(middle, 0.0), np.append(half, 1.0)
-            on_rows(np.subtract, out, middle)
-            on_rows(np.divide, out, half)
-        if self.constant:
+        if self.affine is not None:
+            self.affine.apply(out)
+        elif self.constant:
             out[:, -1] = 0.0
+
+
+class _Affine(NamedTuple):
+    """What rows are mapped by: (x - middle)/half, in every bit.
+
+    Attributes:
+        middle: of several rows that are next to each other; None where all are 0.
+        half: of as many; or their reciprocals where all are powers of two: those products are the quotients.
+        operation: of the two.
+    """
+
+    middle: Array | None
+    half: Array
+    operation: np.ufunc
+
+    @classmethod
+    def of(cls, ranges: Ranges | None, constant: bool) -> _Affine | None:
+        """Return the map of the features, and of a column that becomes 0; None for none, or of unusual numbers."""
+        if ranges is None or ranges.features is None:
+            return None
+        middle, half = _affine(*ranges.features)
+        if not (float(np.abs(middle).max()) <= _MIDDLE and float(half.min()) >= 1.0 / _MIDDLE):
+            return None
+        products = float(half.max()) <= _MIDDLE and bool((np.frexp(half)[0] == 0.5).all())
+        if constant:
+            middle, half = np.append(middle, 0.0), np.append(half, math.inf)
+        shift = several(middle) if middle.any() else None
+        return cls(shift, several(1.0 / half), np.multiply) if products else cls(shift, several(half), np.divide)
+
+    def apply(self, rows: Array) -> None:
+        """Map rows, shape (m, d), C-contiguous, in place."""
+        if self.middle is not None:
+            on_rows(np.subtract, rows, self.middle)
+        on_rows(self.operation, rows, self.half)
 
 
 def bounds_of(
@@ -765,7 +806,8 @@ def bounds_of(
             raise SpecError(f"{name} is {most:g}: squares above {_LARGE:g} are no doubles", "use other units")
     constant = feature_bound * (share or intercept_of(1.0, norm)) if intercept else 0.0
     rest = feature_bound if uncentred else rest_of(feature_bound, constant, norm)
-    return Bounds(width_of(table, ranges), rest, constant, label_bound, signed, ranges, norm)
+    affine = _Affine.of(ranges, bool(constant))
+    return Bounds(width_of(table, ranges), rest, constant, label_bound, signed, ranges, norm, affine)
 
 
 def width_of(table: Table, ranges: Ranges | None) -> int:
@@ -843,8 +885,8 @@ def lengths(x: Array, norm: int) -> Array:
         return np.asarray(np.abs(x).sum(axis=1))
     squares = row_squares(x)
     norms: Array = np.sqrt(squares)
-    unusual = ~((squares >= _USUAL[0]) & (squares <= _USUAL[1]))
-    if unusual.any():
+    if not (squares.min(initial=1.0) >= _USUAL[0] and squares.max(initial=1.0) <= _USUAL[1]):  # or nan
+        unusual = ~((squares >= _USUAL[0]) & (squares <= _USUAL[1]))
         some = x[unusual]
         largest = np.abs(some).max(axis=1)
         scale = np.where(largest > 0.0, largest, 1.0)
@@ -867,39 +909,58 @@ def row_squares(x: Array) -> Array:
     return squares
 
 
-def on_rows(operation: np.ufunc, x: Array, row: Array) -> None:
+def several(row: Array) -> Array:
+    """Return so many copies of a row, end to end, as `on_rows` changes together."""
+    return np.concatenate([row] * max(1, _ACROSS // len(row)))
+
+
+def on_rows(operation: np.ufunc, x: Array, rows: Array) -> None:
     """Replace every row by ``operation(row of x, row)``, some rows at a time: numpy is slow where rows are short.
 
     Args:
         operation: of one number each.
         x: shape (m, d), C-contiguous; overwritten.
-        row: shape (d,).
+        rows: what `several` returns of the row.
     """
     columns = x.shape[1]
-    many = max(1, _ACROSS // columns)
+    many = len(rows) // columns
     whole = len(x) // many * many
-    together = x[:whole].reshape(-1, many * columns)
-    operation(together, np.concatenate([row] * many), out=together)
-    operation(x[whole:], row, out=x[whole:])
+    together = x[:whole].reshape(-1, len(rows))
+    operation(together, rows, out=together)
+    if whole < len(x):
+        operation(x[whole:], rows[:columns], out=x[whole:])
 
 
-def shorten(x: Array, size: Array, most: float) -> None:
+def shorten(x: Array, size: Array, most: float, unit: float | None = None) -> None:
     """Shorten rows that are longer than ``most`` to that, in place.
+
+    With a unit u, a power of two from 2^-100 to 2^100, rows become trunc(x/u): what is shortened, cut towards 0 to
+    multiples of u, and divided by u. The factors of rows are divided by u, which changes no digit of a product.
 
     Args:
         x: shape (m, d).
         size: their lengths, shape (m,).
         most: > 0.
+        unit: u; None for rows that are not cut.
     """
     outside = size > most
     far = outside & ~((size <= _LARGE) & (most >= 1.0 / _LARGE))
     if far.any():  # first to norm 1: the ratio of the two may be no normal double, and then far off
         x[far] = x[far] / size[far, np.newaxis] * most
+        size = np.where(far, most, size)
         outside &= ~far
     if outside.any():
-        factors = np.ones(len(x))
-        np.divide(most, size, out=factors, where=outside)
-        x *= factors[:, np.newaxis]
+        factors = most / np.maximum(size, most)
+        x *= (factors if unit is None else factors / unit)[:, np.newaxis]
+    elif unit is not None:
+        x *= 1.0 / unit
+    if unit is not None:
+        np.trunc(x, out=x)
+
+
+def in_units(value: float, unit: float | None) -> float:
+    """Return what becomes of a number as `shorten` makes of those in rows."""
+    return value if unit is None else float(math.trunc(value / unit))
 
 
 def aside_count(n: int, fraction: float) -> int:

@@ -183,9 +183,8 @@ def _train_one(
         released = weights[np.newaxis]
     else:
         weights, released, _ = single.train(
-            plan, parts["train"], source, start=start, progress=phases("steps"), rounding=rounding,
-            reading=phases("records read"),
-        )  # fmt: skip
+            plan, parts["train"], source, start=start, progress=phases("steps"), rounding=rounding
+        )
     return Trained(weights, released, Randomness(source.label, setup.seed, because), measured(weights, parts, phases))
 
 

@@ -57,9 +57,7 @@ def measure_all(weights: Array, problem: AnyProblem, progress: Progress | None =
     loss, (n, columns), replicas = problem.loss, problem.shape, len(weights)
     total, right = np.zeros(replicas), np.zeros(replicas)
     step = max(1, _BLOCK // max(replicas, columns))
-    starts = range(0, n, step)
-    parts = problem.each([slice(first, first + step) for first in starts])
-    for first, (x, y) in zip(starts, parts, strict=True):
+    for number, (x, y) in enumerate(problem.pieces(step), start=1):
         if loss.classified:
             for sums, found in zip((total, right), class_metrics(x, y, loss, weights), strict=True):
                 sums += found
@@ -68,7 +66,7 @@ def measure_all(weights: Array, problem: AnyProblem, progress: Progress | None =
             total += loss.data_values(z, labels).sum(axis=0)
             right += ((z > 0.0) == (labels > 0.0) if loss.signed else np.square(labels - z)).sum(axis=0)
         if progress is not None:
-            progress(min(n, first + step), n)
+            progress(min(n, number * step), n)
     mean = total / n + 0.5 * loss.regularisation * np.square(weights).sum(axis=1)
     if loss.signed or loss.classified:
         return {"loss": mean, "accuracy": right / n}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from dpcalc.files.row_file import Chosen, Room
 from dpcalc.training.data import NO_COUNTS, Prepared, Stored, added, aside_of
-from dpcalc.training.phases import Progress
 from dpcalc.training.sharing import ahead
 
 Array = NDArray[np.float64]
 
-_CELLS = 1 << 17  # of a piece: 1 MiB
+_CELLS = 1 << 18  # of a piece: 2 MiB
 _BYTES = 1 << 22  # of the file that are read at once
 
 
@@ -35,8 +34,15 @@ class Bounding(Protocol):
     def columns(self) -> int:
         """How many features there are, the constant one included."""
 
-    def kept(self, cells: Array, room: Room | None = None) -> Prepared:
-        """Return some records within their bounds."""
+    @property
+    def norm(self) -> int:
+        """In which rows are shortened, 1 or 2."""
+
+    def within(self, bound: float, norm: int) -> bool:
+        """Return whether all rows that are kept are within a bound in the 1- or 2-norm, up to rounding."""
+
+    def kept(self, cells: Array, room: Room | None = None, unit: float | None = None) -> Prepared:
+        """Return some records within their bounds, with a unit their features as whole numbers of units."""
 
 
 class Survey(NamedTuple):
@@ -79,6 +85,15 @@ class OnDisk:
         return self.shape[0]
 
     @property
+    def norm(self) -> int:
+        """In which rows are within their bound, 1 or 2."""
+        return self._bounds.norm
+
+    def within(self, bound: float, norm: int) -> bool:
+        """Return whether all rows, whatever they hold, are within a bound in the 1- or 2-norm, up to rounding."""
+        return self._bounds.within(bound, norm)
+
+    @property
     def step(self) -> int:
         """How many records are read at once where all are."""
         return max(1, min(_CELLS // self._bounds.width, self._most))
@@ -87,39 +102,40 @@ class OnDisk:
     def _most(self) -> int:
         return max(1, _BYTES // max(1, self._stored.bytes))
 
-    def at(self, chosen: Chosen, room: Room | None = None) -> Prepared:
+    def at(self, chosen: Chosen, room: Room | None = None, unit: float | None = None) -> Prepared:
         """Return some records, in the order in which they are named.
 
         Args:
             chosen: a slice without a step, or whole numbers from 0 to n - 1.
             room: for them; by default they have memory of their own.
+            unit: where it is given, features are whole numbers of units: see `dpcalc.training.data.shorten`.
 
         Raises:
             SpecError: the file cannot be read, or has changed.
         """
         first, last, _ = chosen.indices(len(self)) if isinstance(chosen, slice) else (0, len(chosen), 1)
         if last - first <= self._most:
-            return self._at(chosen, room)
+            return self._at(chosen, room, unit)
         parts = (slice(start, min(start + self._most, last)) for start in range(first, last, self._most))
-        return self._joined(last - first, (part if isinstance(chosen, slice) else chosen[part] for part in parts))
+        return self._joined(last - first, (part if isinstance(chosen, slice) else chosen[part] for part in parts), unit)
 
-    def _joined(self, count: int, pieces: Iterable[Chosen]) -> Prepared:
+    def _joined(self, count: int, pieces: Iterable[Chosen], unit: float | None) -> Prepared:
         """Return so many records that are read in pieces."""
         features, labels = np.empty((count, self.shape[1])), np.empty(count)
         counts, done, room = NO_COUNTS, 0, Room()
         for piece in pieces:
-            part = self._at(piece, room)
+            part = self._at(piece, room, unit)
             there = slice(done, done + len(part.labels))
             features[there], labels[there] = part.features, part.labels
             counts, done = added(counts, part.counts), there.stop
         return Prepared(features, labels, counts)
 
-    def _at(self, chosen: Chosen, room: Room | None = None) -> Prepared:
+    def _at(self, chosen: Chosen, room: Room | None = None, unit: float | None = None) -> Prepared:
         """As `at`, at once."""
         if self._gaps is not None:
             places = np.arange(*chosen.indices(len(self))) if isinstance(chosen, slice) else chosen
             chosen = places + np.searchsorted(self._gaps, places, side="right")
-        return self._bounds.kept(self._stored.rows(chosen, room), room)
+        return self._bounds.kept(self._stored.rows(chosen, room), room, unit)
 
     def split(self, fraction: float, generator: np.random.Generator) -> tuple[OnDisk, OnDisk | None]:
         """As `dpcalc.training.data.split`."""
@@ -135,35 +151,47 @@ class OnDisk:
         return found
 
     def survey(self) -> Survey:
-        """Return what is known of the records, which are read once.
+        """Return what is known of the records, which are read once, unless `pieces` has shown them all.
 
         Raises:
             SpecError: see `at`.
         """
-        return self._survey or self.visit(lambda first, part: None)
+        for _ in self.pieces(self.step) if self._survey is None else ():
+            pass
+        assert self._survey is not None
+        return self._survey
 
-    def visit(self, look: Callable[[int, Prepared], None], progress: Progress | None = None) -> Survey:
-        """As `survey`, and show all records on the way.
+    def pieces(
+        self, step: int, check: Callable[[int, Prepared], None] = lambda first, part: None
+    ) -> Iterator[Prepared]:
+        """Yield all records in their order; when they have been seen, the survey of them is known.
+
+        The memory of a piece is overwritten once the next one is asked for.
 
         Args:
-            look: called with how many records came before, and the next ones.
-            progress: called with (records read, in all).
+            step: how many are in a piece.
+            check: called with how many records come before a piece, and the piece, by any thread.
+
+        Raises:
+            SpecError: see `at`.
         """
+
+        def checked(first: int, room: Room) -> Prepared:
+            part = self.at(slice(first, first + step), room)
+            check(first, part)
+            return part
+
         counts, least, most, mean, squares = NO_COUNTS, math.inf, -math.inf, 0.0, 0.0
-        starts = range(0, len(self), self.step)
-        parts = ahead(self.at, [slice(first, first + self.step) for first in starts])
-        for first, part in zip(starts, parts, strict=True):
-            look(first, part)
+        starts = range(0, len(self), step)
+        for first, part in zip(starts, ahead(checked, starts), strict=True):
             labels, counts = part.labels, added(counts, part.counts)
             least, most = min(least, float(labels.min())), max(most, float(labels.max()))
             # The variance of what is known already, and of these (Chan, Golub and LeVeque 1983).
             ours, done = float(labels.mean()), first + len(labels)
             squares += float(np.square(labels - ours).sum()) + (ours - mean) ** 2 * first * len(labels) / done
             mean += (ours - mean) * len(labels) / done
-            if progress is not None:
-                progress(done, len(self))
+            yield part
         self._survey = Survey(counts, least, most, squares / len(self))
-        return self._survey
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -178,5 +206,5 @@ class _Some(OnDisk):
         super().__init__(stored, bounds)
         self.shape, self._places = (len(aside), bounds.columns), aside
 
-    def _at(self, chosen: Chosen, room: Room | None = None) -> Prepared:
-        return self._bounds.kept(self._stored.rows(self._places[chosen], room), room)
+    def _at(self, chosen: Chosen, room: Room | None = None, unit: float | None = None) -> Prepared:
+        return self._bounds.kept(self._stored.rows(self._places[chosen], room), room, unit)

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from dpcalc.errors import SpecError
 from dpcalc.files.row_file import Chosen
 from dpcalc.model.loss import Loss
-from dpcalc.training.data import lengths
+from dpcalc.training.data import Prepared, lengths
 from dpcalc.training.on_disk import OnDisk
-from dpcalc.training.phases import Progress
 from dpcalc.training.sharing import ahead
 
 Array = NDArray[np.float64]
@@ -48,6 +47,10 @@ class Problem(NamedTuple):
     def each(self, chosen: Sequence[Chosen]) -> Iterator[tuple[Array, Array]]:
         """Yield what `at` returns, for some choices of records one after another."""
         return map(self.at, chosen)
+
+    def pieces(self, step: int) -> Iterator[tuple[Array, Array]]:
+        """Yield all records in their order, so many at a time."""
+        return self.each([slice(first, first + step) for first in range(0, len(self.labels), step)])
 
     def piece(self, least: int) -> int:
         """Return a multiple of so many records: how many are best looked at together."""
@@ -84,6 +87,18 @@ class StoredProblem(NamedTuple):
         """As `Problem.each`; the memory of a piece is overwritten once the next one is asked for."""
         return ((part.features, part.labels) for part in ahead(self.records.at, chosen))
 
+    def pieces(self, step: int) -> Iterator[tuple[Array, Array]]:
+        """As `Problem.pieces`; the memory is overwritten, as in `each`.
+
+        Raises:
+            SpecError: a record is outside its bounds.
+        """
+
+        def check(first: int, part: Prepared) -> None:
+            _verify_piece(part.features, part.labels, self.loss, first, self.records.norm)
+
+        return ((part.features, part.labels) for part in self.records.pieces(step, check))
+
     def piece(self, least: int) -> int:
         """As `Problem.piece`."""
         return max(1, self.records.step // least) * least
@@ -119,13 +134,15 @@ def slope_caps(features: Array, clip: float | None, norm: int = 2) -> Array | No
     return caps
 
 
-def verify(problem: AnyProblem, *, norm: int = 2, progress: Progress | None = None) -> None:
+def verify(problem: AnyProblem, *, norm: int = 2) -> None:
     """Refuse data outside the bounds by which the loss was accounted.
+
+    Records in a file are brought within their bounds whenever they are read, and here these are looked at. Every record
+    is when a model is measured on all of them (`StoredProblem.pieces`), before any number is released.
 
     Args:
         problem: data and loss.
         norm: of the features: 2, or 1 for Laplace noise in several dimensions.
-        progress: called with (records read, in all), where they are read from a file.
 
     Raises:
         SpecError: wrong shapes or types, features longer than ``feature_bound``, labels beyond ``label_bound`` or, for
@@ -133,9 +150,10 @@ def verify(problem: AnyProblem, *, norm: int = 2, progress: Progress | None = No
     """
     loss = problem.loss
     if isinstance(problem, StoredProblem):
-        problem.records.visit(
-            lambda first, part: _verify_piece(part.features, part.labels, loss, first, norm), progress
-        )
+        if not problem.records.within(loss.feature_bound, norm):
+            raise SpecError(
+                f"records in a file are not shortened to feature_bound {loss.feature_bound:.17g}", "use the same bounds"
+            )
         return
     x, y, _ = problem
     if x.ndim != 2 or y.shape != (len(x),) or not len(x) or not x.shape[1]:

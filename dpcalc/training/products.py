@@ -7,7 +7,7 @@ every noisy sum is rounded to a grid (`dpcalc.training.exact_sums`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ def solved(plan: Plan, problem: AnyProblem, source: Source) -> tuple[Array, int]
     """
     rows, columns = problem.shape
     bound, height = float(problem.loss.feature_bound), float(problem.loss.label_bound or 1.0)
-    matrix, vector = exact_products(problem.at, problem.shape, bound, height)
+    matrix, vector = exact_products(problem.pieces, problem.shape, bound, height)
     noise, above = np.empty(entries(columns)), np.triu_indices(columns, 1)
     source.generator.standard_normal(out=noise)
     first, rest = columns, columns + len(above[0])
@@ -55,7 +55,7 @@ def solved(plan: Plan, problem: AnyProblem, source: Source) -> tuple[Array, int]
 
 
 def exact_products(
-    at: Callable[[slice], tuple[Array, Array]], shape: tuple[int, int], bound: float, height: float
+    pieces: Callable[[int], Iterable[tuple[Array, Array]]], shape: tuple[int, int], bound: float, height: float
 ) -> tuple[Array, Array]:
     """Return the sums of x x' and of x y, shapes (d, d) and (d,), of features and targets that are cut; exactly.
 
@@ -63,7 +63,8 @@ def exact_products(
     two, and so is every sum of them: doubles hold it, in any order.
 
     Args:
-        at: some rows -> features, no entry above ``bound``, and targets, none above ``height``.
+        pieces: from how many at a time to all rows: features, no entry above ``bound``, and targets, none above
+            ``height``.
         shape: (n, d).
         bound, height: B and Y.
     """
@@ -72,8 +73,7 @@ def exact_products(
     unit, unit_of_targets = (math.ldexp(1.0, exponent_of(most) - kept) for most in (bound, height))
     matrix, vector = np.zeros((columns, columns)), np.zeros(columns)
     step = max(1, _PIECE // columns)
-    for first in range(0, rows, step):
-        features, targets = at(slice(first, min(first + step, rows)))
+    for features, targets in pieces(step):
         x = cut(features, unit)
         matrix += x.T @ x
         vector += cut(targets, unit_of_targets) @ x

@@ -71,7 +71,7 @@ class Trained(NamedTuple):
 
 def train(
     plan: Plan, problem: AnyProblem, source: Source, *, start: Array | None = None, progress: Progress | None = None,
-    rounding: Rounding | None = None, reading: Progress | None = None,
+    rounding: Rounding | None = None,
 ) -> Trained:  # fmt: skip
     """Execute a plan.
 
@@ -82,18 +82,15 @@ def train(
         start: shape (d,), in the domain and chosen without looking at the data; by default 0.
         progress: called with (steps done or skipped, steps in all) after every block or full step, and at the end.
         rounding: of what is released; None for plain doubles, whose low-order bits no guarantee covers.
-        reading: called with (records read, in all), while those in a file are checked.
 
     Raises:
         SpecError: data, loss or start are not what was accounted, or the iterates to be released are too many.
     """
-    w = starting_point(plan, problem, start, reading)
+    w = starting_point(plan, problem, start)
     return _Run(plan, problem, source, w, progress, rounding).execute()
 
 
-def starting_point(
-    plan: Plan, problem: AnyProblem, start: Array | None, reading: Progress | None = None
-) -> Array:  # fmt: skip
+def starting_point(plan: Plan, problem: AnyProblem, start: Array | None) -> Array:
     """Return the first iterate, after a check that data, loss and start are what was accounted.
 
     Raises:
@@ -102,7 +99,7 @@ def starting_point(
     if problem.shape != (plan.records, plan.columns):
         raise SpecError(f"the plan is for data of shape {plan.records, plan.columns}, not {problem.shape}", "plan anew")
     check_loss(plan, problem.loss)
-    verify(problem, norm=plan.norm, progress=reading)
+    verify(problem, norm=plan.norm)
     count = plan.iterates_released
     if count * plan.columns > _MAX_RELEASED:
         raise SpecError(f"{count} iterates of {plan.columns} numbers are released: too many to hold", "fewer steps")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -21,9 +22,9 @@ from dpcalc.files import limits
 from dpcalc.files.row_file import Copy, Room, Spool
 from dpcalc.model import loss as losses
 from dpcalc.training import data, orders
-from dpcalc.training.exact_sums import ExactSums
+from dpcalc.training.exact_sums import ExactSums, cut
 from dpcalc.training.on_disk import OnDisk
-from dpcalc.training.problem import Problem, StoredProblem
+from dpcalc.training.problem import Problem, StoredProblem, verify
 
 N, D = 1500, 7
 RANGES = "column,low,high\n" + "".join(f"{k},-2,2\n" for k in range(1, D + 1))
@@ -38,6 +39,9 @@ ALGORITHMS: list[dict[str, Any]] = [
     {"algorithm": "noisy-sgd", "batch_size": 20, "steps": 30, "noise_std": 1.0, "radius": 1.0, "step_size": 0.1,
      "test_fraction": 0.01},
     {"algorithm": "noisy-gd", "steps": 5, "noise_std": 0.1, "radius": 1.0, "step_size": 0.1, "intercept": True},
+    {"algorithm": "cyclic", "batch_size": 250, "epochs": 4, "noise_std": 1.0, "radius": 1.0, "step_size": 0.1},
+    {"algorithm": "cyclic", "batch_size": 60, "epochs": 3, "noise_std": 1.0, "radius": 1.0, "step_size": 0.1,
+     "release": "step", "clip": 0.3, "test_fraction": 0.2},
 ]  # fmt: skip
 
 
@@ -87,7 +91,7 @@ def trained(path: str, **how: Any) -> dict[str, Any]:
     return {"weights": model["weights"], **(report.cases[0].training or {})}
 
 
-@pytest.mark.parametrize("how", ALGORITHMS, ids=lambda how: how.get("algorithm", "rule"))
+@pytest.mark.parametrize("how", ALGORITHMS, ids=lambda how: str(how.get("algorithm", "rule")))
 def test_a_model_has_the_same_bits_as_one_from_memory(
     how: dict[str, Any], tmp_path: Path, on_disk: Callable[[], None]
 ) -> None:
@@ -132,6 +136,50 @@ def test_numbers_of_every_type_are_read_alike(dtype: str, tmp_path: Path, on_dis
     assert np.array_equal(found, held.cells, equal_nan=True)
 
 
+def test_a_run_of_one_pass_reads_its_file_twice(
+    tmp_path: Path, on_disk: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once to train, and once to measure, check and count."""
+    path = saved(tmp_path, table(), "npy")
+    on_disk()
+    seen: list[int] = []
+    at = OnDisk.at
+
+    def counted(records: OnDisk, *given: Any) -> data.Prepared:
+        part = at(records, *given)
+        seen.append(len(part.labels))
+        return part
+
+    monkeypatch.setattr(OnDisk, "at", counted)
+    trained(path, algorithm="pnsgd", batch_size=100, noise_std=1.0, radius=1.0, step_size=0.01)
+    assert sum(seen) == 2 * N
+
+
+@pytest.mark.parametrize("column", [0, -1])
+def test_a_record_outside_its_bounds_trains_nothing(
+    column: int, tmp_path: Path, on_disk: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(tmp_path, table(), "npy")
+    on_disk()
+    kept = data.Bounds.kept
+
+    def longer(bounds: data.Bounds, cells: np.ndarray, *how: Any) -> data.Prepared:
+        part = kept(bounds, cells, *how)
+        wrong = part.features[-1] if column == 0 else part.labels[-1:]
+        wrong *= 1.5
+        return part
+
+    monkeypatch.setattr(data.Bounds, "kept", longer)
+    with pytest.raises(SpecError, match="feature_bound is 1" if column == 0 else r"label of record \d+ is -?1.5"):
+        dpcalc.train(data=path, output=str(tmp_path / "m.json"), noise_std=1.0, radius=1.0, steps=3, step_size=0.1,
+                     algorithm="noisy-gd", **BUDGET)  # fmt: skip
+    assert not (tmp_path / "m.json").exists()
+    problem = stored_problem(path)
+    shorter = StoredProblem(problem.records, losses.of("logistic", feature_bound=0.5))
+    with pytest.raises(SpecError, match="not shortened to feature_bound 0"):
+        verify(shorter)
+
+
 def test_named_fields_are_read_by_rows(tmp_path: Path, on_disk: Callable[[], None]) -> None:
     fields = np.zeros(N, dtype=[("a", "<f4"), ("w", "U3"), ("y", "U1")])
     fields["a"], fields["y"] = np.arange(N), np.where(np.arange(N) % 3, "p", "n")
@@ -158,6 +206,45 @@ def stored_problem(path: str) -> StoredProblem:
     assert isinstance(read.cells, data.Stored)
     bounds = data.bounds_of(read, feature_bound=1.0, label_bound=None, signed=True)
     return StoredProblem(OnDisk(read.cells, bounds), losses.of("logistic", feature_bound=1.0))
+
+
+@pytest.mark.parametrize("low", [-2.0, -3.0, 0.0])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_rows_that_are_mapped_and_cut_at_once_have_the_same_bits(low: float, intercept: bool) -> None:
+    cells = table(3)
+    cells = cells[np.isfinite(cells).all(axis=1) & (np.abs(cells) < 1e100).all(axis=1)]
+    ranges = data.Ranges(np.full(D, low), np.linspace(2.0, 3.0, D) if low == -3.0 else np.full(D, -low or 4.0), None)
+    names = (*map(str, range(D)), "y")
+    bounds = data.bounds_of(
+        data.Table(cells, names), feature_bound=1.0, label_bound=None, signed=True, ranges=ranges, intercept=intercept
+    )
+    expected = cells[:, :-1].copy()
+    data.settle(expected, ranges.features, 1.0)
+    if intercept:
+        expected = np.column_stack([expected, np.zeros(len(cells))])
+    size = np.sqrt([math.fsum(square) for square in (expected * expected).tolist()])
+    kept = bounds.kept(cells.copy()).features
+    short = size < bounds.rest * 0.999
+    np.testing.assert_array_equal(kept[short, :D], expected[short, :D])
+    np.testing.assert_allclose(kept, np.minimum(1.0, bounds.rest / size)[:, np.newaxis] * expected + (
+        [0.0] * D + [bounds.constant] if intercept else 0.0), rtol=1e-9)  # fmt: skip
+    for unit in (2.0**-16, 2.0**-100, 2.0**-3):
+        counted = bounds.kept(cells.copy(), None, unit)
+        np.testing.assert_array_equal(counted.features * unit, cut(kept, unit))
+        assert counted.counts == bounds.kept(cells.copy()).counts
+
+
+def test_single_precision_is_read_as_the_same_numbers(tmp_path: Path, on_disk: Callable[[], None]) -> None:
+    with np.errstate(over="ignore"):
+        path = saved(tmp_path, table(2).astype(np.float32), "npy")
+    ready = data.prepared(data.read(path), feature_bound=1.0, label_bound=None, signed=True)
+    on_disk()
+    records, room = stored_problem(path).records, Room()
+    for first in range(0, N, 300):
+        part = records.at(slice(first, first + 300), room)
+        np.testing.assert_array_equal(part.features, ready.features[first : first + 300])
+        np.testing.assert_array_equal(part.labels, ready.labels[first : first + 300])
+    assert records.counts == ready.counts
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -195,7 +282,7 @@ def test_later_passes_read_what_the_first_has_made(
     sums = ExactSums(problem, 0.2, N, 2, 3)
     seen: list[Any] = []
     at = OnDisk.at
-    monkeypatch.setattr(OnDisk, "at", lambda self, chosen, room=None: seen.append(chosen) or at(self, chosen, room))
+    monkeypatch.setattr(OnDisk, "at", lambda self, chosen, *how: seen.append(chosen) or at(self, chosen, *how))
     parts = [sums.descent(w, np.arange(first, first + 500)) for first in range(0, N, 500)]  # a pass in their order
     assert np.array_equal(sum(parts), whole.descent(w, None))
     assert len(seen) == 9  # of at most 200
@@ -227,7 +314,7 @@ def test_a_copy_is_written_in_any_order_and_given_up_where_the_disk_is_full() ->
     copy.write(2, rows, beside)
     copy.write(0, 3.0 * rows, 2.0 * beside)
     assert copy.finished
-    read = copy.rows(slice(1, 3), (Room(), Room()))
+    read = copy.rows(slice(1, 3), Room())
     assert read[0].tolist() == [[3.0, 3.0], [1.0, 1.0]]
     assert read[1].tolist() == [[2.0], [1.0]]
     with open(os.devnull, "rb") as unwritable:
@@ -260,7 +347,7 @@ def test_a_copy_may_come_in_pieces_of_any_order() -> None:
             rows = np.arange(ends[k], ends[k + 1])[:, np.newaxis]
             assert not copy.finished
             copy.write(int(ends[k]), rows.astype(np.float32), -rows.astype(np.float64))
-        kept, beside = copy.rows(slice(0, 50), (Room(), Room()))
+        kept, beside = copy.rows(slice(0, 50), Room())
         assert kept[:, 0].tolist() == (-beside[:, 0]).tolist() == list(range(50))
 
 
