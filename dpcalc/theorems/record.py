@@ -26,7 +26,10 @@ FAMILIES: dict[str, tuple[str, ...]] = {
                   "privacy.linear_models"),
     "scheduled": ("privacy.scheduled",),
     "shifted": ("privacy.shifted",),
-    "multi_epoch": ("privacy.multi_epoch", "lower.quadratic", "privacy.published_passes", "privacy.laplace_passes"),
+    "multi_epoch": (
+        "privacy.multi_epoch", "lower.quadratic", "privacy.published_passes", "privacy.laplace_passes",
+        "privacy.linear_models",
+    ),
     "contraction": ("privacy.contraction",),
     "shuffle": ("privacy.shuffle", "privacy.linear_models"),
     "hidden_position": ("privacy.hidden_position",),
@@ -41,7 +44,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "privacy.released_fresh_orders",
         "privacy.released_secret_order",
     ),
-    "shuffled_epochs": ("privacy.shuffled_epochs", "privacy.laplace_passes"),
+    "shuffled_epochs": ("privacy.shuffled_epochs", "privacy.laplace_passes", "privacy.linear_models"),
     "expanding": (
         "privacy.expanding",
         "privacy.expanding_passes",

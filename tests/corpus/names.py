@@ -51,7 +51,8 @@ FLAGS = (
 )  # fmt: skip
 BOUNDS = (
     "iteration.pnsgd", "iteration.pnsgd_rdp", "iteration.pnsgd_contraction", "iteration.pnsgd_domain",
-    "iteration.linear_model", "shuffle.linear_model",
+    "iteration.linear_model", "shuffle.linear_model", "multi_epoch.linear_model",
+    "shuffled_epochs.once_linear_model",
     "iteration.skip", "iteration.skip_rdp", "iteration.stop", "iteration.stop_rdp", "iteration.stop_harmonic",
     "iteration.stop_linear", "iteration.stop_published", "iteration.local", "iteration.local_rdp",
     "iteration.local_classic", "scheduled.pnsgd", "shifted.gaussian", "shifted.gaussian_domain",

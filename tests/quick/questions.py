@@ -237,6 +237,18 @@ QUESTIONS = (
     ),
     Question(
         "cyclic",
+        "multi-epoch -n 40 --batch-size 4 --epochs 3 --loss logistic --feature-bound 1 --eta 0.1 --sigma 0.5 -d 1e-5",
+        "multi_epoch.cyclic multi_epoch.cyclic_rdp multi_epoch.composition multi_epoch.linear_model "
+        "multi_epoch.quadratic",
+    ),
+    Question(
+        "shuffle-once",
+        "multi-epoch --algorithm shuffle-once -n 40 --batch-size 4 --epochs 3 --loss logistic --feature-bound 1 "
+        "--eta 0.1 --sigma 0.5 -d 1e-5",
+        "shuffled_epochs.once shuffled_epochs.once_linear_model",
+    ),
+    Question(
+        "cyclic",
         "multi-epoch -n 30 --epochs 3 -L 1 --smoothness 1 --loss-class smooth --eta 0.1 --sigma 4 -D 2 -d 1e-5",
         "expanding.cyclic expanding.domain multi_epoch.composition",
     ),

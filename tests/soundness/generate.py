@@ -191,7 +191,7 @@ def _drawn(bound: Theorem, r: random.Random, number: Regime) -> dict[str, Any]:
         for name in ("diameter", "displacement", "strong_convexity", "smoothness"):
             if name in bound.optional and r.random() < 0.5:
                 del values[name]
-    if bound.id.endswith(".linear_model"):
+    if bound.id.endswith("linear_model"):
         del values["diameter"]
         steep = values["smoothness"] = values["smoothness"] * r.choice((1.0, 0.01))
         values.update(model="linear", step_size=r.choice((0.9, 0.1, log_uniform(r, 1e-12, 0.999))) / steep)

@@ -12,7 +12,16 @@ import pytest
 from dpcalc.model.choices import Adjacency, LastBatch
 from dpcalc.notions import gaussian
 from dpcalc.theorems.lower import forgetting, linear_losses
-from dpcalc.theorems.privacy.linear_models import LinearPass, LinearShuffle, one_pass, shuffled
+from dpcalc.theorems.privacy.linear_models import (
+    LinearOrder,
+    LinearPass,
+    LinearPasses,
+    LinearShuffle,
+    cyclic,
+    one_order,
+    one_pass,
+    shuffled,
+)
 from tests.formulas import evaluated
 
 Array = Any
@@ -40,11 +49,11 @@ def slope(r: np.random.Generator, steepest: float, bound: float) -> Callable[[Ar
     return lambda z: np.interp(z, fine, np.clip(values, -bound, bound))
 
 
-def law(others: list[Callable[[Array], Array]], own: Callable[[Array], Array], at: int) -> Array:
+def law(others: list[Callable[[Array], Array]], own: Callable[[Array], Array], at: int, epochs: int) -> Array:
     """The law of the last iterate of steps of one record each, by numbers of the noise."""
     mass = np.zeros(len(GRID))
     mass[len(GRID) // 2] = 1.0
-    for t, other in enumerate(others):
+    for t, other in [*enumerate(others)] * epochs:
         mass = NOISE @ pushed(mass, GRID - (own if t == at else other)(GRID))
     return mass / mass.sum()
 
@@ -58,12 +67,13 @@ def test_no_run_is_less_private(seed: int) -> None:
     null = seed % 3 == 0
     bound = ratio if null else ratio / 2
     records = [slope(r, curved, bound), (lambda z: 0.0 * z) if null else slope(r, curved, bound)]
-    laws = [law(others, own, index - 1) for own in records]
-    run = LinearPass(
-        records=n, index=index, batch_size=1, sensitivity=ratio, noise_std=1.0, step_size=curved, smoothness=1.0,
-        adjacency=Adjacency.NULL_RECORD if null else Adjacency.REPLACE_ONE,
-    )  # fmt: skip
-    found = one_pass(run).profile
+    epochs = 1 if seed % 2 else int(r.integers(2, 4))
+    laws = [law(others, own, index - 1, epochs) for own in records]
+    run: dict[str, Any] = {
+        "records": n, "index": index, "batch_size": 1, "sensitivity": ratio, "noise_std": 1.0, "step_size": curved,
+        "smoothness": 1.0, "adjacency": Adjacency.NULL_RECORD if null else Adjacency.REPLACE_ONE,
+    }  # fmt: skip
+    found = (one_pass(LinearPass(**run)) if epochs == 1 else cyclic(LinearPasses(**run, epochs=epochs))).profile
     for epsilon in (0.0, 0.1, 0.5, 1.0, 2.0):
         for p, q in (laws, laws[::-1]):
             delta = float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
@@ -80,6 +90,21 @@ CASE = {"records": 60000, "batch_size": 256, "sensitivity": 2.0, "noise_std": 0.
 def test_between_the_lower_value_and_that_of_any_convex_loss(last: LastBatch, published: float, lower: float) -> None:
     found = shuffled(LinearShuffle(**CASE, last_batch=last)).epsilon(math.log(1e-6)).value
     assert lower < found < min(0.55 * published, 1.21 * lower)
+
+
+@pytest.mark.parametrize(("last", "published"), [(LastBatch.OWN, 1.92618), (LastBatch.BALANCED, 0.66716)])
+def test_several_passes_gain_at_the_last_use(last: LastBatch, published: float) -> None:
+    passes = LinearPasses(**CASE, last_batch=last, index=60000, epochs=20)
+    place: dict[str, Any] = {**CASE, "last_batch": last, "index": 60000, "epochs": 20, "strong_convexity": 0.0}
+    lower = gaussian.epsilon(mu=evaluated(forgetting.forgetting_passes, **place), log_delta_target=math.log(1e-6))
+    found = cyclic(passes).epsilon(math.log(1e-6)).value
+    assert lower < found < 0.55 * published
+    averaged = one_order(LinearOrder(**CASE, last_batch=last, epochs=20)).epsilon(math.log(1e-6)).value
+    assert shuffled(LinearShuffle(**CASE, last_batch=last)).epsilon(math.log(1e-6)).value < averaged < found
+    once = cyclic(passes.changed(epochs=1)).profile(0.5)
+    assert once == one_pass(passes.part(LinearPass)).profile(0.5)
+    values = [cyclic(passes.changed(epochs=epochs)).profile(0.5) for epochs in (1, 2, 3, 10, 1000, 10**9, 10**15)]
+    assert values == sorted(values)
 
 
 def test_linear_losses_are_met_in_a_fixed_order() -> None:
@@ -118,14 +143,19 @@ def test_later_records_and_smaller_noise_are_worse(place: int) -> None:
     assert here <= gaussian.log_delta(mu=1.0 / math.sqrt(101 - place), epsilon=0.1) + 1e-9
 
 
-def test_a_random_order_is_the_average_of_its_places() -> None:
+@pytest.mark.parametrize("epochs", [1, 4])
+def test_a_random_order_is_the_average_of_its_places(epochs: int) -> None:
     run: dict[str, Any] = {
         "records": 43, "batch_size": 4, "sensitivity": 2.0, "noise_std": 0.3, "step_size": 0.05, "smoothness": 0.5,
         "last_batch": LastBatch.OWN,
     }  # fmt: skip
     for epsilon in (0.0, 0.2, 1.0):
-        mean = sum(math.exp(one_pass(LinearPass(**run, index=i)).profile(epsilon)) for i in range(1, 44)) / 43
-        assert math.exp(shuffled(LinearShuffle(**run)).profile(epsilon)) == pytest.approx(mean, rel=0.02)
+        places = [LinearPasses(**run, index=i, epochs=epochs) for i in range(1, 44)]
+        mean = sum(math.exp(cyclic(place).profile(epsilon)) for place in places) / 43
+        found = one_order(LinearOrder(**run, epochs=epochs)).profile(epsilon)
+        assert math.exp(found) == pytest.approx(mean, rel=0.02)
+        if epochs == 1:
+            assert found == shuffled(LinearShuffle(**run)).profile(epsilon)
 
 
 def test_the_lower_value_of_linear_losses_is_below() -> None:

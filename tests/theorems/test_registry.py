@@ -167,7 +167,7 @@ def parameters(bound: Theorem, r: random.Random) -> dict[str, Any]:
         values.update(sampling=sampling, release="last", model="linear", clip=log_uniform(r, 0.1, 10.0))
         values.update(regularisation=r.choice((0.0, 0.1 * r.random())) / values["step_size"])
         values.update(smoothness=beta + values["regularisation"], step_size=min(values["step_size"], 1.0 / beta))
-    if bound.id.endswith(".linear_model"):
+    if bound.id.endswith("linear_model"):
         del values["diameter"]
         values.update(model="linear", adjacency="replace-one", step_size=0.5 * values["step_size"])
     if bound.kind == "heuristic":
@@ -413,7 +413,7 @@ def described(bound: Theorem, values: dict[str, Any]) -> Run:
         if algorithm != "online":
             scale = "laplace_scale" if values["noise"] == "laplace" else "noise_std"
             given[scale] = values["scale"] if "scale" in bound.parameters else values[scale]
-    if bound.id.endswith(".linear_model"):
+    if bound.id.endswith("linear_model"):
         given.update(model="linear", clip=given.pop("lipschitz"), strong_convexity=None)
     return describe(algorithm, given)
 

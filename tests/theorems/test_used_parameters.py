@@ -118,7 +118,7 @@ def small(bound: Theorem, r: random.Random) -> dict[str, Any]:
         values.update(
             records=4 + values["batch_size"], steps=whole(r, 2, 200), regularisation=0.1 / values["step_size"]
         )
-    if bound.id.endswith(".linear_model"):
+    if bound.id.endswith("linear_model"):
         values.update(model="linear", step_size=values["step_size"] / 4.0, adjacency=r.choice(WORDS["adjacency"]))
     if "group_size" in bound.parameters:
         values["group_size"] = whole(r, 1, 3)
@@ -263,7 +263,10 @@ UNREAD: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         "iteration.skip", "iteration.skip_rdp", "multi_epoch.laplace",
         "shuffled_epochs.once_laplace",
     )),
-    ("a wall erases the noise before it", ("diameter",), ("iteration.linear_model", "shuffle.linear_model")),
+    ("a wall erases the noise before it", ("diameter",), (
+        "iteration.linear_model", "shuffle.linear_model", "multi_epoch.linear_model",
+        "shuffled_epochs.once_linear_model",
+    )),
     ("a full batch is all records", ("batch_size",), ("sampled.full", "sampled.hidden_full")),
     ("all that counts is how far apart two models are before the steps", ("batch_size", "epochs"), (
         "unlearning.distance", "unlearning.schedule", "unlearning.minimiser",

@@ -1,4 +1,4 @@
-"""Linear models whose iterates are not projected: the noise before a record's step hides what it did, too.
+"""Linear models whose iterates are not projected: the noise before a record's (last) step hides what it did, too.
 
 The gradient of a record of a linear model is its features times a slope. A step of small length moves the slope little,
 so that what the record will do to the iterate is nearly known m steps before it does it, and the noise of these steps
@@ -20,6 +20,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from dpcalc.model.algorithm import Release, in_one_random_order
 from dpcalc.model.choices import Adjacency, LastBatch, LossName, Model
 from dpcalc.model.frozen import Frozen, once
 from dpcalc.model.numbers import plain, shown_below
@@ -41,7 +42,9 @@ from dpcalc.theorems.conditions import (
     decay_rate,
 )
 from dpcalc.theorems.privacy.iteration import Pass
+from dpcalc.theorems.privacy.periodic_allocation import Uses, contracting_mu
 from dpcalc.theorems.privacy.shuffle import ORDER
+from dpcalc.theorems.privacy.shuffled_epochs import ONCE
 from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, lacking, theorem
 
 if TYPE_CHECKING:
@@ -118,6 +121,16 @@ class LinearPass(Pass):
     adjacency: Adjacency = Adjacency.REPLACE_ONE
 
 
+class LinearPasses(LinearPass):
+    """Passes in one fixed order over a linear model.
+
+    Attributes:
+        epochs: E >= 1.
+    """
+
+    epochs: int
+
+
 class LinearShuffle(Setting):
     """One pass in a random order over a linear model.
 
@@ -143,23 +156,40 @@ class LinearShuffle(Setting):
         return layout(self.records, self.batch_size, self.last_batch)
 
 
+class LinearOrder(LinearShuffle):
+    """Passes in one random order over a linear model.
+
+    Attributes:
+        epochs: E >= 1.
+    """
+
+    epochs: int
+
+
 class _Before(NamedTuple):
-    """The noise that is used before a record's step.
+    """The noise that is used before a record's last step, and what its earlier ones cost.
 
     Attributes:
         own: r, what the record moves its step, in units of the noise.
         volume: V, at least 1.
         error: u, how far its slope moves meanwhile, in units of the noise.
+        past: what the uses before the last add to mu^2.
     """
 
     own: float
     volume: float
     error: float
+    past: float
+
+    @property
+    def least(self) -> float:
+        """mu if no slope moved, about."""
+        return math.sqrt(self.own * self.own / self.volume + self.past)
 
     def mu(self, spread: float) -> float:
         """Return mu_X of X = ``spread`` > 0, rounded up."""
         moved = self.error * (spread + 1.0)
-        square = (self.own * self.own + 2.0 * self.own * moved) / self.volume + moved * moved
+        square = (self.own * self.own + 2.0 * self.own * moved) / self.volume + moved * moved + self.past
         farther = self.error * _TAIL * math.exp(-spread) / (spread + 1.0) ** 2
         return (math.sqrt(square) + farther) * _ROUNDED
 
@@ -172,12 +202,14 @@ class _Maps(Frozen):
         rate: -ln of what none multiplies it by more than.
         slope: a eta beta, for a gradient that is divided by 1.
         steps: l.
+        epochs: E.
     """
 
     least: float
     rate: float
     slope: float
     steps: int
+    epochs: int
 
     @once
     def windows(self) -> tuple[int, ...]:
@@ -204,14 +236,21 @@ class _Maps(Frozen):
             return _ROOMIEST
         return math.expm1(2.0 * self.rate * behind) / math.expm1(2.0 * self.rate) / _ROUNDED
 
+    def plain(self, own: float, behind: int) -> float:
+        """Return mu by the noise of the record's own steps and those behind them alone, rounded up."""
+        return contracting_mu(Uses(own, 1, 1.0, self.steps, behind, self.epochs), self.rate) * _ROUNDED
+
     def before(self, own: float, divisor: int, nearest: int, farthest: int) -> Iterator[_Before]:
         """Yield what hides a record that has from ``nearest`` to ``farthest`` steps behind it, its own included."""
-        room, there = self.room(nearest), self.steps - farthest
+        room, there = self.room(nearest), self.steps - (farthest if self.epochs == 1 else 1)
         for m in sorted({min(m, there) for m in (*self.windows, self.steps) if there}):
-            earlier = self.earlier(m)
+            earlier, past = self.earlier(m), 0.0
+            if self.epochs > 1:  # the use a pass ago has the steps up to the window
+                ago = Uses(own, 1, 1.0, self.steps, self.steps - m, self.epochs - 1)
+                past = contracting_mu(ago, self.rate) ** 2 * _ROUNDED
             volume = room + earlier
             error = self.slope / divisor * math.sqrt(m) * (1.0 + earlier) / volume
-            yield _Before(own, volume, error * _ROUNDED)
+            yield _Before(own, volume, error * _ROUNDED, past)
 
 
 def _maps(run: LinearPass | LinearShuffle) -> _Maps:
@@ -221,7 +260,8 @@ def _maps(run: LinearPass | LinearShuffle) -> _Maps:
     rate = decay_rate(run.step_size, run.smoothness, run.strong_convexity) if contracts else 0.0
     slopes = 1.0 if run.adjacency == Adjacency.NULL_RECORD else 2.0
     least = down(1.0 - moved, 4.0) if moved else 1.0
-    return _Maps(least=least, rate=rate, slope=slopes * moved, steps=run.layout.steps)
+    epochs = run.epochs if isinstance(run, LinearPasses | LinearOrder) else 1
+    return _Maps(least=least, rate=rate, slope=slopes * moved, steps=run.layout.steps, epochs=epochs)
 
 
 # --- a fixed order ----------------------------------------------------------------------------------------------------
@@ -248,19 +288,47 @@ def one_pass(run: LinearPass) -> Profile:
     >>> round(one_pass(run).profile(0.5), 6)
     -18.730212
     """
+    return _of_place(run)
+
+
+@theorem(
+    "multi_epoch.linear_model",
+    title="Cyclic passes over a linear model, with the noise before the last use",
+    setting=LinearPasses,
+    gives=Profile,
+    algorithms=("cyclic",),
+    reference="dpcalc",
+    locator="noise before a record's last step, used along what its gradients are expected to differ by",
+    formula="as iteration.linear_model, and r^2 ((E-2)/l + 1/(l-m)) in mu_X^2 for the uses before the last",
+    conditions=(INDEX_IN_RANGE, *_CONDITIONS),
+    assumes=("the same fixed order in every pass", _MODEL, GAUSSIAN, _WHOLE, ONE_RELEASE, NO_CLIPPING),
+)
+def cyclic(run: LinearPasses) -> Profile:
+    """Each use but the last has nearly a pass of noise behind it. It is the last one that costs most, and the noise
+    right before it hides that one as well.
+
+    >>> run = LinearPasses(records=10000, index=10000, batch_size=100, sensitivity=2.0, noise_std=0.05, step_size=0.1,
+    ...                    smoothness=0.25, epochs=20)
+    >>> round(cyclic(run).profile(0.5), 6)
+    -7.435969
+    """
+    return _of_place(run)
+
+
+def _of_place(run: LinearPass) -> Profile:
     place = run.layout.place(run.index)
-    own = ratio_up(run.sensitivity, place.divisor * run.noise_std)
-    return Profile(lambda epsilon: _at(epsilon, _maps(run), own, place.divisor, place.tail, place.tail))
+    own, maps = ratio_up(run.sensitivity, place.divisor * run.noise_std), _maps(run)
+    return Profile(lambda epsilon: _at(epsilon, maps, own, place.divisor, place.tail))
 
 
-def _at(epsilon: float, maps: _Maps, own: float, divisor: int, nearest: int, farthest: int) -> float:
-    """Return ln delta of a record that has from ``nearest`` to ``farthest`` steps behind it, rounded up."""
+def _at(epsilon: float, maps: _Maps, own: float, divisor: int, behind: int) -> float:
+    """Return ln delta of a record that has ``behind`` steps behind it, its own included; rounded up."""
     if own > _LARGEST:
         return 0.0
-    plain_mu = own / math.sqrt(maps.room(nearest)) * _ROUNDED
+    plain_mu = maps.plain(own, behind)
     found = log_delta(mu=plain_mu, epsilon=epsilon)
-    for before in maps.before(own, divisor, nearest, farthest):
-        mu, left = plain_mu, log_delta(mu=own / math.sqrt(before.volume), epsilon=epsilon)
+    for before in maps.before(own, divisor, behind, behind):
+        mu, left = plain_mu, log_delta(mu=before.least, epsilon=epsilon)
         for _ in range(_ROUNDS):
             if not -_LEAST < left < 0.0:
                 break
@@ -302,13 +370,38 @@ def shuffled(run: LinearShuffle) -> Profile:
     return Profile(_Places.of(run).log_delta)
 
 
+@theorem(
+    "shuffled_epochs.once_linear_model",
+    title="One random order for all epochs over a linear model, with the noise before the last use",
+    setting=LinearOrder,
+    gives=Profile,
+    algorithms=in_one_random_order(Release.LAST),
+    reference="dpcalc",
+    locator="noise before a record's last step, averaged over where the record falls",
+    formula="delta(eps) = (1/n) sum over records of what multi_epoch.linear_model says of their places",
+    conditions=_CONDITIONS,
+    assumes=(ONCE, _MODEL, GAUSSIAN, _WHOLE, ONE_RELEASE, NO_CLIPPING),
+    slow=True,
+)
+def one_order(run: LinearOrder) -> Profile:
+    """The record keeps its place in every epoch: the last of its uses, which costs most, is hidden by the noise before
+    it as well.
+
+    >>> run = LinearOrder(records=10000, batch_size=100, last_batch=LastBatch.OWN, sensitivity=2.0, noise_std=0.05,
+    ...                   step_size=0.1, smoothness=0.25, epochs=20)
+    >>> round(one_order(run).profile(0.1), 6)
+    -3.327119
+    """
+    return Profile(_Places.of(run).log_delta)
+
+
 class _Places(NamedTuple):
     """The places of a record in a pass, in blocks.
 
     Attributes:
         shares: the probabilities of the blocks, shape (blocks,).
         plain: mu of each by the noise behind the record alone, shape (blocks,).
-        own, volume, error: as of `_Before`, shape (windows, blocks); a volume of 1 and a huge error where a
+        own, volume, error, past: as of `_Before`, shape (windows, blocks); a volume of 1 and a huge error where a
             block has no such window.
     """
 
@@ -317,6 +410,7 @@ class _Places(NamedTuple):
     own: Array
     volume: Array
     error: Array
+    past: Array
 
     @classmethod
     def of(cls, run: LinearShuffle) -> _Places:
@@ -330,11 +424,11 @@ class _Places(NamedTuple):
             own = min(_LARGEST, ratio_up(run.sensitivity, alike.divisor * run.noise_std))
             for nearest, places in _blocks(alike):
                 befores = list(maps.before(own, alike.divisor, nearest, nearest + places - 1))
-                befores += [_Before(own, 1.0, _NO_USE)] * (windows - len(befores))
-                plain_mu = own / math.sqrt(maps.room(nearest)) * _ROUNDED
+                befores += [_Before(own, 1.0, _NO_USE, 0.0)] * (windows - len(befores))
+                plain_mu = maps.plain(own, nearest)
                 columns.append((places * alike.size / run.records, plain_mu, befores))
         shares, plain_mus, rows = zip(*columns, strict=True)
-        table = np.array(rows).reshape(len(columns), windows, 3).transpose(2, 1, 0)
+        table = np.array(rows).reshape(len(columns), windows, 4).transpose(2, 1, 0)
         return cls(np.array(shares), np.array(plain_mus), *table)
 
     def log_delta(self, epsilon: float) -> float:
@@ -349,7 +443,8 @@ class _Places(NamedTuple):
         if float(self.own.max(initial=0.0)) == _LARGEST:
             return 0.0
         known = left_by(self.plain)
-        left = left_by(np.minimum(self.plain, (self.own / np.sqrt(self.volume)).min(axis=0, initial=math.inf)))
+        least = np.sqrt(self.own * self.own / self.volume + self.past).min(axis=0, initial=math.inf)
+        left = left_by(np.minimum(self.plain, least))
         mus, found = self.plain, known
         for _ in range(_ROUNDS):
             total = self._mean(np.minimum(found, left))
@@ -366,10 +461,10 @@ class _Places(NamedTuple):
         import numpy as np
 
         moved = self.error * (spreads + 1.0)
-        square = (self.own * self.own + 2.0 * self.own * moved) / self.volume + moved * moved
+        square = (self.own * self.own + 2.0 * self.own * moved) / self.volume + moved * moved + self.past
         farther = self.error * (_TAIL * np.exp(-spreads) / (spreads + 1.0) ** 2)
-        least: Array = (np.sqrt(square) + farther).min(axis=0, initial=math.inf) * _ROUNDED
-        return least
+        found: Array = (np.sqrt(square) + farther).min(axis=0, initial=math.inf) * _ROUNDED
+        return found
 
     def _mean(self, left: Array) -> float:
         """Return ln of the average over the places, rounded up and at most 0."""

@@ -45,7 +45,7 @@ _SECRET_PARTS, _FEWER = 12, 2  # pieces of the law of the last position but one:
 _LARGEST = 1e90  # a ratio beyond this one hides nothing
 
 _STEPS = "every loss is convex and smooth, step_size <= 2/smoothness"
-_ONCE = (
+ONCE = (
     "one order for all epochs, all orders (or rotations) equally likely and drawn without looking at the data; it may "
     "be published"
 )
@@ -144,7 +144,7 @@ class SecretOrders(RandomOrders):
     locator="optimal shifts of a cyclic run for each position, averaged",
     formula="delta(eps) = (1/l) sum_{k=1}^{l} delta_G(eps; mu_1 sqrt((E-1)/l + 1/k)), mu_1 = Delta/(b sigma)",
     conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
-    assumes=(_ONCE, _STEPS, _NOISE, WHERE_BOUNDED, ONE_RELEASE),
+    assumes=(ONCE, _STEPS, _NOISE, WHERE_BOUNDED, ONE_RELEASE),
     slack="below 0.3 % of delta",
 )
 def once(run: PublicOrders) -> Profile:
@@ -172,7 +172,7 @@ def once(run: PublicOrders) -> Profile:
     formula="mu = mu_1 sqrt((E-1)/l + 1), or as multi_epoch.cyclic_contraction and cyclic_domain at k = 1; "
     "mu_1 = Delta/(b sigma) in the smallest batch",
     conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
-    assumes=(_ONCE, _STEPS, _NOISE, WHERE_BOUNDED, ONE_RELEASE),
+    assumes=(ONCE, _STEPS, _NOISE, WHERE_BOUNDED, ONE_RELEASE),
 )
 def worst_position(run: PublicOrders) -> Gdp:
     """Wherever the record falls, the iterate after its last use is that of a cyclic run with the record in the last
