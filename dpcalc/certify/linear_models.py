@@ -101,13 +101,13 @@ def _mu(past: arb, own: arb, volume: arb, error: arb, x: float) -> arb:
     return (square(own) / volume + 2 * moved * own / volume + square(moved) + past).sqrt() + farther
 
 
-@defines("iteration.linear_model", Profile, slack=0.01, weight=4.0)
+@defines("iteration.linear_model", Profile, slack=0.05, weight=4.0)
 def _one_pass(v: Inputs) -> arb:
     divisor, steps = batch(v)
     return _left(v, 1, divisor, steps, steps)
 
 
-@defines("multi_epoch.linear_model", Profile, slack=0.01, weight=4.0)
+@defines("multi_epoch.linear_model", Profile, slack=0.05, weight=4.0)
 def _cyclic(v: Inputs) -> arb:
     divisor, steps = batch(v)
     return _left(v, v.epochs, divisor, steps, steps)

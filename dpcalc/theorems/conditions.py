@@ -18,6 +18,13 @@ ONE_RELEASE = "only the last iterate is released, once"
 CONVEX_SMOOTH = "every loss is convex and smooth, step_size <= 2/smoothness"
 GAUSSIAN = "fresh Gaussian noise in every step, w - step_size (gradient + Z)"
 FIXED_ORDER = "one pass in a fixed order, each record used once"
+RANDOM_ORDER = (
+    "one pass in a uniformly random order (or rotation), drawn without looking at the data; it may be published"
+)
+ONE_ORDER = (
+    "one order for all epochs, all orders (or rotations) equally likely and drawn without looking at the data; it may "
+    "be published"
+)
 DOMAIN = "iterates are projected onto a set of the given diameter"
 WHERE_BOUNDED = f"where used: {DOMAIN}"
 NO_CLIPPING = (

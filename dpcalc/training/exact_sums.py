@@ -28,6 +28,7 @@ from dpcalc.training.data import lengths
 from dpcalc.training.problem import AnyProblem, Problem, StoredProblem
 from dpcalc.training.several import descents
 from dpcalc.training.sharing import ahead, summed
+from dpcalc.training.vectors import vectors
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -123,10 +124,8 @@ class ExactSums:
         Raises:
             SpecError: the bounds, or the units, are out of the range of doubles.
         """
-        from scipy.linalg.blas import ddot
-
-        self.dot = ddot
         self.problem, loss, (self.count, columns) = problem, problem.loss, problem.shape
+        self.dot = vectors(short_steps=size < self.count).dot
         kept, longest = bits_kept(size), loss.feature_bound
         if not min(longest, bound / longest) >= _SHORTEST:
             raise _too_short(bound)

@@ -23,6 +23,7 @@ from dpcalc.training.plan import Plan
 from dpcalc.training.problem import AnyProblem, Problem, slope_caps, verify
 from dpcalc.training.rounding import Rounding
 from dpcalc.training.several import descents
+from dpcalc.training.vectors import vectors
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -299,8 +300,7 @@ class _Run:
         self, sums: ExactSums, stretch: orders.Stretch, eta: Array, scale: Array, noise: Array
     ) -> None:
         """Take steps whose noisy sums of gradients are rounded to a grid; all else is computed from these."""
-        from scipy.linalg.blas import daxpy, dscal
-
+        of = vectors(short_steps=stretch.rows is not None)
         w, average = self.w, self.plan.release is Release.AVERAGE
         kept = (1.0 - eta * self.problem.loss.regularisation * stretch.size / stretch.divisor).tolist()
         grids = np.array([grid_of(each) for each in scale.tolist()])
@@ -311,8 +311,8 @@ class _Run:
             before = w.copy() if average else w
             cells = rounded_cells(descent(w) / grid, drawn)
             if c != 1.0:
-                dscal(c, w)
-            daxpy(cells, w, len(w), factor)
+                of.scale(c, w)
+            of.add(cells, w, len(w), factor)
             self._project(before, w)
             self._report(stretch.first + k + 1)
 

@@ -19,6 +19,7 @@ from dpcalc.engine.evaluate import guarantee_of
 from dpcalc.engine.question import Question
 from dpcalc.engine.search import DIRECTIONS
 from dpcalc.errors import DpcalcError, NotApplicable, SpecError
+from dpcalc.model.algorithm import Length
 from dpcalc.model.chain import Chain
 from dpcalc.model.run import ALGORITHMS, NOISE_SCALES, Run, describe
 from dpcalc.notions import gaussian
@@ -313,6 +314,10 @@ def test_monotone_in_the_question(bound: Theorem) -> None:
 # --- there and back -------------------------------------------------------------------------------------------
 
 
+COUNTED = tuple(name for name, record in ALGORITHMS.items() if record.length is Length.PASSES)
+"""Algorithms whose runs are counted in epochs."""
+
+
 def asked(bound: Theorem, values: dict[str, Any], question: Question) -> Case:
     algorithm = bound.algorithms[0]
     if bound.family == "sampled":
@@ -325,6 +330,8 @@ def asked(bound: Theorem, values: dict[str, Any], question: Question) -> Case:
         del given["smoothness"]
     if algorithm == "noisy-gd":
         del given["batch_size"]
+    if algorithm in COUNTED:
+        given.pop("steps", None)
     if algorithm == "unlearning":
         given["start"] = values["start"]
         if values["start"] == "minimiser":
@@ -413,6 +420,8 @@ def described(bound: Theorem, values: dict[str, Any]) -> Run:
         if algorithm != "online":
             scale = "laplace_scale" if values["noise"] == "laplace" else "noise_std"
             given[scale] = values["scale"] if "scale" in bound.parameters else values[scale]
+    if algorithm in COUNTED and "epochs" in given:
+        given.pop("steps", None)
     if bound.id.endswith("linear_model"):
         given.update(model="linear", clip=given.pop("lipschitz"), strong_convexity=None)
     return describe(algorithm, given)

@@ -36,15 +36,14 @@ from dpcalc.theorems.conditions import (
     GAUSSIAN,
     INDEX_IN_RANGE,
     NO_CLIPPING,
+    ONE_ORDER,
     ONE_RELEASE,
+    RANDOM_ORDER,
     STEP_WITHIN,
     UNBOUNDED,
     decay_rate,
 )
 from dpcalc.theorems.privacy.iteration import Pass
-from dpcalc.theorems.privacy.periodic_allocation import Uses, contracting_mu
-from dpcalc.theorems.privacy.shuffle import ORDER
-from dpcalc.theorems.privacy.shuffled_epochs import ONCE
 from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, lacking, theorem
 
 if TYPE_CHECKING:
@@ -238,7 +237,14 @@ class _Maps(Frozen):
 
     def plain(self, own: float, behind: int) -> float:
         """Return mu by the noise of the record's own steps and those behind them alone, rounded up."""
-        return contracting_mu(Uses(own, 1, 1.0, self.steps, behind, self.epochs), self.rate) * _ROUNDED
+        if self.epochs == 1:
+            return own / math.sqrt(self.room(behind)) * _ROUNDED
+        return self._by_noise_behind(own, behind, self.epochs)
+
+    def _by_noise_behind(self, own: float, behind: int, uses: int) -> float:
+        from dpcalc.theorems.privacy.periodic_allocation import Uses, contracting_mu
+
+        return contracting_mu(Uses(own, 1, 1.0, self.steps, behind, uses), self.rate) * _ROUNDED
 
     def before(self, own: float, divisor: int, nearest: int, farthest: int) -> Iterator[_Before]:
         """Yield what hides a record that has from ``nearest`` to ``farthest`` steps behind it, its own included."""
@@ -246,8 +252,7 @@ class _Maps(Frozen):
         for m in sorted({min(m, there) for m in (*self.windows, self.steps) if there}):
             earlier, past = self.earlier(m), 0.0
             if self.epochs > 1:  # the use a pass ago has the steps up to the window
-                ago = Uses(own, 1, 1.0, self.steps, self.steps - m, self.epochs - 1)
-                past = contracting_mu(ago, self.rate) ** 2 * _ROUNDED
+                past = self._by_noise_behind(own, self.steps - m, self.epochs - 1) ** 2 * _ROUNDED
             volume = room + earlier
             error = self.slope / divisor * math.sqrt(m) * (1.0 + earlier) / volume
             yield _Before(own, volume, error * _ROUNDED, past)
@@ -355,7 +360,7 @@ def _at(epsilon: float, maps: _Maps, own: float, divisor: int, behind: int) -> f
     formula="delta(eps) = (1/n) sum over records of min over X and m of max(delta_G(eps; mu_X), Phi(mu_X - X)), "
     + _FORMULA,
     conditions=_CONDITIONS,
-    assumes=(ORDER, _MODEL, GAUSSIAN, _WHOLE, ONE_RELEASE, NO_CLIPPING),
+    assumes=(RANDOM_ORDER, _MODEL, GAUSSIAN, _WHOLE, ONE_RELEASE, NO_CLIPPING),
     slow=True,
 )
 def shuffled(run: LinearShuffle) -> Profile:
@@ -380,7 +385,7 @@ def shuffled(run: LinearShuffle) -> Profile:
     locator="noise before a record's last step, averaged over where the record falls",
     formula="delta(eps) = (1/n) sum over records of what multi_epoch.linear_model says of their places",
     conditions=_CONDITIONS,
-    assumes=(ONCE, _MODEL, GAUSSIAN, _WHOLE, ONE_RELEASE, NO_CLIPPING),
+    assumes=(ONE_ORDER, _MODEL, GAUSSIAN, _WHOLE, ONE_RELEASE, NO_CLIPPING),
     slow=True,
 )
 def one_order(run: LinearOrder) -> Profile:

@@ -26,6 +26,7 @@ from dpcalc.theorems.conditions import (
     LAPLACE_NOISE,
     ONE_DIMENSION,
     ONE_RELEASE,
+    RANDOM_ORDER,
     STEP_WITHIN,
     WHERE_BOUNDED,
 )
@@ -44,9 +45,8 @@ from dpcalc.theorems.privacy.passes import Passes, pace_of, reach_of
 from dpcalc.theorems.privacy.recursion import SLACK, Trace
 from dpcalc.theorems.record import Setting, theorem
 
-ORDER = "one pass in a uniformly random order (or rotation), drawn without looking at the data; it may be published"
-_LINEAR = (ORDER, FRESH, DOMAIN, DISPLACED, ONE_RELEASE)
-_WHERE_USED = (ORDER, FRESH, WHERE_BOUNDED, "where used: " + LIPSCHITZ_STEPS, ONE_RELEASE)
+_LINEAR = (RANDOM_ORDER, FRESH, DOMAIN, DISPLACED, ONE_RELEASE)
+_WHERE_USED = (RANDOM_ORDER, FRESH, WHERE_BOUNDED, "where used: " + LIPSCHITZ_STEPS, ONE_RELEASE)
 _SHUFFLED = ("shuffled", "rotation")
 _HALTED = "the pass stops after a uniformly random number of steps"
 _TUNED = "the noise follows the schedule tuned to n, and n grows without bound"
@@ -490,7 +490,7 @@ def nonlinear(run: BoundedShuffle) -> Profile:
     locator="shift bound for each position, averaged",
     formula="delta(eps) = (1/n) sum_{k=1}^{n} delta_G(eps; mu_1/sqrt(k)), mu_1 = Delta/(b sigma)",
     conditions=(GAUSSIAN_NOISE, STEP_WITHIN),
-    assumes=(ORDER, LIPSCHITZ_STEPS, "fresh Gaussian noise in every step", ONE_RELEASE),
+    assumes=(RANDOM_ORDER, LIPSCHITZ_STEPS, "fresh Gaussian noise in every step", ONE_RELEASE),
 )
 def mixture(run: SmoothShuffle) -> Profile:
     """At each position the noise of all later steps hides the record's shift; no bounded domain is needed.
@@ -526,7 +526,7 @@ def _scaled(own: float, size: int, divisor: int) -> float:
     locator="Laplace noise as a Gaussian of random variance, averaged over positions",
     formula="delta(eps) = (1/n) int_0^n delta_G(eps; (Delta/v)/sqrt(2 g)) dg",
     conditions=(LAPLACE_NOISE, ONE_DIMENSION, STEP_WITHIN),
-    assumes=(ORDER, LIPSCHITZ_STEPS, "fresh Laplace noise in every step, one dimension", ONE_RELEASE),
+    assumes=(RANDOM_ORDER, LIPSCHITZ_STEPS, "fresh Laplace noise in every step, one dimension", ONE_RELEASE),
     slack="up to 8 per cent near epsilon = Delta/(2 b v) and for few records; positive where epsilon >= Delta/(b v)",
 )
 def laplace_mixture(run: SmoothShuffle) -> Profile:

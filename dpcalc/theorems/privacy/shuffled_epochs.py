@@ -22,7 +22,7 @@ from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
 from dpcalc.numerics.floats import UNIT, down, ratio_up, up
 from dpcalc.numerics.sums import log_sum_expm1_reciprocals_up
 from dpcalc.theorems.batch_layout import Layout, Positions, layout
-from dpcalc.theorems.conditions import CONVEXITY_WITHIN, ONE_RELEASE, STEP_WITHIN, WHERE_BOUNDED
+from dpcalc.theorems.conditions import CONVEXITY_WITHIN, ONE_ORDER, ONE_RELEASE, STEP_WITHIN, WHERE_BOUNDED
 from dpcalc.theorems.privacy.contraction import own_ratio
 from dpcalc.theorems.privacy.epochs import fresh_log_delta, known_cases, once_log_delta
 from dpcalc.theorems.privacy.fresh_places import Cases, cases_of
@@ -45,10 +45,6 @@ _SECRET_PARTS, _FEWER = 12, 2  # pieces of the law of the last position but one:
 _LARGEST = 1e90  # a ratio beyond this one hides nothing
 
 _STEPS = "every loss is convex and smooth, step_size <= 2/smoothness"
-ONCE = (
-    "one order for all epochs, all orders (or rotations) equally likely and drawn without looking at the data; it may "
-    "be published"
-)
 _FRESH = (
     "a fresh order for every epoch, all orders equally likely, independent, and drawn without looking at the data; "
     "they may be published after the run"
@@ -144,7 +140,7 @@ class SecretOrders(RandomOrders):
     locator="optimal shifts of a cyclic run for each position, averaged",
     formula="delta(eps) = (1/l) sum_{k=1}^{l} delta_G(eps; mu_1 sqrt((E-1)/l + 1/k)), mu_1 = Delta/(b sigma)",
     conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
-    assumes=(ONCE, _STEPS, _NOISE, WHERE_BOUNDED, ONE_RELEASE),
+    assumes=(ONE_ORDER, _STEPS, _NOISE, WHERE_BOUNDED, ONE_RELEASE),
     slack="below 0.3 % of delta",
 )
 def once(run: PublicOrders) -> Profile:
@@ -172,7 +168,7 @@ def once(run: PublicOrders) -> Profile:
     formula="mu = mu_1 sqrt((E-1)/l + 1), or as multi_epoch.cyclic_contraction and cyclic_domain at k = 1; "
     "mu_1 = Delta/(b sigma) in the smallest batch",
     conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
-    assumes=(ONCE, _STEPS, _NOISE, WHERE_BOUNDED, ONE_RELEASE),
+    assumes=(ONE_ORDER, _STEPS, _NOISE, WHERE_BOUNDED, ONE_RELEASE),
 )
 def worst_position(run: PublicOrders) -> Gdp:
     """Wherever the record falls, the iterate after its last use is that of a cyclic run with the record in the last
