@@ -319,7 +319,7 @@ def test_what_is_described_is_not_centred_unless_asked() -> None:
     [
         {"intercept": False}, {"average": "none"}, {"replicas": 2}, {"tune": ["clip=0.1,0.2"]}, {"solver": "sums"},
         {"algorithm": "noisy-gd"}, {"batch_size": 100}, {"noise_std": 0.1}, {"feature_bound": 1e125},
-        {"release": "epoch"}, {"loss": "squares", "solver": "sums"},
+        {"loss": "squares", "solver": "sums"},
     ],
     ids=str,
 )  # fmt: skip
