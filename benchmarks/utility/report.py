@@ -112,6 +112,7 @@ def losses(cells: Cells) -> str:
     fought = list(duels(cells))
     lost = sorted((duel for duel in fought if duel.verdict == "lost"), key=lambda duel: -duel.difference)
     unsure = [duel for duel in fought if duel.verdict == "open" and duel.difference > 0.0]
+    fewest = max(FEW, min((duel.splits for duel in fought), default=FEW))
     lines = ["## Where dpcalc loses\n"]
     missing = [name for name in SETS if any(at[0] == name for at in cells) and not _covered(name, cells)]
     if missing:
@@ -119,7 +120,7 @@ def losses(cells: Cells) -> str:
     lines.append(
         _paragraph(
             "Below, a loss or a win is a difference from the best of the other private tools of more than two standard "
-            f"errors, on the splits that both have; it rests on as few as {FEW} of them. dpcalc loses {len(lost)} of "
+            f"errors, on the splits that both have, at least {fewest} of them. dpcalc loses {len(lost)} of "
             f"{len(fought)} comparisons (a table at an epsilon)" + (":" if lost else ".")
         )
     )
@@ -129,7 +130,8 @@ def losses(cells: Cells) -> str:
         lines.append("")
     if unsure:
         told = _grouped(unsure)
-        lines.append(_paragraph(f"Another tool is ahead by less than that, or on fewer than {FEW} splits: {told}."))
+        few = f", or on fewer than {FEW} splits" if any(duel.splits < FEW for duel in unsure) else ""
+        lines.append(_paragraph(f"Another tool is ahead by less than that{few}: {told}."))
     guessed = [
         (name, epsilon)
         for name in SETS for epsilon in EPSILONS

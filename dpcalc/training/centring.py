@@ -2,10 +2,11 @@
 
 A row z, mapped and shortened to |z| <= B, becomes (z - m)/s, shortened once more, with a constant column. Here m is the
 mean row, from noisy sums of z, and s = min(u r, 1) for units of u mean distances r, where r B is the mean of
-min(|z - m|, 2 B), from noisy sums of min(|z - m|, 2 B) - B. What a
-record adds to such a sum has a norm of at most B. So a noisy sum with noise of n sigma B/L is as private as a step of
-noisy gradient descent, whose sum of gradients of norm at most L has noise of n sigma: both are accounted as such steps,
-ahead of those of the descent (`docs/method.md`). The noisy sums of m are taken several times, and their mean is used.
+min(|z - m|, 2 B), from noisy sums of min(|z - m|, 2 B) - B. An r below the standard deviation of its noise is mostly
+noise and becomes that, which is public: rows in units that are far too small differ in direction alone. What a record
+to such a sum has a norm of at most B. So a noisy sum with noise of n sigma B/L is as private as a step of noisy gradient
+descent, whose sum of gradients of norm at most L has noise of n sigma: both are accounted as such steps, ahead of those
+of the descent (`docs/method.md`). The noisy sums of m are taken several times, and their mean is used.
 
 Sums are exact, as those of gradients (`dpcalc.training.exact_sums`): rows and m are cut to multiples of a power of two,
 so that |z - m|^2 is a number that doubles hold, and what a record adds depends on it and on m alone.
@@ -176,7 +177,7 @@ class _Asked:
         return cut(shift, self.unit)
 
     def distance(self, shift: Array, times: int) -> float:
-        """Return r, from noisy means of min(|z - m|, 2 B) - B."""
+        """Return r, from noisy means of min(|z - m|, 2 B) - B; at least the standard deviation of its noise."""
 
         def of(z: Array) -> Array:
             z -= shift
@@ -185,7 +186,8 @@ class _Asked:
             return np.array([cut(near, self.unit).sum()])
 
         [found] = self._noisy_mean(of, 1, times)
-        return min(max(1.0 + float(found) / self.bound, LEAST_SCALE), 1.0)
+        deviation = self.scale / self.bound / self.rows / math.sqrt(times)
+        return min(max(1.0 + float(found) / self.bound, deviation, LEAST_SCALE), 1.0)
 
     def _noisy_mean(self, of: Callable[[Array], Array], entries: int, times: int) -> Array:
         """Return the mean of ``times`` noisy sums, each rounded to its grid, over the number of records."""

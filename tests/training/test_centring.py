@@ -100,15 +100,25 @@ def test_the_centre_and_what_becomes_of_a_row(bound: float, units: float, consta
 
 def test_a_mean_is_shortened_and_a_distance_has_limits() -> None:
     for factor, scales in ((1e4, {0.02, 1.0}),):
-        found = centred_of(rows_of(50, 3, 1.0), 1.0, Drawn(factor))
+        found = centred_of(rows_of(50, 3, 1.0), 1.0, Drawn(factor), 0.001)
         assert np.linalg.norm(found.centre.shift) <= 1.0
         assert np.linalg.norm(found.centre.shift) > 0.99
         assert found.centre.scale in scales
     found = centred_of(rows_of(300, 3, 1.0), 1.0, Drawn(0.0), how=Centring(4, 1, 50.0))
     assert found.centre.scale == 1.0
-    same = centred_of(np.full((50, 3), 0.5), 1.0, Drawn(0.0))
+    same = centred_of(np.full((50, 3), 0.5), 1.0, Drawn(0.0), 0.001)
     assert (same.centre.shift == 0.5).all()
     assert same.centre.scale == 0.02
+
+
+@pytest.mark.parametrize(("noise_std", "how", "scale"), [
+    (0.01, Centring(4, 1), 0.1), (0.01, Centring(4, 4), 0.05), (0.01, Centring(4, 1, 2.0), 0.2), (0.5, Centring(4, 1), 1.0),
+])  # fmt: skip
+def test_a_distance_is_no_less_than_the_deviation_of_its_noise(noise_std: float, how: Centring, scale: float) -> None:
+    """Of equal rows, without noise: sigma/L over the root of the number of sums, in units of the bound."""
+    for bound in (1.0, 2.0):
+        found = centred_of(np.full((50, 3), 0.5), bound, Drawn(0.0), noise_std, how)
+        assert found.centre.scale == pytest.approx(scale, rel=1e-9)
 
 
 def sums_of(monkeypatch: pytest.MonkeyPatch, z: np.ndarray, bound: float, m: np.ndarray | None = None) -> list[Any]:
