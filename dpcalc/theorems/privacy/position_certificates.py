@@ -361,7 +361,7 @@ def _of_swap(
     alike = rough and swap == (1.0, 1.0)
     if _may_gain(each[0], epsilon):
         near = coarse[0].nearby
-        coarse[0].settle(near, _ROUGHLY, also=(near // 2, 2 * near))
+        coarse[0].settle(near, _ROUGHLY, also=(near // 2, 2 * near), deep=_FLAT if alike else math.inf)
         fine = _Cuts(_rows(places, cells[0].distances, 1), cells[0].distances, swap, epsilon)
         fine.refine(coarse[0], alike)
         tried[0] = [coarse[0], fine]
@@ -505,7 +505,9 @@ class _Cuts:
         self.levels[cut] = self._near = level
         return _Asked(self.rows, self._distances, self._swap, self._epsilon, cut, level)
 
-    def settle(self, near: int, within: float, step: int = 0, also: tuple[int, ...] = ()) -> None:
+    def settle(
+        self, near: int, within: float, step: int = 0, also: tuple[int, ...] = (), deep: float = math.inf
+    ) -> None:
         """Walk downhill from a cut in ever longer steps, and on to vertices of parabolas through the lowest three.
 
         Args:
@@ -513,6 +515,7 @@ class _Cuts:
             within: what a next step has to promise, as a share of delta.
             step: the first one; 0 for one in proportion to ``near``.
             also: other cuts to try.
+            deep: how far the lowest three may be apart at the end, if less than what a parabola is trusted with.
         """
         if self.last < _FEW:
             self.attempt(*also, *range(self.last + 1))
@@ -533,7 +536,7 @@ class _Cuts:
                 between = [(cut, self.tried[cut]) for cut in at[place - 1 : place + 2]]
                 vertex, gain = _vertex(*between)
                 if vertex in self.tried or gain <= within:
-                    if _depth(*between) <= _TRUSTED * within:
+                    if _depth(*between) <= min(deep, _TRUSTED * within):
                         break
                     vertex = _middle(*(cut for cut, _ in between))
                 if vertex in self.tried:
