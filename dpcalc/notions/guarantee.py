@@ -141,7 +141,7 @@ class Profile(NamedTuple):
         raise NotApplicable("a privacy profile gives no RDP at an order", "ask for epsilon or delta")
 
 
-_FAIR, _COARSE = 512, 64  # points per standard deviation
+_FAIR, _ROUGH, _COARSE = 512, 256, 64  # points per standard deviation
 _FAR = 100.0  # how far from a target what is out of reach counts as
 _BELOW, _ABOVE = 0.005, 0.05  # how near to a target ln delta is told by the finest lattices
 _CLEARLY = 1e-6  # where ln delta is proven to be so far above a target, no lattice need tell
@@ -312,7 +312,7 @@ def _composed_epsilon(parts: tuple[tuple[Pair, int], ...], log_delta: float, rou
     """Return the epsilon of a composition; bounds that compose the same parts share the answer."""
     from dpcalc.notions import pld
 
-    bound = pld.epsilon(parts, log_delta_target=log_delta, resolution=_FAIR if rough else pld.RESOLUTION)
+    bound = pld.epsilon(parts, log_delta_target=log_delta, resolution=_ROUGH if rough else pld.RESOLUTION)
     if rough and not bound.lattice < _ACCURATE:  # as where few large losses count: it may be 1e-3 above the best
         return _composed_epsilon(parts, log_delta)
     return Answer(bound.value, None, "pld", False, bound.rounding, bound.lattice)

@@ -17,6 +17,8 @@ from dpcalc.numerics.normal import LN_SQRT_2PI
 from dpcalc.numerics.normal_arrays import mills
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
@@ -103,9 +105,25 @@ def likelihood_ratio_threshold(p: Mixture, q: Mixture, epsilon: float) -> float:
         if log_excess(high) >= 0.0 or high > 1e15 * width:
             break
         low, high, step = high, high + step, 2.0 * step
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        if high - low <= 1e-6 * width:
+    return _crossing(log_excess, low, high, 1e-6 * width)
+
+
+def _crossing(rising: Callable[[float], float], low: float, high: float, within: float) -> float:
+    """Return about where a function that rises crosses 0 between two ends; the middle of the last bracket at worst.
+
+    Secants of the bracket lead there, and a bisection after every other one keeps the bracket from shrinking at one end
+    alone. It ends where the line through the last two points is as near to 0 as is wanted.
+    """
+    below, above = rising(low), rising(high)
+    last, reached = low, below
+    for step in range(90):
+        if high - low <= within:
             break
-        low, high = (low, middle) if log_excess(middle) >= 0.0 else (middle, high)
+        share = below / (below - above) if step % 3 < 2 and -math.inf < below < 0.0 < above < math.inf else 0.5
+        at = low + min(max(share, 1e-3), 1.0 - 1e-3) * (high - low)
+        value = rising(at)
+        low, below, high, above = (low, below, at, value) if value >= 0.0 else (at, value, high, above)
+        if abs(value) * abs(at - last) <= within * abs(value - reached) < math.inf:
+            return at
+        last, reached = at, value
     return 0.5 * (low + high)

@@ -167,8 +167,10 @@ def _best(run: CurvedShuffle, at: Callable[[float], float], *, rough: bool = Fal
     highest = math.nextafter(1.0 - up(run.step_size * run.strong_convexity, 4.0), 0.0) if run.strong_convexity else 1.0
     lowest = min(highest, lowest if past_reset else max(lowest, 0.0))
 
+    once = functools.cache(at)  # several of those tried are at the same end
+
     def of_shrunk(shrunk: float) -> float:
-        return at(min(max(1.0 - shrunk, lowest), highest))
+        return once(min(max(1.0 - shrunk, lowest), highest))
 
     return max(of_shrunk(1.0), largest(of_shrunk, 1.0 - highest, 1.0 - lowest, *((4, 3) if rough else (8, 6))))
 

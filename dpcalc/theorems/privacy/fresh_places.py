@@ -25,6 +25,8 @@ from dpcalc.theorems.privacy.passes import Passes
 from dpcalc.theorems.privacy.repeated_allocation import Pace, Stretch, cost, gdp, pooled, repeat, restarts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -77,6 +79,33 @@ class FreshPlaces(NamedTuple):
     def unused_in_all(self) -> Array:
         """Return mu for a record that the last pass leaves out, of every case."""
         return self._least(self._after(0.0))
+
+    def among(self, several: Sequence[tuple[FreshPlaces, int]]) -> FreshPlaces:
+        """Return the distances of arrays with so many numbers of each of several, which are of one run."""
+        import numpy as np
+
+        counts = [count for _, count in several]
+        ways = max(len(one.heads) for one, _ in several)
+        longest = max(len(head) for one, _ in several for head in one.heads)
+
+        def spread(values: Sequence[float]) -> Array:
+            return np.repeat(np.array(values, float), counts)
+
+        def padded(one: FreshPlaces, way: int) -> Head:
+            head = one.heads[min(way, len(one.heads) - 1)]
+            return (*(_NOTHING,) * (longest - len(head)), *head)
+
+        heads = []
+        for way in range(ways):
+            each = [padded(one, way) for one, _ in several]
+            heads.append(
+                tuple(
+                    Stretch(*(spread(field) for field in zip(*(head[place] for head in each), strict=True)))
+                    for place in range(longest)
+                )
+            )
+        at, size = (spread([getattr(one, name) for one, _ in several]) for name in ("at", "size"))
+        return self._replace(heads=tuple(heads), at=at, size=size)
 
     def _after(self, k: Any, *last: Stretch) -> list[Array]:
         """Return the costs of the ways to account for all uses, the last pass's at k and later."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from dpcalc.notions.certificate import Blocks, Matching
 from dpcalc.numerics.arrays import distinct
@@ -76,6 +76,12 @@ class Distances(Protocol):
     def unused(self) -> float:
         """Return mu for a record that is left out in both."""
 
+    def among(self, several: Sequence[tuple[Any, int]]) -> Distances | None:
+        """Return the distances of arrays that have so many numbers of each of several like this, one after another.
+
+        None where there is no such: they are asked one by one, which takes longer.
+        """
+
 
 class Places(NamedTuple):
     """Where a record may be: (first position, count, records, size of a use) of like positions, and how many are out.
@@ -121,15 +127,42 @@ class _Rows(NamedTuple):
     blocks: Blocks
 
 
-@functools.lru_cache(maxsize=512)
+@functools.lru_cache(maxsize=128)
 def _rows(places: Places, distances: Distances, fewer: int) -> _Rows:
     """Return the rows in blocks, ``fewer`` times fewer of them."""
+    low, _, size, _ = _all_blocks(places, fewer)
+    return _sorted(places, distances, fewer, distances.own(low, size))
+
+
+@functools.lru_cache(maxsize=8)
+def _rows_of_all(places: Places, several: tuple[Distances, ...], fewer: int) -> list[_Rows]:
+    """Return the rows of each of several distances."""
+    import numpy as np
+
+    low, _, size, _ = _all_blocks(places, fewer)
+    together = several[0].among([(each, len(low)) for each in several]) if len(several) > 1 else None
+    if together is None:
+        return [_rows(places, each, fewer) for each in several]
+    mu = together.own(np.tile(low, len(several)), np.tile(size, len(several)))
+    parts = np.split(mu, len(several))
+    return [_sorted(places, each, fewer, part) for each, part in zip(several, parts, strict=True)]
+
+
+@functools.lru_cache(maxsize=32)
+def _all_blocks(places: Places, fewer: int) -> tuple[Array, Array, Array, Array]:
+    """Return the lowest position, the records, the size and the class of all blocks."""
     import numpy as np
 
     found = blocks(places, fewer)
     low, weight, size = (np.concatenate(part) for part in zip(*found, strict=True))
-    kind = np.repeat(np.arange(len(found)), [len(part[0]) for part in found]).astype(float)
-    mu = distances.own(low, size)
+    return low, weight, size, np.repeat(np.arange(len(found)), [len(part[0]) for part in found]).astype(float)
+
+
+def _sorted(places: Places, distances: Distances, fewer: int, mu: Array) -> _Rows:
+    """Return the rows whose blocks have these mu."""
+    import numpy as np
+
+    low, weight, size, kind = _all_blocks(places, fewer)
     if places.out:
         left_out = ((low, 0.0), (weight, places.out), (size, 0.0), (kind, -1.0))
         low, weight, size, kind = (np.append(part, last) for part, last in left_out)
@@ -321,14 +354,14 @@ def _of_swap(
     places: Places, swap: tuple[float, float], cells: Sequence[Cell], epsilon: float, rough: bool
 ) -> tuple[float, Chosen]:
     """Return ln of the weighted sum of the least certificates for one way to put the null record, and their cuts."""
-    each = [_rows(places, cell.distances, 10) for cell in cells]
+    each = _rows_of_all(places, tuple(cell.distances for cell in cells), 10)
     known = _known(each, epsilon)
     coarse = [_Cuts(rows, cell.distances, swap, epsilon) for cell, rows in zip(cells, each, strict=True)]
     tried: list[list[_Cuts]] = [[] for _ in cells]
     alike = rough and swap == (1.0, 1.0)
     if _may_gain(each[0], epsilon):
         near = coarse[0].nearby
-        coarse[0].settle(near, _ROUGHLY, also=(near // 2, 2 * near))
+        coarse[0].settle(near, _ROUGHLY, also=(near // 2, 2 * near), deep=_FLAT if alike else math.inf)
         fine = _Cuts(_rows(places, cells[0].distances, 1), cells[0].distances, swap, epsilon)
         fine.refine(coarse[0], alike)
         tried[0] = [coarse[0], fine]
@@ -364,7 +397,8 @@ def _by_same_cuts(
     here = [
         None if one is None or one[0].best not in one[0].levels else one[0] for one in moved
     ]  # a level may be out of reach there
-    others = [_rows(places, cell.distances, 10) for cell, best in zip(cells, here, strict=True) if best is None]
+    each = _rows_of_all(places, tuple(cell.distances for cell in cells), 10)
+    others = [rows for rows, best in zip(each, here, strict=True) if best is None]
     known = iter(_known(others, epsilon))
     for cell, best in zip(cells, here, strict=True):
         total = log_add_exp(total, cell.log_weight + (next(known) if best is None else best.least))
@@ -471,7 +505,9 @@ class _Cuts:
         self.levels[cut] = self._near = level
         return _Asked(self.rows, self._distances, self._swap, self._epsilon, cut, level)
 
-    def settle(self, near: int, within: float, step: int = 0, also: tuple[int, ...] = ()) -> None:
+    def settle(
+        self, near: int, within: float, step: int = 0, also: tuple[int, ...] = (), deep: float = math.inf
+    ) -> None:
         """Walk downhill from a cut in ever longer steps, and on to vertices of parabolas through the lowest three.
 
         Args:
@@ -479,6 +515,7 @@ class _Cuts:
             within: what a next step has to promise, as a share of delta.
             step: the first one; 0 for one in proportion to ``near``.
             also: other cuts to try.
+            deep: how far the lowest three may be apart at the end, if less than what a parabola is trusted with.
         """
         if self.last < _FEW:
             self.attempt(*also, *range(self.last + 1))
@@ -499,7 +536,7 @@ class _Cuts:
                 between = [(cut, self.tried[cut]) for cut in at[place - 1 : place + 2]]
                 vertex, gain = _vertex(*between)
                 if vertex in self.tried or gain <= within:
-                    if _depth(*between) <= _TRUSTED * within:
+                    if _depth(*between) <= min(deep, _TRUSTED * within):
                         break
                     vertex = _middle(*(cut for cut, _ in between))
                 if vertex in self.tried:
@@ -605,11 +642,17 @@ def _certificates(several: Sequence[_Asked]) -> list[float]:
     """Return ln of the certificates; 0 where there is none. Few numbers take as long as many: they go together."""
     import numpy as np
 
-    terms = [_terms(asked) for asked in several]
-    some = [each for each in terms if each is not None]
-    if not some:
-        return [0.0] * len(terms)
+    moves = [_moves(asked) for asked in several]
+    moved = [(asked, move) for asked, move in zip(several, moves, strict=True) if move is not None]
+    if not moved:
+        return [0.0] * len(several)
     from dpcalc.numerics.normal_arrays import log_hockey_stick_up
+
+    between = iter(_all_between(moved))
+    terms = [
+        None if move is None else _terms(asked, move, next(between)) for asked, move in zip(several, moves, strict=True)
+    ]
+    some = [each for each in terms if each is not None]
 
     parts = np.concatenate([each.thresholds for each in some]), np.concatenate([each.mu for each in some])
     ends = np.cumsum([len(each.mu) for each in some])[:-1]
@@ -620,7 +663,20 @@ def _certificates(several: Sequence[_Asked]) -> list[float]:
     ]
 
 
-def _terms(asked: _Asked) -> _Terms | None:
+class _Moves(NamedTuple):
+    """What rows receive and donate: the level of every row, which receive and donate, and the transfers: amounts in
+    units of e^eps, who takes and who gives.
+    """
+
+    level: Array
+    receives: Flags
+    donates: Flags
+    amount: Array
+    taker: Picked
+    giver: Picked
+
+
+def _moves(asked: _Asked) -> _Moves | None:
     import numpy as np
 
     rows, _, _, epsilon, cut, common = asked
@@ -629,28 +685,54 @@ def _terms(asked: _Asked) -> _Terms | None:
     receives = (index <= cut) & (level > epsilon)
     donates = (index > cut) & (level < epsilon)
     passed = _matched(rows, epsilon, level, receives, donates)
-    if passed is None:
-        return None
+    return None if passed is None else _Moves(level, receives, donates, *passed)
+
+
+def _terms(asked: _Asked, moves: _Moves, between: Array) -> _Terms:
+    import numpy as np
+
+    rows, epsilon = asked.rows, asked.epsilon
+    level, receives, donates, amount, taker, _ = moves
     # Rows with their own column: receivers keep e^eps/gamma of themselves, donors spend gamma, the others e^eps.
     spent = np.where(receives | donates, level, epsilon)
-    amount, taker, giver = passed
     kept = np.where(receives, epsilon - level, 0.0)
     return _Terms(
         np.concatenate((spent, level[taker])),
-        np.concatenate((rows.mu, _between(rows, asked.distances, asked.swap, taker, giver))),
+        np.concatenate((rows.mu, between)),
         np.log(np.concatenate((rows.weight, amount))) + np.concatenate((kept, kept[taker])),
         float(np.abs(level).max()),
     )
 
 
-def _between(
-    rows: _Rows, distances: Distances, swap: tuple[float, float], taker: Picked, giver: Picked
-) -> Array:  # fmt: skip
-    """Return mu for the record in the blocks ``taker`` and its replacement in the blocks ``giver``."""
+def _all_between(moved: Sequence[tuple[_Asked, _Moves]]) -> list[Array]:
+    """Return mu of the transfers of several certificates: for the record in the block that takes, and its replacement
+    in the one that gives.
+    """
     import numpy as np
 
-    k, m = rows.low[taker], rows.low[giver]
-    here, there = rows.size[taker] * swap[0], rows.size[giver] * swap[1]
+    uses = [_uses(asked, moves) for asked, moves in moved]
+    first, counts = moved[0][0].distances, [len(moves.amount) for _, moves in moved]
+    k, here, m, there = (np.concatenate(part) for part in zip(*uses, strict=True))
+    together: Distances | None = first
+    if not all(asked.distances is first for asked, _ in moved):
+        several = [(asked.distances, count) for (asked, _), count in zip(moved, counts, strict=True)]
+        together = first.among(several) if ((k > 0.0) & (m > 0.0)).all() else None
+    if together is None:
+        return [_between(asked.distances, *of) for (asked, _), of in zip(moved, uses, strict=True)]
+    return np.split(_between(together, k, here, m, there), np.cumsum(counts)[:-1])
+
+
+def _uses(asked: _Asked, moves: _Moves) -> tuple[Array, Array, Array, Array]:
+    """Return the position and the size of a use in the blocks that take, and in those that give."""
+    rows, swap = asked.rows, asked.swap
+    taker, giver = moves.taker, moves.giver
+    return rows.low[taker], rows.size[taker] * swap[0], rows.low[giver], rows.size[giver] * swap[1]
+
+
+def _between(distances: Distances, k: Array, here: Array, m: Array, there: Array) -> Array:
+    """Return mu for the record at k and its replacement at m, with uses of these sizes; 0 stands for left out."""
+    import numpy as np
+
     both = (k > 0.0) & (m > 0.0)
     first = k > m
     early, late = np.where(first, here, there), np.where(first, there, here)

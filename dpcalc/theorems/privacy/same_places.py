@@ -22,6 +22,8 @@ from dpcalc.numerics.floats import UNIT
 from dpcalc.theorems.privacy.repeated_allocation import Pace, Stretch, cost, gdp, join, repeat, restarts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -63,6 +65,9 @@ class SamePlaces(NamedTuple):
     def unused(self) -> float:
         """Return mu for a record that is left out in both: no step differs."""
         return 0.0
+
+    def among(self, several: Sequence[tuple[Any, int]]) -> None:
+        """Return None: one order for all passes has one case alone."""
 
     def own_cost(self, k: Any, size: Any) -> Array:
         """Return the cost of uses of this size at position k."""
