@@ -79,8 +79,8 @@ def test_a_record_that_is_added_is_never_used_with_its_chance(rate: float) -> No
 
 
 @pytest.mark.parametrize(("mu", "rate", "steps"), [(100.0, 1e-3, 1000), (300.0, 1e-3, 100), (300.0, 1e-9, 100)])
-def test_the_composition_of_an_added_record_tells_of_no_more_than_its_chance(mu: float, rate: float, steps: int) -> None:
-    """At next to no noise delta is 1 - g (1-q)^T. Losses far below, and none between, do not make the lattice coarse."""
+def test_the_composition_of_an_added_record_tells_of_its_chance_alone(mu: float, rate: float, steps: int) -> None:
+    """At next to no noise delta is 1 - g (1-q)^T. A gap above losses far below makes no lattice coarse."""
     step = pld.exchanged(pld.removed(mu=mu, rate=rate))
     for share in (0.0, 0.5, 0.9):
         epsilon = -share * steps * math.log1p(-rate)
