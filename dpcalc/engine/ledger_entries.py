@@ -31,6 +31,7 @@ MECHANISM = ("mu", "epsilon", "delta", "noise_multiplier", "noise_std", "laplace
 
 MOST_ENTRIES = 200
 MOST_TIMES = 10**12
+_MANY = 10**8  # times from which the rounding of a lattice may count
 MOST_IN_A_GROUP = 1000
 """Larger groups are for Gaussian privacy alone, and k mu is exact there."""
 
@@ -153,6 +154,7 @@ def chosen_of(entry: Entry, ledger: Ledger, log_delta: float, total: int, *, qui
     parts = [_without_point(part, log_delta, total) for part in _parts_of(entry, ledger)]
     if ledger.adjacency in ONE_WAY and entry.adjacency is not Adjacency.ADD_REMOVE:
         _refuse_points(entry, parts, ledger)
+    parts += _pure_forms(entry, parts)
     if entry.tuning is not None:
         parts = [form for part in parts for form in tuned(part, entry.tuning)]
     one_way = ledger.adjacency in ONE_WAY
@@ -202,6 +204,17 @@ def _parts_of(entry: Entry, ledger: Ledger) -> list[Part]:
     if entry.command:
         return _runs_parts(entry, ledger)
     return [mechanism(entry, replaced=ledger.adjacency is Adjacency.REPLACE_ONE)]
+
+
+def _pure_forms(entry: Entry, parts: Sequence[Part]) -> list[Part]:
+    """Return the pure privacy of a Laplace mechanism that is composed very often: its largest loss.
+
+    The lattice that composes the law of its loss adds some 1e-13 of delta for every one; two losses need no lattice.
+    """
+    if entry.times < _MANY or entry.given.get("laplace_scale") is None or entry.command:
+        return []
+    pairs = [part.parts[0][0] for part in parts if isinstance(part, Composition) and not callable(part.parts)]
+    return [Box(pair.atom) for pair in pairs if pair.atom is not None]
 
 
 def mechanism(entry: Entry, *, replaced: bool = False) -> Part:

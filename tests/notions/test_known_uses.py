@@ -76,3 +76,15 @@ def test_a_record_that_is_added_is_never_used_with_its_chance(rate: float) -> No
         with mpmath.workdps(60):
             exact = float(mpmath.log(1 - mpmath.exp(mpmath.mpf(epsilon) + 100 * mpmath.log1p(-mpmath.mpf(rate)))))
         assert exact <= far.backward(np.array([epsilon]))[0] <= exact + 1e-10 * (1.0 + abs(exact))
+
+
+@pytest.mark.parametrize(("mu", "rate", "steps"), [(100.0, 1e-3, 1000), (300.0, 1e-3, 100), (300.0, 1e-9, 100)])
+def test_the_composition_of_an_added_record_tells_of_its_chance_alone(mu: float, rate: float, steps: int) -> None:
+    """At next to no noise delta is 1 - g (1-q)^T. A gap above losses far below makes no lattice coarse."""
+    step = pld.exchanged(pld.removed(mu=mu, rate=rate))
+    for share in (0.0, 0.5, 0.9):
+        epsilon = -share * steps * math.log1p(-rate)
+        with mpmath.workdps(60):
+            exact = float(mpmath.log(1 - mpmath.exp(mpmath.mpf(epsilon) + steps * mpmath.log1p(-mpmath.mpf(rate)))))
+        found = pld.log_delta([(step, steps)], epsilon=epsilon).value
+        assert exact - 1e-14 <= found <= exact + 1e-6, (share, exact, found)

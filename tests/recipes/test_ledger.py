@@ -75,6 +75,12 @@ def test_a_pure_mechanism_many_times_is_optimal_composition() -> None:
     assert delta == pytest.approx(1e-6, rel=1e-9)
 
 
+def test_laplace_noise_very_many_times_is_no_looser_than_pure() -> None:
+    """10^10 losses of 1e-5 are about those of mu = 1, and the rounding of a lattice does not count."""
+    found = epsilon_of(entries("laplace_scale=1e5 sensitivity=1 times=10000000000"))
+    assert found == pytest.approx(gaussian.epsilon(mu=1.0, log_delta_target=math.log(1e-5)), rel=1e-5)
+
+
 def test_a_described_run_alone_is_what_the_commands_say() -> None:
     run = "algorithm=dp-sgd records=50000 batch_size=500 epochs=20 sampling=poisson noise_multiplier=1.1"
     assert epsilon_of(entries(run, adjacency="add-remove")) == pytest.approx(2.159726, abs=3e-6)  # a known value

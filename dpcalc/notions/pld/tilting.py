@@ -55,13 +55,19 @@ class Component(NamedTuple):
         return self.copies * log_scale, self.copies * mean, self.copies * variance
 
     def window(self, tilt: float, outside: float = _OUTSIDE) -> tuple[float, float]:
-        """Return points of the approximate law beyond which the tilted law has at most ``outside`` on either side."""
+        """Return losses beyond which the tilted law has at most ``outside`` on either side.
+
+        They are points of the approximate law. Below, they need not be further than holds for every law: a loss z has
+        e^-z times its mass under Q, which is at most 1, and the scale is at least 1 if none is infinite. So the weight below z
+        is at most e^((1 + tilt) z). That is nearer than the next point where the law has a wide gap there.
+        """
         exponents = self.loss.log_masses + tilt * self.loss.points
         w = np.exp(exponents - log_sum_exp(exponents))
         last = len(w) - 1
         low = int(np.searchsorted(np.cumsum(w), outside)) - 1
         high = last - (int(np.searchsorted(np.cumsum(w[::-1]), outside)) - 1)
-        return float(self.loss.points[max(low, 0)]), float(self.loss.points[min(high, last)])
+        least = math.log(outside) / (1.0 + tilt)
+        return max(float(self.loss.points[max(low, 0)]), least), float(self.loss.points[min(high, last)])
 
     def refined(self, tilt: float) -> Component:
         """Return the component with more points where the tilted law is."""
