@@ -23,6 +23,7 @@ from dpcalc.engine.search import (
     CLOSE,
     DIRECTIONS,
     Direction,
+    by_rough_secants,
     by_secants,
     extreme,
     extreme_integer,
@@ -328,6 +329,32 @@ def search(problem: Problem, excess: Excess) -> float:
     if unknown in _LIMITED_BY_CURVATURE:
         return extreme(excess, direction._replace(high=_longest(problem)), start)
     return extreme(excess, direction, start, problem.width)
+
+
+def likely_noise_std(bound: Theorem, run: Run, question: Question) -> float | None:
+    """Return about the noise_std with which a composition of samples meets (epsilon, delta); None where it has no guess.
+
+    No law is composed, so that it is no guarantee, and advice alone: it takes a hundredth of the time of a solution.
+    It is a function of the run and the budget, which are public.
+    """
+    problem = Problem(bound, run, question, "noise_std")
+    if not takes(problem) or bound.gives is not Composition or not (question.epsilon and question.log_delta):
+        return None
+    epsilon, log_delta = safe_budget(bound, question)
+
+    def rough(value: float) -> float:
+        guarantee = problem.guarantee_at(value)
+        assert isinstance(guarantee, Composition)
+        return min(_STEEP, max(-_STEEP, guarantee.likely_excess(epsilon, log_delta)))
+
+    try:
+        guess = _guess(problem)
+        if guess is None:
+            return None
+        begun = by_rough_secants(rough, problem.direction, guess, functools.partial(_better_guess, problem, guess))
+    except DpcalcError:
+        return None
+    return guess if begun is None else begun[0]
 
 
 def _width(problem: Problem, guess: float) -> float | None:
