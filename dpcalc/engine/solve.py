@@ -53,6 +53,7 @@ Excess = Callable[[float], float]
 _NEAR = 0.02  # the excess of ln delta where a guess is good enough
 _FAR = 50.0  # an excess that says nothing of how far the solution is
 _MANY = 256  # the search for a whole number below this takes few evaluations
+_STEEPEST = 16.0  # a step moves epsilon by no more than so many times its own length, as a rule
 _STEEP = 100.0  # the search does not distinguish larger excesses of ln delta
 NUDGES = 24
 _SMALLEST, _STRIDE = 1e-12, 8.0  # the smallest epsilon that is tried, and how far apart the first ones are
@@ -196,15 +197,20 @@ def refuse_unsolvable(problem: Problem) -> None:
 def _nudged(problem: Problem, value: float, epsilon: float, log_delta: float) -> tuple[float, Guarantee, Answer]:
     """Return a value that meets the budget when asked again, what is proved for it, and the epsilon that it has.
 
-    A sum of many terms is monotone only to its rounding, so that the value found may miss the budget by a hair.
+    A sum of many terms is monotone only to its rounding, so that the value found may miss the budget by a hair. Where
+    an evaluation is costly, none is made after steps that together are too short for what is missing.
     """
     step = UNIT * (FINE if problem.bound.slow else 4.0) * (1.0 if problem.direction.more_is_private else -1.0)
     achieved = problem.guarantee_at(value)
     reached = achieved.epsilon(log_delta)
+    missing = reached.value / epsilon - 1.0 if problem.bound.slow and 0.0 < epsilon < reached.value else 0.0
+    enough = missing / _STEEPEST if missing < _STEEPEST * UNIT * FINE * 4.0 ** (NUDGES - 1) else 0.0
     for power in range(0 if problem.exact or is_lower(problem.bound) else NUDGES):
         if reached.value <= epsilon:
             break
         value *= 1.0 + 4.0**power * step
+        if 4.0**power * abs(step) < enough:
+            continue
         achieved = problem.guarantee_at(value)
         reached = achieved.epsilon(log_delta)
     return value, achieved, reached
