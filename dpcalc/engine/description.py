@@ -51,6 +51,9 @@ def run_of(command: Command, description: Description) -> tuple[Command, Run, tu
     if "schedule" in description and description.get("regularisation"):
         raise SpecError("a schedule is not combined with a regularised loss", "describe the steps' maps in the file")
     record = ALGORITHMS[algorithm]
+    if "index" in description and not record.indexed:  # no position of a record is another than the others
+        check("index", description.take("index"))
+        notes += (LeftOut(algorithm=record.base, parameter="index"),)
     if (record.chained and not record.continues) or "schedule" in description:
         _read_schedule(command, algorithm, description)
     return command, describe(algorithm, description.values, description.sources), notes

@@ -106,7 +106,7 @@ def near(
     aim = 0.125 if width is None else 0.5  # of the width: where values are costly, few should miss
     width = ulps * 2.0**-56 if width is None else width
     safe = 1.0 if direction.more_is_private else -1.0
-    begun = _begun(rough, direction, start, second) if rough is not None else None
+    begun = by_rough_secants(rough, direction, start, second) if rough is not None else None
     if begun is not None:
         start, slope = begun
         x = start * math.exp(-excess(start) / slope + aim * safe * width)
@@ -133,7 +133,7 @@ def near(
     return extreme(excess, direction, best, ulps, stride=_STRIDE)
 
 
-def _begun(
+def by_rough_secants(
     rough: Callable[[float], float], direction: Direction, start: float, second: Callable[[float], float]
 ) -> tuple[float, float] | None:
     """Return a value that is near the solution, and the slope there in the logarithm, by secant steps.

@@ -23,6 +23,7 @@ from dpcalc.engine.search import (
     CLOSE,
     DIRECTIONS,
     Direction,
+    by_rough_secants,
     by_secants,
     extreme,
     extreme_integer,
@@ -52,6 +53,7 @@ Excess = Callable[[float], float]
 _NEAR = 0.02  # the excess of ln delta where a guess is good enough
 _FAR = 50.0  # an excess that says nothing of how far the solution is
 _MANY = 256  # the search for a whole number below this takes few evaluations
+_STEEPEST = 16.0  # a step moves epsilon by no more than so many times its own length, as a rule
 _STEEP = 100.0  # the search does not distinguish larger excesses of ln delta
 NUDGES = 24
 _SMALLEST, _STRIDE = 1e-12, 8.0  # the smallest epsilon that is tried, and how far apart the first ones are
@@ -195,15 +197,20 @@ def refuse_unsolvable(problem: Problem) -> None:
 def _nudged(problem: Problem, value: float, epsilon: float, log_delta: float) -> tuple[float, Guarantee, Answer]:
     """Return a value that meets the budget when asked again, what is proved for it, and the epsilon that it has.
 
-    A sum of many terms is monotone only to its rounding, so that the value found may miss the budget by a hair.
+    A sum of many terms is monotone only to its rounding, so that the value found may miss the budget by a hair. Where
+    an evaluation is costly, none is made after steps that together are too short for what is missing.
     """
     step = UNIT * (FINE if problem.bound.slow else 4.0) * (1.0 if problem.direction.more_is_private else -1.0)
     achieved = problem.guarantee_at(value)
     reached = achieved.epsilon(log_delta)
+    missing = reached.value / epsilon - 1.0 if problem.bound.slow and 0.0 < epsilon < reached.value else 0.0
+    enough = missing / _STEEPEST if missing < _STEEPEST * UNIT * FINE * 4.0 ** (NUDGES - 1) else 0.0
     for power in range(0 if problem.exact or is_lower(problem.bound) else NUDGES):
         if reached.value <= epsilon:
             break
         value *= 1.0 + 4.0**power * step
+        if 4.0**power * abs(step) < enough:
+            continue
         achieved = problem.guarantee_at(value)
         reached = achieved.epsilon(log_delta)
     return value, achieved, reached
@@ -328,6 +335,32 @@ def search(problem: Problem, excess: Excess) -> float:
     if unknown in _LIMITED_BY_CURVATURE:
         return extreme(excess, direction._replace(high=_longest(problem)), start)
     return extreme(excess, direction, start, problem.width)
+
+
+def likely_noise_std(bound: Theorem, run: Run, question: Question) -> float | None:
+    """Return about the noise_std with which a composition of samples meets (epsilon, delta); None where it has no guess.
+
+    No law is composed, so that it is no guarantee, and advice alone: it takes a hundredth of the time of a solution.
+    It is a function of the run and the budget, which are public.
+    """
+    problem = Problem(bound, run, question, "noise_std")
+    if not takes(problem) or bound.gives is not Composition or not (question.epsilon and question.log_delta):
+        return None
+    epsilon, log_delta = safe_budget(bound, question)
+
+    def rough(value: float) -> float:
+        guarantee = problem.guarantee_at(value)
+        assert isinstance(guarantee, Composition)
+        return min(_STEEP, max(-_STEEP, guarantee.likely_excess(epsilon, log_delta)))
+
+    try:
+        guess = _guess(problem)
+        if guess is None:
+            return None
+        begun = by_rough_secants(rough, problem.direction, guess, functools.partial(_better_guess, problem, guess))
+    except DpcalcError:
+        return None
+    return guess if begun is None else begun[0]
 
 
 def _width(problem: Problem, guess: float) -> float | None:

@@ -11,6 +11,7 @@ from dpcalc.engine.commands import COMMANDS, taken_by
 from dpcalc.engine.description import run_of
 from dpcalc.engine.gate import Gate
 from dpcalc.engine.question import Question
+from dpcalc.engine.solve import likely_noise_std
 from dpcalc.errors import DpcalcError
 from dpcalc.model.algorithm import Algorithm
 from dpcalc.model.quantities import Quantity
@@ -79,16 +80,20 @@ def _cure(parameters: Sequence[str], hint: str) -> str:
 def noise_scale(draft: Draft, question: Question) -> float:
     """Return the scale of the noise that the described run has, or needs for the budget.
 
-    It is advice, from the bounds that take little time: the noise that is used comes from all of them.
+    It is advice, from the bounds that take little time, or of samples from an approximation: the noise that is used
+    comes from all bounds.
     """
     for name in NOISE_SCALES:
         if name in draft:
             return float(draft[name])
     run = described_run(draft)
-    quick = [b for b in for_algorithm(run.algorithm.name) if b.guarantee and not b.slow and not b.unpromised(run)]
+    bounds = [b for b in for_algorithm(run.algorithm.name) if b.guarantee and not b.unpromised(run)]
     try:
-        best = answer(run, question, quick).best
+        best = answer(run, question, [bound for bound in bounds if not bound.slow]).best
     except DpcalcError:
+        likely = [likely_noise_std(bound, run, question) for bound in bounds]
+        if found := [noise_std for noise_std in likely if noise_std is not None]:
+            return min(found)
         best = account(draft, question).best
     assert best is not None
     return best.value

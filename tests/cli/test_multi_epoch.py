@@ -36,6 +36,21 @@ def test_how_the_records_are_ordered_is_spoken_of(ask_json: Any) -> None:
     assert found["noisy-sgd"] < found["shuffled-epochs"] < found["shuffle-once"] < found["cyclic"]
 
 
+@pytest.mark.parametrize("name", ["noisy-gd", "noisy-sgd", "shuffle-once", "rotation-epochs", "shuffled-epochs"])
+def test_a_record_without_a_position_is_any_record(ask: Any, ask_json: Any, name: str) -> None:
+    run = f"multi-epoch --algorithm {name} -n 100 -L 1 --smoothness 1 --eta 0.1 --epochs 2 --sigma 2 -d 1e-3"
+    [case], [other] = ask_json(f"{run} --index 4"), ask_json(run)
+    assert best(case) == best(other)
+    assert "index" not in case["inputs"]
+    assert f"{name} has no index: it was left out" in case["notes"]
+    assert "values a record has" in ask(f"{run} --index 4")
+
+
+def test_a_record_in_a_fixed_order_has_a_position(ask: Any) -> None:
+    run = "multi-epoch --algorithm cyclic -n 100 -L 1 --smoothness 1 --eta 0.1 --epochs 2 --sigma 2 -d 1e-3"
+    assert "values the record at position 4 has" in ask(f"{run} --index 4")
+
+
 @pytest.mark.parametrize(
     ("name", "release"),
     [

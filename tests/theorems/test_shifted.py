@@ -65,6 +65,17 @@ def test_full_batch_on_a_bounded_domain(diameter: float) -> None:
         just_above(found, mp.sqrt(min(mp.mpf(steps), *restarts)))
 
 
+def test_the_starts_may_be_further_apart_than_the_diameter() -> None:
+    """Starts at -5 and 5, a step with noise 0.5, projected onto [-1/2, 1/2]: it shows which start it was."""
+    run = {"start_distance": 10.0, "noise_std": 0.5, "diameter": 1.0}
+    found = {
+        steps: evaluated(shifted.gaussian_domain, schedule=chain(np.zeros(steps), 1.0, 1.0), **run) for steps in (1, 2)
+    }
+    # P(output > 0) is Phi(10) and Phi(-10): the least mu with Phi(Phi^-1(alpha) + mu) above that is 20.
+    just_above(found[1], mp.mpf(20))
+    just_above(found[2], mp.mpf(2))  # after the first step they are in the set
+
+
 def test_never_below_an_exact_linear_chain() -> None:
     r = random.Random(3)
     for _ in range(300):
