@@ -13,7 +13,7 @@ from dpcalc.cli.query import run_query
 @click.command("rdp", cls=Command)
 @parameter_options("rdp")
 def command(**flags: Any) -> None:
-    """One fixed-order pass of projected noisy SGD whose iterates stay hidden.
+    """One fixed-order pass of noisy SGD whose iterates stay hidden.
 
     \b
     How private is one pass over 60000 records?

@@ -32,7 +32,7 @@ from dpcalc.engine.search import (
     unbounded,
 )
 from dpcalc.errors import DpcalcError, Infeasible, NotApplicable, SpecError
-from dpcalc.model.algorithm import Order
+from dpcalc.model.algorithm import Length, Order
 from dpcalc.model.choices import Noise
 from dpcalc.model.loss_class import two_over
 from dpcalc.model.multiplier import multiplier_of
@@ -114,6 +114,8 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
     """
     if unknown == "noise_multiplier" and not run.algorithm.clipped:
         return as_multiplier(solve(bound, run, question, "noise_std"), run)
+    if unknown == "steps" and run.algorithm.length is Length.PASSES:
+        raise NotApplicable(f"{run.algorithm.base} is counted in epochs", "use --solve epochs")
     problem = Problem(bound, run, question, unknown)
     if not takes(problem):
         result = _independent(problem)

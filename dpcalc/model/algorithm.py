@@ -193,7 +193,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     for a in (
         Algorithm(
             "pnsgd",
-            "one pass of projected noisy SGD in the given order; the last iterate is released",
+            "one pass of noisy SGD in the given order; the last iterate is released",
             Order.FIXED, Length.ONE_PASS, Release.LAST, _ONE_PASS,
             ("iteration", "scheduled", "contraction", "stepwise", "linear"), defaults=_CURVED,
             synonyms=("sgd", "psgd", "one-pass", "noisy-sgd-one-pass"),
@@ -219,7 +219,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         ),
         Algorithm(
             "shuffled",
-            "one pass of projected noisy SGD in a uniformly random order; the last iterate is released",
+            "one pass of noisy SGD in a uniformly random order; the last iterate is released",
             Order.SHUFFLE, Length.ONE_PASS, Release.LAST, _RANDOM_PASS,
             ("shuffle", "hidden_position", "stepwise", "linear"), defaults=_SHUFFLED, indexed=False, tuned=True,
             synonyms=("random-order", "without-replacement"),

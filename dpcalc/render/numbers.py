@@ -33,12 +33,18 @@ def number(value: float | int | str, precision: int = 6, side: Side = Side.NEARE
     if not math.isfinite(value) or value == 0.0:
         return f"{value:g}"
     text = f"{value:.{precision}g}"
-    if side == Side.NEAREST:
+    if side == Side.NEAREST or (side == Side.ECHO and float(text) == value):
         return text
+    if value < 0.0:
+        return "-" + _to_side(-value, text[1:], precision, up=side == Side.DOWN)
+    return _to_side(value, text, precision, up=side != Side.DOWN)
+
+
+def _to_side(value: float, text: str, precision: int, *, up: bool) -> str:
+    """Return a positive ``value``, whose nearest digits are ``text``, not below (above) the exact double."""
     read = float(text)
-    if (side == Side.ECHO and read == value) or (read < value if side == Side.DOWN else read > value):
+    if read > value if up else read < value:
         return text  # reading is monotone: what reads as a larger double is a larger number
-    up = side != Side.DOWN
     # What reads as another double is on the other side.
     return (
         _directed(value, precision, up=up) if read == value else _beside(*_digits(value, precision), precision, up=up)

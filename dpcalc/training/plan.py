@@ -256,12 +256,17 @@ def _stop_law(run: Run) -> Array | None:
 
 
 def _domain(run: Run, domain: Domain | None) -> Domain:
-    """Return the domain, or the largest ball within the accounted radius and diameter."""
+    """Return the domain, or the largest ball within the accounted radius and diameter.
+
+    Some bounds hold for the whole space alone: a projection may erase the noise before it.
+    """
     radius = math.inf if run.radius is None else run.radius
     diameter = math.inf if run.diameter is None else run.diameter
     if domain is None:
         largest = min(radius, 0.5 * diameter)
         return Ball(largest) if math.isfinite(largest) else Whole()
+    if math.isinf(min(radius, diameter)) and math.isfinite(min(domain.radius, domain.diameter)):
+        raise SpecError("the run was accounted without a constraint set, and one is given", "account for its radius")
     for name, size, accounted in (("radius", domain.radius, radius), ("diameter", domain.diameter, diameter)):
         if not size <= accounted:
             raise SpecError(f"the constraint set has {name} {size:g}, and {accounted:g} was accounted", "shrink it")

@@ -188,6 +188,7 @@ def test_a_secret_order(ask_json: Any) -> None:
             f"--algorithm cyclic {RUN} --sigma 1 --epochs 2 --steps 5000 -d 1e-6",
             ("counted in epochs", "leave out --steps"),
         ),
+        (f"--algorithm cyclic {RUN} --sigma 1 -e 1 -d 1e-6 --solve steps", ("counted in epochs", "--solve epochs")),
         (f"--algorithm shuffled-epochs {RUN} --sigma 1 --steps 5 -d 1e-6", ("give --epochs in place of --steps",)),
         ("--algorithm noisy-gd -n 10 --batch-size 2 --steps 3 -L 1 --smoothness 1 --eta 0.1 --sigma 1 -e 1", ("all",)),
         ("--algorithm noisy-sgd -n 10 --batch-size 20 --steps 3 -L 1 --eta 0.1 --sigma 1 -e 1", ("exceeds",)),

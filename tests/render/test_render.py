@@ -348,7 +348,8 @@ def test_random_numbers_round_to_their_side(precision: int) -> None:
     rng = random.Random(precision)
     for _ in range(500):
         value = rng.uniform(1, 10) * 10.0 ** rng.randrange(-320, 308)
-        assert Decimal(number(value, precision, "down")) <= Decimal(value) <= Decimal(number(value, precision, "up"))
+        for each in (value, -value):
+            assert Decimal(number(each, precision, "down")) <= Decimal(each) <= Decimal(number(each, precision, "up"))
         assert (
             float(number(value, precision, "up"))
             <= value * (1 + 2 * 10.0 ** (1 - precision)) + math.ulp(value) + 1e-307
@@ -364,3 +365,4 @@ def test_deltas_beyond_doubles_round_up() -> None:
             text = delta_text(0.0, log, 6, "up")
             assert text.startswith("10^-")
             assert float(text[3:]) >= log / math.log(10.0)
+            assert float(delta_text(0.0, log, 6, "down")[3:]) <= log / math.log(10.0)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dpcalc.model.choices import Adjacency, LastBatch
+from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
 from dpcalc.theorems.lower import forgetting, linear_losses
 from dpcalc.theorems.privacy.linear_models import (
@@ -22,6 +23,7 @@ from dpcalc.theorems.privacy.linear_models import (
     one_pass,
     shuffled,
 )
+from dpcalc.theorems.record import for_algorithm, lookup
 from tests.formulas import evaluated
 
 Array = Any
@@ -163,3 +165,28 @@ def test_the_lower_value_of_linear_losses_is_below() -> None:
     mu = evaluated(linear_losses.single_pass, **run)
     found = one_pass(LinearPass(**run, step_size=0.1, smoothness=0.1)).profile(0.3)
     assert found >= gaussian.log_delta_down(mu=mu, epsilon=0.3)
+
+
+@pytest.mark.parametrize("factor", [1.0 - 2.0**-53, 1.0 - 2.0**-52, 1.0, 1.5])
+def test_steps_that_may_erase_all_noise_are_refused(factor: float) -> None:
+    run = describe(
+        "shuffled", {"records": 100, "batch_size": 10, "clip": 1.0, "model": "linear", "smoothness": 1.0,
+                     "step_size": factor, "noise_std": 0.1},
+    )  # fmt: skip
+    assert "erase" in str(lookup("shuffle.linear_model").obstacle(run))
+
+
+@pytest.mark.parametrize("noise_std", [1e-300, 1e-90, 1e-88, 1e88, 1e300])
+def test_extreme_noise_is_no_error(noise_std: float) -> None:
+    run: dict[str, Any] = {**CASE, "noise_std": noise_std, "last_batch": LastBatch.OWN}
+    for found in (shuffled(LinearShuffle(**run)), one_order(LinearOrder(**run, epochs=7))):
+        assert -math.inf <= found.profile(1.0) <= 0.0
+
+
+@pytest.mark.parametrize("given", [{"radius": 2.0}, {"diameter": 2.0}, {"loss_class": "smooth"}, {"release": "epoch"}])
+def test_projected_or_released_runs_are_not_covered(given: dict[str, Any]) -> None:
+    run = {"loss": "logistic", "feature_bound": 1.0, "records": 100, "batch_size": 10, "step_size": 0.1,
+           "noise_std": 0.1, "epochs": 2, **given}  # fmt: skip
+    algorithm = "cyclic-released" if "release" in given else "cyclic"
+    for bound in for_algorithm(algorithm):
+        assert "linear_model" not in bound.id or bound.obstacle(describe(algorithm, run)) is not None

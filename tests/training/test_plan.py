@@ -160,7 +160,8 @@ def test_the_domain_is_within_what_was_accounted() -> None:
         plan(describe("pnsgd", {**BASE, "radius": 4.0}), N, 4, shifted)
     with pytest.raises(SpecError, match="has radius inf"):
         plan(describe("pnsgd", {**BASE, "radius": 4.0}), N, 4, Whole())
-    assert plan(describe("pnsgd", BASE), N, 4, Ball(1.0)).domain == Ball(1.0)
+    with pytest.raises(SpecError, match="without a constraint set"):
+        plan(describe("pnsgd", BASE), N, 4, Ball(1.0))
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,8 @@ def _rows(
     transform = _folded(kept, values, length, count)
     weights = np.maximum(np.fft.irfft(transform, count), 0.0)
     growth = _norm(shares.lower + shares.upper) / math.sqrt(size)
-    change = growth * (change + (2.0 * size + 128.0) * UNIT * _norm(np.abs(power[kept])))
+    folds = math.sqrt(min(size, 2 * len(kept)))  # an error of K counts once for every frequency of a fold
+    change = growth * (change + folds * (2.0 * size + 128.0) * UNIT * _norm(np.abs(power[kept])))
     change += 8.0 * (count - 1).bit_length() * UNIT * _norm(np.abs(transform))
     return weights[: -(-(high - low) // size) + 1], (shares.first + low) // size, 1.01 * math.sqrt(2.0) * change
 

@@ -80,11 +80,17 @@ def _one_score(run: Run) -> Obstacle | None:
     )
 
 
+def _least_factor(step_size: float, smoothness: float) -> float:
+    """Return 1 - eta beta, rounded down."""
+    moved = up(step_size * smoothness, 4.0)
+    return down(1.0 - moved, 4.0) if moved else 1.0
+
+
 def _short_steps(run: Run) -> Obstacle | None:
     eta, beta = run.step_size, run.smoothness
     if eta is None or beta is None:
         return lacking(run, "step_size", "smoothness")
-    if eta * beta < 1.0:
+    if _least_factor(eta, beta) > 0.0:
         return None
     return Unmet(
         f"with a step size of {plain(eta)} a step may erase all noise before it",
@@ -98,10 +104,11 @@ _CONDITIONS = (ONE_SCORE, STEP_WITHIN, SHORT_STEPS, CONVEXITY_WITHIN, UNBOUNDED)
 _MODEL = (
     "a record's loss is a convex and smooth function of one number, <w, x>; a regulariser is the same for all records"
 )
-_WHOLE = "iterates are not projected"
+_WHOLE = "iterates are not projected (if they are, --radius or --diameter says so)"
 _FORMULA = (
-    "mu_X^2 = r^2/V + 2 e r/V + e^2, V = k + S, S = c^2 + ... + c^(2m), c = 1 - eta beta, r = Delta/(b sigma), "
-    "e = a (eta beta/b) sqrt(m) ((1 + S)/V) (X + 1)"
+    "mu_X = sqrt(r^2/V + 2 e r/V + e^2) + 2 u sqrt(2/pi) e^(-X-1/2)/(X+1)^2, X >= mu_X/2, e = u (X + 1), "
+    "u = a (eta beta/b) sqrt(m) (1 + S)/V, V = R + S, S = c^2 + ... + c^(2m), c = 1 - eta beta, r = Delta/(b sigma), "
+    "R = k, or the room of k contracting steps"
 )
 
 
@@ -264,7 +271,7 @@ def _maps(run: LinearPass | LinearShuffle) -> _Maps:
     contracts = run.strong_convexity and all(alike.size == alike.divisor for alike in run.layout.positions)
     rate = decay_rate(run.step_size, run.smoothness, run.strong_convexity) if contracts else 0.0
     slopes = 1.0 if run.adjacency == Adjacency.NULL_RECORD else 2.0
-    least = down(1.0 - moved, 4.0) if moved else 1.0
+    least = _least_factor(run.step_size, run.smoothness)
     epochs = run.epochs if isinstance(run, LinearPasses | LinearOrder) else 1
     return _Maps(least=least, rate=rate, slope=slopes * moved, steps=run.layout.steps, epochs=epochs)
 
@@ -466,7 +473,8 @@ class _Places(NamedTuple):
         import numpy as np
 
         moved = self.error * (spreads + 1.0)
-        square = (self.own * self.own + 2.0 * self.own * moved) / self.volume + moved * moved + self.past
+        with np.errstate(over="ignore"):  # what is of no use may be infinite
+            square = (self.own * self.own + 2.0 * self.own * moved) / self.volume + moved * moved + self.past
         farther = self.error * (_TAIL * np.exp(-spreads) / (spreads + 1.0) ** 2)
         found: Array = (np.sqrt(square) + farther).min(axis=0, initial=math.inf) * _ROUNDED
         return found
