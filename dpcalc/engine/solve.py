@@ -115,7 +115,7 @@ def solve(bound: Theorem, run: Run, question: Question, unknown: str) -> Result:
     if unknown == "noise_multiplier" and not run.algorithm.clipped:
         return as_multiplier(solve(bound, run, question, "noise_std"), run)
     if unknown == "steps" and run.algorithm.length is Length.PASSES:
-        raise NotApplicable(f"{run.algorithm.base} is counted in epochs", "use --solve epochs")
+        raise SpecError(f"{run.algorithm.base} is counted in epochs", "use --solve epochs")
     problem = Problem(bound, run, question, unknown)
     if not takes(problem):
         result = _independent(problem)
