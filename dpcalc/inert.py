@@ -39,6 +39,12 @@ def printable(text: str) -> str:
     return re.sub(_ANYWHERE, r"\\", re.sub(_IN_A_LINE, _escaped, text))
 
 
+class Inert(str):
+    """Lines of text that were made inert already, colours allowed."""
+
+    __slots__ = ()
+
+
 def inert(text: str, *, coloured: bool = False) -> str:
     """Return lines of text without commands and control characters; ``coloured`` keeps the codes of colours."""
     # A search over a long text is quick for a word, and slow for a pattern.

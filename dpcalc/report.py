@@ -467,7 +467,7 @@ def case_fields(case: Case) -> dict[str, Any]:
     return {
         "algorithm": case.algorithm,
         "inputs": {name: input_fields(value, source) for name, (value, source) in case.inputs.items()},
-        "results": [_result(result) for result in case.results],
+        "results": [result_fields(result) for result in case.results],
         "not_applicable": [obstacle_fields(obstacle) for obstacle in case.obstacles],
         "assertions": [a._asdict() for a in case.assertions],
         "warnings": list(case.warnings),
@@ -475,7 +475,7 @@ def case_fields(case: Case) -> dict[str, Any]:
         "note_data": [note.as_json() for note in case.note_data],
         **({"tightness": case.tightness._asdict()} if case.tightness else {}),
         **({"training": dict(case.training)} if case.training else {}),
-        **({"check": _check(case.check)} if case.check else {}),
+        **({"check": check_fields(case.check)} if case.check else {}),
         **({"ledger": dict(case.ledger)} if case.ledger else {}),
         **({"risk": dict(case.risk)} if case.risk else {}),
         **({"audit": dict(case.audit)} if case.audit else {}),
@@ -492,14 +492,16 @@ def obstacle_fields(obstacle: Obstacle) -> dict[str, Any]:
     return {"bound": obstacle.bound, "because": obstacle.because, "hint": obstacle.hint}
 
 
-def _check(check: Check) -> dict[str, Any]:
+def check_fields(check: Check) -> dict[str, Any]:
+    """Return where a case of a recipe stands, and how it ended."""
     return {**check._asdict(), "accepted": list(check.accepted), "objections": list(check.objections)}
 
 
 _ALWAYS = ("bound", "quantity", "value", "kind", "adjacency", "assumes", "reference", "best")
 
 
-def _result(result: Result) -> dict[str, Any]:
+def result_fields(result: Result) -> dict[str, Any]:
+    """Return one bound's answer, without fields that are not known."""
     fields = result._asdict()
     del fields["title"]
     fields["assumes"] = list(result.assumes)

@@ -340,7 +340,7 @@ def search(problem: Problem, excess: Excess) -> float:
 
 
 def likely_noise_std(bound: Theorem, run: Run, question: Question) -> float | None:
-    """Return about the noise_std with which a composition of samples meets (epsilon, delta); None where it has no guess.
+    """Return about the noise_std with which a composition of samples meets a budget; None where it has no guess.
 
     No law is composed, so that it is no guarantee, and advice alone: it takes a hundredth of the time of a solution.
     It is a function of the run and the budget, which are public.

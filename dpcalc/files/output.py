@@ -14,7 +14,7 @@ from typing import IO, Any, TextIO
 
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
-from dpcalc.inert import inert
+from dpcalc.inert import Inert, inert
 
 _STANDARD = {"-": 1, "/dev/stdout": 1, "/dev/stderr": 2}
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/([0-9]{1,9})")
@@ -33,7 +33,7 @@ def write(text: str, path: str | None, option: str = "-o", *, commands: bool = F
         SpecError: the file cannot be written; nothing of it was changed.
         OSError: not all of it could be written to stdout.
     """
-    text = text if commands else inert(text, coloured=True)
+    text = text if commands or isinstance(text, Inert) else inert(text, coloured=True)
     if is_stdout(path):
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from dpcalc.inert import inert
+from dpcalc.inert import Inert, inert
 from dpcalc.named_tuple import NamedTuple
 from dpcalc.report import Report
 
@@ -26,7 +26,7 @@ def render(report: Report, format: str, precision: int = 6, *, color: bool | Non
     """
     renderers = _RENDERERS if verbose else {**_RENDERERS, **_BRIEF}
     text = renderers[format](report, precision, color)
-    return inert(text, coloured=format == _TABLE and color is not False)
+    return Inert(inert(text, coloured=format == _TABLE and color is not False))
 
 
 def _table(report: Report, precision: int, color: bool | None) -> str:

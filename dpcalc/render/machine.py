@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dpcalc.inert import Written, json_text, printable, spreadsheet_text
-from dpcalc.report import SCHEMA, Case, Report, case_fields, input_fields, obstacle_fields, strict_json
+from dpcalc.model.source import Source
+from dpcalc.report import (
+    SCHEMA,
+    Assertion,
+    Case,
+    Check,
+    Obstacle,
+    Report,
+    Result,
+    case_fields,
+    check_fields,
+    input_fields,
+    obstacle_fields,
+    result_fields,
+    strict_json,
+)
 from dpcalc.version import __version__
 
 
@@ -42,26 +57,99 @@ class _Cases:
     """
 
     def __init__(self) -> None:
-        self._known: dict[Any, Written] = {}
+        self._known: dict[Any, Any] = {}
+        self._inputs: dict[str, tuple[Any, Source, str]] = {}
+        self._obstacles: tuple[tuple[Obstacle, ...], str] = (), "[]"
 
     def written(self, case: Case) -> Written:
         """Return the text of a case."""
-        fields = case_fields(case._replace(inputs={}, obstacles=()))
-        fields["inputs"] = {
-            name: self._once((name, id(value), source), 4, input_fields, value, source)
-            for name, (value, source) in case.inputs.items()
-        }
-        fields["not_applicable"] = [self._once(obstacle, 4, obstacle_fields, obstacle) for obstacle in case.obstacles]
-        for result, named in zip(case.results, fields["results"], strict=True):
-            named["assumes"] = self._once(result.assumes, 5, list, result.assumes)
-        return _text(fields, 2)
+        parts = (
+            self._inputs_of(case),
+            _list([self._result(result) for result in case.results]),
+            self._obstacles_of(case),
+            _list([self._filled(each, 4, Assertion._asdict) for each in case.assertions]),
+            *([self._check(case.check)] if case.check is not None else ()),
+        )
+        return Written(self._rest(case) % parts)
 
-    def _once(self, key: Any, depth: int, make: Callable[..., Any], *values: Any) -> Written:
-        """Return the text of what is made from some values, at a depth of the envelope; the key stands for them."""
+    def _rest(self, case: Case) -> str:
+        """Return the text of a case, with gaps for its parts."""
+        plain = not (case.note_data or case.tightness or case.training or case.ledger or case.risk or case.audit)
+        key = (case.algorithm, tuple(case.warnings), tuple(case.notes), case.check is None) if plain else None
+        text: str | None = self._known.get(key) if plain else None
+        if text is None:
+            parts = dict.fromkeys(("inputs", "results", "not_applicable", "assertions"), _GAP)
+            fields = {**case_fields(case._replace(inputs={}, results=(), obstacles=(), assertions=())), **parts}
+            text = _template({**fields, "check": _GAP} if case.check is not None else fields, 2)
+            if plain:
+                self._known[key] = text
+        return text
+
+    def _inputs_of(self, case: Case) -> str:
+        """Return the text of the inputs: most are those of the case before."""
+        texts, known = [], self._inputs
+        for name, (value, source) in case.inputs.items():
+            before = known.get(name)
+            if before is None or before[0] is not value or before[1] is not source:
+                text = f"{json_text(name)}: {_text(input_fields(value, source), 4)}"
+                before = known[name] = value, source, text
+            texts.append(before[2])
+        return f"{{{_LINE}{f',{_LINE}'.join(texts)}{_END}}}" if texts else "{}"
+
+    def _obstacles_of(self, case: Case) -> str:
+        if case.obstacles is not self._obstacles[0]:
+            texts = [self._once(obstacle, 4, obstacle_fields) for obstacle in case.obstacles]
+            self._obstacles = case.obstacles, _list(texts)
+        return self._obstacles[1]
+
+    def _check(self, check: Check) -> str:
+        """Return the text of a check; mostly its name alone is another than before."""
+        key = check[1:]
         text = self._known.get(key)
         if text is None:
-            text = self._known[key] = _text(make(*values), depth)
+            text = self._known[key] = _template({**check_fields(check), "name": _GAP}, 3)
+        return str(text % json_text(check.name))
+
+    def _result(self, result: Result) -> Written:
+        return _text(result_fields(result), 4) if result.details is not None else self._filled(result, 4, result_fields)
+
+    def _filled(self, record: Any, depth: int, make: Callable[[Any], Any]) -> Written:
+        """Return the text of a tuple whose numbers come in its order; that of others that differ in these is kept."""
+        numbers = [value for value in record if type(value) in _NUMBERS]
+        if not all(value - value == 0 for value in numbers):  # one is not finite
+            return _text(make(record), depth)
+        values = [_GAP if type(value) in _NUMBERS else value for value in record]
+        shape = make, *values
+        text = self._known.get(shape)
+        if text is None:
+            text = self._known[shape] = _template(make(type(record)(*values)), depth)
+        return Written(text % tuple(map(repr, numbers)))
+
+    def _once(self, key: Any, depth: int, make: Callable[..., Any]) -> Written:
+        """Return the text of what is made from a value that compares by what it is, at a depth of the envelope."""
+        text: Written | None = self._known.get(key)
+        if text is None:
+            text = self._known[key] = _text(make(key), depth)
         return text
+
+
+_NUMBERS = frozenset((float, int))  # and no bool, which equals one
+
+_GAP = Written("\0")
+"""Where something goes: a control character is no part of any text of JSON."""
+
+_LINE, _END = "\n" + 8 * " ", "\n" + 6 * " "
+"""How the lines of a list or a mapping of a case begin, and the line after them."""
+
+
+def _template(tree: Any, depth: int) -> str:
+    """Return the text of a tree with gaps, to be filled by ``%``."""
+    return _text(tree, depth).replace("%", "%%").replace(_GAP, "%s")
+
+
+def _list(texts: Sequence[str]) -> str:
+    """Return the text of a list of a case."""
+    return f"[{_LINE}{f',{_LINE}'.join(texts)}{_END}]" if texts else "[]"
 
 
 def _text(tree: Any, depth: int) -> Written:

@@ -12,7 +12,7 @@ import dpcalc
 from dpcalc.inert import Written, json_text
 from dpcalc.model.source import Source
 from dpcalc.render.machine import render_json
-from dpcalc.report import Case, Obstacle, Report
+from dpcalc.report import Assertion, Case, Check, Obstacle, Report, Status
 
 RUN: dict[str, Any] = {
     "records": 100, "lipschitz": 1, "smoothness": 1, "step_size": 0.1, "noise_std": 2, "delta": 1e-6,
@@ -45,6 +45,24 @@ def test_several_answers_share_their_parts() -> None:
 @pytest.mark.parametrize("values", [(0, 0.0, -0.0, False), (1, True, 1.0), (math.inf, -math.inf, math.nan, 2.5, None)])
 def test_values_that_are_equal_or_not_finite_are_told_apart(values: tuple[Any, ...]) -> None:
     assert render_json(report(*values)) == plain(report(*values))
+
+
+def test_what_a_template_is_made_of_may_be_part_of_a_text() -> None:
+    """Names, messages, warnings and gates with percent signs, quotes and control characters, one after the other."""
+    [result] = report(1).cases[0].results[:1]
+    texts = ("100%", "%s", "%%s", "\0", '"name": "x"', "##[x]", "{0}")
+    cases = [
+        Case(
+            "pnsgd", {text: (text, Source.ARGUMENT)}, (result._replace(reference=text), result._replace(value=0.1)),
+            (Obstacle(text, "b", "c"),), (Assertion(text, passed, text, None), Assertion("x", passed, 1.5, slack)),
+            (text,) if passed else (), (text,),
+            check=Check(text, "rdp", "a.yaml", line, 1, Status.FAILED, text, None, 1, (text,)),
+        )
+        for line, text in enumerate(texts) for passed, slack in ((True, 1.0), (False, math.inf), (True, None))
+    ]  # fmt: skip
+    found = render_json(Report("check", tuple(cases)))
+    assert json.loads(found) == json.loads(plain(Report("check", tuple(cases))))
+    assert found == plain(Report("check", tuple(cases))).replace("##[x]", r"\u0023#[x]")
 
 
 def test_no_case_and_empty_parts() -> None:

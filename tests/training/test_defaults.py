@@ -33,5 +33,6 @@ def test_noise_of_sampled_steps_is_advised_without_a_solution(
         dpcalc.compare(algorithm="noisy-sgd", **given, noise_std=advised * off, delta=1e-5).cases[0].best
         for off in (1.2, 0.8)
     )
-    assert enough is not None and little is not None
+    assert enough is not None
+    assert little is not None
     assert enough.value < epsilon < little.value
