@@ -12,6 +12,7 @@ from dpcalc.model.algorithm import Order
 from dpcalc.model.choices import Sampling
 from dpcalc.model.numbers import plain
 from dpcalc.model.quantities import Quantity
+from dpcalc.theorems.record import for_algorithm
 
 if TYPE_CHECKING:
     from dpcalc.engine.improvements import Asked
@@ -79,7 +80,9 @@ def _other_answer(asked: Asked, multiplier: float) -> str:
     given = {name: value for name, value in asked.given.items() if name != "noise_std"}
     try:
         run = asked._replace(given=given).changed({"noise_multiplier": multiplier})
-        found = answer(run, asked.question).best
+        bounds = for_algorithm(run.algorithm.name, run.algorithm.families)
+        proved = [bound for bound in bounds if bound.guarantee and not bound.unpromised(run)]
+        found = answer(run, asked.question, proved).best
     except DpcalcError:
         found = None
     return "no guarantee is known then" if found is None else _words(found)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+_LOCAL = 1e4  # a line through two points is trusted at so many times the distance that is wanted
 _LOG_ZERO = -1e300  # stands for ln 0 among weights
 
 
@@ -112,7 +113,7 @@ def _crossing(rising: Callable[[float], float], low: float, high: float, within:
     """Return about where a function that rises crosses 0 between two ends; the middle of the last bracket at worst.
 
     Secants of the bracket lead there, and a bisection after every other one keeps the bracket from shrinking at one end
-    alone. It ends where the line through the last two points is as near to 0 as is wanted.
+    alone. It ends where the line through the last two points, which are close, is as near to 0 as is wanted.
     """
     below, above = rising(low), rising(high)
     last, reached = low, below
@@ -123,7 +124,8 @@ def _crossing(rising: Callable[[float], float], low: float, high: float, within:
         at = low + min(max(share, 1e-3), 1.0 - 1e-3) * (high - low)
         value = rising(at)
         low, below, high, above = (low, below, at, value) if value >= 0.0 else (at, value, high, above)
-        if abs(value) * abs(at - last) <= within * abs(value - reached) < math.inf:
+        way = abs(at - last)
+        if way <= _LOCAL * within and abs(value) * way <= within * abs(value - reached) < math.inf:
             return at
         last, reached = at, value
     return 0.5 * (low + high)
