@@ -155,7 +155,8 @@ class Composition(NamedTuple):
     Where the pairs are found by a search, ``certificate`` is what it found, whatever the epsilon. With a probability of
     which ``log_failure`` is the logarithm nothing is promised: every delta is larger by that. ``coarser`` are parts for
     searches that are made in less time, with what is made coarser by 2 and by 4: they are above ``parts`` by about the
-    square of that.
+    square of that. ``besides`` holds as well, where a lattice of large losses is coarse: `epsilon` and `log_delta` are
+    the smaller of the two.
     """
 
     parts: Parts
@@ -163,6 +164,7 @@ class Composition(NamedTuple):
     certificate: Callable[[float], Certificate] | None = None
     log_failure: float = -math.inf
     coarser: tuple[Parts, ...] = ()
+    besides: Composition | None = None
 
     def epsilon(self, log_delta: float, *, rough: bool = False) -> Answer:
         """Return the least epsilon at ln delta, rounded up; ``rough`` ones may be some 1e-5 of themselves above."""
@@ -172,14 +174,19 @@ class Composition(NamedTuple):
         if self.reverse and not _keeps(self.reverse, answer.value, log_left):
             other = _composed_epsilon(_made(self.reverse, log_left), log_left, rough)
             answer = max(answer, other, key=lambda answer: answer.value)
-        return answer
+        if self.besides is None:
+            return answer
+        return min(answer, self.besides.epsilon(log_delta, rough=rough), key=lambda answer: answer.value)
 
     def log_delta(self, epsilon: float) -> Answer:
         """Return ln delta at epsilon, rounded up."""
         answer = _log_delta_of(self.parts, epsilon)
         if self.reverse and not _keeps(self.reverse, epsilon, answer.value):
             answer = max(answer, _log_delta_of(self.reverse, epsilon), key=lambda answer: answer.value)
-        return answer._replace(value=self.with_failure(answer.value))
+        answer = answer._replace(value=self.with_failure(answer.value))
+        if self.besides is None:
+            return answer
+        return min(answer, self.besides.log_delta(epsilon), key=lambda answer: answer.value)
 
     def excess_about(self, epsilon: float, log_delta: float, *, rough: bool = False) -> float:
         """Return `log_delta` at epsilon, less this; it takes less time where that is about 0.

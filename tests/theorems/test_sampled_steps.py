@@ -451,6 +451,25 @@ def test_the_epsilon_is_continuous_where_the_noise_multiplier_is_a_300th(samplin
     assert below == pytest.approx(scale * above, rel=3e-4)
 
 
+@pytest.mark.parametrize(
+    ("sampling", "adjacency"),
+    [
+        ("poisson", "zero-out"), ("fixed", "add"),
+        *(pytest.param("fixed", each, marks=pytest.mark.campaign) for each in ("replace-one", "zero-out", "remove")),
+        *(pytest.param("poisson", each, marks=pytest.mark.campaign) for each in ("replace-one", "add", "remove")),
+    ],
+)  # fmt: skip
+def test_large_losses_cost_no_more_than_to_know_the_steps(sampling: str, adjacency: str) -> None:
+    """More noise tells no more: the lattice below mu = 300 is not above what holds beyond it, nor its delta 1."""
+    told = {"records": 1000, "batch_size": 1, "steps": 100, "sampling": sampling, "adjacency": adjacency}
+    more, less = (guarantees(**told, noise_multiplier=1.0 / mu)[f"sampled.{sampling}"] for mu in (299.99, 300.01))
+    assert more.epsilon(math.log(1e-5)).value <= less.epsilon(math.log(1e-5)).value * (1.0 + 1e-9)
+    for epsilon in (0.0, 0.05):
+        value = more.log_delta(epsilon).value
+        assert math.log(-math.expm1(epsilon + 100 * math.log1p(-1e-3))) - 1e-14 <= value
+        assert value <= less.log_delta(epsilon).value + 1e-6
+
+
 @pytest.mark.parametrize("sampling", ["poisson", "fixed", "with-replacement"])
 @pytest.mark.parametrize("noise_multiplier", [0.0033, 1e-7, 1e-100])
 def test_what_an_added_record_may_cost_is_bounded_by_the_runs_that_never_use_it(

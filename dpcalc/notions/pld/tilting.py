@@ -58,8 +58,8 @@ class Component(NamedTuple):
         """Return losses beyond which the tilted law has at most ``outside`` on either side.
 
         They are points of the approximate law. Below, they need not be further than holds for every law: a loss z has
-        e^-z times its mass under Q, which is at most 1, and the scale is at least 1 if none is infinite. So the weight below z
-        is at most e^((1 + tilt) z). That is nearer than the next point where the law has a wide gap there.
+        e^-z times its mass under Q, which is at most 1, and the scale is at least 1 if no loss is infinite. So the
+        weight below z is at most e^((1 + tilt) z). That is nearer than the next point where there is a wide gap.
         """
         exponents = self.loss.log_masses + tilt * self.loss.points
         w = np.exp(exponents - log_sum_exp(exponents))

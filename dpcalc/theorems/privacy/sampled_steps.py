@@ -33,6 +33,7 @@ _CONSTANT = (
     "the sum is divided by a constant, not by the size of the batch that was drawn, and no batch size is released"
 )
 _MOST_MU = 300.0  # past this one a step shows that it used a record; the lattice of losses is coarse there
+_LARGE_MU = 10.0  # from here on the losses of uses that are known may be nearer than those on a lattice
 _MOST_MU_OF_MIXTURES = 1e6  # of steps that may use several records, or one several times
 _FARTHEST_MU = 1e90  # past this one no step hides anything
 _MOST_DRAWS = 10**15
@@ -62,9 +63,13 @@ class SampledRun(Setting):
         """The clipping norm over the standard deviation of the noise, rounded up."""
         return up(1.0 / self.noise_multiplier)
 
-    def composed(self, pair: Pair) -> Composition:
-        """Return the composition of one pair for all steps, in the orders that the adjacency asks for."""
-        return in_each_order(self.adjacency, [(pair, self.steps)])
+    def composed(self, pair: Pair, known: Callable[[], Composition] | None = None) -> Composition:
+        """Return the composition of one pair for all steps, in the orders that the adjacency asks for.
+
+        Where losses are large it has ``known`` besides: what holds if it is known which steps the record was in.
+        """
+        whole = in_each_order(self.adjacency, [(pair, self.steps)])
+        return whole if known is None or self.mu < _LARGE_MU else whole._replace(besides=known())
 
     def disclosed(self, apart: float, rate: float, *, replaced: bool = False) -> Composition:
         """Return what holds if it is known which steps the record was in.
@@ -289,9 +294,13 @@ def poisson(run: PoissonRun) -> Composition:
     """
     replaced = run.adjacency == Adjacency.REPLACE_ONE
     size = run.group_size
-    if run.mu > (_MOST_MU if size == 1 else _MOST_MU_OF_MIXTURES):
+
+    def known() -> Composition:
         return run.disclosed(size, min(1.0, up(size * run.sample_rate, 2.0)), replaced=replaced)
-    return run.composed(poisson_pair(run.mu, run.sample_rate, replaced=replaced, size=size))
+
+    if run.mu > (_MOST_MU if size == 1 else _MOST_MU_OF_MIXTURES):
+        return known()
+    return run.composed(poisson_pair(run.mu, run.sample_rate, replaced=replaced, size=size), known)
 
 
 @theorem(
@@ -320,9 +329,11 @@ def fixed(run: SampledRun) -> Composition:
     >>> round(math.exp(fixed(run).log_delta(0.0).value), 6)  # 0.1 (2 Phi(1/2) - 1)
     0.038292
     """
-    if run.mu > _MOST_MU:
+
+    def known() -> Composition:
         return run.disclosed(1.0 if run.adjacency == Adjacency.NULL_RECORD else 2.0, run.sample_rate)
-    return run.composed(fixed_pair(run.mu, run.sample_rate, run.adjacency))
+
+    return known() if run.mu > _MOST_MU else run.composed(fixed_pair(run.mu, run.sample_rate, run.adjacency), known)
 
 
 @theorem(
