@@ -1,12 +1,12 @@
 """Rows about a noisy mean, in units of a noisy mean distance from it: two more things that a run asks of its records.
 
-A row z, mapped and shortened to |z| <= B, becomes (z - m)/s, shortened once more, with a constant column. Here m is the
-mean row, from noisy sums of z, and s = min(u r, 1) for units of u mean distances r, where r B is the mean of
+A row z, mapped and shortened to |z| <= B, becomes (z - m)/s, shortened once more, with a constant column. Here m is
+the mean row, from noisy sums of z, and s = min(u r, 1) for units of u mean distances r, where r B is the mean of
 min(|z - m|, 2 B), from noisy sums of min(|z - m|, 2 B) - B. An r below the standard deviation of its noise is mostly
-noise and becomes that, which is public: rows in units that are far too small differ in direction alone. What a record
-to such a sum has a norm of at most B. So a noisy sum with noise of n sigma B/L is as private as a step of noisy gradient
-descent, whose sum of gradients of norm at most L has noise of n sigma: both are accounted as such steps, ahead of those
-of the descent (`docs/method.md`). The noisy sums of m are taken several times, and their mean is used.
+noise and becomes that, which is public: rows in units far too small differ in direction alone. What a record adds
+to such a sum has a norm of at most B. So a noisy sum with noise of n sigma B/L is as private as a step of noisy
+gradient descent, whose sum of gradients of norm at most L has noise of n sigma: both are accounted as such steps,
+ahead of those of the descent (`docs/method.md`). The noisy sums of m are taken several times, and their mean is used.
 
 Sums are exact, as those of gradients (`dpcalc.training.exact_sums`): rows and m are cut to multiples of a power of two,
 so that |z - m|^2 is a number that doubles hold, and what a record adds depends on it and on m alone.

@@ -53,6 +53,12 @@ CENTRED_FROM = {"two": 5.0, "several": 10.0, "numbers": 8.0}
 PRECISE = 30.0
 """The kappa from which the bias of a fit of numbers weighs more than its noise: centred rows are then left longer."""
 
+FEW_COLUMNS = 5
+"""The number of columns, with the constant one, up to which rows of several classes are centred in units twice as long.
+
+Distances from the mean differ most where there are few columns, and classes may lie behind one another.
+"""
+
 _MEAN_SHARE, _LENGTH_SHARE = 0.11, 0.01
 """Noisy sums for the mean row, and for the mean distance from it, per step of the descent."""
 
@@ -204,8 +210,10 @@ def centring(draft: Draft, question: Question, steps: int, rows: int, columns: i
     Raises:
         MissingParameter: there is no budget.
     """
-    found = Centring(*centring_steps(steps))
-    if _kind(draft) == "numbers" and signal_of(rows, budget_of(question), columns) < PRECISE:
+    found, kind = Centring(*centring_steps(steps)), _kind(draft)
+    if kind == "several" and columns <= FEW_COLUMNS:
+        return found._replace(units=2.0)
+    if kind == "numbers" and signal_of(rows, budget_of(question), columns) < PRECISE:
         return found._replace(units=2.0, constant=CONSTANT_NUMBERS)
     return found
 

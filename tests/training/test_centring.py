@@ -112,7 +112,8 @@ def test_a_mean_is_shortened_and_a_distance_has_limits() -> None:
 
 
 @pytest.mark.parametrize(("noise_std", "how", "scale"), [
-    (0.01, Centring(4, 1), 0.1), (0.01, Centring(4, 4), 0.05), (0.01, Centring(4, 1, 2.0), 0.2), (0.5, Centring(4, 1), 1.0),
+    (0.01, Centring(4, 1), 0.1), (0.01, Centring(4, 4), 0.05), (0.01, Centring(4, 1, 2.0), 0.2),
+    (0.5, Centring(4, 1), 1.0),
 ])  # fmt: skip
 def test_a_distance_is_no_less_than_the_deviation_of_its_noise(noise_std: float, how: Centring, scale: float) -> None:
     """Of equal rows, without noise: sigma/L over the root of the number of sums, in units of the bound."""
@@ -297,6 +298,23 @@ def test_numbers_have_shorter_rows_and_a_larger_constant_where_noise_weighs_more
     (low, shorter), (high, longer) = found
     assert (low, high) == pytest.approx((2.0, 1.0), rel=1e-4)
     assert (shorter, longer) == pytest.approx((math.sqrt(1.0 - 0.3**2), REST))
+
+
+@pytest.mark.parametrize(("columns", "kind", "units"), [(4, "several", 2.0), (5, "several", 1.0), (4, "two", 1.0)])
+def test_several_classes_in_few_columns_have_longer_units(
+    columns: int, kind: str, units: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The distance by hand, of sums without noise."""
+    monkeypatch.setattr(centring, "rounded_sum", lambda total, noise, scale: total)
+    x, _ = numbers(1500, columns)
+    path, count = tmp_path / "model.json", 3 if kind == "several" else 2
+    named = {"labels": "0,1,2"} if kind == "several" else {"positive": "1"}
+    case = case_of(data=(x / 3.0, np.arange(1500) % count), output=str(path), **named)
+    model = load(str(path))
+    mean = float(np.mean(np.linalg.norm(x / 3.0 - model.centre, axis=1)))
+    assert model.scale / mean == pytest.approx(units, rel=1e-4)
+    assert model.centred_bound == pytest.approx(REST)
+    assert ("twice their mean distance" in case.training["rule"]["picked"]["centre"]["why"]) == (units == 2.0)
 
 
 def test_what_is_described_is_not_centred_unless_asked() -> None:
