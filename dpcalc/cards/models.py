@@ -21,7 +21,7 @@ from dpcalc.theorems.record import all_bounds
 from dpcalc.training.rounding import FUNCTIONS
 from dpcalc.training.sums_of_products import describes
 
-_ROUNDINGS = 2  # assumptions of a model that are about rounding, beside `FUNCTIONS`: they come last
+_ROUNDINGS = 2  # assumptions of a model that are about rounding, beside one of `FUNCTIONS`: they come last
 _SHARE = 2.0**-13  # of delta, twice what training sets aside for rounding at first
 _MOST = 0.54  # of delta, where rounding costs epsilon
 _ROOM = 1.2  # what is set aside over what rounding costs
@@ -233,7 +233,7 @@ def _of_assumptions(
     texts = [each["text"] for case in cases for each in case["assumptions"] if each["by"] == "promised"]
     written = stated.get("assumes")
     written = list(written) if isinstance(written, (list, tuple)) else [written]
-    own = [text for text in written[:-_ROUNDINGS] if text != FUNCTIONS] if rounding else written
+    own = [text for text in written[:-_ROUNDINGS] if text not in FUNCTIONS] if rounding else written
     bounds = [all_bounds().get(case["theorems"][0]["bound"]) for case in cases]
     promises = {each.text for bound in bounds if bound for each in bound.promises}
     if any(text not in texts for text in own) or any(text not in own and text not in promises for text in texts):

@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
 from dpcalc.files.csv_lines import split_cells
+from dpcalc.model.parameter import check
 
 Array = NDArray[np.float64]
 
 _NAN = float("nan")
 _SHOWN = 8  # classes that are listed
-_MAX_CLASSES = 1000
+MAX_CLASSES = 1000
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _PLAIN = bytes({*range(0x20, 0x7F), 0x09, 0x0A} - {0x22})  # a quotation mark may change where a cell ends
 
@@ -167,25 +168,26 @@ def declared(labels: Sequence[str] | str | None, positive: str | None) -> Labels
     names = [name.strip() for name in names]
     # Numbers that are written differently are one label; nan is none.
     values = [value for value in map(number, names) if not math.isnan(value)]
-    if 2 <= len(names) <= _MAX_CLASSES and len(set(names)) == len(names) and len(set(values)) == len(values):
+    if 2 <= len(names) <= MAX_CLASSES and len(set(names)) == len(names) and len(set(values)) == len(values):
         return Labels(names[1], names[0]) if len(names) == 2 else Classes(tuple(names))
     raise SpecError(
-        f"labels are {', '.join(names)[:60]!r}; they must be two or more that differ, at most {_MAX_CLASSES}",
+        f"labels are {', '.join(names)[:60]!r}; they must be two or more that differ, at most {MAX_CLASSES}",
         "for example --labels no,yes: yes is +1; or --labels red,green,blue",
     )
 
 
-def as_classes(rule: Labels | Classes, count: int | None) -> Classes:
+def as_classes(rule: Labels | Classes, given: Any) -> Classes:
     """Return the rule of a loss of several classes.
 
     Args:
         rule: as declared.
-        count: K, if it is given: without a declared label the classes are then 0 to K - 1.
+        given: K, or None where it is not given. Without a declared label the classes are then 0 to K - 1.
 
     Raises:
-        SpecError: one label alone is declared, none, or another number of them than K.
+        SpecError: one label alone is declared, none, or another number of them than K; or K is no number.
     """
-    if isinstance(rule, Labels) and rule.positive is None and count is not None and 2 <= count <= _MAX_CLASSES:
+    count = _class_count(given)
+    if isinstance(rule, Labels) and rule.positive is None and count is not None and 2 <= count <= MAX_CLASSES:
         return Classes(tuple(map(str, range(count))))
     if isinstance(rule, Labels):
         if rule.positive is None or rule.negative is None:
@@ -196,6 +198,19 @@ def as_classes(rule: Labels | Classes, count: int | None) -> Classes:
     if count is not None and count != len(rule.names):
         raise SpecError(f"{count} classes are given, and {len(rule.names)} labels", "leave out --classes")
     return rule
+
+
+def _class_count(given: Any) -> int | None:
+    """Return K as a whole number; None where it is not given.
+
+    Raises:
+        SpecError: it is no whole number, as where the classes are named.
+    """
+    try:
+        return None if given is None else int(check("classes", given))
+    except SpecError as error:
+        hint = error.hint if isinstance(given, (int, float)) else "give --labels instead, for example red,green,blue"
+        raise SpecError(error.message, hint) from None
 
 
 def numbers(values: NDArray[Any]) -> Array:

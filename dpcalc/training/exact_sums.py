@@ -39,6 +39,7 @@ _MOST_BITS = 20  # kept of features and slopes
 _LEAST = 1e-290
 _SHORTEST = 1e-140  # of bounds: their squares are normal doubles
 _LEAST_EXPONENT = -900  # of iterates that scores tell from 0
+_SQUARES = 1e-290, 1e300  # sums of squares that are right but for rounding
 _GENTLE = 1e-9  # more than rounding adds to the length of a record
 _ROOM = 2.0**-40  # by which gradients stay below their bound: more than the rounding of a norm
 _ENTRIES, _CAPPED_ENTRIES = 1 << 15, 1 << 20  # of weights times records, taken at once
@@ -312,7 +313,10 @@ class ExactSums:
 
         It is times ``inner`` of the loss, a power of two: so are the scores.
         """
-        exponent = max(_LEAST_EXPONENT, math.frexp(math.sqrt(self.dot(w, w)))[1] + 1)
+        square = self.dot(w, w)
+        usual = _SQUARES[0] <= square <= _SQUARES[1]  # and no nan
+        length = math.sqrt(square) if usual else float(lengths(w[np.newaxis], 2)[0])
+        exponent = max(_LEAST_EXPONENT, math.frexp(length)[1] + 1)
         unit = math.ldexp(1.0, exponent + self.kept - _BITS)
         parts = np.multiply(w, 1.0 / unit)
         np.trunc(parts, parts)
@@ -320,7 +324,10 @@ class ExactSums:
         return parts
 
     def _of(self, x: Array, y: Array, steepest: Array | None, w: Array) -> Array:
-        """Return the sum over some records. A slope that is no number is taken for the steepest."""
+        """Return the sum over some records.
+
+        A slope that is no number is taken for the steepest; of several classes it is taken for 0.
+        """
         total: Array
         if self.scaled is None:
             caps = (self._steepest(x) if steepest is None else steepest) * self.slope_unit

@@ -25,7 +25,7 @@ from dpcalc.report import Case, Obstacle, Result
 from dpcalc.training.accounting import account, accounted_run, described_run
 from dpcalc.training.draft import Draft
 from dpcalc.training.plan import Plan, plan
-from dpcalc.training.rounding import FUNCTIONS, Cost, Rounding, assumption, stretch, sum_error, sum_miss
+from dpcalc.training.rounding import Cost, Rounding, assumption, stretch, sum_error, sum_miss
 from dpcalc.training.rounding_errors import output_rounding
 
 PUBLIC_SUMS = frozenset({
@@ -356,8 +356,8 @@ def _of_release(row: Result, question: Question, rounding: Rounding, cost: Cost,
         ideal = math.exp(row.log_delta) if row.log_delta is not None else 0.0
         total = min(1.0, up(cost.factor * ideal + cost.delta, 8.0))
         changed.update(value=total, delta=total, log_delta=min(0.0, up(math.log(total), 4.0)))
-    inexact = (FUNCTIONS,) if rounding.slopes[0] > 0.0 else ()
+    functions = () if rounding.functions is None else (rounding.functions,)
     return row._replace(
-        kind=Kind.UPPER, mu=None, assumes=(*row.assumes, *inexact, ROUNDED, assumption(planned.noise)),
+        kind=Kind.UPPER, mu=None, assumes=(*row.assumes, *functions, ROUNDED, assumption(planned.noise)),
         details=details, **changed,
     )  # fmt: skip

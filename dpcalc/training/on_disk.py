@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.files.row_file import Chosen, Room
+from dpcalc.training.cells import MAX_CLASSES
 from dpcalc.training.data import NO_COUNTS, Prepared, Stored, added, aside_of
 from dpcalc.training.sharing import ahead
 
@@ -52,12 +54,36 @@ class Survey(NamedTuple):
         counts: see `dpcalc.training.data.Prepared`.
         least, most: of the labels.
         spread: the variance of the labels.
+        commonest: how many records have the commonest label; None where the labels are too many to be counted.
     """
 
     counts: Mapping[str, int]
     least: float
     most: float
     spread: float
+    commonest: int | None
+
+
+class _Often:
+    """How often every label occurs, unless there are too many."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[float] | None = Counter()
+
+    def add(self, labels: Array) -> None:
+        """Count some more labels."""
+        if self.counts is None:
+            return
+        values, counts = np.unique(labels, return_counts=True)
+        if len(values) <= MAX_CLASSES:
+            self.counts.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+        if len(values) > MAX_CLASSES or len(self.counts) > MAX_CLASSES:
+            self.counts = None
+
+    @property
+    def commonest(self) -> int | None:
+        """How many have the commonest label."""
+        return None if self.counts is None else max(self.counts.values())
 
 
 class OnDisk:
@@ -182,16 +208,17 @@ class OnDisk:
             return part
 
         counts, least, most, mean, squares = NO_COUNTS, math.inf, -math.inf, 0.0, 0.0
-        starts = range(0, len(self), step)
+        starts, often = range(0, len(self), step), _Often()
         for first, part in zip(starts, ahead(checked, starts), strict=True):
             labels, counts = part.labels, added(counts, part.counts)
             least, most = min(least, float(labels.min())), max(most, float(labels.max()))
+            often.add(labels)
             # The variance of what is known already, and of these (Chan, Golub and LeVeque 1983).
             ours, done = float(labels.mean()), first + len(labels)
             squares += float(np.square(labels - ours).sum()) + (ours - mean) ** 2 * first * len(labels) / done
             mean += (ours - mean) * len(labels) / done
             yield part
-        self._survey = Survey(counts, least, most, squares / len(self))
+        self._survey = Survey(counts, least, most, squares / len(self), often.commonest)
 
     @property
     def counts(self) -> Mapping[str, int]:

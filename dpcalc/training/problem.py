@@ -88,7 +88,9 @@ class StoredProblem(NamedTuple):
         return ((part.features, part.labels) for part in ahead(self.records.at, chosen))
 
     def pieces(self, step: int) -> Iterator[tuple[Array, Array]]:
-        """As `Problem.pieces`; the memory is overwritten, as in `each`.
+        """As `Problem.pieces`; the memory is overwritten, as in `each`. Every record is checked once more.
+
+        A model is measured on such pieces; steps read their records without this check.
 
         Raises:
             SpecError: a record is outside its bounds.
@@ -137,8 +139,8 @@ def slope_caps(features: Array, clip: float | None, norm: int = 2) -> Array | No
 def verify(problem: AnyProblem, *, norm: int = 2) -> None:
     """Refuse data outside the bounds by which the loss was accounted.
 
-    Records in a file are brought within their bounds whenever they are read, and here these are looked at. Every record
-    is when a model is measured on all of them (`StoredProblem.pieces`), before any number is released.
+    Records in a file are brought within their bounds whenever they are read, and here it is checked that these bounds
+    are within those of the loss. Single records are not looked at here: see `StoredProblem.pieces`.
 
     Args:
         problem: data and loss.
@@ -206,5 +208,5 @@ def refuse_outside(size: Array, bound: float, first: int, name: str) -> None:
         row = int(outside.argmax())
         raise SpecError(
             f"record {first + row + 1} has {size[row]:.17g}, and {name} is {bound:.17g}",
-            f"clip the data, with a little room for rounding, or give --{name.replace('_', '-')} >= {size.max():.17g}",
+            f"clip the data, with a little room for rounding, or give a larger --{name.replace('_', '-')}",
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -67,7 +66,7 @@ def on_model(records: Records, metrics: Mapping[str, Mapping[str, Any]]) -> Iter
     part, some = ("test", records.test) if records.test else ("train", records.train)
     found = metrics.get(part, {})
     if "accuracy" in found:
-        share = None if some is None else commonest(some, several=isinstance(records.labels, Classes))
+        share = None if some is None else commonest(some)
         if share is not None and found["accuracy"] <= share:
             yield (
                 f"the model is no better on the {_WORDS[part]} records than always answering the commonest class, "
@@ -77,14 +76,10 @@ def on_model(records: Records, metrics: Mapping[str, Mapping[str, Any]]) -> Iter
         yield f"the model is no better on the {_WORDS[part]} records than always answering their mean: {_MORE}"
 
 
-def commonest(records: Prepared | OnDisk, *, several: bool) -> float | None:
-    """Return the share of the commonest label; None where a file would have to be read once more.
-
-    Args:
-        records: their labels are +1 and -1, or with ``several`` the places of classes.
-    """
-    if isinstance(records, Prepared):
-        _, counts = np.unique(records.labels, return_counts=True)
-        return float(counts.max() / counts.sum())
-    # Labels of +1 and -1 have the variance 1 - mean^2.
-    return None if several else 0.5 + 0.5 * math.sqrt(max(0.0, 1.0 - records.survey().spread))
+def commonest(records: Prepared | OnDisk) -> float | None:
+    """Return the share of the commonest label; None where they were too many to be counted."""
+    if isinstance(records, OnDisk):
+        count = records.survey().commonest
+        return None if count is None else count / len(records)
+    _, counts = np.unique(records.labels, return_counts=True)
+    return float(counts.max() / counts.sum())

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from dpcalc.model.choices import Noise
+from dpcalc.model.choices import LossName, Noise
 from dpcalc.numerics.floats import up
 
 UNIT = 2.0**-53
@@ -81,8 +81,20 @@ ASSUMED = (
     "roundoff (2^-53), and in its tail by the spacing of draws there"
 )
 
-FUNCTIONS = "exp, log and log1p of the installed numpy are within 4 units in the last place"
+CAPPED_FUNCTIONS = "exp, log and log1p of the installed numpy are within 4 units in the last place"
 """What is assumed where the slopes of a capped softmax have an error (`dpcalc.training.capped`)."""
+
+LOSS_FUNCTIONS: dict[str, str] = {
+    LossName.LOGISTIC: "exp and tanh of the installed numpy and C library are within 4 units in the last place",
+    LossName.SOFTMAX: "exp of the installed numpy is within 4 units in the last place",
+}
+"""What is assumed of the slopes of a loss where iterates stay hidden; those of other losses are arithmetic alone.
+
+Where sums of gradients are exact nothing is: whatever a slope is, it is cut off.
+"""
+
+FUNCTIONS = frozenset({CAPPED_FUNCTIONS, *LOSS_FUNCTIONS.values()})
+"""All that is ever assumed of functions: of a run at most one of these."""
 
 
 def assumption(noise: str) -> str:
@@ -197,6 +209,7 @@ class Rounding(NamedTuple):
         grid: of the released numbers; None where every noisy sum is rounded, to a grid of its own.
         error: the largest error of a released number before it is rounded; None where sums are exact.
         slopes: h and tau, as of `stretch`, for slopes that are known up to an error (`dpcalc.training.capped`).
+        functions: what is assumed of the functions that slopes are made of, in words; None for nothing.
     """
 
     miss: float
@@ -205,6 +218,7 @@ class Rounding(NamedTuple):
     grid: float | None = None
     error: float | None = None
     slopes: tuple[float, float] = (0.0, 0.0)
+    functions: str | None = None
 
     def cost(self, epsilon: float) -> Cost:
         """Return what is added to delta at this epsilon, the same to epsilon where slopes are exact."""

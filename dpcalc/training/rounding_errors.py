@@ -18,7 +18,18 @@ from dpcalc.numerics.floats import up
 from dpcalc.training.capped import WIDEST, slope_error
 from dpcalc.training.exact_sums import grid_of
 from dpcalc.training.plan import Plan
-from dpcalc.training.rounding import LAWS, UNIT, Law, Rounding, drawn_error, inexact_slopes, output_miss, stretch
+from dpcalc.training.rounding import (
+    CAPPED_FUNCTIONS,
+    LAWS,
+    LOSS_FUNCTIONS,
+    UNIT,
+    Law,
+    Rounding,
+    drawn_error,
+    inexact_slopes,
+    output_miss,
+    stretch,
+)
 from dpcalc.training.single import lipschitz_of
 
 _MOST_SHIFT = 0.01
@@ -47,13 +58,14 @@ def output_rounding(plan: Plan, loss: Loss) -> Rounding:
     rare = 2.0 * law.beyond * plan.columns * (1 if plan.output_scale else plan.steps)  # of a draw, or a sum of them
     miss = laps * plan.columns * output_miss(plan.noise, error, scale, grid) + rare
     slopes = inexact_slopes(_shift(plan, loss)) if plan.capped else (0.0, 0.0)
+    functions = CAPPED_FUNCTIONS if plan.capped else LOSS_FUNCTIONS.get(loss.name)
     if laps > 1:  # the second release depends on where in its cell the first one lies
-        return Rounding(miss, grid=grid, error=error, slopes=slopes)
+        return Rounding(miss, grid=grid, error=error, slopes=slopes, functions=functions)
     # Cell by cell, the mean error of draws in the tail is not enough.
     units, unlikely = drawn_error(plan.noise, float(plan.columns * (1 if plan.output_scale else plan.steps)))
     largest = plan.output_scale or float(np.max(np.multiply(plan.step_size, plan.scale)))
     log_factor, tail = stretch(plan.noise, plan.columns, (error + 2.0 * UNIT * units * largest) / grid, hidden=True)
-    return Rounding(miss, log_factor, tail + unlikely + rare, grid, error, slopes)
+    return Rounding(miss, log_factor, tail + unlikely + rare, grid, error, slopes, functions)
 
 
 def _shift(plan: Plan, loss: Loss) -> float:
@@ -116,7 +128,8 @@ def _largest_error(plan: Plan, loss: Loss, law: Law) -> float:
     doubled, for terms of higher order. The projection of a model that a run goes on from counts as a step.
 
     Slopes of the logistic loss, as (y - tanh(z/2))/2, are off by less than 2.5 u, whatever they are: as eta B^2 <= 8,
-    that moves an iterate by less than 20 u/B, where Y/B is 1/B and nothing else is counted for labels.
+    that moves an iterate by less than 20 u/B, where Y/B is 1/B and nothing else is counted for labels. That takes a
+    tanh, and the 16 of other slopes an exp, within 4 units in the last place: the report says that this is assumed.
     """
     _refuse_spreading(plan, loss)
     eta, noisy = plan.step_size, np.multiply(plan.step_size, plan.scale)

@@ -21,10 +21,11 @@ from dpcalc.errors import SpecError
 from dpcalc.files import limits
 from dpcalc.files.row_file import Copy, Room, Spool
 from dpcalc.model import loss as losses
-from dpcalc.training import data, orders
+from dpcalc.training import cells, data, orders, remarks
 from dpcalc.training.exact_sums import ExactSums, cut
 from dpcalc.training.on_disk import OnDisk
 from dpcalc.training.problem import Problem, StoredProblem, verify
+from dpcalc.training.records import Records
 
 N, D = 1500, 7
 RANGES = "column,low,high\n" + "".join(f"{k},-2,2\n" for k in range(1, D + 1))
@@ -174,10 +175,52 @@ def test_a_record_outside_its_bounds_trains_nothing(
         dpcalc.train(data=path, output=str(tmp_path / "m.json"), noise_std=1.0, radius=1.0, steps=3, step_size=0.1,
                      algorithm="noisy-gd", **BUDGET)  # fmt: skip
     assert not (tmp_path / "m.json").exists()
+    monkeypatch.undo()
+    on_disk()
     problem = stored_problem(path)
     shorter = StoredProblem(problem.records, losses.of("logistic", feature_bound=0.5))
     with pytest.raises(SpecError, match="not shortened to feature_bound 0"):
         verify(shorter)
+    longest = float(np.linalg.norm(problem.at(slice(0, 200))[0], axis=1).max())
+    with pytest.raises(SpecError, match=r"feature_bound is 0\.5") as caught:
+        list(shorter.pieces(200))
+    assert "a larger --feature-bound" in str(caught.value.hint)
+    assert f"{longest:.15g}"[:9] not in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(("many", "most"), [(2, 667), (3, 400), (2, 1000), (3, 334)])
+def test_the_commonest_class_of_a_file_is_counted(
+    many: int, most: int, tmp_path: Path, on_disk: Callable[[], None]
+) -> None:
+    """Its share is the accuracy of always answering it, to the last digit: a model with just that is no better."""
+    total = 1001
+    labels = np.concatenate([np.ones(most), 2.0 * (np.arange(total - most) % (many - 1))])
+    labels = np.random.default_rng(1).permutation(labels)
+    path = str(tmp_path / "t.npy")
+    np.save(path, np.column_stack([np.ones((total, 3)), labels]))
+    on_disk()
+    rule = cells.declared("0,1" if many == 2 else "0,1,2", None)
+    read = data.read(path, labels=rule)
+    assert isinstance(read.cells, data.Stored)
+    bounds = data.bounds_of(read, feature_bound=1.0, label_bound=None, signed=many == 2)
+    records = OnDisk(read.cells, bounds)
+    assert remarks.commonest(records) == most / total
+    assert remarks.commonest(records.at(slice(0, total))) == most / total
+    train = Records(records, None, read.names, None, rule, 0.0, 1.0)
+    said = [list(remarks.on_model(train, {"train": {"accuracy": right / total}})) for right in (most, most + 1)]
+    assert "commonest class" in said[0][0]
+    assert not said[1]
+
+
+def test_labels_that_are_numbers_are_not_counted(tmp_path: Path, on_disk: Callable[[], None]) -> None:
+    path = str(tmp_path / "t.npy")
+    np.save(path, np.column_stack([np.ones((2400, 1)), np.arange(2400.0) / 2400.0]))
+    on_disk()
+    read = data.read(path)
+    assert isinstance(read.cells, data.Stored)
+    records = OnDisk(read.cells, data.bounds_of(read, feature_bound=1.0, label_bound=1.0, signed=False))
+    assert records.survey().commonest is None
+    assert remarks.commonest(records) is None
 
 
 def test_named_fields_are_read_by_rows(tmp_path: Path, on_disk: Callable[[], None]) -> None:

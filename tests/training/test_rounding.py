@@ -94,6 +94,26 @@ def test_a_slope_that_is_not_finite_is_cut_off_like_others() -> None:
     assert sums.descent(np.ones(2), None).tolist() == (slopes @ sums.features).tolist()
 
 
+@pytest.mark.parametrize("length", [1.0, 3e154, 1e150, 2e-170, 1e-145])
+def test_sums_are_exact_where_squares_of_weights_are_no_doubles(length: float) -> None:
+    """Scores are 0, and others in some order of summation if the weights keep all their bits."""
+    count = 67
+    x = np.array([3.0, -1.0, -1.0, -1.0, 5.0, -2.0, -3.0, 0.0, 0.0]) / 16.0
+    w = length * 1.2345 * np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0])
+    problem = Problem(np.tile(x, (count, 1)), np.ones(count), LOGISTIC)
+    sums = ExactSums(problem, 1.0, count)
+    with np.errstate(over="ignore"):
+        kept = sums._cut_iterate(w)
+        one = sums.descent(w, np.array([0]))
+        expected = [count * Fraction(float(each)) for each in one]
+        for rows in (None, np.arange(count)):
+            assert [Fraction(float(each)) for each in sums.descent(w, rows)] == expected
+    assert one == pytest.approx(0.5 * x, rel=1e-5)
+    mantissa = int(math.ldexp(math.frexp(kept[0])[0], 53))
+    assert mantissa % 2**20 == 0  # 33 bits at most are kept
+    assert kept[0] == pytest.approx(0.5 * w[0], rel=1e-8)
+
+
 @pytest.mark.parametrize(("size", "bits"), [(1, 20), (4096, 20), (4097, 19), (43152, 18), (2**30, 11)])
 def test_fewer_bits_are_kept_of_longer_sums(size: int, bits: int) -> None:
     assert bits_kept(size) == bits

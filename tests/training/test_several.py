@@ -215,11 +215,22 @@ def test_damaged_models_are_refused(change: dict[str, Any], tmp_path: Path) -> N
         ({"labels": "0,1,2", "replicas": 3}, "trained on data, and once"),
         ({"labels": "0,1,2", "laplace_scale": 1.0, "steps": 3, "step_size": 0.1}, "Gaussian"),
         ({"classes": 3}, "whether to classify"),
+        ({"loss": "softmax", "classes": "0,1,2"}, "whole number from 2"),
+        ({"loss": "softmax", "classes": ["0", "1", "2"]}, "whole number from 2"),
+        ({"loss": "softmax", "labels": "0,1,2", "classes": "0,1,2"}, "whole number from 2"),
+        ({"loss": "softmax", "classes": 2.5}, "whole number from 2"),
+        ({"loss": "softmax", "classes": True}, "whole number from 2"),
     ],
 )  # fmt: skip
 def test_refusals(given: dict[str, Any], message: str) -> None:
     with pytest.raises((SpecError, MissingParameter), match=message):
         dpcalc.train(data=classes(50), epsilon=1, delta=1e-4, **given)
+
+
+def test_names_of_classes_are_given_as_labels() -> None:
+    with pytest.raises(SpecError) as caught:
+        dpcalc.train(data=classes(50), epsilon=1, delta=1e-4, loss="softmax", classes="0,1,2")  # type: ignore[arg-type]
+    assert "--labels" in str(caught.value.hint)
 
 
 def test_without_labels_the_classes_are_whole_numbers_from_0() -> None:
