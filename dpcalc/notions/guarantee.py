@@ -141,7 +141,7 @@ class Profile(NamedTuple):
         raise NotApplicable("a privacy profile gives no RDP at an order", "ask for epsilon or delta")
 
 
-_FAIR, _ROUGH, _COARSE = 512, 256, 64  # points per standard deviation
+_FAIR, _ROUGH, _COARSE = 512, 320, 64  # points per standard deviation
 _FAR = 100.0  # how far from a target what is out of reach counts as
 _BELOW, _ABOVE = 0.005, 0.05  # how near to a target ln delta is told by the finest lattices
 _CLEARLY = 1e-6  # where ln delta is proven to be so far above a target, no lattice need tell
