@@ -185,6 +185,11 @@ def affine(algorithm: str, told: Told, epsilons: Sequence[float]) -> list[float]
     return [max(column) * (1.0 - 1e-14) for column in zip(*means, strict=True)]
 
 
+def label(algorithm: str, told: Told, epsilons: Sequence[float]) -> list[float]:
+    """As `affine`, of a linear model: another label of the record moves its gradient by as much everywhere."""
+    return affine(algorithm, {**told, "lipschitz": told["clip"]}, epsilons)
+
+
 def affine_renyi(algorithm: str, told: Told, order: float) -> float:
     """The Renyi divergence of the same runs, rounded down: ln of the mean of e^(a (a - 1) mu^2/2), over a - 1."""
     a = Fraction(order)

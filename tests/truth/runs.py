@@ -15,6 +15,7 @@ from tests.truth.lower import (
     closed,
     drawn,
     interval,
+    label,
     linear_schedule,
     quadratics,
     scaled_start,
@@ -42,6 +43,7 @@ class Run(NamedTuple):
 
 BASE: Told = {"lipschitz": 0.75, "smoothness": 1.0, "step_size": 0.5, "noise_std": 1.5}
 RESET: Told = {**BASE, "step_size": 1.0}
+SLOPES: Told = {"clip": 0.75, "model": "linear", "smoothness": 0.00390625, "step_size": 0.5, "noise_std": 1.5}
 CURVED: Told = {**BASE, "strong_convexity": 0.25}
 DOMAIN: Told = {**BASE, "diameter": 2.0}
 ROUND: Told = {**DOMAIN, "strong_convexity": 0.25}
@@ -91,6 +93,7 @@ def _run(algorithm: str, base: Told, *lowers: Lower, **more: Any) -> Run:
 
 
 RUNS: tuple[Run, ...] = (
+    _run("pnsgd", SLOPES, label, records=5, index=5),
     _run("pnsgd", BASE, affine, records=5, index=1),
     _run("pnsgd", BASE, affine, records=5, index=5),
     _run("pnsgd", RESET, affine, records=5, index=5),
@@ -114,6 +117,7 @@ RUNS: tuple[Run, ...] = (
     _run("stop", LINE, scheduled, index=2, schedule=STOPS),
     _run("local", SAMPLED, closed(one_message)),
     _run("local", {**SAMPLED, **NULL}, closed(lambda told, e: one_message({**told, "lipschitz": 0.375}, e))),
+    _run("shuffled", SLOPES, label, records=5),
     _run("shuffled", BASE, affine, records=5),
     _run("shuffled", RESET, affine, records=5),
     *(
@@ -125,6 +129,7 @@ RUNS: tuple[Run, ...] = (
     _run("shuffled", {**ROUND, **NULL}, interval(), records=4, batch_size=2),
     _run("shuffled", LAPLACE, interval(), records=3),
     _run("shuffled", LINE, scheduled, schedule=STEPS),
+    _run("rotation", SLOPES, label, records=5),
     _run("rotation", BASE, affine, records=6),
     _run("rotation", DOMAIN, interval(), records=5, batch_size=2),
     _run("rotation", LAPLACE, interval(), records=3),
@@ -133,6 +138,7 @@ RUNS: tuple[Run, ...] = (
     _run("online", GROWING, stream, records=4, index=2),
     _run("online", GROWING, stream, records=6, index=1),
     _run("online", {**GROWING, "noise": "laplace"}, stream, records=4, index=2),
+    _run("cyclic", SLOPES, label, records=4, index=4, epochs=3),
     _run("cyclic", BASE, affine, records=4, index=1, epochs=3),
     _run("cyclic", BASE, affine, records=4, index=4, epochs=3),
     _run("cyclic", RESET, affine, records=4, index=4, epochs=3),
@@ -141,12 +147,14 @@ RUNS: tuple[Run, ...] = (
     _run("cyclic", ROUND, interval(), records=4, index=1, epochs=4),
     _run("cyclic", {**DOMAIN, **NOT_CONVEX}, interval(), records=3, index=2, epochs=3),
     _run("cyclic", LAPLACE, interval(count=60), records=2, index=1, epochs=2),
+    _run("shuffle-once", SLOPES, label, records=4, epochs=3),
     _run("shuffle-once", BASE, affine, records=4, epochs=3),
     _run("shuffle-once", BASE, affine, records=5, epochs=2, batch_size=2, last_batch="nominal"),
     _run("shuffle-once", DOMAIN, interval(), records=3, epochs=3),
     _run("shuffle-once", ROUND, interval(False), records=3, epochs=2, permutation="secret"),
     _run("shuffle-once", {**DOMAIN, **NOT_CONVEX}, interval(), records=3, epochs=3),
     _run("shuffle-once", LAPLACE, interval(count=60), records=2, epochs=2),
+    _run("rotation-epochs", SLOPES, label, records=4, epochs=3),
     _run("rotation-epochs", BASE, affine, records=4, epochs=3),
     _run("rotation-epochs", BASE, affine, records=5, epochs=2, batch_size=2, last_batch="nominal"),
     _run("rotation-epochs", ROUND, interval(), records=4, epochs=3),
