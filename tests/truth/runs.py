@@ -93,10 +93,10 @@ def _run(algorithm: str, base: Told, *lowers: Lower, **more: Any) -> Run:
 
 
 RUNS: tuple[Run, ...] = (
-    _run("pnsgd", SLOPES, label, records=5, index=5),
     _run("pnsgd", BASE, affine, records=5, index=1),
     _run("pnsgd", BASE, affine, records=5, index=5),
     _run("pnsgd", RESET, affine, records=5, index=5),
+    _run("pnsgd", SLOPES, label, records=5, index=5),
     _run("pnsgd", BASE, affine, records=7, index=2, batch_size=3),
     _run("pnsgd", CURVED, affine, quadratics, records=5, index=2),
     _run("pnsgd", CURVED, quadratics, records=6, index=4),
