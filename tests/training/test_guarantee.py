@@ -1,17 +1,25 @@
-"""Which theorems let every noisy sum be public."""
+"""Which theorems let every noisy sum be public, and what is assumed where none may be."""
 
 from __future__ import annotations
 
+import json
+import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import mpmath
+import numpy as np
 import pytest
 
 import dpcalc
 from dpcalc.model.algorithm import ALGORITHMS
+from dpcalc.model.loss import Loss, of
 from dpcalc.theorems.record import for_algorithm
 from dpcalc.training import guarantee
 from dpcalc.training.guarantee import PUBLIC_SUMS
+from dpcalc.training.rounding import FUNCTIONS, LOSS_FUNCTIONS
+from dpcalc.training.several import descents
 
 SAID = ("iterates may all be public", "order and iterates may all be public", "every iterate may be released")
 
@@ -45,3 +53,97 @@ def test_the_epsilon_achieved_is_of_the_rounded_release(monkeypatch: pytest.Monk
     assert case.best is not None
     assert case.best.details is not None
     assert case.best.details["achieved"]["epsilon"] in {told for _, _, told in seen}
+
+
+# --- what is assumed of functions -------------------------------------------------------------------------------------
+
+USED = {"math.exp", "numpy.exp", "numpy.tanh", "numpy.log", "numpy.log1p", "numpy.power", "numpy.logaddexp"}
+
+
+def functions_of(loss: Loss, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Return the functions that the slopes of a loss are made of, by calling them in all the ways that steps do."""
+    called: set[str] = set()
+
+    def watched(name: str) -> None:
+        of, own = name.split(".")
+        function = getattr({"math": math, "numpy": np}[of], own)
+        monkeypatch.setattr(name, lambda *given, **how: called.add(name) or function(*given, **how))
+
+    for name in USED:
+        watched(name)
+    z, y = np.array([0.3, -0.2]), np.array([1.0, -1.0])
+    if loss.classified:
+        descents(np.array([[0.3, -0.2, 0.1]]), np.array([1.0]), None)
+    else:
+        loss.scalar_descent()(0.3, 1.0)
+        loss.array_descent()(z.copy(), y)
+        loss.scaled_descent().overwrite(z.copy(), y)
+    monkeypatch.undo()
+    return called
+
+
+@pytest.mark.parametrize(
+    ("loss", "used"),
+    [
+        (of("logistic", feature_bound=1.0), {"math.exp", "numpy.exp", "numpy.tanh"}),
+        (of("softmax", feature_bound=1.0, classes=3), {"numpy.exp"}),
+        (of("squares", feature_bound=1.0, label_bound=1.0, radius=1.0), set()),
+        (of("huber", feature_bound=1.0, huber_threshold=1.0), set()),
+        (of("hinge", feature_bound=1.0, power=2.0, radius=1.0), set()),
+        (of("insensitive", feature_bound=1.0, power=2.0, tube=0.1, label_bound=1.0, radius=1.0), set()),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_every_function_in_the_slopes_of_a_smooth_loss_is_named(
+    loss: Loss, used: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert loss.smoothness is not None
+    assert functions_of(loss, monkeypatch) == used
+    said = LOSS_FUNCTIONS.get(loss.name, "")
+    assert {word for word in ("exp", "tanh", "log", "log1p", "power") if word in said.split()} == {
+        name.partition(".")[2] for name in used
+    }
+    assert ("C library" in said) == ("math.exp" in used)
+
+
+@pytest.mark.parametrize("name", ["numpy.exp", "numpy.tanh", "math.exp"])
+def test_the_installed_functions_are_as_good_as_is_assumed(name: str) -> None:
+    z = np.concatenate([np.random.default_rng(1).uniform(-30.0, 30.0, 200), np.geomspace(1e-300, 1.0, 100)])
+    of_one = math.exp if name == "math.exp" else getattr(np, name.partition(".")[2])
+    found = [float(of_one(each)) for each in z.tolist()] if name == "math.exp" else of_one(z).tolist()
+    with mpmath.workdps(40):
+        exact = mpmath.tanh if name == "numpy.tanh" else mpmath.exp
+        assert all(abs(exact(a) - b) <= 4.0 * math.ulp(b) for a, b in zip(z.tolist(), found, strict=True))
+
+
+HIDDEN: dict[str, Any] = {
+    "algorithm": "cyclic", "epochs": 2, "radius": 1.0, "step_size": 0.5, "noise_std": 1.0, "delta": 1e-5,
+}  # fmt: skip
+
+
+LOGISTIC = "exp and tanh of the installed numpy and C library are within 4 units in the last place"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"loss": "logistic", "batch_size": 20}, [LOGISTIC]),
+        ({"loss": "logistic", "algorithm": "shuffle-once", "batch_size": 20, "release": "epoch"}, [LOGISTIC]),
+        ({"loss": "logistic", "batch_size": 1}, [LOGISTIC]),
+        ({"loss": "softmax", "labels": "-1,1"}, ["exp of the installed numpy is within 4 units in the last place"]),
+        ({"loss": "squares", "batch_size": 20}, []),
+        ({"loss": "logistic", "algorithm": "noisy-gd", "steps": 3, "epochs": None, "radius": None}, []),
+    ],
+)  # fmt: skip
+def test_hidden_runs_say_what_they_assume_of_functions(more: dict[str, Any], said: list[str], tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((200, 3)), rng.choice([-1.0, 1.0], 200)
+    path = tmp_path / "m.json"
+    given = {name: value for name, value in {**HIDDEN, **more}.items() if value is not None}
+    best = dpcalc.train(data=(x, y), output=str(path), **given).cases[0].best
+    assert best is not None
+    assert [text for text in best.assumes if text in FUNCTIONS] == said
+    hidden = given["algorithm"] != "noisy-gd"
+    assert (best.details or {})["floating_point"]["of"] == ("what is released" if hidden else "every noisy sum")
+    assert json.loads(path.read_text())["privacy"]["assumes"] == list(best.assumes)
+    assert dpcalc.verify(str(tmp_path / "m.card.json"), model=str(path), certify=False).mismatches == ()
