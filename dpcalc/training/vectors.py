@@ -1,4 +1,7 @@
-"""What steps do with vectors of doubles in a row: by BLAS, whose calls take less time, or without loading it."""
+"""What steps do with vectors of doubles: by BLAS, whose calls take less time, or without loading it.
+
+The doubles lie side by side: BLAS would change a copy of others.
+"""
 
 from __future__ import annotations
 

@@ -190,3 +190,24 @@ def test_projected_or_released_runs_are_not_covered(given: dict[str, Any]) -> No
     algorithm = "cyclic-released" if "release" in given else "cyclic"
     for bound in for_algorithm(algorithm):
         assert "linear_model" not in bound.id or bound.obstacle(describe(algorithm, run)) is not None
+
+
+@pytest.mark.parametrize("ratio", [1e-170, 6e-162, 1e-154, 1e-140, 1e-100])
+def test_a_tiny_signal_is_not_lost(ratio: float) -> None:
+    """A constant difference of gradients tells ln(2 Phi(mu/2) - 1) at epsilon = 0, with all five steps of noise."""
+    run: dict[str, Any] = {"records": 5, "batch_size": 1, "sensitivity": ratio, "noise_std": 1.0, "step_size": 1e-200,
+                           "smoothness": 1e-200}  # fmt: skip
+    exact = math.log(ratio / math.sqrt(5.0)) - 0.5 * math.log(2.0 * math.pi)
+    assert one_pass(LinearPass(**run, index=5)).profile(0.0) >= exact
+    assert cyclic(LinearPasses(**run, index=5, epochs=2)).profile(0.0) >= exact + 0.5 * math.log(2.0) - 1e-12
+    assert shuffled(LinearShuffle(**run, last_batch=LastBatch.OWN)).profile(0.0) >= exact
+
+
+@pytest.mark.parametrize(("rate", "records"), [(1e-15, 9), (1e-9, 15), (1e-3, 60), (0.1, 200), (0.5, 1000)])
+def test_a_contracting_run_is_not_told_better_than_its_lower_value(rate: float, records: int) -> None:
+    """All steps of one curvature: what the record moved fades by ``rate`` a step, and so does the noise."""
+    run: dict[str, Any] = {"records": records, "index": 1, "batch_size": 1, "sensitivity": 2e-3, "noise_std": 1e-89,
+                           "step_size": 1.0 - rate, "smoothness": 1.0, "strong_convexity": 1.0}  # fmt: skip
+    found = one_pass(LinearPass(**run)).profile(0.0)
+    log_mu = math.log(2e86) + (records - 1) * math.log(rate) + 0.5 * math.log1p(-rate * rate)
+    assert found >= min(0.0, log_mu - 0.5 * math.log(2.0 * math.pi)) - 1e-6 * abs(log_mu) - 0.4

@@ -54,8 +54,10 @@ if TYPE_CHECKING:
 
 _ROUNDED = 1.0 + 1e-13  # more than what some twenty operations with numbers of one sign may add up to
 _LONGEST = 4096  # so many steps before the record's are looked at, where a step forgets anything
-_ROOMIEST = 1e250  # a larger room counts as this one
+_ROOMIEST = 570.0  # of ln c'^(-2(k-1)): a larger room counts as that one
 _LARGEST = 1e90  # a larger r hides nothing
+_SMALLEST = 1e-140  # a smaller r, or mu, counts as this one: squares of smaller ones lose digits
+_LEAST_SQUARE = _SMALLEST * _SMALLEST
 _NO_USE = 1e100  # an error with which earlier noise is of no use
 _SPARED = math.log(1000.0)  # no place has to be left less than this part of delta
 _ROUNDS = 3  # of a search for X, which starts from one that is too large and ends where both parts are alike
@@ -196,6 +198,7 @@ class _Before(NamedTuple):
         """Return mu_X of X = ``spread`` > 0, rounded up."""
         moved = self.error * (spread + 1.0)
         square = (self.own * self.own + 2.0 * self.own * moved) / self.volume + moved * moved + self.past
+        square = max(square, _LEAST_SQUARE)
         farther = self.error * _TAIL * math.exp(-spread) / (spread + 1.0) ** 2
         return (math.sqrt(square) + farther) * _ROUNDED
 
@@ -238,9 +241,9 @@ class _Maps(Frozen):
         """Return R of a record's own step and those behind it, ``behind`` of them in all, rounded down."""
         if self.rate == 0.0 or behind == 1:
             return float(behind)
-        if 2.0 * self.rate * behind > 600.0:
-            return _ROOMIEST
-        return math.expm1(2.0 * self.rate * behind) / math.expm1(2.0 * self.rate) / _ROUNDED
+        lag = min(2.0 * self.rate * (behind - 1), _ROOMIEST)
+        whole = math.expm1(-2.0 * self.rate * behind) / math.expm1(-2.0 * self.rate)  # 1 + c'^2 + ... + c'^(2(k-1))
+        return whole * math.exp(lag) / _ROUNDED**10
 
     def plain(self, own: float, behind: int) -> float:
         """Return mu by the noise of the record's own steps and those behind them alone, rounded up."""
@@ -311,7 +314,7 @@ def one_pass(run: LinearPass) -> Profile:
     algorithms=("cyclic",),
     reference="dpcalc",
     locator="noise before a record's last step, used along what its gradients are expected to differ by",
-    formula="as iteration.linear_model, and r^2 ((E-2)/l + 1/(l-m)) in mu_X^2 for the uses before the last",
+    formula="as iteration.linear_model, and for E >= 2 r^2 ((E-2)/l + 1/(l-m)) in mu_X^2 for the uses before the last",
     conditions=(INDEX_IN_RANGE, *_CONDITIONS),
     assumes=("the same fixed order in every pass", _MODEL, GAUSSIAN, _WHOLE, ONE_RELEASE, NO_CLIPPING),
 )
@@ -329,7 +332,7 @@ def cyclic(run: LinearPasses) -> Profile:
 
 def _of_place(run: LinearPass) -> Profile:
     place = run.layout.place(run.index)
-    own, maps = ratio_up(run.sensitivity, place.divisor * run.noise_std), _maps(run)
+    own, maps = max(_SMALLEST, ratio_up(run.sensitivity, place.divisor * run.noise_std)), _maps(run)
     return Profile(lambda epsilon: _at(epsilon, maps, own, place.divisor, place.tail))
 
 
@@ -433,7 +436,7 @@ class _Places(NamedTuple):
         columns: list[tuple[float, float, list[_Before]]] = []
         windows = len(maps.windows) + 1
         for alike in run.layout.positions:
-            own = min(_LARGEST, ratio_up(run.sensitivity, alike.divisor * run.noise_std))
+            own = max(_SMALLEST, min(_LARGEST, ratio_up(run.sensitivity, alike.divisor * run.noise_std)))
             for nearest, places in _blocks(alike):
                 befores = list(maps.before(own, alike.divisor, nearest, nearest + places - 1))
                 befores += [_Before(own, 1.0, _NO_USE, 0.0)] * (windows - len(befores))
@@ -475,6 +478,7 @@ class _Places(NamedTuple):
         moved = self.error * (spreads + 1.0)
         with np.errstate(over="ignore"):  # what is of no use may be infinite
             square = (self.own * self.own + 2.0 * self.own * moved) / self.volume + moved * moved + self.past
+        square = np.maximum(square, _LEAST_SQUARE)
         farther = self.error * (_TAIL * np.exp(-spreads) / (spreads + 1.0) ** 2)
         found: Array = (np.sqrt(square) + farther).min(axis=0, initial=math.inf) * _ROUNDED
         return found
@@ -495,7 +499,7 @@ def _log_tails(x: Array) -> Array:
 
     from dpcalc.numerics.normal_arrays import mills
 
-    x = np.minimum(x, _ROOMIEST)
+    x = np.minimum(x, _LARGEST)
     inside = np.maximum(x, 0.0)
     value = np.log(mills(inside)) - 0.5 * inside * inside - LN_SQRT_2PI
     return np.where(x < 0.0, 0.0, np.minimum(0.0, value + UNIT * (64.0 + 8.0 * np.abs(value))))
