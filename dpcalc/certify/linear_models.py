@@ -24,9 +24,9 @@ _SPARED = 16.0  # in ln: a place whose share of delta is smaller than that need 
 def _windows(c: arb, most: int) -> Iterator[int]:
     """Yield numbers of earlier steps, each half as large again as the one before it, and at last ``most``."""
     m = 1
-    while m < most and m <= 5000:
+    while m < most and m <= 1 << 20:
         yield m
-        if float(c) ** (2 * m) < 0.005:
+        if float(c) ** (2 * m) < 0.0067:
             break
         m += max(1, m // 2)
     if most:
@@ -77,9 +77,9 @@ def _left(v: Inputs, epochs: int, divisor: int, nearest: int, farthest: int, spa
             mu, left, tail = _at(v, past, own, volume, error, x)
             if 2 * x > mu:
                 least = least.min(left.max(tail))
-        if left > _LARGE:  # where both parts move with X
-            low, high = 0.5 * float(mu), x
-            for _ in range(40):
+        if left > _LARGE or spared == -math.inf:  # where both parts move with X, and where there is one place
+            low, high = 0.5 * float(mu), 1.05 * x
+            for _ in range(60):
                 middle = 0.5 * (low + high)
                 mu, left, tail = _at(v, past, own, volume, error, middle)
                 low, high = (low, middle) if left > tail else (middle, high)

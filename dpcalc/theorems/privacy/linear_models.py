@@ -53,14 +53,14 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 _ROUNDED = 1.0 + 1e-13  # more than what some twenty operations with numbers of one sign may add up to
-_LONGEST = 4096  # so many steps before the record's are looked at, where a step forgets anything
+_LONGEST = 1 << 20  # so many steps before the record's are looked at, where a step forgets anything
 _ROOMIEST = 570.0  # of ln c'^(-2(k-1)): a larger room counts as that one
 _LARGEST = 1e90  # a larger r hides nothing
 _SMALLEST = 1e-140  # a smaller r, or mu, counts as this one: squares of smaller ones lose digits
 _LEAST_SQUARE = _SMALLEST * _SMALLEST
 _NO_USE = 1e100  # an error with which earlier noise is of no use
 _SPARED = math.log(1000.0)  # no place has to be left less than this part of delta
-_ROUNDS = 3  # of a search for X, which starts from one that is too large and ends where both parts are alike
+_ROUNDS, _FEW_ROUNDS = 6, 3  # of a search for X, which starts too large and ends where both parts are alike
 _LEAST = 1e60  # of -ln delta, beyond which X is too large to be of use
 _SINGLY = 64  # so many of the last places are counted one by one; farther ones in blocks, as the nearest of each
 _TAIL = 2.0 * math.sqrt(2.0 / math.pi) * math.exp(-0.5)
@@ -301,7 +301,7 @@ def one_pass(run: LinearPass) -> Profile:
     >>> run = LinearPass(records=10000, index=10000, batch_size=100, sensitivity=2.0, noise_std=0.05, step_size=0.1,
     ...                  smoothness=0.25)
     >>> round(one_pass(run).profile(0.5), 6)
-    -18.730212
+    -18.733358
     """
     return _of_place(run)
 
@@ -461,7 +461,7 @@ class _Places(NamedTuple):
         least = np.sqrt(self.own * self.own / self.volume + self.past).min(axis=0, initial=math.inf)
         left = left_by(np.minimum(self.plain, least))
         mus, found = self.plain, known
-        for _ in range(_ROUNDS):
+        for _ in range(_FEW_ROUNDS):
             total = self._mean(np.minimum(found, left))
             if not total > -_LEAST:
                 break
