@@ -281,7 +281,7 @@ def move_to_step(law: TiltedLaw, step: float) -> TiltedLaw:
     length = int(indices[-1]) + 2
     lower = law.weights * (1.0 - share) * np.exp(-law.tilt * x)
     upper = law.weights * share * np.exp(np.minimum(law.tilt * (step - x), 700.0))
-    weights: Array = np.bincount(indices, lower, length) + np.bincount(indices + 1, upper, length)
+    weights = np.asarray(np.bincount(indices, lower, length) + np.bincount(indices + 1, upper, length), float)
     density = min(max(1.0, step / law.step), float(len(z)))
     rounding = UNIT * (8.0 * law.tilt * (float(np.abs(z[[0, -1]]).max()) + step) + 2.0 * density + 32.0)
     return _with_weights(law, weights, first, step, rounding)
