@@ -221,14 +221,20 @@ def _shares(tilt: float, step: float, multiple: int, first: int) -> Shares:
 
 def _on_rows(law: TiltedLaw, weights: Array, first: int, multiple: int) -> TiltedLaw:
     """Return the law with weights that went to multiples of ``multiple`` steps, as `move_to_step`."""
-    step, total = law.step * multiple, float(weights.sum())
+    step = law.step * multiple
+    return _with_weights(law, weights, first, step, UNIT * (8.0 * law.tilt * step + 2.0 * multiple + 32.0))
+
+
+def _with_weights(law: TiltedLaw, weights: Array, first: int, step: float, rounding: float) -> TiltedLaw:
+    """Return the law with weights that went to another step, which have this relative error."""
+    total = float(weights.sum())
     return law._replace(
         step=step,
         first=first,
         weights=weights / total,
         log_scale=law.log_scale + math.log(total),
         defect=law.defect * _exp(law.tilt * step) / total * 1.001,
-        log_error=law.log_error + UNIT * (8.0 * law.tilt * step + 2.0 * multiple + 32.0),
+        log_error=law.log_error + rounding,
         spread=law.spread + step * step / 8.0,
     )
 
@@ -275,19 +281,10 @@ def move_to_step(law: TiltedLaw, step: float) -> TiltedLaw:
     length = int(indices[-1]) + 2
     lower = law.weights * (1.0 - share) * np.exp(-law.tilt * x)
     upper = law.weights * share * np.exp(np.minimum(law.tilt * (step - x), 700.0))
-    weights = np.bincount(indices, lower, length) + np.bincount(indices + 1, upper, length)
+    weights = np.asarray(np.bincount(indices, lower, length) + np.bincount(indices + 1, upper, length), float)
     density = min(max(1.0, step / law.step), float(len(z)))
     rounding = UNIT * (8.0 * law.tilt * (float(np.abs(z[[0, -1]]).max()) + step) + 2.0 * density + 32.0)
-    total = float(weights.sum())
-    return law._replace(
-        step=step,
-        first=first,
-        weights=weights / total,
-        log_scale=law.log_scale + math.log(total),
-        defect=law.defect * _exp(law.tilt * step) / total * 1.001,
-        log_error=law.log_error + rounding,
-        spread=law.spread + step * step / 8.0,
-    )
+    return _with_weights(law, weights, first, step, rounding)
 
 
 def _exp(x: float) -> float:
