@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -16,11 +17,6 @@ from dpcalc.errors import Disproved, DpcalcError
 from dpcalc.files import output
 from dpcalc.inert import printable
 from dpcalc.version import __version__
-
-if TYPE_CHECKING:
-    import signal
-else:
-    import _signal as signal  # what ``signal`` exports; it makes enums of it, which takes longer than a small module
 
 COMMANDS = {
     "compare": "Every bound that applies to one described run, best first, and why the others do not.",

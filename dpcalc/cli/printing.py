@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -16,7 +16,6 @@ from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
 from dpcalc.files.output import refuse_unwritable, say, write, write_bytes
 from dpcalc.inert import printable
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.render import FORMATS, render
 from dpcalc.render.notes import report
 from dpcalc.report import Case, Report, uncertified

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from dpcalc.errors import SpecError
 from dpcalc.model.numbers import parse_delta, parse_integer, parse_number, parse_sweep
 from dpcalc.model.parameter import Parameter, check
-from dpcalc.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]
