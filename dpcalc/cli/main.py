@@ -50,6 +50,9 @@ COMMANDS = {
 }
 
 
+COMPLETE = "_DPCALC_COMPLETE"
+"""The variable by which a completion script asks for words."""
+
 _SECTIONS = {
     "How private is a run": ("compare", "rdp", "shuffle", "multi-epoch", "dp-sgd", "online", "hockey-stick", "shifted"),
     "Several runs, gates and training": (
@@ -184,6 +187,10 @@ def _terminated_cleanly() -> Iterator[None]:
 
 def _code_of(arguments: Sequence[str]) -> int:
     """Run the command line and return the exit code."""
+    if asked := os.environ.get(COMPLETE):
+        from click.shell_completion import shell_complete
+
+        return shell_complete(cli, {}, "dpcalc", COMPLETE, asked)
     with output.whole_streams() as streams:
         code = _run(list(arguments))
     # A warning that nobody can read must not look like none.

@@ -112,7 +112,8 @@ ROOMS = {
 }
 ALONE = "errors inert notes plain_enum references report version"
 STANDARD = {
-    "_json", "_locale", "_struct", "atexit", "gc", "json", "json.decoder", "json.encoder", "json.scanner", "signal", "struct",
+    "_json", "_locale", "_struct", "atexit", "gc", "json", "json.decoder", "json.encoder", "json.scanner", "signal",
+    "struct",
 }  # fmt: skip
 
 
