@@ -12,6 +12,7 @@ from dpcalc.report import (
     Assertion,
     Case,
     Check,
+    Guess,
     Obstacle,
     Report,
     Result,
@@ -68,6 +69,7 @@ class _Cases:
             _list([self._result(result) for result in case.results]),
             self._obstacles_of(case),
             _list([self._filled(each, 4, Assertion._asdict) for each in case.assertions]),
+            *([self._filled(case.guess, 3, Guess._asdict)] if case.guess is not None else ()),
             *([self._check(case.check)] if case.check is not None else ()),
         )
         return Written(self._rest(case) % parts)
@@ -75,11 +77,16 @@ class _Cases:
     def _rest(self, case: Case) -> str:
         """Return the text of a case, with gaps for its parts."""
         plain = not (case.note_data or case.tightness or case.training or case.ledger or case.risk or case.audit)
-        key = (case.algorithm, tuple(case.warnings), tuple(case.notes), case.check is None) if plain else None
+        key = (
+            (case.algorithm, tuple(case.warnings), tuple(case.notes), case.check is None, case.guess is None)
+            if plain
+            else None
+        )
         text: str | None = self._known.get(key) if plain else None
         if text is None:
             parts = dict.fromkeys(("inputs", "results", "not_applicable", "assertions"), _GAP)
             fields = {**case_fields(case._replace(inputs={}, results=(), obstacles=(), assertions=())), **parts}
+            fields.update({"guess": _GAP} if case.guess is not None else {})
             text = _template({**fields, "check": _GAP} if case.check is not None else fields, 2)
             if plain:
                 self._known[key] = text
