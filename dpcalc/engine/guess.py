@@ -50,7 +50,7 @@ def guess_of(case: Case, run: Run, orders: tuple[float, ...]) -> Guess | None:
 
 def least_guess(proved: Proved, best: Result) -> Guess:
     """Return the least guess that what is proved allows, and the answer."""
-    alone = guess_of_answer(best)
+    alone = _alone(best)
     if best.adjacency in _ONE_WAY:
         found = [(_one_way(part), name) for name, part in proved if not isinstance(part, Box)]
     else:
@@ -68,8 +68,10 @@ def guess_of_answer(best: Result) -> Guess | None:
     2015, Theorem 2.1), in one direction 1 - (1 - delta) e^-eps/2. Where rounding changes what is released with some
     probability, that is added.
     """
-    if not _speaks_of_records(best):
-        return None
+    return _alone(best) if _speaks_of_records(best) else None
+
+
+def _alone(best: Result) -> Guess:
     rounding = (best.details or {}).get("floating_point", {})
     mu = rounding.get("mu", best.mu)
     if mu is not None:

@@ -105,8 +105,8 @@ def _steps_of_epochs(case: Case) -> str:
         return ""
     records, size, epochs = (case.inputs.get(name, (None, ""))[0] for name in ("records", "batch_size", "epochs"))
     steps = case.inputs["steps"][0]
-    if not (isinstance(records, int) and isinstance(size, int)) or steps != epochs * -(-records // size):
-        return f" (= {steps // epochs} * {epochs})"
+    if not (isinstance(records, int) and isinstance(size, int)) or steps != int(epochs or 0) * -(-records // size):
+        return f" (= {steps // int(epochs or 1)} * {epochs})"
     each = f"ceil({records}/{size})" if records % size else f"{records}/{size}"
     return f" (= {each} * {epochs})"
 
