@@ -1741,7 +1741,7 @@ def train(
         seed: of noise, order and split; the result is then not private.
         noise_source: ``os`` (default) or ``secure``.
         replicas, workers: so many independent runs on so many processors: quantiles of the metrics, and no model.
-        output: path of the model, .json or .npz; `dpcalc.training.model.load` reads it.
+        output: path of the model, .json or .npz; `dpcalc.training.release.model.load` reads it.
         card: whether a privacy card is written beside the model, as ``model.card.json``; none of one that is not
             private. What prevents it is a warning, as the model is there.
         reference: whether to compare with the non-private minimiser, which takes most of the time of a run.
