@@ -66,6 +66,8 @@ def fit(
 ) -> Fit:
     """Return the case of a run that was accounted and then executed; nothing is executed where a gate fails.
 
+    Where the noise can be drawn again, or there are replicas, the numbers of the case are no guarantees.
+
     Args:
         given: parameter name -> value, None where not given.
         question: epsilon and delta; if noise is given as well, they are checked.
@@ -79,19 +81,25 @@ def fit(
         SpecError: description or data are malformed.
         NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`; or the guarantee says nothing.
     """
+    fitted = _fit(given, question, setup, sources or {}, gates, phases, accepting)
+    return fitted._replace(case=fitted.case.uncovered()) if privacy_gate(setup) else fitted
+
+
+def _fit(
+    given: Mapping[str, Any], question: Question, setup: Setup, sources: Mapping[str, Source], gates: Sequence[Gate],
+    phases: Phases, accepting: bool,
+) -> Fit:  # fmt: skip
     if setup.tune is not None:
         from dpcalc.training.tuned import fit_tuned
 
-        return fit_tuned(given, question, setup, sources=sources or {}, gates=gates, accepting=accepting)
+        return fit_tuned(given, question, setup, sources=sources, gates=gates, accepting=accepting)
     if setup.unlearn is not None:
         from dpcalc.training.unlearning import fit_unlearned
 
-        return fit_unlearned(
-            given, question, setup, sources=sources or {}, gates=gates, phases=phases, accepting=accepting
-        )
+        return fit_unlearned(given, question, setup, sources=sources, gates=gates, phases=phases, accepting=accepting)
     from dpcalc.training.guarantee import guarantee
 
-    draft, setup, records, chosen = described(given, question, setup, sources or {}, progress=phases("records read"))
+    draft, setup, records, chosen = described(given, question, setup, sources, progress=phases("records read"))
     if setup.solver == Solver.SUMS:
         return _solved(draft, question, records, setup, chosen, gates, accepting, phases)
     rows, columns = records.shape
