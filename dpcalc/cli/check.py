@@ -14,6 +14,7 @@ import click
 from dpcalc.cli import plot
 from dpcalc.cli.cluster import There, cluster_options, there_of
 from dpcalc.cli.conclusion import Printing, conclude, load_baseline
+from dpcalc.cli.file_words import refuse_selecting
 from dpcalc.cli.lost import tell
 from dpcalc.cli.options import Command
 from dpcalc.cli.plot import PLOT
@@ -149,11 +150,12 @@ def command(
     from dpcalc.recipes.shards import of_share, parse_share, taken
     from dpcalc.recipes.stream import Asked, places_of
 
+    refuse_selecting(pattern)
     limits = _limits(timeout, memory_limit)
     there = there_of(cluster, insecure, jobs, limits.memory)
     printing = Printing.of(**output)
     wanted = _destinations(reports)
-    outputs = [*written_to(printing.file, wanted), *([(checkpoint, "--checkpoint")] if checkpoint else [])]
+    outputs = _outputs(printing.file, wanted, checkpoint)
     check_outputs(outputs, (*files, baseline))
     share = None if shard is None else parse_share(shard)
     if share is not None and baseline is not None:
@@ -257,6 +259,11 @@ def _number(flag: str, typed: str) -> float:
         return parse_number(typed)
     except SpecError as error:
         raise SpecError(f"{flag}: {error.message}", error.hint) from None
+
+
+def _outputs(file: str | None, reports: Sequence[Destination], checkpoint: str | None) -> list[tuple[str | None, str]]:
+    """Return where the check writes, each with the option that says so."""
+    return [*written_to(file, reports), *([(checkpoint, "--checkpoint")] if checkpoint is not None else [])]
 
 
 def _destinations(reports: Sequence[str]) -> list[Destination]:
