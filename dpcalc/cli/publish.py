@@ -13,6 +13,7 @@ from dpcalc.cli.lost import Lost, attempt, lost_by
 from dpcalc.cli.reports import Destination, asked
 from dpcalc.errors import SpecError
 from dpcalc.files.output import append, say, write, write_bytes
+from dpcalc.inert import printable
 from dpcalc.render import Asked
 from dpcalc.render.check import GITHUB, KINDS, MARKDOWN, render
 from dpcalc.report import Case, Report, Status
@@ -107,4 +108,4 @@ def _append(text: str, path: str) -> None:
     try:
         append(text + "\n", path, "GITHUB_STEP_SUMMARY")
     except SpecError as error:
-        say(f"warning: the summary of the step: {error.message}")
+        say(printable(f"warning: the summary of the step: {error.message}"))

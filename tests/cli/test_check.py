@@ -200,7 +200,7 @@ def test_github_actions(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     run("typo.yaml")
     assert Path("summary.md").read_text(encoding="utf-8").startswith(first)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "no/where.md")
-    assert "cannot write the summary of the step" in run("fail.yaml")[2]
+    assert "the summary of the step: cannot write no/where.md" in run("fail.yaml")[2]
 
 
 def test_standard_input(run: Any) -> None:
