@@ -10,13 +10,14 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
-from dpcalc.files.paths import ProjectFile
-from dpcalc.files.target import Target, draft_name, target
 from dpcalc.inert import Inert, inert
+
+if TYPE_CHECKING:
+    from dpcalc.files.target import Target
 
 _STANDARD = {"-": 1, "/dev/stdout": 1, "/dev/stderr": 2}
 _MODE_OF_HANDLE = os.chmod in os.supports_fd
@@ -88,6 +89,8 @@ def open_to_add(path: str, option: str) -> IO[bytes]:
     Raises:
         SpecError: it cannot be opened, is no regular file, is reached through a link, or has other names as well.
     """
+    from dpcalc.files.target import target
+
     with _refusing(path, option), target(path) as place:
         return os.fdopen(place.open_to_add(), "r+b")
 
@@ -98,6 +101,8 @@ def append(text: str, path: str, option: str) -> None:
     Raises:
         SpecError: as `open_to_add`, or it cannot be written.
     """
+    from dpcalc.files.target import target
+
     with _refusing(path, option), contextlib.ExitStack() as stack:
         if _descriptor(path) is not None:
             file = stack.enter_context(_file(path))
@@ -148,6 +153,8 @@ def _refuse_unwritable(path: str) -> None:
     if descriptor is not None:
         os.fstat(descriptor)
         return
+    from dpcalc.files.target import target
+
     with target(path) as place:
         place.refuse_unwritable()
 
@@ -157,6 +164,8 @@ def _identities(path: str, stream: int) -> set[object]:
 
     ``stream`` is the descriptor that ``-`` stands for.
     """
+    from dpcalc.files.paths import ProjectFile
+
     if path == STANDARD_STREAM and not isinstance(path, ProjectFile):
         path = f"/dev/fd/{stream}"
     found = set[object]()
@@ -214,6 +223,8 @@ def _file(path: str, *, link: bool = True) -> Iterator[Any]:
         with open(os.dup(descriptor), "wb", buffering=0) as raw:
             yield _Whole(raw)
         return
+    from dpcalc.files.target import target
+
     with target(path) as place:
         if not link:
             place.refuse_link()
@@ -228,6 +239,8 @@ def _file(path: str, *, link: bool = True) -> Iterator[Any]:
 @contextlib.contextmanager
 def _replacing(place: Target) -> Iterator[IO[bytes]]:
     """Pass a file beside a target, which is renamed over it at the end."""
+    from dpcalc.files.target import draft_name
+
     mode = place.mode
     # Named before it is made, so that an interrupt at any moment knows what to remove.
     draft = draft_name()
