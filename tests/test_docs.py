@@ -171,17 +171,6 @@ def loaded(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def test_the_workflow_runs_commands_there_are() -> None:
-    workflow = loaded(DOCS / "examples" / "github-actions.yml")
-    assert workflow[True] == ["push", "pull_request"]  # "on" is a boolean in YAML 1.1
-    assert workflow["permissions"] == {"contents": "read"}
-    steps = workflow["jobs"]["budget"]["steps"]
-    assert all(("uses" in step) != ("run" in step) for step in steps)
-    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"]) for step in steps if "uses" in step)
-    [line] = [step["run"] for step in steps if step.get("run", "").startswith("dpcalc ")]
-    the_command_parses(line)
-
-
 def test_the_shards_are_merged_by_commands_there_are() -> None:
     """Of the workflow, the number of shards is that of the matrix; of the script, that of the array."""
     text = (DOCS / "examples" / "github-shards.yml").read_text(encoding="utf-8")
@@ -237,33 +226,33 @@ def test_the_hook_passes_no_names_of_files() -> None:
     the_command_parses(" ".join([hook["entry"], *used["args"]]))
 
 
-def checked_by_the_action(folder: Path, **inputs: str) -> tuple[int, list[str], Path]:
+def checked_by_the_action(root: Path, **inputs: str) -> tuple[int, list[str], Path]:
     """Run the action's last step with a dpcalc that notes its words; return the code, the words and where it ran."""
     action = loaded(ROOT / "action.yml")
     step = action["runs"]["steps"][-1]
     given = {name: str(each["default"]) for name, each in action["inputs"].items()} | inputs
     assert step["env"] == {name.upper(): f"${{{{ inputs.{name} }}}}" for name in given}
     assert "${{" not in step["run"], "text of the workflow must not become a part of the script"
-    program = folder / "temp" / "dpcalc" / "bin" / "dpcalc"
+    program = root / "temp" / "dpcalc" / "bin" / "dpcalc"
     program.parent.mkdir(parents=True)
     program.write_text('#!/bin/sh\npwd > "$RUNNER_TEMP/where"\nprintf "%s\\n" "$@" > "$RUNNER_TEMP/words"\n')
     program.chmod(0o755)
-    (folder / "workspace" / "pull").mkdir(parents=True)
-    runner = {"RUNNER_TEMP": str(folder / "temp"), "GITHUB_WORKSPACE": str(folder / "workspace")}
-    environment = {"PATH": os.environ["PATH"], "GITHUB_OUTPUT": str(folder / "temp" / "output"), **runner}
+    (root / "workspace" / "pull").mkdir(parents=True)
+    runner = {"RUNNER_TEMP": str(root / "temp"), "GITHUB_WORKSPACE": str(root / "workspace")}
+    environment = {"PATH": os.environ["PATH"], "GITHUB_OUTPUT": str(root / "temp" / "output"), **runner}
     environment |= {name.upper(): value for name, value in given.items()}
     done = subprocess.run(
         ["bash", "-c", step["run"]],
         env=environment,
-        cwd=folder / "workspace",
+        cwd=root / "workspace",
         capture_output=True,
         check=False,
         timeout=60,
     )
-    words = folder / "temp" / "words"
+    words = root / "temp" / "words"
     if not words.exists():
-        return done.returncode, [], folder
-    where = Path((folder / "temp" / "where").read_text(encoding="utf-8").strip())
+        return done.returncode, [], root
+    where = Path((root / "temp" / "where").read_text(encoding="utf-8").strip())
     return done.returncode, words.read_text(encoding="utf-8").splitlines(), where
 
 
