@@ -174,8 +174,8 @@ def _identities(path: str, stream: int) -> set[object]:
             found.add(descriptor)
             status = os.fstat(descriptor)
             return found | ({(status.st_dev, status.st_ino)} if stat.S_ISREG(status.st_mode) else set())
-        path = path.real if isinstance(path, ProjectFile) else os.path.abspath(path)
-        folder = os.stat(os.path.dirname(path))
+        path = path.real if isinstance(path, ProjectFile) else path
+        folder = os.stat(os.path.dirname(path) or os.curdir)
         found.add((folder.st_dev, folder.st_ino, os.path.basename(path)))
         for status in (os.lstat(path), os.stat(path)):
             found.add((status.st_dev, status.st_ino))

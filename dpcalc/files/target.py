@@ -78,7 +78,7 @@ class Folder:
         Raises:
             Unwritable: it is a link, or where Git keeps a repository.
         """
-        inner = os.path.join(self._path, name)
+        inner = name if self._path == os.curdir else os.path.join(self._path, name)
         found = self.status(name)
         if not links and found is not None and _is_link(found):
             raise Unwritable(f"{inner} is a link", "remove the link, or name the folder that it leads to")
