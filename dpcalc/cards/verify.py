@@ -179,7 +179,7 @@ def _stated(model: str) -> dict[str, Any]:
     Raises:
         SpecError: the file is no model.
     """
-    from dpcalc.training.model import load
+    from dpcalc.training.release.model import load
 
     privacy = load(model).privacy
     return {name: privacy.get(name) for name in ("noise_source", *STATED)}

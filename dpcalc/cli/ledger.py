@@ -46,7 +46,7 @@ def command(file: str | None, added: tuple[str, ...], gates: tuple[str, ...], **
       adjacency: add-remove
       budget: {epsilon: 3, delta: 1e-5}
       entries:
-        model: {algorithm: dp-sgd, records: 50000, batch_size: 500, epochs: 20,
+        model: {algorithm: dp-sgd, sample_rate: 0.01, steps: 2000,
                 noise_multiplier: 1.1, sampling: poisson}
         census: {mu: 0.2}
         histogram: {epsilon: 0.01, times: 10}
@@ -54,7 +54,7 @@ def command(file: str | None, added: tuple[str, ...], gates: tuple[str, ...], **
       dpcalc ledger spent.yaml
     How much noise does one more model need?
       dpcalc ledger spent.yaml --solve noise_multiplier --add \\
-        'algorithm=dp-sgd records=50000 batch_size=500 epochs=5 sampling=poisson'
+        'algorithm=dp-sgd sample_rate=0.01 steps=500 sampling=poisson'
     A pure mechanism, 100 times:
       dpcalc ledger --add 'epsilon=0.1 times=100' -d 1e-6
     A Laplace mechanism, 1000 times:

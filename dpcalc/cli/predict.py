@@ -29,8 +29,8 @@ def command(model: str, data: str, output: str | None) -> None:
 
     one_blas_thread()
     check_outputs([(output, "-o")], (model, data))
-    from dpcalc.training.model import load
-    from dpcalc.training.prediction import predictor, write_csv
+    from dpcalc.training.release.model import load
+    from dpcalc.training.release.prediction import predictor, write_csv
 
     predicting = predictor(load(model))
     with in_pieces(output) as write:

@@ -46,8 +46,8 @@ def command(
 
     \b
     A card of a run, to publish; and what its readers do:
-      dpcalc dp-sgd -n 50000 --batch-size 500 --epochs 20 --noise-multiplier 1 \\
-        --sampling poisson -d 1e-5 --report card=release.json
+      dpcalc dp-sgd -n 50000 --sample-rate 0.01 --steps 2000 \\
+        --noise-multiplier 1 --sampling poisson -d 1e-5 --report card=release.json
       dpcalc verify release.json
     A model, whose card train writes beside it:
       dpcalc train --data example:breast-cancer -R 5 -e 1 -d 1e-5 -o model.json
