@@ -46,6 +46,9 @@ def _ask(name: str, given: dict[str, Any], budget: dict[str, Any]) -> None:
 
     delta = budget.get("delta")
     question = Question(budget.get("epsilon"), getattr(delta, "value", None), getattr(delta, "log", None), (), None)
-    best = ask(name, given, question).best
+    case = ask(name, given, question)
+    best = case.best
     if best is not None:
-        say(printable(f"as it stands: {best.quantity} {best.value:.6g} ({best.bound})"))
+        from dpcalc.render.sentences import headline
+
+        say(printable(f"as it stands: {'; '.join(headline(case, 6))} ({best.bound})"))
