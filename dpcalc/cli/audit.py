@@ -63,8 +63,8 @@ def command(
     from dpcalc.training import one_blas_thread
 
     one_blas_thread()
-    from dpcalc.training import audited
-    from dpcalc.training.audit import Setup, check_setup
+    from dpcalc.training.audit import case as audited
+    from dpcalc.training.audit.estimate import Setup, check_setup
 
     setup = Setup(_count(replicas), seed, workers, _number("--confidence", confidence))
     check_setup(setup)
@@ -124,7 +124,7 @@ def _number(flag: str, typed: str) -> float:
 
 def _say_contradicted(case: Case) -> None:
     """Print what a report of a contradicted guarantee should contain."""
-    from dpcalc.training.audited import bug_report
+    from dpcalc.training.audit.case import bug_report
 
     lines = ["command: dpcalc " + " ".join(sys.argv[1:]), *bug_report(case).splitlines()]
     say("\n".join(["--- bug report ---", *map(printable, lines), "---"]))

@@ -13,7 +13,7 @@ from dpcalc.errors import SpecError
 
 if TYPE_CHECKING:
     from dpcalc.cluster.dask import Cluster
-    from dpcalc.training.elsewhere import There as Elsewhere
+    from dpcalc.training.run.remote import There as Elsewhere
 
 
 class There(NamedTuple):
@@ -50,7 +50,7 @@ class There(NamedTuple):
         Raises:
             SpecError, WorkerLost: as `entered`.
         """
-        from dpcalc.training.elsewhere import There as Elsewhere
+        from dpcalc.training.run.remote import There as Elsewhere
 
         with self.entered() as joined:
             yield Elsewhere(joined, joined.ahead, self.attempts)

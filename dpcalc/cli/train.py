@@ -122,9 +122,9 @@ def command(
     from dpcalc.training import one_blas_thread
 
     one_blas_thread()
-    from dpcalc.training import fitting
-    from dpcalc.training.setup import Setup, check_setup
-    from dpcalc.training.tuning import tune_of
+    from dpcalc.training import fit as fitting
+    from dpcalc.training.rule.candidates import tune_of
+    from dpcalc.training.rule.setup import Setup, check_setup
 
     output = flags["output"]
     choice = tune_of(tune, tune_runs, tune_law, tune_score)
@@ -154,13 +154,13 @@ def command(
 
     try:
         with entered as executor:
-            cases, printing = run_cases("train", flags, Askers(asker(fitting.fit), asker(fitting.fit_among_others)))
+            cases, printing = run_cases("train", flags, Askers(asker(fitting.fit), asker(fitting.fit_one_of_several)))
     except KeyboardInterrupt:
         say("nothing was released: no model and no metrics")
         raise
     if output is not None and models[0] is not None:
         from dpcalc.render.statement import render_statement
-        from dpcalc.training.model import save
+        from dpcalc.training.release.model import save
 
         save(models[0], output, statement=render_statement(report("train", cases)).strip())
         if setup.card:
