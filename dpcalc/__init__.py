@@ -48,6 +48,8 @@ _PUBLIC = {
     "NotConverged": "dpcalc.errors",
     "GateFailed": "dpcalc.errors",
     "WorkerLost": "dpcalc.errors",
+    "PrivacyWarning": "dpcalc.errors",
+    "Accountant": "dpcalc.recipes.accountant",
 }
 
 __all__ = [*_PUBLIC, "__version__"]  # noqa: PLE0604
