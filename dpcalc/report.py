@@ -205,6 +205,11 @@ class Case(NamedTuple):
         """Whether its answer certifies that records were forgotten; see `Result.forgetting`."""
         return self.best is not None and self.best.forgetting
 
+    def uncovered(self) -> Case:
+        """Return the case of a run that its theorems do not cover: no number of it is a guarantee any more."""
+        rows = (row._replace(kind=Kind.CONDITIONAL) if row.guarantee else row for row in self.results)
+        return self._replace(results=tuple(rows))
+
     @property
     def failed(self) -> bool:
         """Whether a gate failed, or the case did although its gates hold."""
