@@ -9,7 +9,7 @@ import click
 from dpcalc.cli.options import Command
 from dpcalc.cli.types import FILE
 from dpcalc.errors import DpcalcError
-from dpcalc.files.output import refuse_unwritable, say, write
+from dpcalc.files.output import check_outputs, say, write
 from dpcalc.inert import printable
 
 
@@ -30,7 +30,7 @@ def command(config: str, command_: str | None, algorithm: str | None, output: st
     """
     from dpcalc.recipes.draft import draft
 
-    refuse_unwritable(output, "-o")
+    check_outputs([(output, "-o")], (config,))
     found = draft(config, output, command_, algorithm)
     write(found.text, output)
     try:
