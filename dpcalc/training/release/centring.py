@@ -33,12 +33,12 @@ from dpcalc.training.data.threads import summed
 from dpcalc.training.release.model import LEAST_SCALE
 from dpcalc.training.rule.full_batches import Centring
 from dpcalc.training.rule.records import Records
+from dpcalc.training.run.checks import lipschitz_of
 from dpcalc.training.run.exact_sums import cut, exponent_of, grid_of, rounded_sum
 from dpcalc.training.run.noise import Source
 from dpcalc.training.run.plan import Batch, Plan
 from dpcalc.training.run.problem import refuse_outside
 from dpcalc.training.run.rounding import Rounding
-from dpcalc.training.run.single import lipschitz_of
 
 Array = NDArray[np.float64]
 _BITS = 52  # of a sum

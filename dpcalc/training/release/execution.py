@@ -194,7 +194,7 @@ def _train_one(
         weights, _ = products.solved(plan, parts["train"], source)
         released = weights[np.newaxis]
     else:
-        weights, released, _ = single.train(
+        weights, released = single.train(
             plan, parts["train"], source, start=start, progress=phases("steps"), rounding=rounding
         )
     return Trained(weights, released, randomness_of(setup, source.label), measured(weights, parts, phases))

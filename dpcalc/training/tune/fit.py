@@ -291,7 +291,7 @@ def _executed(
             each, rounding = candidates[place], found.made[place].rounding
             records = in_memory(each.records)
             problem = Problem(records.features, records.labels, each.draft.loss)
-            weights, released, _ = single.train(plans[place], problem, drawn, rounding=rounding)
+            weights, released = single.train(plans[place], problem, drawn, rounding=rounding)
             score = _scored(weights, scored, each.draft, found.score_epsilon, below)
             if best is None or score > best.score:
                 best = _Best(score, place, weights, released)
