@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -46,15 +47,13 @@ class Ball:
         Both are computed norms. The second is between the first and the radius, so that nothing is moved twice, and so
         near to the first that a projection is that onto the ball of the first but for rounding errors.
         """
-        rounding = (columns + 8) * _UNIT
-        held = self.radius * (1.0 - max(_SLACK, 4.0 * rounding))
-        return held, (held * (1.0 + 2.0 * rounding)) ** 2
+        return _inner(self.radius, columns)
 
     def project(self, w: Array) -> bool:
         """Move w, shape (d,) or (replicas, d), to the nearest point, in place; return whether anything was moved."""
         held, most = self.inner(w.shape[-1])
         if w.ndim == 1:
-            square = float(w @ w)
+            square = float(np.dot(w, w))
             if square <= most:
                 return False
             w *= held / math.sqrt(square)
@@ -137,6 +136,13 @@ class Whole:
 
 
 Domain = Ball | Box | Whole
+
+
+@lru_cache
+def _inner(radius: float, columns: int) -> tuple[float, float]:
+    rounding = (columns + 8) * _UNIT
+    held = radius * (1.0 - max(_SLACK, 4.0 * rounding))
+    return held, (held * (1.0 + 2.0 * rounding)) ** 2
 
 
 def _norm_up(sides: Array) -> float:

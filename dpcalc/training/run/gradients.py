@@ -100,15 +100,16 @@ class PlainSums:
         if self.problem.loss.classified:
             slopes = descents(x @ w.reshape(x.shape[1], -1), y, caps, capped=self.plan.capped)
             return (slopes @ x).T.reshape(-1)
-        z = x @ w
-        columns = (slice(None), np.newaxis) if z.ndim == 2 else slice(None)
-        self.overwrite(z, y[columns])
-        _cap(z, None if caps is None else caps[columns])
-        return np.asarray(x.T @ z)
+        z = np.dot(x, w)
+        if w.ndim == 2:
+            y, caps = y[:, np.newaxis], None if caps is None else caps[:, np.newaxis]
+        self.overwrite(z, y)
+        _cap(z, caps)
+        return np.asarray(np.dot(x.T, z))
 
     def _of_one(self, x: Array, y: float, cap: float, w: Array) -> Array:
-        slope = self.slope(float(x @ w), y)
-        return np.asarray(max(-cap, min(cap, slope)) * x)
+        slope: float = max(-cap, min(cap, self.slope(float(np.dot(x, w)), y)))
+        return slope * x
 
     def _of_own_batches(self, w: Array, rows: Index) -> Array:
         assert isinstance(self.problem, Problem)  # several runs are trained on what is held in memory
