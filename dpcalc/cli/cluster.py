@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from dpcalc.cluster.address import LOCAL, checked_address
 from dpcalc.errors import SpecError
-from dpcalc.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from dpcalc.cluster.dask import Cluster

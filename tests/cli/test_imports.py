@@ -110,9 +110,10 @@ ROOMS = {
     "render": "allocation machine notes numbers positions",
     "theorems": "batch_layout conditions record",
 }
-ALONE = "errors inert named_tuple notes plain_enum references report version"
+ALONE = "errors inert notes plain_enum references report version"
 STANDARD = {
-    "_json", "_locale", "_struct", "atexit", "gc", "json", "json.decoder", "json.encoder", "json.scanner", "struct",
+    "_json", "_locale", "_struct", "atexit", "gc", "json", "json.decoder", "json.encoder", "json.scanner", "signal",
+    "struct",
 }  # fmt: skip
 
 
