@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dpcalc.errors import SpecError
 from dpcalc.files.row_file import Chosen, Copy, Room
 from dpcalc.model.algorithm import Order
-from dpcalc.training.data.tables import lengths
+from dpcalc.training.data.bounds import lengths
 from dpcalc.training.data.threads import ahead, summed
 from dpcalc.training.run.checks import lipschitz_of
 from dpcalc.training.run.kernel import Move
