@@ -49,6 +49,8 @@ _PUBLIC = {
     "NotConverged": "dpcalc.errors",
     "GateFailed": "dpcalc.errors",
     "WorkerLost": "dpcalc.errors",
+    "PrivacyWarning": "dpcalc.errors",
+    "Accountant": "dpcalc.recipes.accountant",
 }
 
 __all__ = [*_PUBLIC, "__version__"]  # noqa: PLE0604
@@ -89,8 +91,10 @@ if TYPE_CHECKING:
     from dpcalc.errors import Infeasible as Infeasible
     from dpcalc.errors import NotApplicable as NotApplicable
     from dpcalc.errors import NotConverged as NotConverged
+    from dpcalc.errors import PrivacyWarning as PrivacyWarning
     from dpcalc.errors import SpecError as SpecError
     from dpcalc.errors import WorkerLost as WorkerLost
+    from dpcalc.recipes.accountant import Accountant as Accountant
     from dpcalc.report import Case as Case
     from dpcalc.report import Report as Report
     from dpcalc.report import Result as Result

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import IO, NamedTuple
 
-from dpcalc.certify.costs import PRICES
-from dpcalc.certify.enclose import BELOW, PROVED
+from dpcalc.certify.numerics.enclose import BELOW, PROVED
+from dpcalc.certify.risk.costs import PRICES
 from dpcalc.certify.table import definitions
 from dpcalc.cluster.spread import Piece, spread, through
 from dpcalc.errors import DpcalcError, WorkerLost
