@@ -143,7 +143,7 @@ def test_a_failure_is_shrunk_to_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = line(plain)
     assert "\n" not in shown
     assert shown == (
-        "tests.formulas.evaluated(dpcalc.theorems.privacy.iteration.pnsgd, records=1, index=1, batch_size=1, "
+        "tests.formulas.evaluated(dpcalc.theorems.one_pass.iteration.pnsgd, records=1, index=1, batch_size=1, "
         "last_batch='own', sensitivity=1.0, noise_std=1.0)"
     )
     tally = campaign(40, 5, only=("iteration.pnsgd",))

@@ -25,17 +25,9 @@ from dpcalc.model import noise
 from dpcalc.model.chain import Chain
 from dpcalc.model.run import describe
 from dpcalc.numerics import normal_arrays, sums
-from dpcalc.theorems.privacy import (
-    contraction,
-    hidden_position,
-    laplace,
-    online,
-    recursion,
-    shuffle,
-    stepwise,
-    stream_noise,
-)
-from dpcalc.theorems.privacy.stream_noise import Stream
+from dpcalc.theorems.contraction import contraction, laplace, online, recursion, shuffle, stepwise, stream_noise
+from dpcalc.theorems.contraction.stream_noise import Stream
+from dpcalc.theorems.hidden import hidden_position
 from dpcalc.theorems.record import lookup
 from tests import oracles
 from tests.formulas import evaluated

@@ -13,7 +13,7 @@ import pytest
 from flint import arb
 
 from dpcalc.notions import classic, gaussian
-from dpcalc.theorems.privacy import iteration, local_message, random_skip, random_stop
+from dpcalc.theorems.one_pass import iteration, local_message, random_skip, random_stop
 from tests.formulas import evaluated
 from tests.oracles import (
     READINGS,

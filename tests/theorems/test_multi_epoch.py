@@ -11,7 +11,8 @@ import pytest
 
 from dpcalc.notions import gaussian
 from dpcalc.theorems.lower import quadratic
-from dpcalc.theorems.privacy import iteration, multi_epoch, published_passes
+from dpcalc.theorems.many_passes import multi_epoch, published_passes
+from dpcalc.theorems.one_pass import iteration
 from tests.formulas import evaluated
 from tests.oracles import (
     READINGS,

@@ -13,7 +13,7 @@ import pytest
 from dpcalc.model.noise import langevin_noise_std
 from dpcalc.notions import gaussian
 from dpcalc.theorems.lower import quadratic
-from dpcalc.theorems.privacy import multi_epoch, noisy_gd, published_passes
+from dpcalc.theorems.many_passes import multi_epoch, noisy_gd, published_passes
 from tests.formulas import evaluated
 from tests.oracles import (
     READINGS,

@@ -14,7 +14,7 @@ from dpcalc.engine.ask import ask
 from dpcalc.engine.question import Question
 from dpcalc.errors import DpcalcError
 from dpcalc.model.chain import Chain
-from dpcalc.theorems.privacy import iteration, scheduled
+from dpcalc.theorems.one_pass import iteration, scheduled
 from tests.formulas import evaluated
 from tests.oracles import READINGS, ball, draws, excess, log_uniform, not_below, tight
 from tests.oracles import iteration as oracle

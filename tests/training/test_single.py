@@ -127,7 +127,7 @@ def test_executed_steps_are_those_accounted(algorithm: str, batch: int | None, l
     on_output = algorithm == "dp-sgd-output"
     scale: Any = SIGMA
     if algorithm == "online":
-        from dpcalc.theorems.privacy.stream_noise import Stream
+        from dpcalc.theorems.contraction.stream_noise import Stream
 
         accounted = np.array([s for _, s in Stream.of(run).scales(1, N)])
         scale = plan(run, N, D).scale

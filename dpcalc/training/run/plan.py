@@ -15,7 +15,7 @@ from dpcalc.model.run import Run
 from dpcalc.model.source import Source
 from dpcalc.numerics.floats import up
 from dpcalc.theorems.batch_layout import layout
-from dpcalc.theorems.privacy.stream_noise import Stream
+from dpcalc.theorems.contraction.stream_noise import Stream
 from dpcalc.training.run.domain import Ball, Domain, Whole
 
 Array = NDArray[np.float64]
