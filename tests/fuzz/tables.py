@@ -15,6 +15,7 @@ from dpcalc.training.data import cells
 from dpcalc.training.data import ranges as ranges_of
 from dpcalc.training.data import tables as reading
 from dpcalc.training.release import evaluation, model, prediction
+from dpcalc.training.rule.setup import MODEL_ENDINGS
 from tests.fuzz.files import refusable, saved
 from tests.fuzz.mutate import mutated
 
@@ -81,7 +82,7 @@ def models_written() -> dict[str, tuple[bytes, ...]]:
     """Return models as `model.save` writes them, by ending."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
-        for ending in model.ENDINGS:
+        for ending in MODEL_ENDINGS:
             path = Path(folder, f"model{ending}")
             written = []
             for one in (_MODEL, _MODEL._replace(low=None, high=None, target_range=(-1.0, 1.0), norm=1)):
@@ -93,7 +94,7 @@ def models_written() -> dict[str, tuple[bytes, ...]]:
 
 def models(r: random.Random, folder: Path) -> None:
     """A model that is read can be used and saved again."""
-    ending = r.choice(model.ENDINGS)
+    ending = r.choice(MODEL_ENDINGS)
     path = folder / f"model{ending}"
     path.write_bytes(mutated(r, models_written()[ending]))
     found = refusable(lambda: model.load(str(path)))

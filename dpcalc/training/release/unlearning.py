@@ -108,7 +108,8 @@ def fit_unlearned(task: Task) -> Fit:
     if case.failed:
         return Fit(case, None)
     weights = start.weights
-    made.plan.domain.project(weights)
+    with np.errstate(over="ignore"):  # of the square of its norm
+        made.plan.domain.project(weights)
     trained, non_private = execute(
         made.plan, records, draft, setup, phases, made.rounding, source_of(setup), start=weights
     )
