@@ -35,7 +35,7 @@ from dpcalc.sklearn import surroundings
 from dpcalc.training import with_one_blas_thread
 from dpcalc.training.data.cells import number
 from dpcalc.training.data.intervals import is_interval
-from dpcalc.training.data.tables import settle
+from dpcalc.training.data.ranges import settle
 from dpcalc.training.fit import fit
 from dpcalc.training.release.model import Model
 from dpcalc.training.release.outcome import covered

@@ -18,7 +18,9 @@ import numpy as np
 import pytest
 
 import dpcalc
-from dpcalc.training.data import tables as data
+from dpcalc.training.data import ranges as ranges_of
+from dpcalc.training.data import tables
+from dpcalc.training.data.cells import Labels
 from dpcalc.training.release.model import load, save
 from dpcalc.training.release.outcome import FROM_RECORDS
 
@@ -40,8 +42,8 @@ def estimator(name: str, **parameters: Any) -> Any:
 
 def cancer() -> tuple[Any, Any, tuple[Any, Any]]:
     """Return rows, labels and ranges of the shipped table."""
-    table = data.read(data.example_file("breast-cancer"), target="diagnosis", labels=data.Labels("malignant"))
-    ranges = data.read_ranges(data.example_file("breast-cancer", ".ranges.csv"), table)
+    table = tables.read(tables.example_file("breast-cancer"), target="diagnosis", labels=Labels("malignant"))
+    ranges = ranges_of.read_ranges(tables.example_file("breast-cancer", ".ranges.csv"), table)
     return table.cells[:, :-1], np.where(table.cells[:, -1] > 0.0, "malignant", "benign"), (ranges.low, ranges.high)
 
 
