@@ -183,6 +183,7 @@ class Theorem(NamedTuple):
         uncertified: why `--certify` has no definition of it; empty where `dpcalc.certify` has one.
         by_difference: of a lower value: its losses have gradients of any size, and it bounds guarantees alone that use
             only how far two gradients are apart.
+        public_sums: whether it holds although every noisy sum of gradients is public: its runs may round each of them.
     """
 
     id: str
@@ -208,6 +209,7 @@ class Theorem(NamedTuple):
     implied_by: str
     uncertified: str
     by_difference: bool
+    public_sums: bool
 
     def differs_alone(self, strong_convexity: float | None) -> bool:
         """Return whether a lower value of it bounds only guarantees that use how far two gradients are apart.
@@ -351,6 +353,7 @@ def theorem(
     implied_by: str = "",
     uncertified: str = "",
     by_difference: bool = False,
+    public_sums: bool = False,
 ) -> Callable[[Callable[[S], G]], Callable[[S], G]]:
     """Register the decorated function as the theorem ``id`` and return it unchanged; `Theorem` says what is what.
 
@@ -369,7 +372,7 @@ def theorem(
         _THEOREMS[id] = Theorem(
             id, title, gives, Kind(kind), algorithms, reads, optional, setting, function, conditions, assumes,
             reference, locator, formula, erratum, caution, promises, slack, slow, not_monotone_in, implied_by,
-            uncertified, by_difference,
+            uncertified, by_difference, public_sums,
         )  # fmt: skip
         return function
 

@@ -80,6 +80,7 @@ class BoundedSteps(Setting):
         GAUSSIAN,
         "no convexity, no smoothness, any step size",
     ),
+    public_sums=True,
 )
 def composition(run: RandomOrders) -> Gdp:
     """Whatever the losses and the order, the noise of its own steps hides a record, and that composes.

@@ -51,6 +51,7 @@ _LAPLACE = Condition("noise = laplace", _laplace_noise)
     ),
     slack="the lattice of losses, some 1e-4 in ln delta",
     slow=True,
+    public_sums=True,
 )  # fmt: skip
 def laplace(run: Setting) -> Composition:
     """Each use of the record is a Laplace mechanism, whatever the losses and the order; all iterates may be seen."""

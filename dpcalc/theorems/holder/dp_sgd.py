@@ -336,6 +336,7 @@ def log_half(log_delta: float) -> float:
     assumes=_GRADIENT_ASSUMES,
     slack="the lattice of losses, some 1e-4 in ln delta",
     slow=True,
+    public_sums=True,
 )
 def gradient(run: GradientNoise) -> Composition:
     """Each step is a subsampled Gaussian, whatever the losses; all iterates may be seen, and their average.
@@ -365,6 +366,7 @@ def _whole_order(order: float) -> int:
     assumes=_GRADIENT_ASSUMES,
     slow=True,
     slack="whole orders up to 1024 only",
+    public_sums=True,
 )
 def gradient_renyi(run: GradientNoise) -> Rdp:
     """T times the divergence of a step at the next whole order.
@@ -393,6 +395,7 @@ def gradient_renyi(run: GradientNoise) -> Rdp:
     conditions=_GRADIENT_REQUIRES,
     assumes=_GRADIENT_ASSUMES,
     slack="whole orders only",
+    public_sums=True,
 )
 def gradient_lemma(run: GradientNoise) -> Rdp:
     """Theorem 11 made a guarantee: its lemma at the orders for which it is proved, conditions checked.

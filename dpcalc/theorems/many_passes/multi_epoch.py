@@ -154,6 +154,7 @@ def cyclic_domain(run: Passes) -> Gdp:
     formula="mu = (Delta/(b sigma)) sqrt(E)",
     conditions=(INDEX_IN_RANGE,),
     assumes=("order and iterates may all be public", GAUSSIAN, "no convexity, no smoothness, any step size"),
+    public_sums=True,
 )
 def composition(run: Passes) -> Gdp:
     """Even if every iterate is public, each use of the record is a Gaussian mechanism: nothing is gained by hiding.

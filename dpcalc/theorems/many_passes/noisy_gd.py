@@ -115,6 +115,7 @@ def domain(run: Descent) -> Gdp:
     locator="composition of Gaussian mechanisms, one a step",
     formula="mu = (Delta/(n sigma)) sqrt(T)",
     assumes=("iterates may all be public", FULL, GAUSSIAN, "no convexity, no smoothness, any step size"),
+    public_sums=True,
 )
 def composition(run: Descent) -> Gdp:
     """Even if every iterate is public, each step is a Gaussian mechanism: nothing is gained by hiding.

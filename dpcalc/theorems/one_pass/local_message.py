@@ -35,6 +35,7 @@ _MESSAGE = ("order and iterates may all be public", GAUSSIAN, "no convexity, no 
     conditions=(INDEX_IN_RANGE,),
     assumes=_MESSAGE,
     erratum=_CLASSIC_ERRATUM,
+    public_sums=True,
 )
 def local(run: Setting) -> Gdp:
     """Even if every iterate is public, the noise of the record's own step protects it: no amplification.
@@ -57,6 +58,7 @@ def local(run: Setting) -> Gdp:
     conditions=(INDEX_IN_RANGE,),
     assumes=_MESSAGE,
     implied_by="iteration.local",
+    public_sums=True,
 )
 def local_rdp(run: Setting) -> Rdp:
     """Even if every iterate is public, the record's own step is a Gaussian mechanism.
@@ -79,6 +81,7 @@ def local_rdp(run: Setting) -> Rdp:
     conditions=(INDEX_IN_RANGE,),
     assumes=_MESSAGE,
     erratum=_CLASSIC_ERRATUM,
+    public_sums=True,
 )
 def local_classic(run: Setting) -> Point:
     """The textbook calibration sigma = Delta sqrt(2 ln(1.25/delta))/eps, read as an epsilon, where it is true.

@@ -87,6 +87,7 @@ class LipschitzOrders(RandomOrder):
     assumes=("each record is used once in every pass", FRESH, "every iterate may be released"),
     erratum="Sordello, Bu and Dong call a shuffled pass mu-GDP for the mu of its (epsilon, delta). It is mu-GDP for "
     "this mu and no smaller one: as epsilon grows its curve needs all of Delta/(b sigma).",
+    public_sums=True,
 )
 def own_noise(run: AnyOrder) -> Gdp:
     """Whatever the order and the losses, the noise of its own steps hides a record, and that composes."""

@@ -109,6 +109,7 @@ class Plan(NamedTuple):
     ),
     slack="the lattice of losses, some 1e-4 in ln delta",
     slow=True,
+    public_sums=True,
 )  # fmt: skip
 def composition(run: SampledSteps) -> Composition:
     """Each step is a subsampled Gaussian, whatever the losses; all iterates may be seen.
