@@ -99,7 +99,7 @@ def ask(
     if case.best is not None and not question.targets:
         asked = Asked(COMMANDS[command], given, sources or {}, run, question, case, case.best, brief)
         case = _with_notes(asked, bounds, notes=notes)
-        case = _warned_of_noise(asked._replace(case=case), told=notes and not brief)
+        case = _warned_of_noise(asked._replace(case=case), told=bool(gates) or not brief)
     case = case._replace(note_data=(*case.note_data, *run_notes))
     if run.algorithm.chained:
         case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
@@ -227,11 +227,17 @@ def _priced(record: Command, description: Description, question: Question, gates
 
 
 def judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
-    """Return the verdict on every gate."""
+    """Return the verdict on every gate.
+
+    Raises:
+        GateRefused, SpecError: as `dpcalc.engine.gate.judge`; or the noise of the case has two readings.
+    """
     if not gates:
         return ()
     from dpcalc.engine.gate import judge
+    from dpcalc.engine.misread_noise import refuse_misread
 
+    refuse_misread(case)
     return tuple(judge(gate, case) for gate in gates)
 
 

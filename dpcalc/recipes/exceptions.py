@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.description import run_of
+from dpcalc.engine.misread_noise import ON_MEAN, misread_of
 from dpcalc.errors import DpcalcError
 from dpcalc.files.nodes import Field, items, repeated, text
 from dpcalc.files.place import clipped, near
@@ -31,6 +32,7 @@ EXCEPTIONS = {
     "one-index": "the guarantee does not cover every record: an index, a window or public records were chosen",
     "large-delta": "delta is at least 1/records, or at least 0.01: publishing a record outright can be that private",
     "secret-order": "the random order and its seed must stay secret for ever, for which nobody has vouched",
+    ON_MEAN: "the noise is so large that a noise multiplier may be meant, by which the run is far less private",
 }
 """The names that ``accept:`` takes, and what each means."""
 
@@ -64,6 +66,7 @@ def exceptions(entry: Entry, case: Case) -> tuple[str, ...]:
         _covers_some(entry, case) or _entry_covers_some(entry),
         _has_large_delta(entry, case),
         _value(case, "permutation") == Permutation.SECRET or Permutation.SECRET in _of_entries(entry, "permutation"),
+        misread_of(case) is not None,
     )
     return tuple(itertools.compress(EXCEPTIONS, applies))
 

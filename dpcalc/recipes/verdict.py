@@ -9,6 +9,7 @@ from dpcalc.engine.ask import implied_gate
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.engine.gate import Gate, gated_quantity, judge
 from dpcalc.engine.inputs import inputs_of
+from dpcalc.engine.misread_noise import ON_MEAN, misread_of
 from dpcalc.engine.question import query_of
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files.place import Place
@@ -24,6 +25,7 @@ from dpcalc.recipes.expected import ERRORS, Expectation, judge_expectation
 from dpcalc.recipes.gates import RecipeGate, best_of, judge_gate
 from dpcalc.recipes.recipe import Entry, Recipe
 from dpcalc.recipes.settings import SETUP
+from dpcalc.recipes.values import without_flags
 from dpcalc.report import Assertion, Case, Check, Obstacle, Status
 
 Outcomes = Callable[[Entry], Outcome]
@@ -184,6 +186,10 @@ def _with_verdicts(
             hint = f"leave {name} out of accept"
             outcome = Outcome(None, "", f"accept: {name} does not apply to this case", hint, 2)
             return error(entry, entry.place, outcome, case)
+    if ON_MEAN in own and ON_MEAN not in entry.accept:
+        hint = f"write noise_multiplier in place of noise_std; or, if it is meant so, accept: {ON_MEAN}"
+        message = f"a gate needs one reading of the noise: {without_flags(misread_of(case))}"
+        return error(entry, entry.place, Outcome(None, "", message, hint, 2), case._replace(assertions=()))
     objections = tuple(_objections(entry, case, own, certify))
     failed = [(place, assertion) for place, assertion in verdicts if not assertion.passed]
     if not failed and not objections:
