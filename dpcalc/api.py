@@ -808,16 +808,19 @@ def schema(name: str = "report") -> dict[str, Any]:
     """Return a JSON schema, of JSON types.
 
     Args:
-        name: ``report``, ``recipe`` or ``card``.
+        name: ``report``, ``recipe``, ``policy`` or ``card``.
 
     Raises:
         SpecError: there is none of this name.
     """
+    from dpcalc.recipes.policy_file import policy_schema
     from dpcalc.recipes.schema import recipe_schema
     from dpcalc.references import read
 
     if name == "recipe":  # what is shipped is a frame, which the records of the parameters fill
         return recipe_schema()
+    if name == "policy":
+        return policy_schema()
     try:
         document: dict[str, Any] = json.loads(read(f"{os.path.basename(name)}-1.schema.json"))
     except FileNotFoundError:
@@ -1140,6 +1143,7 @@ def check(
     timeout: float | None = None,
     memory_limit: float | None = None,
     strict: bool = False,
+    policy: str | os.PathLike[str] | None = None,
     shard: str | None = None,
     max_cases: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -1157,6 +1161,8 @@ def check(
         timeout: how many seconds a case may take at most, whatever its recipe says; None: as many as the recipe says.
         memory_limit: how many GiB the process of a case may hold; None: as many as there are.
         strict: whether to demand that nothing is skipped, left out or accepted, and all is gated and certified.
+        policy: path of a policy: limits on the answers themselves, whatever the recipes assert. What it does not allow
+            fails. Keep it where whoever writes the recipes cannot change it.
         shard: such as ``"1/4"``: the cases of the first of four shards alone. `merge` makes one report of them.
         max_cases: how many cases a recipe may have; None: 10^4. The cases of a larger check are on the disk, and each
             is read whenever ``report.cases`` comes to it.
@@ -1182,18 +1188,20 @@ def check(
     """
     from dpcalc.recipes.evaluate import limits_of
     from dpcalc.recipes.matrix import MAX_CASES
+    from dpcalc.recipes.policy_file import policy_of
     from dpcalc.recipes.run import checked, read_all, refuse_all_skipped, select, summed_up
     from dpcalc.recipes.shards import of_share, parse_share, taken
 
     limits = limits_of(timeout, memory_limit)
-    recipes = read_all(_paths(paths), MAX_CASES if max_cases is None else max_cases)
+    demanded = policy_of(None if policy is None else os.fspath(policy), strict=strict)
+    recipes = read_all(_paths(paths), MAX_CASES if max_cases is None else max_cases, demanded)
     large = sum(len(recipe.entries) for recipe in recipes) > MAX_CASES
     if large or executor is not None or checkpoint is not None:
         from dpcalc.recipes.chunks import Options
         from dpcalc.recipes.stream import Asked, places_of, streamed
 
         most = MAX_CASES if max_cases is None else max_cases
-        asked = Asked(recipes, _paths(paths), most, places_of(recipes, run), Options(certify, strict), limits)
+        asked = Asked(recipes, _paths(paths), most, places_of(recipes, run), Options(certify, demanded.source), limits)
         asked = asked if shard is None else asked.of_share(parse_share(shard))
         kept = None if checkpoint is None else os.fspath(checkpoint)
         return streamed(asked, jobs=jobs, executor=executor, fail_fast=fail_fast, checkpoint=kept)
@@ -1201,12 +1209,11 @@ def check(
     refuse_all_skipped(every)
     share = None if shard is None else parse_share(shard)
     places, here, elsewhere = taken(every, share)
-    options = {"certify": certify, "strict": strict}
-    judged = list(checked(here, jobs=jobs, fail_fast=fail_fast, limits=limits, **options))
-    result = summed_up(recipes, judged, strict=strict, elsewhere=elsewhere)
+    judged = list(checked(here, jobs=jobs, fail_fast=fail_fast, limits=limits, certify=certify))
+    result = summed_up(recipes, judged, elsewhere=elsewhere)
     if share is None:
         return result
-    return of_share(result, recipes, every, places[: len(judged)], share, **options)
+    return of_share(result, recipes, every, places[: len(judged)], share, certify=certify, policy=demanded.source)
 
 
 def merge(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Report:

@@ -57,7 +57,6 @@ def conclude(
     printing: Printing,
     destinations: Sequence[Destination],
     earlier: Snapshot | None,
-    strict: Sequence[str],
     *,
     unchecked: int = 0,
     said: bool = False,
@@ -68,7 +67,6 @@ def conclude(
         result: of a check.
         printing, destinations: how it is printed, and the reports asked for.
         earlier: what it is compared with.
-        strict: the files of the recipes that are strict.
         unchecked: how many cases were left when the check stopped.
         said: whether the cases were printed already, where they are printed as they come, and their warnings.
 
@@ -79,10 +77,10 @@ def conclude(
     from dpcalc.recipes.run import exit_code
 
     if earlier is not None:
-        from dpcalc.recipes.strict import fail_weaker
+        from dpcalc.recipes.objections import fail_weaker
         from dpcalc.render.check.baseline import compared
 
-        result = fail_weaker(compared(result, earlier, printing.precision), strict)
+        result = fail_weaker(compared(result, earlier, printing.precision))
     for case in () if said else result.cases:
         for warning in case.warnings:
             say(printable(f"warning: {case.check.name if case.check else ''}: {warning}"))

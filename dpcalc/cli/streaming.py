@@ -61,7 +61,6 @@ def check_streamed(
     *,
     count: int,
     finished: Finished,
-    strict: Sequence[str],
 ) -> None:
     """Check the cases of a stream, write what is asked for, and exit with the code of the verdict.
 
@@ -70,7 +69,6 @@ def check_streamed(
         printing, destinations: how the verdict is printed, and the reports asked for.
         count: of the cases.
         finished: makes the report, once all cases were yielded.
-        strict: the files of the recipes that are strict.
 
     Raises:
         click.exceptions.Exit: with the code, where that is not 0.
@@ -88,7 +86,7 @@ def check_streamed(
     left = count - (result.tally.cases - finished.more)
     if count <= MAX_CASES:
         whole = Report(**{**result._asdict(), "cases": tuple(result.cases)})
-        conclude(whole, printing, destinations, None, strict, unchecked=left, said=True)
+        conclude(whole, printing, destinations, None, unchecked=left, said=True)
         return
     _conclude(result, printing, destinations, left)
 

@@ -118,19 +118,20 @@ def answer_ledger(ledger: Ledger, question: Question, gates: Sequence[Any] = ())
 
 def _misread(ledger: Ledger, question: Question, case: Case) -> Iterator[str]:
     """Yield a warning for each entry whose noise may be a noise multiplier, with the total of that reading."""
-    from dpcalc.engine.misread_noise import is_misread, words, would_be
+    from dpcalc.engine.misread_noise import is_misread, words
 
     for place, entry in enumerate(ledger.entries):
-        if not entry.command or entry.given.get("noise_std") is None or not is_misread(run := described_run(entry, ledger)):
+        typed = entry.given.get("noise_std") if entry.command else None
+        if typed is None or not is_misread(run := described_run(entry, ledger)):
             continue
-        given = {**entry.given, "noise_multiplier": entry.given["noise_std"], "noise_std": None}
+        given = {**entry.given, "noise_multiplier": typed, "noise_std": None}
         entries = (*ledger.entries[:place], entry._replace(given=given), *ledger.entries[place + 1 :])
         try:
             other = answer_ledger(ledger._replace(entries=entries), question).best
         except DpcalcError:
             other = None
         assert case.best is not None
-        yield f"{entry.name}: {words(run, case.best, 'no guarantee is known then' if other is None else would_be(other))}"
+        yield f"{entry.name}: {words(run, case.best, other)}"
 
 
 def _with_curves(case: Case, totals: Sequence[Total]) -> Case:

@@ -43,32 +43,36 @@ def misread_noise(asked: Asked, *, told: bool) -> tuple[str, ...]:
         asked: the question and its answer.
         told: whether to say what the other reading gives, which asks the question a second time.
     """
-    if not is_misread(asked.run):
+    run, std = asked.run, asked.run.noise_std
+    if std is None or not is_misread(run):
         return ()
-    std = asked.run.noise_std
-    assert std is not None
-    return (words(asked.run, asked.best, _other_answer(asked, std) if told else None),)
+    return (words(run, asked.best, _other_answer(asked, std)) if told else _words(run, asked.best),)
 
 
 def is_misread(run: Run) -> bool:
     """Return whether the noise was given as noise_std, and may well be a noise multiplier."""
     std, multiplier = run.noise_std, run.noise_multiplier
-    return std is not None and multiplier is not None and run.typed("noise_std") and _is_suspicious(run, std, multiplier)
+    if std is None or multiplier is None or not run.typed("noise_std"):
+        return False
+    return _is_suspicious(run, std, multiplier)
 
 
-def words(run: Run, found: Result, other: str | None) -> str:
+def words(run: Run, found: Result, other: Result | None) -> str:
     """Return the two readings of a noise in words.
 
     Args:
         run: with the noise as it was given.
         found: the answer as it was given.
-        other: the answer where the number is the noise multiplier, in words; None where that was not asked.
+        other: the answer where the number is the noise multiplier, if there is one.
     """
+    return f"{_words(run, found)}: {_value(other, 'would be') if other else 'no guarantee is known then'}"
+
+
+def _words(run: Run, found: Result) -> str:
     std = plain(run.noise_std or 0.0)
-    value = f": {other}" if other else ""
     return (
-        f"noise_std {std} {_AS_MULTIPLIER} {run.noise_multiplier:.4g} ({_words(found, 'is')}), far more than usual; "
-        f"if {std} is the noise multiplier of a library, say --noise-multiplier {std}{value}"
+        f"noise_std {std} {_AS_MULTIPLIER} {run.noise_multiplier:.4g} ({_value(found, 'is')}), far more than usual; "
+        f"if {std} is the noise multiplier of a library, say --noise-multiplier {std}"
     )
 
 
@@ -113,25 +117,19 @@ def _seen(run: Run) -> float:
     return math.sqrt(run.epochs or 1)
 
 
-def _other_answer(asked: Asked, multiplier: float) -> str:
-    """Return the answer in words where the number that was typed is the noise multiplier."""
+def _other_answer(asked: Asked, multiplier: float) -> Result | None:
+    """Return the answer where the number that was typed is the noise multiplier."""
     given = {name: value for name, value in asked.given.items() if name != "noise_std"}
     try:
         run = asked._replace(given=given).changed({"noise_multiplier": multiplier})
         bounds = for_algorithm(run.algorithm.name, run.algorithm.families)
         proved = [bound for bound in bounds if bound.guarantee and not bound.unpromised(run)]
-        found = answer(run, asked.question, proved).best
+        return answer(run, asked.question, proved).best
     except DpcalcError:
-        found = None
-    return "no guarantee is known then" if found is None else would_be(found)
+        return None
 
 
-def would_be(found: Result) -> str:
-    """Return the answer of the other reading in words."""
-    return _words(found, "would be")
-
-
-def _words(found: Result, verb: str) -> str:
+def _value(found: Result, verb: str) -> str:
     if found.quantity == Quantity.DELTA and found.log_delta is not None and found.log_delta < -690.0:
         return f"delta {verb} below 1e-299"
     if found.quantity in DIRECTIONS:

@@ -123,7 +123,8 @@ def of_share(
     selected: Sequence[Selected],
     places: Sequence[int],
     share: Share,
-    **options: bool,
+    certify: bool,
+    policy: str,
 ) -> Report:
     """Return the report with what it says of its share.
 
@@ -132,12 +133,13 @@ def of_share(
         recipes, selected: as read, and the cases of all shares.
         places: of the cases that were checked.
         share: which one.
-        options: of the check, as far as verdicts depend on them.
+        certify: whether guarantees were to be proved.
+        policy: the source of the policy.
     """
     shard = Shard(
         number=share.number, of=share.of, cases=len(selected), places=tuple(places),
-        recipes=tuple((recipe.file, recipe.strict) for recipe in recipes), digest=_digest(selected),
-        options=json.dumps(options, sort_keys=True),
+        recipes=tuple((recipe.file, recipe.policy.strict) for recipe in recipes), digest=_digest(selected),
+        options=json.dumps({"certify": certify, "policy": hashlib.sha256(policy.encode()).hexdigest()}, sort_keys=True),
     )  # fmt: skip
     return result._replace(shard=shard._replace(content=_content(result, shard)))
 
@@ -155,7 +157,7 @@ def of_sweep(result: Report, asked: Sequence[str], places: Sequence[int], share:
     shard = Shard(
         number=share.number, of=share.of, cases=len(asked) - 1, places=tuple(places), recipes=(),
         digest=hashlib.sha256("\n".join(asked).encode("utf-8", "backslashreplace")).hexdigest(),
-        options=json.dumps({"certify": certify, "strict": False}, sort_keys=True),
+        options=json.dumps({"certify": certify, "policy": ""}, sort_keys=True),
     )  # fmt: skip
     return result._replace(shard=shard._replace(content=_content(result, shard)))
 

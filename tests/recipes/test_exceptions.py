@@ -12,8 +12,8 @@ import pytest
 
 import dpcalc
 from dpcalc.cli.main import main
-from dpcalc.recipes import strict as strictly
 from dpcalc.engine.misread_noise import ON_MEAN
+from dpcalc.recipes import objections as strictly
 from dpcalc.recipes.exceptions import EXCEPTIONS
 from dpcalc.render import render as render_text
 from dpcalc.render.check import KINDS, render
@@ -50,10 +50,18 @@ MISREAD = (
 
 @pytest.mark.parametrize("how", [{}, {"strict": True}, {"timeout": 50.0}])
 def test_a_noise_of_two_readings_is_an_error_at_a_gate(write: Write, how: dict[str, Any]) -> None:
-    found = checked(write(f"a: {MISREAD}}}\nb: {MISREAD}, accept: {ON_MEAN}}}\nc: {MISREAD.removesuffix(", assert: epsilon <= 1")}}}"), **how)
+    found = checked(
+        write(
+            f"a: {MISREAD}}}\nb: {MISREAD}, accept: {ON_MEAN}}}\nc: {MISREAD.removesuffix(', assert: epsilon <= 1')}}}"
+        ),
+        **how,
+    )
     assert (found["a"].status, found["a"].exit_code) == ("error", 2)
     assert "noise multiplier 550 (epsilon is 0.0" in found["a"].message
-    assert "if 1.1 is the noise multiplier of a library, say noise_multiplier 1.1: epsilon would be 2" in found["a"].message
+    assert (
+        "if 1.1 is the noise multiplier of a library, say noise_multiplier 1.1: epsilon would be 2"
+        in found["a"].message
+    )
     assert found["b"].status == "passed"
     assert found["c"].status == ("failed" if how.get("strict") else "passed")
 
@@ -93,8 +101,8 @@ def test_an_exception_fails_unless_the_case_accepts_it(write: Write, name: str) 
         # Batches differ, and whose records are worst off depends on the theorem: none is known to stand for all.
         ("one-index", "{command: rdp, batch_size: 20, records: 21, last_batch: front, index: 21, noise_std: 1, "
          "assert: epsilon <= 9}"),
-        ("one-index", "{algorithm: local, records: 21, batch_size: 20, last_batch: balanced, index: 21, noise_multiplier: 180, "
-         "assert: epsilon <= 9}"),
+        ("one-index", "{algorithm: local, records: 21, batch_size: 20, last_batch: balanced, index: 21, "
+         "noise_multiplier: 180, assert: epsilon <= 9}"),
         ("large-delta", "{command: rdp, noise_std: 2, delta: 0.9, assert: epsilon <= 9}"),
         ("large-delta", "{command: rdp, noise_std: 2, delta: null, epsilon: 0.001, assert: delta <= 0.99}"),
         ("large-delta", "{command: rdp, epsilon: 1, delta: 0.5, assert: noise_std <= 9}"),
@@ -318,16 +326,16 @@ def against(write: Write, before: str, after: str, *more: str, capsys: Any = Non
         (f"a: {{{BASE}}}\nb: {{{BASE}}}", f"a: {{{BASE}}}", ""),
     ],
 )
-def test_a_weaker_question_fails_a_strict_check(write: Write, before: str, after: str, quantity: str) -> None:
+def test_a_weaker_question_fails(write: Write, before: str, after: str, quantity: str) -> None:
     code, report = against(write, before, after)
-    assert code == 0
+    assert code == 1
     conforms(report)
     weaker = [change for change in report["changes"] if change["weaker"]]
     assert quantity in {change["quantity"] for change in weaker}
     assert not any("better" in change["what"] for change in report["changes"] if quantity)
-    code, report = against(write, before, after, "--strict")
-    assert code == 1
-    assert any("strict: " in text for case in report["cases"] for text in case["check"]["objections"])
+    objections = [text for case in report["cases"] for text in case["check"]["objections"]]
+    said = ("weaker than in the baseline", "cases of the baseline are gone")
+    assert any(text.startswith(said) for text in objections)
 
 
 @pytest.mark.parametrize(
@@ -341,7 +349,7 @@ def test_a_weaker_question_fails_a_strict_check(write: Write, before: str, after
         f"a: {{{BASE}}}\nb: {{{BASE}}}",
     ],
 )
-def test_the_same_or_a_stronger_question_passes_a_strict_check(write: Write, after: str) -> None:
+def test_the_same_or_a_stronger_question_passes(write: Write, after: str) -> None:
     assert against(write, f"a: {{{BASE}}}", after, "--certify", "--strict")[0] == 0
 
 
