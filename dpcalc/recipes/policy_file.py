@@ -125,7 +125,7 @@ def _rule(pattern: str, field: Field, shared: Mapping[str, Field], passed: str) 
     return Rule(
         place=field.place, strict=strict, certified=_truth(fields, "certified", strict),
         required=_truth(fields, "required", False), limits=limits,
-        adjacency=tuple(str(check("adjacency", word)) for word in _words(fields["adjacency"], "adjacency")),
+        adjacency=_adjacencies(fields["adjacency"]),
         commands=_listed(fields.get("commands"), "commands", (*COMMANDS, *BESIDE), DESCRIBED),
         kinds=_listed(fields.get("kinds"), "kinds", kinds, kinds),
         records=_count(fields.get("records"), "records"),
@@ -162,6 +162,13 @@ def _words(field: Field, key: str) -> list[str]:
     if not words:
         raise field.place.error(f"{key} is an empty list", "name what is allowed")
     return words
+
+
+def _adjacencies(field: Field) -> tuple[str, ...]:
+    try:
+        return tuple(str(check("adjacency", word)) for word in _words(field, "adjacency"))
+    except SpecError as error:
+        raise field.place.error(f"adjacency: {error.message.removeprefix(f'{field.place}: ')}", error.hint) from None
 
 
 def _listed(field: Field | None, key: str, names: Sequence[str], otherwise: Sequence[str]) -> tuple[str, ...]:
