@@ -81,12 +81,17 @@ def bounds_page() -> str:
 
 def _certified() -> list[str]:
     """Return lines that count the guarantees `--certify` has a definition of."""
-    lines = []
+    lines, complete = [], True
     for what, costs in (("on privacy", False), ("on what it costs", True)):
         guarantees = [b for b in all_bounds().values() if b.guarantee and b.price == costs]
-        proved = sum(b.certifiable for b in guarantees)
-        lines.append(f"Of the {len(guarantees)} guarantees {what}, `--certify` knows the definition of {proved}.")
-    return [*lines, "They are marked below; the page of every other guarantee says why it has none."]
+        without = sum(not b.certifiable for b in guarantees)
+        complete = complete and not without
+        lines.append(
+            f"`--certify` has a definition of all {len(guarantees)} guarantees {what}."
+            if not without
+            else f"`--certify` has no definition of {without} of the {len(guarantees)} guarantees {what}."
+        )
+    return lines if complete else [*lines, "The page of each one without a definition says why."]
 
 
 def family_page(family: str, sections: dict[str, str]) -> str:

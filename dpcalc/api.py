@@ -342,7 +342,7 @@ def train(
         seed: of noise, order and split; the result is then not private.
         noise_source: ``os`` (default) or ``secure``.
         replicas, workers: so many independent runs on so many processors: quantiles of the metrics, and no model.
-        output: path of the model, .json or .npz; `dpcalc.training.model.load` reads it.
+        output: path of the model, .json or .npz; `dpcalc.training.release.model.load` reads it.
         card: whether a privacy card is written beside the model, as ``model.card.json``; none of one that is not
             private. What prevents it is a warning, as the model is there.
         reference: whether to compare with the non-private minimiser, which takes most of the time of a run.
@@ -372,9 +372,10 @@ def train(
     >>> found.training["steps"], round(found.best.value, 4), found.training["private"]
     (100, 0.0139, True)
     """
-    from dpcalc.training import fitting, with_one_blas_thread
-    from dpcalc.training.setup import Setup, check_setup
-    from dpcalc.training.tuning import tune_of
+    from dpcalc.training import fit as fitting
+    from dpcalc.training import with_one_blas_thread
+    from dpcalc.training.rule.candidates import tune_of
+    from dpcalc.training.rule.setup import Setup, check_setup
 
     setup = Setup(
         data=data, synthetic=synthetic, target=target, positive=positive, ignore=tuple(ignore), ranges=ranges,
@@ -400,9 +401,9 @@ def train(
         return answer
 
     with with_one_blas_thread():
-        found = _answered("train", asked, asker(fitting.fit), asker(fitting.fit_among_others))
+        found = _answered("train", asked, asker(fitting.fit), asker(fitting.fit_one_of_several))
     if output is not None and models[0] is not None:
-        from dpcalc.training.model import save
+        from dpcalc.training.release.model import save
 
         save(models[0], output, statement=format_report(found, "statement").strip())
         if card:
@@ -459,10 +460,10 @@ def audit(
     (True, False)
     """
     from dpcalc.training import with_one_blas_thread
-    from dpcalc.training.attacks import Attack
-    from dpcalc.training.audit import Setup, check_setup
-    from dpcalc.training.audited import audited, audited_among_others, paths_of_custom
-    from dpcalc.training.elsewhere import There
+    from dpcalc.training.audit.attacks import Attack
+    from dpcalc.training.audit.case import audited, audited_among_others, paths_of_custom
+    from dpcalc.training.audit.estimate import Setup, check_setup
+    from dpcalc.training.run.remote import There
 
     if attack not in list(Attack):
         raise SpecError(f"attack is {attack!r}; it must be one of {', '.join(Attack)}")
@@ -511,8 +512,8 @@ def predict(
     import numpy as np
 
     from dpcalc.files.output import in_pieces, refuse_over
-    from dpcalc.training.model import load
-    from dpcalc.training.prediction import predicted, predictor, write_csv
+    from dpcalc.training.release.model import load
+    from dpcalc.training.release.prediction import predicted, predictor, write_csv
 
     source = os.fspath(data) if isinstance(data, os.PathLike) else data
     if output is not None:

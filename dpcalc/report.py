@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.errors import PRECEDENCE
-from dpcalc.inert import Written
 from dpcalc.model.quantities import ATTACKS, RAN, RISKS, Kind
 from dpcalc.model.source import Source
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notes import Note
 from dpcalc.plain_enum import PlainEnum
 from dpcalc.version import __version__
@@ -414,7 +412,7 @@ def strict_json(tree: Any) -> Any:
     return None if _infinite(tree) else tree
 
 
-_AS_THEY_ARE = frozenset((str, int, bool, type(None), Written))
+_AS_THEY_ARE = frozenset((str, int, bool, type(None)))
 
 
 def _infinite(value: Any) -> bool:

@@ -23,7 +23,7 @@ from dpcalc.api import QUESTION
 from dpcalc.certify import table
 from dpcalc.cli.main import main
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.training.setup import Setup
+from dpcalc.training.rule.setup import Setup
 
 ROOT = Path(__file__).resolve().parents[1]
 FROZEN = Path(__file__).parent / "data" / "api.txt"

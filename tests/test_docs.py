@@ -13,6 +13,7 @@ import click
 import pytest
 import yaml
 
+import dpcalc
 from dpcalc import __version__
 from dpcalc.cli.main import cli
 from dpcalc.theorems.record import all_bounds
@@ -75,6 +76,32 @@ def test_the_commands_of_guides_parse(guide: Path) -> None:
 def test_guides_print_what_they_show(build: ModuleType, guide: Path, tmp_path: Path) -> None:
     text = guide.read_text(encoding="utf-8")
     assert rounded(build.transcript(text, tmp_path)) == rounded(text), f"{guide.name} is {REFRESH}"
+
+
+EXAMPLES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted((DOCS / "guides").glob("*.md"))]
+
+
+def test_examples_of_a_loader_have_the_rate_that_it_draws_with() -> None:
+    """Opacus draws at 1/len(loader): batch_size/n is another rate, and a rate that depends on n is no add-remove."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in EXAMPLES if page.exists()).replace("\\\n", " ")
+    lines = [line for line in re.findall(r"dpcalc (dp-sgd [^|\n]*)", text) if "--sampling poisson" in line]
+    assert len(lines) >= 8
+    for line in lines:
+        assert "--release last" in line or ("--sample-rate" in line and "--batch-size" not in line), line
+        assert "--adjacency add-remove" not in line, line
+
+
+def test_a_loader_that_drops_its_last_batch_has_a_larger_rate() -> None:
+    guide = (DOCS / "guides" / "opacus.md").read_text(encoding="utf-8")
+    loader = 570 // 200  # batches of a loader with drop_last
+    said = {"records": 570, "noise_multiplier": 2, "sampling": "poisson", "delta": 1e-4}
+    ran = dpcalc.dp_sgd(sample_rate=1 / loader, steps=30 * loader, adjacency="zero-out", **said).cases[0].best
+    wrong = dpcalc.dp_sgd(batch_size=200, epochs=30, adjacency="add-remove", **said).cases[0].best
+    assert ran is not None
+    assert wrong is not None
+    assert ran.value == pytest.approx(9.26835, rel=1e-6)  # the PLD accountant of dp-accounting 0.6.0
+    assert f"epsilon <= {ran.value:.6g} " in guide
+    assert f": {wrong.value:.6g}, which is too small" in guide
 
 
 def test_every_page_is_in_the_site(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from dpcalc import __version__
 from dpcalc.cards.document import SCHEMA as CARD
 from dpcalc.recipes.read import VERSION as RECIPE
 from dpcalc.report import SCHEMA as REPORT
-from dpcalc.training.model import SCHEMA as MODEL
+from dpcalc.training.release.model import SCHEMA as MODEL
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))

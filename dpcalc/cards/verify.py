@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.cards.answer import answer, with_risks
 from dpcalc.cards.asked import BESIDE, asked_of, query_of_card
@@ -17,7 +17,6 @@ from dpcalc.engine.question import Query
 from dpcalc.errors import SpecError
 from dpcalc.model.parameter import PARAMETERS, check
 from dpcalc.model.quantities import ATTACKS, Quantity
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.render.numbers import MAXIMISED
 from dpcalc.report import Case, Result, uncertified
 from dpcalc.version import __version__
@@ -180,7 +179,7 @@ def _stated(model: str) -> dict[str, Any]:
     Raises:
         SpecError: the file is no model.
     """
-    from dpcalc.training.model import load
+    from dpcalc.training.release.model import load
 
     privacy = load(model).privacy
     return {name: privacy.get(name) for name in ("noise_source", *STATED)}

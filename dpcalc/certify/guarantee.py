@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from flint import arb, ctx, fmpq
 
-from dpcalc.certify import composition, gaussian
-from dpcalc.certify.balls import START, ZERO, Inputs, Undecided, double, infinite, log_sum, precision
-from dpcalc.certify.enclose import BELOW, PROVED, Enclosure, enclosed, place_of
 from dpcalc.certify.least_argument import least_argument
+from dpcalc.certify.numerics import composition, gaussian
+from dpcalc.certify.numerics.balls import START, ZERO, Inputs, Undecided, double, infinite, log_sum, precision
+from dpcalc.certify.numerics.enclose import BELOW, PROVED, Enclosure, enclosed, place_of
 from dpcalc.certify.proof import LOG_DELTA, Open, Proof, proof_between, proof_by
 from dpcalc.model.choices import Adjacency
 from dpcalc.model.quantities import Quantity

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flint import arb, fmpq
 
-from dpcalc.certify.balls import Inputs, double, rational
 from dpcalc.certify.derived import derived_formulas, multiples
+from dpcalc.certify.numerics.balls import Inputs, double, rational
 from dpcalc.model.choices import LastBatch
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.source import Source

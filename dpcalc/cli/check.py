@@ -20,6 +20,7 @@ from dpcalc.cli.plot import PLOT
 from dpcalc.cli.printing import report_options, reports_option
 from dpcalc.cli.publish import CHECKED, publish
 from dpcalc.cli.reports import Destination, destinations, refuse_all_unwritable
+from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
 from dpcalc.files.output import in_pieces, place_of, refuse_unwritable, say, write
@@ -44,7 +45,7 @@ _FEW = 20  # cases without a progress bar
 
 
 @click.command("check", cls=Command)
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.argument("files", metavar="FILE...", type=FILE, nargs=-1, required=True)
 @click.option("--run", "pattern", metavar="REGEX", help="Only cases whose names match somewhere.")
 @click.option("--list", "listing", is_flag=True, help="List the cases, and evaluate nothing.")
 @click.option(
@@ -71,7 +72,7 @@ _FEW = 20  # cases without a progress bar
 )
 @click.option(
     "--policy",
-    metavar="FILE",
+    type=FILE,
     help="A policy, held by whoever runs the check: what it does not allow fails, whatever the recipes assert.",
 )
 @click.option(
@@ -89,14 +90,14 @@ _FEW = 20  # cases without a progress bar
 )
 @click.option(
     "--checkpoint",
-    metavar="FILE",
+    type=FILE,
     help="Write each verdict to FILE as it comes, and take up there a check that was interrupted.",
 )
 @cluster_options("cases")
 @reports_option(CHECKED, ", or plot=FILE.svg (a sweep, or the verdicts)")
 @click.option(
     "--baseline",
-    metavar="FILE",
+    type=FILE,
     help="An earlier --report json=FILE to compare with; what asks for less fails.",
 )
 @report_options

@@ -8,11 +8,12 @@ import click
 
 from dpcalc.cli.options import Command, parameter_options
 from dpcalc.cli.query import is_described, run_query
+from dpcalc.cli.types import BOUND
 from dpcalc.files.output import write
 
 
 @click.command("cite", cls=Command)
-@click.argument("ids", metavar="[ID]...", nargs=-1)
+@click.argument("ids", metavar="[ID]...", type=BOUND, nargs=-1)
 @parameter_options("compare")
 def command(ids: tuple[str, ...], **flags: Any) -> None:
     """BibTeX of what the given bounds (default: all) rest on, or of the best answer for the run described.

@@ -16,18 +16,17 @@ def command(**flags: Any) -> None:
     """DP-SGD with clipped gradients, any model: what Opacus, TensorFlow Privacy and JAX-Privacy run.
 
     \b
-    How private are 20 epochs of batches of 500?
-      dpcalc dp-sgd -n 50000 --batch-size 500 --epochs 20 \\
-        --noise-multiplier 1.1 --sampling poisson --adjacency add-remove \\
-        -d 1e-5
+    How private are 20 epochs of a loader of 100 batches: 1 in 100, 2000 times?
+      dpcalc dp-sgd -n 50000 --sample-rate 0.01 --steps 2000 \\
+        --noise-multiplier 1.1 --sampling poisson --adjacency zero-out -d 1e-5
     Which noise multiplier makes that epsilon 2?
-      dpcalc dp-sgd -n 50000 --batch-size 500 --epochs 20 --sampling poisson \\
-        --adjacency add-remove -e 2 -d 1e-5
+      dpcalc dp-sgd -n 50000 --sample-rate 0.01 --steps 2000 --sampling poisson \\
+        --adjacency zero-out -e 2 -d 1e-5
 
     \b
     And if the model is linear, and nobody sees but the last iterate?
       dpcalc dp-sgd -n 1000 --batch-size 50 --steps 20000 --noise-multiplier 3 \\
-        --sampling poisson --adjacency add-remove --clip 1 --loss logistic \\
+        --sampling poisson --adjacency zero-out --clip 1 --loss logistic \\
         --feature-bound 1 --eta 2 -R 0.5 --release last -d 1e-5
 
     --sampling decides: the same noise is worth several times more with one way to draw batches than with another.

@@ -8,6 +8,7 @@ import click
 
 from dpcalc.cli.options import Command, parameter_options
 from dpcalc.cli.query import is_described, run_cases, run_query
+from dpcalc.cli.types import BOUND
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write
 from dpcalc.render.notes import report
@@ -15,7 +16,7 @@ from dpcalc.theorems.record import lookup
 
 
 @click.command("explain", cls=Command)
-@click.argument("ids", metavar="[ID]...", nargs=-1)
+@click.argument("ids", metavar="[ID]...", type=BOUND, nargs=-1)
 @parameter_options("compare")
 def command(ids: tuple[str, ...], **flags: Any) -> None:
     """Statement, assumptions, formula, reference and errata of bounds; with the numbers of a run, if one is described.

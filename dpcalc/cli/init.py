@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from dpcalc.cli.options import Command
+from dpcalc.cli.types import FILE
 from dpcalc.errors import DpcalcError
 from dpcalc.files.output import refuse_unwritable, say, write
 from dpcalc.inert import printable
@@ -17,7 +18,7 @@ from dpcalc.inert import printable
 @click.option("--command", "command_", metavar="NAME", help="What the recipe asks (default: dp-sgd or compare).")
 @click.option("--algorithm", metavar="NAME", help="What is run, where the configuration does not say.")
 @click.option("--policy", is_flag=True, help="CONFIG is a recipe: write a policy with the budgets that it asserts.")
-@click.option("--output", "-o", metavar="FILE", help="Write to FILE, atomically, instead of stdout.")
+@click.option("--output", "-o", type=FILE, help="Write to FILE, atomically, instead of stdout.")
 def command(config: str, command_: str | None, algorithm: str | None, policy: bool, output: str | None) -> None:
     """Write a recipe from a training configuration: YAML, JSON or TOML.
 

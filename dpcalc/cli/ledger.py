@@ -9,11 +9,12 @@ import click
 from dpcalc.cli.kinds import REPORTS
 from dpcalc.cli.options import Command
 from dpcalc.cli.printing import Output, emit, report_options, reports_option, verbose_option
+from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 
 
 @click.command("ledger", cls=Command)
-@click.argument("file", metavar="[FILE]", required=False)
+@click.argument("file", metavar="[FILE]", type=FILE, required=False)
 @click.option(
     "--add",
     "added",
@@ -45,7 +46,7 @@ def command(file: str | None, added: tuple[str, ...], gates: tuple[str, ...], **
       adjacency: add-remove
       budget: {epsilon: 3, delta: 1e-5}
       entries:
-        model: {algorithm: dp-sgd, records: 50000, batch_size: 500, epochs: 20,
+        model: {algorithm: dp-sgd, sample_rate: 0.01, steps: 2000,
                 noise_multiplier: 1.1, sampling: poisson}
         census: {mu: 0.2}
         histogram: {epsilon: 0.01, times: 10}
@@ -53,7 +54,7 @@ def command(file: str | None, added: tuple[str, ...], gates: tuple[str, ...], **
       dpcalc ledger spent.yaml
     How much noise does one more model need?
       dpcalc ledger spent.yaml --solve noise_multiplier --add \\
-        'algorithm=dp-sgd records=50000 batch_size=500 epochs=5 sampling=poisson'
+        'algorithm=dp-sgd sample_rate=0.01 steps=500 sampling=poisson'
     A pure mechanism, 100 times:
       dpcalc ledger --add 'epsilon=0.1 times=100' -d 1e-6
     A Laplace mechanism, 1000 times:

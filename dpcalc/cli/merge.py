@@ -14,6 +14,7 @@ from dpcalc.cli.lost import tell, worst
 from dpcalc.cli.options import Command
 from dpcalc.cli.printing import color_of, report_options, reports_option, verdict
 from dpcalc.cli.reports import Destination, destinations, refuse_all_unwritable, write_reports
+from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 from dpcalc.files.output import place_of, refuse_unwritable, write
 from dpcalc.inert import printable
@@ -39,11 +40,11 @@ def _conclude_sweep(result: Report, printing: Printing, found: Sequence[Destinat
 
 
 @click.command("merge", cls=Command)
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.argument("files", metavar="FILE...", type=FILE, nargs=-1, required=True)
 @reports_option(KINDS)
 @click.option(
     "--baseline",
-    metavar="FILE",
+    type=FILE,
     help="An earlier --report json=FILE to compare with; what asks for less fails.",
 )
 @report_options

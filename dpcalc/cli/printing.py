@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from dpcalc.cli.kinds import REPORTS
 from dpcalc.cli.lost import Lost, attempt, lost_by, tell, worst
-from dpcalc.cli.types import KindOfReport
+from dpcalc.cli.types import BOUND, FILE, Word
 from dpcalc.errors import SpecError
 from dpcalc.files import STANDARD_STREAM
 from dpcalc.files.output import refuse_unwritable, say, write, write_bytes
 from dpcalc.inert import printable
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.render import FORMATS, render
 from dpcalc.render.notes import report
 from dpcalc.report import Case, Report, uncertified
@@ -84,12 +83,12 @@ REPORTED = ("table", "plain", "json", "jsonl", "csv", "markdown")
 
 _PLOTS = (
     click.option(
-        "--plot", metavar="FILE",
+        "--plot", type=FILE,
         help="Also draw the sweep, or with --risk the attacks on one run, to FILE.svg, .png or .pdf; with -, in the "
         "terminal instead of the report.",
     ),
     click.option(
-        "--plot-bounds", metavar="ID,ID...", multiple=True,
+        "--plot-bounds", metavar="ID,ID...", type=BOUND, multiple=True,
         help="Draw these bounds only (default: all along one parameter, else the best).",
     ),
 )  # fmt: skip
@@ -98,7 +97,7 @@ _PLOTS = (
 def reports_option(kinds: Iterable[str], more: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the decorator that adds ``--report``; ``more`` is said of kinds that are not among these."""
     return click.option(
-        "--report", "reports", metavar="KIND=FILE", type=KindOfReport(kinds), multiple=True,
+        "--report", "reports", metavar="KIND=FILE", type=Word(lambda: [f"{kind}=" for kind in kinds]), multiple=True,
         help=f"Also write a report: {', '.join(kinds)}{more}. Repeatable.",
     )  # fmt: skip
 
@@ -134,7 +133,7 @@ def _printed(
         (
             click.option("--format", "format", type=click.Choice(formats), help="Default: table on a terminal."),
             click.option("--json", "as_json", is_flag=True, help="Short for --format json."),
-            click.option("--output", "-o", metavar="FILE", help=written),
+            click.option("--output", "-o", type=FILE, help=written),
             click.option(
                 "--precision", type=click.IntRange(2, 17), default=6, show_default=True,
                 help="Significant digits in text; guarantees are rounded up.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -11,7 +11,6 @@ from dpcalc.cli.lost import Lost, attempt
 from dpcalc.errors import SpecError
 from dpcalc.files.output import place_of, refuse_unwritable, write
 from dpcalc.inert import printable
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.render import Asked, Kind
 from dpcalc.report import Report
 

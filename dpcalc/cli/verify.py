@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dpcalc.cli.options import Command
+from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
 from dpcalc.files.output import write
 from dpcalc.inert import json_text, printable
@@ -22,8 +23,8 @@ _LONG = 200
 
 @click.command("verify", cls=Command)
 @click.argument("card", metavar="CARD")
-@click.option("--model", metavar="FILE", help="The model of the card: its hash and its privacy are compared.")
-@click.option("--schedule", metavar="FILE", help="The schedule that the run was described by: its hash is compared.")
+@click.option("--model", type=FILE, help="The model of the card: its hash and its privacy are compared.")
+@click.option("--schedule", type=FILE, help="The schedule that the run was described by: its hash is compared.")
 @click.option("--no-certify", is_flag=True, help="Do not prove the guarantees in ball arithmetic as well.")
 @click.option(
     "--timeout", metavar="SECONDS", default="600", show_default=True, help="Longest time to compute; 0 for any."
@@ -45,8 +46,8 @@ def command(
 
     \b
     A card of a run, to publish; and what its readers do:
-      dpcalc dp-sgd -n 50000 --batch-size 500 --epochs 20 --noise-multiplier 1 \\
-        --sampling poisson -d 1e-5 --report card=release.json
+      dpcalc dp-sgd -n 50000 --sample-rate 0.01 --steps 2000 \\
+        --noise-multiplier 1 --sampling poisson -d 1e-5 --report card=release.json
       dpcalc verify release.json
     A model, whose card train writes beside it:
       dpcalc train --data example:breast-cancer -R 5 -e 1 -d 1e-5 -o model.json

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import COMMANDS, Command
@@ -25,7 +25,6 @@ from dpcalc.errors import (
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.run import Description, Run
 from dpcalc.model.source import Source
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.report import Assertion, Case, Obstacle, Result
 from dpcalc.theorems.record import Theorem, for_algorithm, lookup, without_definition
 

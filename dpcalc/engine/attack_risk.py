@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.engine.ask import judged
 from dpcalc.engine.evaluate import guarantee_of
@@ -17,7 +17,6 @@ from dpcalc.model.choices import Adjacency
 from dpcalc.model.quantities import ATTACKS, Kind, Quantity
 from dpcalc.model.run import Run
 from dpcalc.model.source import Source
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.account import Box, Part
 from dpcalc.notions.guarantee import Gdp, LowerBound, Point, Profile
 from dpcalc.notions.least_mu import least_mu, whole_mu, with_regret

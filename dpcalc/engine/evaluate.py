@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.engine.question import Question
 from dpcalc.errors import DeltaMissing, NotApplicable
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.guarantee import (
     Answer,
     Composition,

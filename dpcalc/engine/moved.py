@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.engine.evaluate import ANSWERS, Described, guarantee_from, is_lower
 from dpcalc.engine.question import Query, Question, unknown_of
@@ -17,7 +17,6 @@ from dpcalc.engine.rows import ranked
 from dpcalc.errors import DpcalcError
 from dpcalc.model.quantities import Quantity
 from dpcalc.model.run import Run
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.guarantee import Gdp, Rdp
 from dpcalc.numerics.floats import is_short
 from dpcalc.report import Case, Result

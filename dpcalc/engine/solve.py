@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.engine.evaluate import (
     COARSE,
@@ -39,7 +39,6 @@ from dpcalc.model.multiplier import multiplier_of
 from dpcalc.model.numbers import shown_apart
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.guarantee import Answer, Composition, Gdp, Guarantee, LowerBound, Profile, Rdp, Worst
 from dpcalc.notions.renyi import optimise
 from dpcalc.numerics.floats import UNIT, from_ordinal, ordinal

@@ -8,7 +8,7 @@ every case what it said of the first, and is not asked again. Whatever is not pl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcalc.engine.answer import ROWS, answer
 from dpcalc.engine.ask import bounds_of, implied_gate, warned_of_noise
@@ -18,7 +18,6 @@ from dpcalc.engine.moved import Pattern
 from dpcalc.engine.question import Question, check_question, query_of, unknown_of
 from dpcalc.errors import DpcalcError
 from dpcalc.model.run import Description, Run, at_index
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notes import Note
 from dpcalc.notions.guarantee import Gdp, Rdp
 from dpcalc.report import Case

@@ -15,9 +15,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from dpcalc.errors import NotApplicable
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import gaussian
 from dpcalc.notions.account import Box, Part, box_curve
 from dpcalc.notions.curves import Curve, CurveWithFloor, profile_of, profiles_of_orders

@@ -11,13 +11,12 @@ import functools
 import importlib
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from dpcalc.errors import MissingParameter, NotApplicable, SpecError, Superseded
 from dpcalc.model.frozen import Frozen
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.guarantee import Composition, Gdp, Point, Profile, Rdp
 from dpcalc.notions.risk import Risk
 

@@ -19,8 +19,10 @@ from dpcalc.cli.main import main
 from dpcalc.errors import SpecError
 from dpcalc.recipes.charge import charge
 from dpcalc.recipes.ledger import read_ledger
-from dpcalc.training import data, model, single
-from dpcalc.training.model import load, save
+from dpcalc.training.data import tables as data
+from dpcalc.training.release import model
+from dpcalc.training.release.model import load, save
+from dpcalc.training.run import single
 from tests.training.test_model import MODEL
 from tests.training.test_prediction import REGRESSION
 

@@ -14,7 +14,8 @@ import dpcalc
 from dpcalc.cli.main import main
 from dpcalc.engine.commands import COMMANDS
 from dpcalc.model.algorithm import ALGORITHMS
-from dpcalc.training import audit, ensemble
+from dpcalc.training.audit import estimate as audit
+from dpcalc.training.run import ensemble
 
 PASS = "-n 6 -L 1 --smoothness 1 --eta 0.5 --sigma 1.5"
 MANY = f"{PASS} --epochs 2"

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dpcalc.training import cells, data, evaluation, model, prediction, rows
+from dpcalc.training.data import cells, rows
+from dpcalc.training.data import tables as data
+from dpcalc.training.release import evaluation, model, prediction
 from tests.fuzz.files import refusable, saved
 from tests.fuzz.mutate import mutated
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from flint import arb
 
-from dpcalc.certify import gaussian, sums
+from dpcalc.certify.numerics import gaussian, sums
 from tests.oracles import adaptive, ball, root
 from tests.oracles.gaussian import log_delta as gaussian_log_delta
 from tests.oracles.gaussian import upper_tail

@@ -23,7 +23,7 @@ from dpcalc.recipes import reference
 from dpcalc.recipes.read import read
 from dpcalc.recipes.recipe import Malformed
 from dpcalc.render.check import KINDS
-from dpcalc.training import data
+from dpcalc.training.data import tables as data
 
 SECRET = "hunter2"
 TRAIN = "command: train, records: null, step_size: null, lipschitz: null, smoothness: null"

@@ -6,7 +6,7 @@ import math
 import random
 from typing import Any
 
-from dpcalc.certify.balls import Inputs
+from dpcalc.certify.numerics.balls import Inputs
 from dpcalc.errors import DpcalcError
 from dpcalc.notions.risk import Risk
 from dpcalc.theorems.record import all_bounds

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from flint import arb
 
-from dpcalc.certify import guarantee, laplace_passes
-from dpcalc.certify.balls import Inputs, precision
+from dpcalc.certify import guarantee
 from dpcalc.certify.case import certify
-from dpcalc.certify.composition import Part, log_delta
-from dpcalc.certify.gaussian import log_delta as log_gaussian
-from dpcalc.certify.hidden import hockey_stick
+from dpcalc.certify.many_passes import laplace_passes
+from dpcalc.certify.numerics.balls import Inputs, precision
+from dpcalc.certify.numerics.composition import Part, log_delta
+from dpcalc.certify.numerics.gaussian import log_delta as log_gaussian
 from dpcalc.certify.reading import readings_of
+from dpcalc.certify.runs.matching import hockey_stick
 from dpcalc.certify.table import definitions
 from dpcalc.engine.answer import answer
 from dpcalc.engine.commands import COMMANDS

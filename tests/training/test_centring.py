@@ -17,18 +17,19 @@ from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files import limits
 from dpcalc.model.loss import of
 from dpcalc.model.run import describe
-from dpcalc.training import centring, single
-from dpcalc.training.cells import NUMBERS
-from dpcalc.training.centring import centred
-from dpcalc.training.data import Prepared
-from dpcalc.training.exact_sums import grid_of, rounded_cells, rounded_sum
-from dpcalc.training.model import load
-from dpcalc.training.noise import Source
-from dpcalc.training.on_disk import OnDisk
-from dpcalc.training.plan import plan
-from dpcalc.training.records import Records
-from dpcalc.training.rounding import Rounding
-from dpcalc.training.rule import Centring
+from dpcalc.training.data.cells import NUMBERS
+from dpcalc.training.data.stored import OnDisk
+from dpcalc.training.data.tables import Prepared
+from dpcalc.training.release import centring
+from dpcalc.training.release.centring import centred
+from dpcalc.training.release.model import load
+from dpcalc.training.rule.full_batches import Centring
+from dpcalc.training.rule.records import Records
+from dpcalc.training.run import single
+from dpcalc.training.run.exact_sums import grid_of, rounded_cells, rounded_sum
+from dpcalc.training.run.noise import Source
+from dpcalc.training.run.plan import plan
+from dpcalc.training.run.rounding import Rounding
 from tests.training.test_rule import CANCER, case_of, mu_of, numbers
 
 REST = math.sqrt(1.0 - 0.2**2)

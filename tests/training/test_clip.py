@@ -12,12 +12,12 @@ from dpcalc.engine.description import run_of
 from dpcalc.errors import MissingParameter, SpecError
 from dpcalc.model.loss import Loss, of
 from dpcalc.model.run import Description
-from dpcalc.training import ensemble
-from dpcalc.training import single as engine
-from dpcalc.training.exact_sums import ExactSums
-from dpcalc.training.noise import Source, seeded
-from dpcalc.training.plan import Plan, plan
-from dpcalc.training.problem import Problem, slope_caps, verify
+from dpcalc.training.run import ensemble
+from dpcalc.training.run import single as engine
+from dpcalc.training.run.exact_sums import ExactSums
+from dpcalc.training.run.noise import Source, seeded
+from dpcalc.training.run.plan import Plan, plan
+from dpcalc.training.run.problem import Problem, slope_caps, verify
 from tests.training.reference import Recorder, cut, loop, problem_of
 
 CLIP = 0.11

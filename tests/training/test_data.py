@@ -18,9 +18,9 @@ import pytest
 from dpcalc.errors import DpcalcError, SpecError
 from dpcalc.files import csv_lines, limits
 from dpcalc.model import loss as losses
-from dpcalc.training import data
-from dpcalc.training.cells import Labels, Lines, declared
-from dpcalc.training.problem import Problem, verify
+from dpcalc.training.data import tables as data
+from dpcalc.training.data.cells import Labels, Lines, declared
+from dpcalc.training.run.problem import Problem, verify
 
 NAN = math.nan
 ROWS = "a,b,y\n1,2,0\n3,-4,1\n0.5,0,1\n"

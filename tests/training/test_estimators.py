@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 import dpcalc
-from dpcalc.training import data
-from dpcalc.training.model import load, save
-from dpcalc.training.outcome import FROM_RECORDS
+from dpcalc.training.data import tables as data
+from dpcalc.training.release.model import load, save
+from dpcalc.training.release.outcome import FROM_RECORDS
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = importlib.util.find_spec("sklearn") is not None
@@ -51,7 +51,7 @@ def test_without_scikit_learn_it_says_what_to_install() -> None:
 
 
 def test_nothing_else_imports_it() -> None:
-    program = "import sys, dpcalc.api, dpcalc.cli.train, dpcalc.training.fitting; print('sklearn' in sys.modules)"
+    program = "import sys, dpcalc.api, dpcalc.cli.train, dpcalc.training.fit; print('sklearn' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
@@ -283,7 +283,7 @@ def test_one_label_changes_no_other(monkeypatch: pytest.MonkeyPatch, classes: An
 @pytest.mark.parametrize("array", [False, True])
 def test_one_target_changes_no_other(monkeypatch: pytest.MonkeyPatch, strange: Any, array: bool) -> None:
     import dpcalc.sklearn.estimators as module
-    from dpcalc.training.data import of_arrays
+    from dpcalc.training.data.tables import of_arrays
 
     if array and not isinstance(strange, (str, type(None))):
         pytest.skip("numpy makes no array of it")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import SpecError
-from dpcalc.training import data
-from dpcalc.training.model import Model, load, save
+from dpcalc.training.data import tables as data
+from dpcalc.training.release.model import Model, load, save
 
 MODEL = Model(
     weights=np.array([0.1, -2.0]), intercept=0.25, columns=("a", "b"), target="y", positive="yes",

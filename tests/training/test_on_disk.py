@@ -21,11 +21,14 @@ from dpcalc.errors import SpecError
 from dpcalc.files import limits
 from dpcalc.files.row_file import Copy, Room, Spool
 from dpcalc.model import loss as losses
-from dpcalc.training import cells, data, orders, remarks
-from dpcalc.training.exact_sums import ExactSums, cut
-from dpcalc.training.on_disk import OnDisk
-from dpcalc.training.problem import Problem, StoredProblem, verify
-from dpcalc.training.records import Records
+from dpcalc.training.data import cells
+from dpcalc.training.data import tables as data
+from dpcalc.training.data.stored import OnDisk
+from dpcalc.training.release import remarks
+from dpcalc.training.rule.records import Records
+from dpcalc.training.run import orders
+from dpcalc.training.run.exact_sums import ExactSums, cut
+from dpcalc.training.run.problem import Problem, StoredProblem, verify
 
 N, D = 1500, 7
 RANGES = "column,low,high\n" + "".join(f"{k},-2,2\n" for k in range(1, D + 1))
@@ -501,7 +504,7 @@ def test_an_interrupt_leaves_no_file(tmp_path: Path) -> None:
 
 PEAK = """
 import re, sys
-import numpy as np, scipy.linalg, dpcalc, dpcalc.training.single
+import numpy as np, scipy.linalg, dpcalc, dpcalc.training.run.single
 def peak():  # that of getrusage may be of the process before
     return int(re.search(r"VmHWM:\\s*([0-9]+) kB", open("/proc/self/status").read())[1])
 before = peak()

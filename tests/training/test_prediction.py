@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from dpcalc.errors import SpecError
-from dpcalc.training import rows
-from dpcalc.training.cells import NUMBERS
-from dpcalc.training.model import Model
-from dpcalc.training.prediction import predictor, scored, write_csv
+from dpcalc.training.data import rows
+from dpcalc.training.data.cells import NUMBERS
+from dpcalc.training.release.model import Model
+from dpcalc.training.release.prediction import predictor, scored, write_csv
 from tests.training.test_model import MODEL
 
 REGRESSION = MODEL._replace(

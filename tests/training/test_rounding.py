@@ -13,12 +13,12 @@ import pytest
 from dpcalc.errors import NotApplicable
 from dpcalc.model.loss import of
 from dpcalc.model.loss.base import ScaledDescent
-from dpcalc.training import noise, single
-from dpcalc.training.exact_sums import ExactSums, bits_kept, grid_of, rounded, rounded_sum
-from dpcalc.training.plan import Plan, plan
-from dpcalc.training.problem import Problem
-from dpcalc.training.rounding import LAWS, Rounding, drawn_error, output_miss, stretch, sum_error, sum_miss
-from dpcalc.training.rounding_errors import output_rounding
+from dpcalc.training.run import noise, single
+from dpcalc.training.run.exact_sums import ExactSums, bits_kept, grid_of, rounded, rounded_sum
+from dpcalc.training.run.plan import Plan, plan
+from dpcalc.training.run.problem import Problem
+from dpcalc.training.run.rounding import LAWS, Rounding, drawn_error, output_miss, stretch, sum_error, sum_miss
+from dpcalc.training.run.rounding_errors import output_rounding
 from tests.training.reference import Recorder, cut, data, problem_of, run_of
 
 LOGISTIC = of("logistic", feature_bound=1.0)

@@ -11,10 +11,10 @@ import pytest
 
 import dpcalc
 from dpcalc.errors import SpecError
-from dpcalc.training import data
-from dpcalc.training.cells import Levels
-from dpcalc.training.model import load
-from dpcalc.training.schema import read_schema
+from dpcalc.training.data import tables as data
+from dpcalc.training.data.cells import Levels
+from dpcalc.training.data.schema import read_schema
+from dpcalc.training.release.model import load
 
 SCHEMA = """
 columns:

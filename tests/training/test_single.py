@@ -10,11 +10,11 @@ import pytest
 from dpcalc.errors import DpcalcError, MissingParameter, SpecError
 from dpcalc.model.algorithm import ALGORITHMS, Length
 from dpcalc.model.loss import Loss, of
-from dpcalc.training import single as engine
-from dpcalc.training.domain import Ball, Box, Whole
-from dpcalc.training.noise import Source, seeded
-from dpcalc.training.plan import plan
-from dpcalc.training.problem import Problem
+from dpcalc.training.run import single as engine
+from dpcalc.training.run.domain import Ball, Box, Whole
+from dpcalc.training.run.noise import Source, seeded
+from dpcalc.training.run.plan import plan
+from dpcalc.training.run.problem import Problem
 from tests.training.reference import Batches, Recorder, cut, data, floyd, loop, problem_of, run_of
 
 LOSSES = [

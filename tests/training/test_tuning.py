@@ -22,14 +22,17 @@ from dpcalc.errors import DpcalcError, MissingParameter, NotApplicable, SpecErro
 from dpcalc.notions.account import Box
 from dpcalc.notions.guarantee import Gdp, Profile, Rdp
 from dpcalc.notions.tuning import Law, tuning_of
-from dpcalc.training import data, run_count, single, tuned
-from dpcalc.training.data import Prepared
-from dpcalc.training.draft import Draft
-from dpcalc.training.model import load
-from dpcalc.training.rounding import Rounding
-from dpcalc.training.tuned import score_of
-from dpcalc.training.tuned_guarantee import envelope, executed
-from dpcalc.training.tuning import tune_of
+from dpcalc.training.data import tables as data
+from dpcalc.training.data.tables import Prepared
+from dpcalc.training.release.model import load
+from dpcalc.training.rule.candidates import tune_of
+from dpcalc.training.rule.draft import Draft
+from dpcalc.training.run import single
+from dpcalc.training.run.rounding import Rounding
+from dpcalc.training.tune import fit as tuned
+from dpcalc.training.tune import run_count
+from dpcalc.training.tune.fit import score_of
+from dpcalc.training.tune.guarantee import envelope, executed
 
 CANCER = "example:breast-cancer"
 TUNE = {"clip": [0.05, 0.1, 0.3], "travel": [10, 30]}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.model.quantities import ATTACKS, Kind, Quantity
 from dpcalc.model.source import Source
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notes import Referenced
 from dpcalc.references import SHORT, proof_of
 from dpcalc.render import Asked, training

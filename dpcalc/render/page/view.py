@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.render import Asked, training
 from dpcalc.render.check.baseline import changes
 from dpcalc.render.check.verdicts import (

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.numerics.floats import UNIT
 
 _STRAIGHT = 1e-4  # a slope that changes the fall of a step by a smaller share of it is left out

@@ -14,10 +14,10 @@ from __future__ import annotations
 import bisect
 import functools
 import math
+from typing import NamedTuple
 
 from dpcalc.errors import NotApplicable
 from dpcalc.model.choices import LossClass, Noise
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions.guarantee import Gdp, Profile
 from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.logspace import log_expm1

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.model.choices import Noise
-from dpcalc.named_tuple import NamedTuple
 from dpcalc.notions import gaussian
 from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.logspace import log_exp1p, log_expm1, log_one_minus_exp
