@@ -511,13 +511,14 @@ def predict(
     """
     import numpy as np
 
-    from dpcalc.files.output import in_pieces, refuse_over
+    from dpcalc.files.output import check_outputs, in_pieces
     from dpcalc.training.release.model import load
     from dpcalc.training.release.prediction import predicted, predictor, write_csv
 
     source = os.fspath(data) if isinstance(data, os.PathLike) else data
     if output is not None:
-        refuse_over((os.fspath(model), source if isinstance(source, str) else None), (os.fspath(output),))
+        read = (os.fspath(model), source if isinstance(source, str) else None)
+        check_outputs([(os.fspath(output), "output")], read)
     predicting = predictor(load(os.fspath(model)))
     if output is not None:
         with in_pieces(os.fspath(output), "output") as write:

@@ -98,6 +98,19 @@ class Curves(NamedTuple):
     tightness: Tightness | None
 
 
+class Guess(NamedTuple):
+    """How often an attacker is right at most who has to guess between two data sets, a priori equally likely.
+
+    ``probability`` is that, ``advantage`` twice its excess over one half, both rounded up; ``bound`` proves it. It is
+    ``from_point`` where one (epsilon, delta) is all that it follows from, and the whole curve of the run says less.
+    """
+
+    probability: float
+    advantage: float
+    bound: str
+    from_point: bool
+
+
 class Assertion(NamedTuple):
     """A gate: its text, whether it held, the value compared and the room left (negative when failed)."""
 
@@ -158,7 +171,7 @@ class Case(NamedTuple):
     ``check`` what became of a recipe's case, ``ledger`` the entries that a total is of, ``risk`` what an attacker can
     do, ``audit`` what an audit found, ``curves`` what is drawn of the answer. ``query`` is what it answers, as a
     `dpcalc.engine.question.Query`: for a card, which asks again; ``runs`` are the queries about single runs of which
-    the best was chosen.
+    the best was chosen. ``guess`` is what the answer means: how often an attacker guesses right.
     """
 
     algorithm: str
@@ -178,6 +191,7 @@ class Case(NamedTuple):
     query: Any = None
     audit: Mapping[str, Any] | None = None
     runs: tuple[Any, ...] = ()
+    guess: Guess | None = None
 
     @property
     def best(self) -> Result | None:
@@ -469,6 +483,7 @@ def case_fields(case: Case) -> dict[str, Any]:
         "results": [result_fields(result) for result in case.results],
         "not_applicable": [obstacle_fields(obstacle) for obstacle in case.obstacles],
         "assertions": [a._asdict() for a in case.assertions],
+        **({"guess": case.guess._asdict()} if case.guess else {}),
         "warnings": list(case.warnings),
         "notes": list(case.notes),
         "note_data": [note.as_json() for note in case.note_data],

@@ -17,6 +17,7 @@ from dpcalc.engine.question import Query
 from dpcalc.errors import SpecError
 from dpcalc.model.parameter import PARAMETERS, check
 from dpcalc.model.quantities import ATTACKS, Quantity
+from dpcalc.numerics.floats import up
 from dpcalc.render.numbers import MAXIMISED
 from dpcalc.report import Case, Result, uncertified
 from dpcalc.version import __version__
@@ -250,7 +251,10 @@ def _with_weaker(case: Case, stated: Mapping[str, Any]) -> tuple[Case, tuple[str
             result = _restated(result, value)
         results.append(result)
     risk = _weaker_risk(case.risk, stated["risk"]) if case.risk else case.risk
-    return case._replace(results=tuple(results), risk=risk), tuple(remarks)
+    guess = case.guess
+    if guess and risk and guess.advantage < (advantage := risk["advantage"]["value"]):
+        guess = guess._replace(probability=up(0.5 + 0.5 * advantage, 2.0), advantage=advantage)
+    return case._replace(results=tuple(results), risk=risk, guess=guess), tuple(remarks)
 
 
 def _weaker(quantity: str, stated: Any, value: float) -> bool:

@@ -10,6 +10,7 @@ from dpcalc.cli.options import Command, parameter_options
 from dpcalc.cli.query import is_described, run_query
 from dpcalc.cli.types import BOUND
 from dpcalc.files.output import write
+from dpcalc.inert import json_text
 
 
 @click.command("cite", cls=Command)
@@ -25,8 +26,9 @@ def command(ids: tuple[str, ...], **flags: Any) -> None:
         --sigma 2 -d 1e-6
     """
     if is_described(flags) and not ids:
-        run_query("compare", {**flags, "format": flags["format"] or "bibtex"})
+        run_query("compare", flags if flags["as_json"] else {**flags, "format": flags["format"] or "bibtex"})
         return
     from dpcalc.render.explain import cited
 
-    write(cited(ids), flags["output"])
+    text = cited(ids)
+    write(json_text({"bibtex": text}, 2) + "\n" if flags["as_json"] else text, flags["output"])

@@ -7,7 +7,7 @@ import click
 from dpcalc.cli.printing import format_of
 from dpcalc.cli.types import FILE
 from dpcalc.errors import SpecError
-from dpcalc.files.output import refuse_over, refuse_unwritable, write
+from dpcalc.files.output import check_outputs, write
 
 
 @click.command("evaluate")
@@ -42,8 +42,8 @@ def command(
     from dpcalc.training import one_blas_thread
 
     one_blas_thread()
-    refuse_over((model, data, ledger), (output,))
-    refuse_unwritable(output, "-o")
+    check_outputs([(output, "-o")], (model, data, ledger))
+    check_outputs([(ledger, "--ledger")], (model, data))
     format = "json" if format_of(format, as_json, output) == "json" else "plain"
     only_private = {"--epsilon": epsilon, "--error-bound": error_bound, "--ledger": ledger}
     strange = [flag for flag, value in only_private.items() if value is not None]

@@ -9,7 +9,7 @@ import click
 from dpcalc.cli.options import Command
 from dpcalc.cli.types import FILE
 from dpcalc.errors import DpcalcError
-from dpcalc.files.output import refuse_unwritable, say, write
+from dpcalc.files.output import check_outputs, say, write
 from dpcalc.inert import printable
 
 
@@ -34,7 +34,7 @@ def command(config: str, command_: str | None, algorithm: str | None, policy: bo
     """
     from dpcalc.recipes.draft import draft
 
-    refuse_unwritable(output, "-o")
+    check_outputs([(output, "-o")], (config,))
     if policy:
         from dpcalc.recipes.policy_file import drafted
         from dpcalc.recipes.read import read
@@ -56,6 +56,9 @@ def _ask(name: str, given: dict[str, Any], budget: dict[str, Any]) -> None:
 
     delta = budget.get("delta")
     question = Question(budget.get("epsilon"), getattr(delta, "value", None), getattr(delta, "log", None), (), None)
-    best = ask(name, given, question).best
+    case = ask(name, given, question)
+    best = case.best
     if best is not None:
-        say(printable(f"as it stands: {best.quantity} {best.value:.6g} ({best.bound})"))
+        from dpcalc.render.sentences import headline
+
+        say(printable(f"as it stands: {'; '.join(headline(case, 6))} ({best.bound})"))

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
+from dpcalc.cli.file_words import refuse_files
 from dpcalc.cli.help_option import WithHelp
 from dpcalc.errors import Disproved, DpcalcError
 from dpcalc.files import output
@@ -212,6 +213,7 @@ def _leave(code: int) -> NoReturn:
 def _run(arguments: list[str]) -> int:
     """Run the command line and return the exit code that its end asks for."""
     try:
+        refuse_files(arguments)
         # Not cli.main, which turns a closed pipe into exit code 1.
         with cli.make_context("dpcalc", arguments, obj=tuple(arguments)) as context:
             code = cli.invoke(context)

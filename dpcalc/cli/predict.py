@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dpcalc.cli.types import FILE
-from dpcalc.files.output import in_pieces, refuse_over, refuse_unwritable, say
+from dpcalc.files.output import check_outputs, in_pieces, say
 from dpcalc.inert import printable
 
 
@@ -28,8 +28,7 @@ def command(model: str, data: str, output: str | None) -> None:
     from dpcalc.training import one_blas_thread
 
     one_blas_thread()
-    refuse_over((model, data), (output,))
-    refuse_unwritable(output, "-o")
+    check_outputs([(output, "-o")], (model, data))
     from dpcalc.training.release.model import load
     from dpcalc.training.release.prediction import predictor, write_csv
 

@@ -104,6 +104,7 @@ def ask(
         case = case._replace(results=tuple(_with_allocation(run, result) for result in case.results))
     if certified:
         case = _certify(case, run, question)
+    case = _with_guess(case, run, question)
     case = _with_risk(case, run, question, gates)
     case = case._replace(query=query_of(command, given, question, certified=certified))
     if question.curves:
@@ -193,6 +194,12 @@ def _warned_of_noise(asked: Asked, *, told: bool) -> Case:
     return case._replace(warnings=(*case.warnings, *misread_noise(asked, told=told)))
 
 
+def _with_guess(case: Case, run: Run, question: Question) -> Case:
+    from dpcalc.engine.guess import guess_of
+
+    return case._replace(guess=guess_of(case, run, question.orders))
+
+
 def _with_risk(case: Case, run: Run, question: Question, gates: Sequence[Gate]) -> Case:
     """Return the case with the risks that are asked for, or that a gate speaks of."""
     if question.risks is None and not gates:
@@ -226,7 +233,7 @@ def _priced(record: Command, description: Description, question: Question, gates
 
 
 def judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
-    """Return the verdict on every gate.
+    """Return the verdict on every gate; one more fails where delta is so large that none of them says anything.
 
     Raises:
         GateRefused, SpecError: as `dpcalc.engine.gate.judge`; or the noise of the case has two readings.
@@ -234,10 +241,11 @@ def judged(gates: Sequence[Gate], case: Case) -> tuple[Assertion, ...]:
     if not gates:
         return ()
     from dpcalc.engine.gate import judge
+    from dpcalc.engine.large_delta import large_delta_gate
     from dpcalc.engine.misread_noise import refuse_misread
 
     refuse_misread(case)
-    return tuple(judge(gate, case) for gate in gates)
+    return (*(judge(gate, case) for gate in gates), *large_delta_gate(case))
 
 
 def implied_gate(question: Question, case: Case) -> tuple[Assertion, ...]:

@@ -101,7 +101,7 @@ def test_what_certifies_is_imported_only_where_it_is_asked(line: str) -> None:
 
 
 ROOMS = {
-    "cli": "help_option kinds lost main options printing query types",
+    "cli": "file_words help_option kinds lost main options printing query types",
     "engine": "answer ask commands description evaluate improvements inputs notes question rows search",
     "files": "output",
     "model": "algorithm choices frozen loss_class multiplier numbers parameter quantities run source",

@@ -785,8 +785,9 @@ def _common_level(rows: _Rows, epsilon: float, cut: int | None, near: float | No
         if not (need > 0.0 and supply > 0.0):
             return need, supply, math.nan
         mass = rows.weight * rows.mu
-        rising = float((more + (more > 0.0)) @ mass[:split]) / need
-        falling = float((less + (less < 0.0)) @ mass[split:]) / supply
+        with np.errstate(over="ignore"):  # an infinite slope is no step of the search, which halves instead
+            rising = float((more + (more > 0.0)) @ mass[:split]) / need
+            falling = float((less + (less < 0.0)) @ mass[split:]) / supply
         return need, supply, rising + falling
 
     high = min(high, low + (epsilon + 710.0 + math.log(float(rows.weight.sum()))) / float(rows.mu[0]) + float(half[0]))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from dpcalc.engine.ask import implied_gate, judged
 from dpcalc.engine.gate import Gate
+from dpcalc.engine.guess import guess_of_answer
 from dpcalc.engine.inputs import inputs_of
 from dpcalc.engine.question import Question
 from dpcalc.engine.rows import ranked
@@ -189,6 +190,7 @@ def _with_spare(ways: _Ways, question: Question, gates: Sequence[Gate], spare: _
     assert best is not None
     told = (best.details or {})["floating_point"]
     case = case._replace(
+        guess=guess_of_answer(best),
         assertions=(*implied_gate(question, case), *judged(gates, case)),
         note_data=(*case.note_data, Rounded(**{name: told.get(name) for name in ("of", "grid", "epsilon", "delta")})),
     )

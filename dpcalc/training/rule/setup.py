@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpcalc.errors import SpecError
 from dpcalc.files.digest import digest_of
-from dpcalc.files.output import refuse_over, refuse_unwritable
+from dpcalc.files.output import check_outputs
 from dpcalc.model.numbers import parse_number
 from dpcalc.notions.tuning import Law
 from dpcalc.plain_enum import PlainEnum
@@ -290,6 +290,4 @@ def _check_output(setup: Setup, path: str, cases: int) -> None:
         _refuse_existing(path, card_path(path))
     scored = setup.tune.public if setup.tune is not None else None
     read = [each for each in (setup.data, setup.ranges, scored, setup.unlearn) if isinstance(each, str)]
-    refuse_over(read, (path, card_path(path) if setup.card else None))
-    if setup.card:
-        refuse_unwritable(card_path(path), "-o")
+    check_outputs([(path, "-o"), *([(card_path(path), "-o")] if setup.card else [])], read)
