@@ -88,7 +88,7 @@ def check_streamed(
         whole = Report(**{**result._asdict(), "cases": tuple(result.cases)})
         conclude(whole, printing, destinations, None, unchecked=left, said=True)
         return
-    _conclude(result, printing, destinations, left, strict)
+    _conclude(result, printing, destinations, left)
 
 
 def _print_lines(lines: Iterable[str], file: str | None, finished: Finished) -> Streamed:
@@ -114,9 +114,7 @@ def _warn(line: str) -> None:
             say(printable(f"warning: {fields['check']['name']}: {warning}"))
 
 
-def _conclude(
-    result: Streamed, printing: Printing, destinations: Sequence[Destination], left: int, strict: Sequence[str]
-) -> None:
+def _conclude(result: Streamed, printing: Printing, destinations: Sequence[Destination], left: int) -> None:
     lost: list[Lost] = []
     some = result.excerpt()
     for each in destinations:
@@ -132,7 +130,7 @@ def _conclude(
     if result.exit_code:
         say(_first(result, some))
     tell(lost)
-    if code := worst([result.exit_code, left_out(result, strict), *(one.exit_code for one in lost)]):
+    if code := worst([result.exit_code, left_out(result), *(one.exit_code for one in lost)]):
         raise click.exceptions.Exit(code)
 
 

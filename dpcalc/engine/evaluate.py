@@ -45,7 +45,7 @@ def guarantee_of(bound: Theorem, run: Run, orders: tuple[float, ...] = ()) -> Gu
     Raises:
         NotApplicable: a condition does not hold.
     """
-    cases = worst_cases(run) if "index" in bound.setting.fields else (run,)
+    cases = worst_cases(run) if "index" in bound.reads else (run,)
     each = [guarantee_from(bound, bound.prove(case), orders) for case in cases]
     proved = each[0] if len(each) == 1 else worst(each)
     if (run.group_size or 1) == 1:

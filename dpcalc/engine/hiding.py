@@ -69,11 +69,11 @@ def _sampled(run: Run, hidden: Sequence[Theorem]) -> tuple[int, Theorem] | None:
     found = []
     for bound in hidden:
         if bound.id == "noisy_sgd.hidden":
-            steps = noisy_sgd.steps_to_hide(bound.setting.of(run))
+            steps = noisy_sgd.steps_to_hide(bound.setting_of(run))
         elif bound.id == "expanding.sampled":
-            steps = expanding_sampled.steps_to_hide(bound.setting.of(run))
+            steps = expanding_sampled.steps_to_hide(bound.setting_of(run))
         elif bound.id == "expanding.domain":
-            whole = bound.function(bound.setting.of(run).changed(steps=_MOST))
+            whole = bound.function(bound.setting_of(run).changed(steps=_MOST))
             steps = noisy_sgd.steps_to_reach(noisy_sgd.SampledSteps.of(run), whole.mu)
         else:
             continue

@@ -280,7 +280,7 @@ def _run_in_groups(entry: Entry, ledger: Ledger) -> Part | None:
         if not bound.guarantee or bound.unpromised(run):
             continue
         try:
-            proved = guarantee_of(bound, run) if "group_size" in bound.setting.fields or bound.gives is Gdp else None
+            proved = guarantee_of(bound, run) if "group_size" in bound.reads or bound.gives is Gdp else None
         except DpcalcError:
             continue
         if isinstance(proved, (Composition, Gdp)):

@@ -138,7 +138,7 @@ def of_share(
     """
     shard = Shard(
         number=share.number, of=share.of, cases=len(selected), places=tuple(places),
-        recipes=tuple((recipe.file, recipe.policy.strict) for recipe in recipes), digest=_digest(selected),
+        recipes=tuple((recipe.file, recipe.policy.strict or bool(recipe.policy.rules)) for recipe in recipes), digest=_digest(selected),
         options=json.dumps({"certify": certify, "policy": hashlib.sha256(policy.encode()).hexdigest()}, sort_keys=True),
     )  # fmt: skip
     return result._replace(shard=shard._replace(content=_content(result, shard)))

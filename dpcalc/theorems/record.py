@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from dpcalc.errors import MissingParameter, NotApplicable, SpecError, Superseded
-from dpcalc.model.frozen import Frozen
 from dpcalc.model.quantities import Kind
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Composition, Gdp, Point, Profile, Rdp
 from dpcalc.notions.risk import Risk
+from dpcalc.theorems.setting import Setting
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "iteration": ("privacy.iteration", "privacy.random_skip", "privacy.random_stop", "privacy.local_message",
@@ -83,23 +83,6 @@ _GIVEN_AS = {
     "sensitivity": "lipschitz", "scale": "noise_std", "log_delta": "delta", "sample_rate": "batch_size",
 }  # fmt: skip
 """Parameters that follow from another one, which a user gives."""
-
-
-class Setting(Frozen):
-    """What the theorems of a family read of a run: its fields are parameters, those with a default may be unknown.
-
-    What several formulas need of them is a property, worked out once.
-    """
-
-    @classmethod
-    def of(cls, run: Run) -> Any:
-        """Return the setting of a run that has all that it needs."""
-        known = run.values
-        return cls(**{name: known[name] for name in cls.fields if name in known})
-
-    def part(self, setting: type[S]) -> S:
-        """Return the setting of another theorem, which reads no other parameters than this one."""
-        return setting(**{name: getattr(self, name) for name in setting.fields})
 
 
 class Missing(NamedTuple):
@@ -179,7 +162,9 @@ class Theorem(NamedTuple):
         gives: the class of what is proved.
         kind: one of `KINDS`.
         algorithms: the names of those that it speaks of.
-        setting: what it reads of a run.
+        reads: the parameters of a run that it reads.
+        optional: those of them that sharpen it where they are known, and are not needed.
+        setting: the class of the function's argument.
         function: from a setting to what it proves.
         conditions: what must hold.
         assumes: what is taken for granted, as sentences.
@@ -203,7 +188,9 @@ class Theorem(NamedTuple):
     gives: type
     kind: Kind
     algorithms: tuple[str, ...]
-    setting: type[Setting]
+    reads: tuple[str, ...]
+    optional: frozenset[str]
+    setting: type[Any]
     function: Callable[[Any], Any]
     conditions: tuple[Condition, ...]
     assumes: tuple[str, ...]
@@ -228,14 +215,9 @@ class Theorem(NamedTuple):
         return self.by_difference or ("strong_convexity" in self.parameters and bool(strong_convexity))
 
     @property
-    def optional(self) -> frozenset[str]:
-        """The parameters that sharpen the theorem where they are known and are not needed."""
-        return self.setting.optional
-
-    @property
     def parameters(self) -> tuple[str, ...]:
-        """The parameters of a run that it reads."""
-        return tuple(name for name in self.setting.fields if name not in _BUDGET)
+        """The parameters of a run that it reads, but for the budget."""
+        return tuple(name for name in self.reads if name not in _BUDGET)
 
     @property
     def family(self) -> str:
@@ -250,7 +232,7 @@ class Theorem(NamedTuple):
     @property
     def budgeted(self) -> bool:
         """Whether it reads the budget (epsilon, delta)."""
-        return "log_delta" in self.setting.fields
+        return "log_delta" in self.reads
 
     @property
     def statement(self) -> str:
@@ -301,7 +283,7 @@ class Theorem(NamedTuple):
 
     def obstacle(self, run: Run) -> Obstacle | None:
         """Return why the theorem does not apply to this run and what would make it, or None."""
-        if run.schedule is not None and "schedule" not in self.setting.fields:
+        if run.schedule is not None and "schedule" not in self.reads:
             return Unmet(
                 "speaks of equal steps, and a schedule is given",
                 "leave out --schedule if all steps are alike",
@@ -311,7 +293,7 @@ class Theorem(NamedTuple):
         if unneeded := [obstacle for obstacle in found if isinstance(obstacle, NotNeeded)]:
             return unneeded[0]
         known = run.values
-        missing = [_GIVEN_AS.get(name, name) for name in self.setting.needed if name not in known]
+        missing = [_GIVEN_AS.get(name, name) for name in self.reads if name not in known and name not in self.optional]
         if len(missing) > 1:
             missing = [name for name in missing if name != "displacement"]  # it follows from the others
         if "records" in missing and not run.algorithm.grows:
@@ -329,7 +311,11 @@ class Theorem(NamedTuple):
         obstacle = self.obstacle(run)
         if obstacle:
             raise refusal(obstacle)
-        return self.function(self.setting.of(run))
+        return self.function(self.setting_of(run))
+
+    def setting_of(self, run: Run) -> Any:
+        """Return what it reads of a run."""
+        return self.setting.of(run, self.reads)
 
     def unpromised(self, run: Run) -> tuple[str, ...]:
         """Return the promises that it needs and this run does not make: its number is then no guarantee."""
@@ -346,8 +332,7 @@ def theorem(
     id: str,
     *,
     title: str,
-    setting: type[S],
-    gives: type[G],
+    needs: tuple[str, ...],
     algorithms: tuple[str, ...],
     reference: str,
     locator: str,
@@ -365,14 +350,24 @@ def theorem(
     uncertified: str = "",
     by_difference: bool = False,
 ) -> Callable[[Callable[[S], G]], Callable[[S], G]]:
-    """Register the decorated function as the theorem ``id`` and return it unchanged; `Theorem` says what is what."""
+    """Register the decorated function as the theorem ``id`` and return it unchanged; `Theorem` says what is what.
+
+    ``needs`` names the parameters that it reads; one with a question mark may be unknown. The classes of its argument
+    and of its result are those of its annotations.
+    """
+    reads = tuple([name.removesuffix("?") for name in needs])
+    optional = frozenset([name.removesuffix("?") for name in needs if name.endswith("?")])
 
     def register(function: Callable[[S], G]) -> Callable[[S], G]:
+        setting, gives = [function.__globals__[name] for name in function.__annotations__.values()]
+        if not Setting.fields.issuperset(reads):
+            raise ValueError(f"{id} needs what is no parameter")
         if id in _THEOREMS or gives not in GIVES or kind not in KINDS:
             raise ValueError(f"bad or repeated registration of {id}")
         _THEOREMS[id] = Theorem(
-            id, title, gives, Kind(kind), algorithms, setting, function, conditions, assumes, reference, locator,
-            formula, erratum, caution, promises, slack, slow, not_monotone_in, implied_by, uncertified, by_difference,
+            id, title, gives, Kind(kind), algorithms, reads, optional, setting, function, conditions, assumes,
+            reference, locator, formula, erratum, caution, promises, slack, slow, not_monotone_in, implied_by,
+            uncertified, by_difference,
         )  # fmt: skip
         return function
 

@@ -68,6 +68,7 @@ from dpcalc.theorems.risk import (
 )
 from dpcalc.theorems.risk.averaging import averaged_risk
 from dpcalc.theorems.risk.sgd import Sgd
+from dpcalc.theorems.setting import Setting
 from tests.formulas import evaluated, number
 
 from .attacks import ATTACKS
@@ -128,7 +129,7 @@ def _epsilon(theorem: Callable[[iteration.SinglePass], Profile], i: _Inputs) -> 
 
 
 def _printed(i: _Inputs) -> float:
-    run = iteration.WorstPass(records=i.whole("n"), sensitivity=2.0 * i("L"), noise_std=i("sigma"))
+    run = Setting(records=i.whole("n"), sensitivity=2.0 * i("L"), noise_std=i("sigma"))
     return random_stop.stop_printed(run, i("alpha"))
 
 

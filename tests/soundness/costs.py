@@ -40,7 +40,7 @@ def draw(id: str, r: random.Random) -> dict[str, Any]:
                 break
         except DpcalcError:
             continue
-    return {name: value for name, value in values.items() if name in bound.setting.fields}
+    return {name: value for name, value in values.items() if name in bound.reads}
 
 
 def priced(id: str, values: dict[str, Any]) -> Risk:

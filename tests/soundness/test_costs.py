@@ -102,8 +102,8 @@ def test_a_risk_a_little_lower_is_disproved(bound: str) -> None:
     from dpcalc.certify.numerics.enclose import BELOW, PROVED, enclosed
 
     run = {**HOLDER, "epsilon": 1.0, "log_delta": BUDGET.log_delta, "sigma": 0.5, "eta": 0.01, "count": 60}
-    setting = all_bounds()[bound].setting
-    known = setting(**{name: value for name, value in run.items() if name in setting.fields})
+    theorem = all_bounds()[bound]
+    known = theorem.setting(**{name: value for name, value in run.items() if name in theorem.reads})
     risk = _risk_at(bound, known)
     for lower, place in ((0.0, PROVED), (1e-11, BELOW)):
         v = Inputs(run, typed=False, exactly=("log_delta",))

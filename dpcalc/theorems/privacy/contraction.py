@@ -34,11 +34,11 @@ from dpcalc.theorems.conditions import (
     ONE_RELEASE,
     STEP_WITHIN,
     WHERE_BOUNDED,
-    Place,
 )
 from dpcalc.theorems.privacy import laplace, recursion
 from dpcalc.theorems.privacy.recursion import SLACK, Trace
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
+from dpcalc.theorems.setting import BOUNDED_STEP, NOISY_STEP, PLACE, Setting
 
 PAPER = "sordello2021"
 FRESH = (
@@ -82,21 +82,8 @@ def expands_nothing(loss_class: LossClass, step_size: float, smoothness: float |
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
-class Pass(Place):
-    """One pass in a fixed order, each record used in one step, noise in every step.
-
-    Attributes:
-        records, index, batch_size: n, the record's 1-based position, records per step.
-        last_batch: what becomes of the records left over; see `batch_layout`.
-        sensitivity: gradient sensitivity Delta >= 0.
-        noise, scale: ``gaussian`` and its standard deviation, or ``laplace`` and its scale > 0.
-        step_size: eta > 0.
-    """
-
-    sensitivity: float
-    noise: Noise
-    scale: float
-    step_size: float
+class Pass(Setting):
+    """One pass in a fixed order, each record used in one step, noise in every step."""
 
     @functools.cached_property
     def own(self) -> float:
@@ -119,15 +106,7 @@ class Pass(Place):
 
 
 class BoundedPass(Pass):
-    """A pass on a bounded domain.
-
-    Attributes:
-        displacement: c >= 0; two points at the diameter are at most c times the diameter apart after a step.
-        diameter: D > 0.
-    """
-
-    displacement: float
-    diameter: float
+    """A pass on a bounded domain."""
 
     @functools.cached_property
     def following(self) -> float:
@@ -136,18 +115,7 @@ class BoundedPass(Pass):
 
 
 class PublishedPass(Pass):
-    """A pass on a bounded domain with convex smooth losses, as the paper has it.
-
-    Attributes:
-        smoothness, strong_convexity: beta >= rho >= 0, with step_size <= 2/(beta + rho).
-        diameter: D > 0.
-        dimension: of the parameter. Laplace noise acts on the 1-norm, which may be its root times the Euclidean norm.
-    """
-
-    smoothness: float
-    strong_convexity: float
-    diameter: float
-    dimension: int = 1
+    """A pass on a bounded domain with convex smooth losses, as the paper has it."""
 
     @functools.cached_property
     def following(self) -> float:
@@ -160,47 +128,17 @@ class PublishedPass(Pass):
         return later_ratio(factor, self.diameter, self.step_size, self.scale)
 
 
-class ShiftedPass(Pass):
-    """A pass whose steps are Lipschitz maps.
-
-    Attributes:
-        loss_class: ``convex-smooth`` or ``smooth``.
-        smoothness, strong_convexity: beta >= rho >= 0. The Lipschitz factor c that follows may exceed 1.
-        diameter: D > 0, if the domain is bounded.
-    """
-
-    loss_class: LossClass
-    smoothness: float
-    strong_convexity: float
-    diameter: float = math.inf
+LAPLACE_PASS = (*PLACE, *NOISY_STEP, "step_size", "smoothness")
 
 
-class LaplacePass(Pass):
-    """A pass with Laplace noise in one dimension whose steps are 1-Lipschitz maps.
-
-    Attributes:
-        smoothness: beta of convex losses, with step_size <= 2/beta.
-    """
-
-    smoothness: float
+ANY_PASS = (
+    *PLACE, *NOISY_STEP, "step_size", "loss_class", "displacement?", "diameter?", "smoothness?", "strong_convexity?",
+    "dimension?",
+)  # fmt: skip
 
 
 class AnyPass(Pass):
-    """A pass with a bounded domain, Lipschitz maps, or both.
-
-    Attributes:
-        loss_class: see `dpcalc.model.loss_class`.
-        displacement, diameter: c >= 0 and D > 0 of a bounded domain.
-        smoothness, strong_convexity: beta >= rho >= 0 of smooth losses.
-        dimension: of the parameter; the shift bound for Laplace noise needs 1.
-    """
-
-    loss_class: LossClass
-    displacement: float | None = None
-    diameter: float = math.inf
-    smoothness: float | None = None
-    strong_convexity: float = 0.0
-    dimension: int = 1
+    """A pass with a bounded domain, Lipschitz maps, or both."""
 
     @functools.cached_property
     def following(self) -> float:
@@ -220,7 +158,7 @@ class AnyPass(Pass):
         )
 
 
-def _rate(run: ShiftedPass | AnyPass) -> float | None:
+def _rate(run: Pass | AnyPass) -> float | None:
     """Return -ln c of the Lipschitz factor c of a step, rounded down; None where it has none."""
     return loss.rate(
         loss_class=run.loss_class,
@@ -230,7 +168,7 @@ def _rate(run: ShiftedPass | AnyPass) -> float | None:
     )
 
 
-def _reach(run: ShiftedPass | AnyPass) -> float:
+def _reach(run: Pass | AnyPass) -> float:
     """Return D/(eta scale), rounded up; inf where the domain is unbounded."""
     return diameter_ratio(run.diameter, run.step_size, run.scale)
 
@@ -241,8 +179,7 @@ def _reach(run: ShiftedPass | AnyPass) -> float:
 @theorem(
     "contraction.product",
     title="Product of contraction coefficients",
-    setting=BoundedPass,
-    gives=Profile,
+    needs=(*PLACE, *NOISY_STEP, *BOUNDED_STEP),
     algorithms=("pnsgd",),
     reference=PAPER,
     locator="Theorem 1, with the displacement factor corrected",
@@ -256,9 +193,8 @@ def _reach(run: ShiftedPass | AnyPass) -> float:
 def product(run: BoundedPass) -> Profile:
     """Every later noisy step on a bounded domain shrinks what the record left by the same factor.
 
-    >>> run = BoundedPass(records=10, index=8, batch_size=1, sensitivity=1.0,
-    ...                   noise=Noise.GAUSSIAN, scale=2.0, step_size=0.5,
-    ...                   displacement=0.75, diameter=2.0)
+    >>> run = BoundedPass(records=10, index=8, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN, scale=2.0,
+    ...                   step_size=0.5, displacement=0.75, diameter=2.0)
     >>> round(product(run).profile(0.5), 10)
     -4.627562442
     """
@@ -282,8 +218,7 @@ def _within_published(run: Run) -> Obstacle | None:
 @theorem(
     "contraction.paper_product",
     title="Product of contraction coefficients with the paper's factor",
-    setting=PublishedPass,
-    gives=Profile,
+    needs=(*LAPLACE_PASS, "strong_convexity", "diameter", "dimension?"),
     algorithms=("pnsgd",),
     reference=PAPER,
     locator="Theorem 1, where its factor M holds",
@@ -303,8 +238,7 @@ def paper_product(run: PublishedPass) -> Profile:
 @theorem(
     "contraction.nonlinear",
     title="Non-linear contraction",
-    setting=BoundedPass,
-    gives=Profile,
+    needs=(*PLACE, *NOISY_STEP, *BOUNDED_STEP),
     algorithms=("pnsgd",),
     reference="dpcalc",
     locator="non-linear data processing for the hockey-stick divergence",
@@ -318,9 +252,8 @@ def nonlinear(run: BoundedPass) -> Profile:
     """What is left of the record becomes harder to see the smaller it is: each step shrinks it by more than the
     last.
 
-    >>> run = BoundedPass(records=10, index=8, batch_size=1, sensitivity=1.0,
-    ...                   noise=Noise.GAUSSIAN, scale=2.0, step_size=0.5,
-    ...                   displacement=0.75, diameter=2.0)
+    >>> run = BoundedPass(records=10, index=8, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN, scale=2.0,
+    ...                   step_size=0.5, displacement=0.75, diameter=2.0)
     >>> round(nonlinear(run).profile(0.5), 10)
     -12.1806921165
     """
@@ -330,8 +263,7 @@ def nonlinear(run: BoundedPass) -> Profile:
 @theorem(
     "contraction.shift",
     title="Shift bound, mu-GDP",
-    setting=ShiftedPass,
-    gives=Gdp,
+    needs=(*PLACE, *NOISY_STEP, "step_size", "loss_class", "smoothness", "strong_convexity", "diameter?"),
     algorithms=("pnsgd",),
     reference="bok2024",
     locator="shifted interpolation for one use, from the record's step or from the diameter behind it",
@@ -339,12 +271,12 @@ def nonlinear(run: BoundedPass) -> Profile:
     conditions=(INDEX_IN_RANGE, GAUSSIAN_NOISE, LIPSCHITZ, EQUAL_MAPS),
     assumes=(FIXED_ORDER, LIPSCHITZ_STEPS, "fresh Gaussian noise in every step", WHERE_BOUNDED, ONE_RELEASE),
 )
-def shift(run: ShiftedPass) -> Gdp:
+def shift(run: Pass) -> Gdp:
     """The noise of the record's own step and of all later ones hides its shift together, since every step is a
     Lipschitz map; no bounded domain is needed.
 
-    >>> run = ShiftedPass(records=4, index=1, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN, scale=1.0,
-    ...                   step_size=1.0, loss_class=LossClass.CONVEX_SMOOTH, smoothness=1.0, strong_convexity=0.0)
+    >>> run = Pass(records=4, index=1, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN, scale=1.0, step_size=1.0,
+    ...            loss_class=LossClass.CONVEX_SMOOTH, smoothness=1.0, strong_convexity=0.0)
     >>> round(shift(run).mu, 12)  # 1/sqrt(4)
     0.5
     """
@@ -363,8 +295,7 @@ def shift_mu(log_mu: float) -> float:
 @theorem(
     "contraction.laplace_shift",
     title="Laplace shift bound by optimal composition",
-    setting=LaplacePass,
-    gives=Profile,
+    needs=LAPLACE_PASS,
     algorithms=("pnsgd",),
     reference="dpcalc",
     locator="shifted interpolation, each step's share being pure privacy; composition of Kairouz, Oh and Viswanath",
@@ -372,7 +303,7 @@ def shift_mu(log_mu: float) -> float:
     conditions=(INDEX_IN_RANGE, LAPLACE_NOISE, ONE_DIMENSION, STEP_WITHIN),
     assumes=(FIXED_ORDER, LIPSCHITZ_STEPS, "fresh Laplace noise in every step, one dimension", ONE_RELEASE),
 )
-def laplace_shift(run: LaplacePass) -> Profile:
+def laplace_shift(run: Pass) -> Profile:
     """Spread evenly over all later steps, the record's shift costs each a little pure privacy, composed exactly."""
     return Profile(lambda epsilon: laplace.composed(ratio=run.own, later=run.later, epsilon=epsilon))
 
@@ -380,8 +311,7 @@ def laplace_shift(run: LaplacePass) -> Profile:
 @theorem(
     "contraction.laplace_mixture",
     title="Laplace shift bound by mixtures of Gaussians",
-    setting=LaplacePass,
-    gives=Profile,
+    needs=LAPLACE_PASS,
     algorithms=("pnsgd",),
     reference="dpcalc",
     locator="Laplace noise as a Gaussian of random variance, the Gaussian shift bound for each draw",
@@ -389,7 +319,7 @@ def laplace_shift(run: LaplacePass) -> Profile:
     conditions=(INDEX_IN_RANGE, LAPLACE_NOISE, ONE_DIMENSION, STEP_WITHIN),
     assumes=(FIXED_ORDER, LIPSCHITZ_STEPS, "fresh Laplace noise in every step, one dimension", ONE_RELEASE),
 )
-def laplace_mixture(run: LaplacePass) -> Profile:
+def laplace_mixture(run: Pass) -> Profile:
     """Laplace noise is Gaussian noise whose variance is drawn first; published, the draws leave Gaussian shift
     bounds.
     """
@@ -399,8 +329,7 @@ def laplace_mixture(run: LaplacePass) -> Profile:
 @theorem(
     "contraction.hybrid",
     title="Least of contraction and shift, step by step",
-    setting=AnyPass,
-    gives=Profile,
+    needs=ANY_PASS,
     algorithms=("pnsgd",),
     reference="dpcalc",
     locator="the non-linear recursion, restarted wherever the shift bound is smaller",
@@ -426,8 +355,7 @@ _STOP = (FIXED_ORDER, STOPPED, FRESH, DOMAIN, DISPLACED, ONE_RELEASE)
 @theorem(
     "contraction.stop_product",
     title="Random stop, product of contraction coefficients",
-    setting=BoundedPass,
-    gives=Profile,
+    needs=(*PLACE, *NOISY_STEP, *BOUNDED_STEP),
     algorithms=("stop",),
     reference=PAPER,
     locator="the random stop of Asoodeh et al. with the exact numerator",
@@ -454,8 +382,7 @@ def averaged(log_sum: float, count: int) -> float:
 @theorem(
     "contraction.stop_nonlinear",
     title="Random stop, non-linear contraction",
-    setting=BoundedPass,
-    gives=Profile,
+    needs=(*PLACE, *NOISY_STEP, *BOUNDED_STEP),
     algorithms=("stop",),
     reference="dpcalc",
     locator="average of the non-linear recursion over the stopping time",
@@ -473,8 +400,7 @@ def stop_nonlinear(run: BoundedPass) -> Profile:
 @theorem(
     "contraction.stop_hybrid",
     title="Random stop, least of contraction and shift",
-    setting=AnyPass,
-    gives=Profile,
+    needs=ANY_PASS,
     algorithms=("stop",),
     reference="dpcalc",
     locator="average of the hybrid recursion over the stopping time",
@@ -503,8 +429,7 @@ def _hybrid_sum(run: AnyPass, epsilon: float) -> float:
 @theorem(
     "contraction.stop_published",
     title="Random stop as published",
-    setting=BoundedPass,
-    gives=Profile,
+    needs=(*PLACE, *NOISY_STEP, *BOUNDED_STEP),
     kind="published",
     algorithms=("stop",),
     reference="asoodeh2020",

@@ -22,7 +22,8 @@ from dpcalc.numerics.floats import MAX, UNIT, down, up
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.theorems.conditions import BATCH_WITHIN, BATCHES_OF_ONE, GAUSSIAN_NOISE
 from dpcalc.theorems.privacy import holder, noisy_sgd, published_gradient_noise, sampled_renyi
-from dpcalc.theorems.record import Condition, Missing, Obstacle, Setting, Unmet, lacking, theorem
+from dpcalc.theorems.record import Condition, Missing, Obstacle, Unmet, lacking, theorem
+from dpcalc.theorems.setting import Setting
 
 _PAPER = "wang2022"
 _LN2 = 0.6931471805599453
@@ -112,32 +113,14 @@ _GRADIENT_REQUIRES = (BATCH_WITHIN, GAUSSIAN_NOISE, GRADIENT_IN_BALL)
 _GRADIENT_ASSUMES = (_BATCHES, _NORM, "fresh Gaussian noise in every step, w - step_size (gradient + Z)", _ALL_SEEN)
 
 
+OUTPUT_NOISE = (
+    "records", "batch_size", "steps", "step_size", "noise_std", "holder_exponent", "holder_constant",
+    "strong_convexity", "lipschitz?", "radius?", "gradient_at_zero?", "loss_at_zero?",
+)  # fmt: skip
+
+
 class OutputNoise(Setting):
-    """Steps on single records, and noise on the average of the iterates.
-
-    Attributes:
-        records, batch_size, steps: n, 1 and T.
-        step_size: eta; eta L <= 2 where alpha = 1.
-        noise_std: sigma > 0 of the noise on the average.
-        holder_exponent, holder_constant: alpha in [0, 1] and L > 0, of the loss without an l2 term.
-        strong_convexity: m of an l2 term (m/2)|w|^2 that is added to every loss; 0 without.
-        lipschitz: a bound on the gradient on the domain, of the loss without an l2 term.
-        radius: of a ball around 0 that holds the domain.
-        gradient_at_zero, loss_at_zero: M and M0, from which a bound on the gradient follows where none is given.
-    """
-
-    records: int
-    batch_size: int
-    steps: int
-    step_size: float
-    noise_std: float
-    holder_exponent: float
-    holder_constant: float
-    strong_convexity: float
-    lipschitz: float = math.inf
-    radius: float = math.inf
-    gradient_at_zero: float | None = None
-    loss_at_zero: float | None = None
+    """Steps on single records, and noise on the average of the iterates."""
 
     @functools.cached_property
     def gradient(self) -> float:
@@ -189,33 +172,21 @@ class OutputNoise(Setting):
             log_chance=holder.log_each(log_chance, self.records),
         )  # fmt: skip
 
-    def log_delta(self, hits: int, epsilon: float) -> float:
+    def log_delta_of(self, hits: int, epsilon: float) -> float:
         """Return ln delta of the noise on two averages that so many hits took apart."""
         apart = self.apart(hits)
         mu = up(apart / self.noise_std, 2.0) if apart > 0.0 else 0.0
         return gaussian.log_delta(mu=mu, epsilon=epsilon)
 
 
+GRADIENT_NOISE = (
+    "records", "batch_size", "steps", "noise_std", "lipschitz?", "radius?", "holder_exponent?", "holder_constant?",
+    "gradient_at_zero?",
+)  # fmt: skip
+
+
 class GradientNoise(Setting):
-    """Steps on batches that are drawn afresh, with noise on every gradient.
-
-    Attributes:
-        records, batch_size, steps: n, m <= n and T, 1 to 1e15.
-        noise_std: sigma > 0, in units of the mean gradient.
-        lipschitz: bound on the norm of a record's gradient on the domain.
-        radius, holder_exponent, holder_constant, gradient_at_zero: R, alpha, L and M, of which G = M + L R^alpha is
-            another such bound; the smaller counts.
-    """
-
-    records: int
-    batch_size: int
-    steps: int
-    noise_std: float
-    lipschitz: float = math.inf
-    radius: float = math.inf
-    holder_exponent: float | None = None
-    holder_constant: float | None = None
-    gradient_at_zero: float | None = None
+    """Steps on batches that are drawn afresh, with noise on every gradient."""
 
     @functools.cached_property
     def gradient(self) -> float:
@@ -231,7 +202,7 @@ class GradientNoise(Setting):
         return noisy_sgd.step_ratio(self.gradient, self.noise_std, self.batch_size)
 
     @property
-    def rate(self) -> float:
+    def share(self) -> float:
         """p = m/n, rounded up."""
         return min(1.0, up(self.batch_size / self.records))
 
@@ -242,8 +213,7 @@ class GradientNoise(Setting):
 @theorem(
     "dp_sgd.output",
     title="Noise on the output, averaged over the number of hits",
-    setting=OutputNoise,
-    gives=Profile,
+    needs=OUTPUT_NOISE,
     algorithms=("dp-sgd-output",),
     reference="dpcalc",
     locator="stability given the number of hits, mixed over their binomial law",
@@ -267,7 +237,7 @@ def output(run: OutputNoise) -> Profile:
     def profile(epsilon: float) -> float:
         total, log_rest = -math.inf, 0.0
         for hits, log_weight, log_rest in binomial.upper_groups_with_tails(run.steps, run.records):
-            total = log_add_exp(total, log_weight + run.log_delta(hits, epsilon))
+            total = log_add_exp(total, log_weight + run.log_delta_of(hits, epsilon))
             if log_rest <= total - 45.0:
                 break
         total = log_add_exp(total, log_rest)  # further hits count as a full loss of privacy
@@ -279,8 +249,7 @@ def output(run: OutputNoise) -> Profile:
 @theorem(
     "dp_sgd.output_split",
     title="Noise on the output, delta split at a number of hits",
-    setting=OutputNoise,
-    gives=Profile,
+    needs=OUTPUT_NOISE,
     algorithms=("dp-sgd-output",),
     reference="dpcalc",
     locator="Theorem 8 of Wang, Lei, Ying and Zhang 2022 with the exact Gaussian and binomial laws and the best split",
@@ -296,7 +265,7 @@ def output_split(run: OutputNoise) -> Profile:
     def profile(epsilon: float) -> float:
         best = 0.0
         for hits, log_more in _splits(run.steps, run.records):
-            log_hidden = run.log_delta(hits, epsilon)
+            log_hidden = run.log_delta_of(hits, epsilon)
             if log_hidden >= best:
                 break
             both = log_add_exp(log_more, log_hidden)
@@ -317,8 +286,7 @@ def _splits(steps: int, records: int) -> Iterator[tuple[int, float]]:
 @theorem(
     "dp_sgd.output_published",
     title="Noise on the output, as published",
-    setting=OutputNoise,
-    gives=Point,
+    needs=OUTPUT_NOISE,
     algorithms=("dp-sgd-output",),
     reference=_PAPER,
     locator="Theorems 7 and 8, where the classic Gaussian mechanism is private",
@@ -358,8 +326,7 @@ def log_half(log_delta: float) -> float:
 @theorem(
     "dp_sgd.gradient",
     title="Noise on every gradient, composed",
-    setting=GradientNoise,
-    gives=Composition,
+    needs=GRADIENT_NOISE,
     algorithms=("dp-sgd-gradient",),
     reference="dong2022",
     locator="subsampling without replacement and composition, by the law of the privacy loss",
@@ -387,8 +354,7 @@ def _whole_order(order: float) -> int:
 @theorem(
     "dp_sgd.gradient_renyi",
     title="Noise on every gradient, Renyi form at whole orders",
-    setting=GradientNoise,
-    gives=Rdp,
+    needs=GRADIENT_NOISE,
     algorithms=("dp-sgd-gradient",),
     reference="wang2019",
     locator="Theorem 9, composed",
@@ -409,7 +375,7 @@ def gradient_renyi(run: GradientNoise) -> Rdp:
         if not 0.0 < run.mu < 1e150:
             return math.inf
         y = max(up(run.mu * run.mu, 2.0), 1e-300)
-        return up(run.steps * sampled_renyi.renyi(order=_whole_order(order), rate=run.rate, inverse_square=y), 2.0)
+        return up(run.steps * sampled_renyi.renyi(order=_whole_order(order), rate=run.share, inverse_square=y), 2.0)
 
     return Rdp(curve)
 
@@ -417,8 +383,7 @@ def gradient_renyi(run: GradientNoise) -> Rdp:
 @theorem(
     "dp_sgd.gradient_lemma",
     title="Noise on every gradient, the simpler Renyi bound",
-    setting=GradientNoise,
-    gives=Rdp,
+    needs=GRADIENT_NOISE,
     algorithms=("dp-sgd-gradient",),
     reference=_PAPER,
     locator="Lemma 3 (Wang, Jayaraman, Evans and Gu 2023, Lemma 3.7) at whole orders, composed",
@@ -436,7 +401,7 @@ def gradient_lemma(run: GradientNoise) -> Rdp:
 
     def curve(order: float) -> float:
         square = down(1.0 / run.mu / run.mu, 4.0) if 1e-140 < run.mu < 1e140 else 0.0
-        single = sampled_renyi.lemma_step(order=_whole_order(order), rate=run.rate, square=square)
+        single = sampled_renyi.lemma_step(order=_whole_order(order), rate=run.share, square=square)
         return up(run.steps * single, 2.0)
 
     return Rdp(curve)
@@ -445,8 +410,7 @@ def gradient_lemma(run: GradientNoise) -> Rdp:
 @theorem(
     "dp_sgd.gradient_published",
     title="Noise on every gradient, as published",
-    setting=GradientNoise,
-    gives=Point,
+    needs=GRADIENT_NOISE,
     algorithms=("dp-sgd-gradient",),
     kind="published",
     reference=_PAPER,

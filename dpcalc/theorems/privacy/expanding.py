@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import math
 
-from dpcalc.model.choices import LastBatch, LossClass
+from dpcalc.model.choices import LossClass
 from dpcalc.notions.guarantee import Gdp
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.quotients import quotient_up
-from dpcalc.theorems.batch_layout import Layout, layout
+from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.conditions import DOMAIN, GAUSSIAN, GAUSSIAN_NOISE, ONE_RELEASE
 from dpcalc.theorems.privacy.expanding_maps import (
     ALL,
@@ -28,35 +28,14 @@ from dpcalc.theorems.privacy.expanding_maps import (
     grid,
     growth_of,
 )
-from dpcalc.theorems.record import Setting, theorem
+from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import BATCHES, GAUSSIAN_STEP, Setting
 
 _USED_ONCE = "each record is used once in every pass, and orders are drawn without looking at the data"
 
 
 class RandomOrders(Setting):
-    """Several passes in random order with Gaussian noise, of losses of which nothing is known but their gradients.
-
-    Attributes:
-        records, batch_size: n and b >= 1.
-        last_batch: what a short last batch is divided by, or whether it is left out.
-        epochs: E >= 1.
-        sensitivity: gradient sensitivity Delta >= 0.
-        noise_std: sigma > 0.
-        loss_class: see `dpcalc.model.loss_class`.
-    """
-
-    records: int
-    batch_size: int
-    last_batch: LastBatch
-    epochs: int
-    sensitivity: float
-    noise_std: float
-    loss_class: LossClass
-
-    @functools.cached_property
-    def plan(self) -> Layout:
-        """How the records of a pass fall into steps."""
-        return layout(self.records, self.batch_size, self.last_batch)
+    """Several passes in random order with Gaussian noise, of losses of which nothing is known but their gradients."""
 
     def ratio(self, size: int) -> float:
         """Return r = Delta/(b sigma) of a use in a batch divided by this size, rounded up."""
@@ -64,34 +43,7 @@ class RandomOrders(Setting):
 
 
 class BoundedSteps(Setting):
-    """Steps on a bounded domain: passes, or a number of steps.
-
-    Attributes:
-        records: n >= 1.
-        sensitivity, lipschitz: Delta >= 0, and L of every record's gradient.
-        noise_std, step_size: sigma > 0 and eta > 0.
-        diameter: D > 0.
-        loss_class: see `dpcalc.model.loss_class`.
-        smoothness, strong_convexity: beta >= m >= 0, where the losses are smooth.
-        batch_size: b; all records where unknown.
-        last_batch: what a short last batch is divided by, or whether it is left out.
-        epochs: E, of passes that use each record once.
-        steps: T, of steps that may all use the record; it counts where both are known.
-    """
-
-    records: int
-    sensitivity: float
-    lipschitz: float
-    noise_std: float
-    step_size: float
-    diameter: float
-    loss_class: LossClass
-    smoothness: float | None = None
-    strong_convexity: float = 0.0
-    batch_size: int | None = None
-    last_batch: LastBatch = LastBatch.OWN
-    epochs: int | None = None
-    steps: int | None = None
+    """Steps on a bounded domain: passes, or a number of steps."""
 
     @functools.cached_property
     def uses(self) -> tuple[int, int, int]:
@@ -116,8 +68,7 @@ class BoundedSteps(Setting):
 @theorem(
     "expanding.composition",
     title="Random orders, composed",
-    setting=RandomOrders,
-    gives=Gdp,
+    needs=(*BATCHES, "epochs", *GAUSSIAN_STEP, "loss_class"),
     algorithms=RANDOM,
     reference="dong2022",
     locator="composition of Gaussian mechanisms, one a pass",
@@ -138,14 +89,16 @@ def composition(run: RandomOrders) -> Gdp:
     >>> round(composition(run).mu, 12)
     0.3
     """
-    return Gdp(up(run.ratio(run.plan.least_divisor) * math.sqrt(run.epochs), 4.0))
+    return Gdp(up(run.ratio(run.layout.least_divisor) * math.sqrt(run.epochs), 4.0))
 
 
 @theorem(
     "expanding.domain",
     title="The diameter hidden by the last steps, maps that may expand",
-    setting=BoundedSteps,
-    gives=Gdp,
+    needs=(
+        "records", "sensitivity", "lipschitz", "noise_std", "step_size", "diameter", "loss_class", "smoothness?",
+        "strong_convexity?", "batch_size?", "last_batch?", "epochs?", "steps?",
+    ),
     algorithms=ALL,
     reference="dpcalc",
     locator="restart from the diameter, with the shift recursion of the loss class",

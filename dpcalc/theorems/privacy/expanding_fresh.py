@@ -18,6 +18,7 @@ from dpcalc.theorems.privacy.contraction import later_ratio
 from dpcalc.theorems.privacy.expanding import RandomOrders
 from dpcalc.theorems.privacy.expanding_maps import EXPANDS, MAPS, growth_of, hides_by_place, rooms
 from dpcalc.theorems.record import Condition, theorem
+from dpcalc.theorems.setting import BATCHES, GAUSSIAN_STEP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,19 +33,7 @@ _SINGLE, _WIDER, _SETTLED = 48, 1.1, 40.0  # positions in blocks of their own; g
 
 
 class FreshPasses(RandomOrders):
-    """Several passes, each in a fresh random order, whose steps are Lipschitz maps or on a bounded domain.
-
-    Attributes:
-        step_size: eta > 0.
-        smoothness, strong_convexity: beta >= m >= 0, where the losses are smooth.
-        displacement, diameter: c >= 0 and D > 0 of a bounded domain, if any.
-    """
-
-    step_size: float
-    smoothness: float | None = None
-    strong_convexity: float = 0.0
-    displacement: float | None = None
-    diameter: float = math.inf
+    """Several passes, each in a fresh random order, whose steps are Lipschitz maps or on a bounded domain."""
 
     @property
     def growth(self) -> float | None:
@@ -55,8 +44,10 @@ class FreshPasses(RandomOrders):
 @theorem(
     "expanding.fresh",
     title="Fresh random orders, pass by pass, maps that expand",
-    setting=FreshPasses,
-    gives=Composition,
+    needs=(
+        *BATCHES, "epochs", *GAUSSIAN_STEP, "loss_class", "step_size", "smoothness?", "strong_convexity?",
+        "displacement?", "diameter?",
+    ),
     algorithms=("shuffled-epochs",),
     reference="dpcalc",
     locator="the curve of one shuffled pass, composed by the law of the privacy loss",
@@ -85,7 +76,7 @@ def _pass_pair(run: FreshPasses) -> Pair:
     from dpcalc.notions import pld, profiles
     from dpcalc.theorems.privacy import shuffle_curves
 
-    plan = run.plan
+    plan = run.layout
     own = run.ratio(plan.least_divisor)
     curves = [shuffle_curves.own_step(Noise.GAUSSIAN, own)]
     reach = later_ratio(run.displacement, run.diameter, run.step_size, run.noise_std)
@@ -110,7 +101,7 @@ def _pass_curve(run: FreshPasses) -> Callable[[Array], Array]:
     import numpy as np
 
     growth = math.inf if run.growth is None else run.growth
-    found = [_blocks(alike, growth, run.ratio(alike.divisor)) for alike in run.plan.positions]
+    found = [_blocks(alike, growth, run.ratio(alike.divisor)) for alike in run.layout.positions]
     weights = np.concatenate([count for count, _ in found]) / run.records
     mu = np.maximum(np.concatenate([each for _, each in found]), 1e-100)
 

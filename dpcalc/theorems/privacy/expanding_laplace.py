@@ -7,14 +7,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dpcalc.errors import NotApplicable
-from dpcalc.model.choices import LastBatch, Noise
+from dpcalc.model.choices import Noise
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Composition
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.quotients import quotient_up
 from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.privacy.expanding_maps import ALL, LENGTH
-from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, Setting, theorem
+from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, theorem
+from dpcalc.theorems.setting import Setting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,36 +33,10 @@ def _laplace_noise(run: Run) -> Obstacle | None:
 _LAPLACE = Condition("noise = laplace", _laplace_noise)
 
 
-class LaplaceSteps(Setting):
-    """Passes or steps with Laplace noise, of losses of which nothing is known but their gradients.
-
-    Attributes:
-        records: n >= 1.
-        sensitivity, lipschitz: Delta >= 0, and L of every record's gradient, in the 1-norm in several dimensions.
-            Batches with the record and without differ in a real one, by 2 L.
-        noise, scale: ``laplace`` and its scale v > 0.
-        batch_size: b; all records where unknown.
-        last_batch: what a short last batch is divided by, or whether it is left out.
-        epochs: E, of passes that use each record once.
-        steps: T, of steps on all records or on a fresh uniform batch; it counts where both are known.
-    """
-
-    records: int
-    sensitivity: float
-    lipschitz: float
-    noise: Noise
-    scale: float
-    batch_size: int | None = None
-    last_batch: LastBatch = LastBatch.OWN
-    epochs: int | None = None
-    steps: int | None = None
-
-
 @theorem(
     "expanding.laplace",
     title="Laplace noise, composed",
-    setting=LaplaceSteps,
-    gives=Composition,
+    needs=("records", "sensitivity", "lipschitz", "noise", "scale", "batch_size?", "last_batch?", "epochs?", "steps?"),
     algorithms=tuple(name + suffix for suffix in ("", "-released") for name in ALL),
     reference="dong2022",
     locator="composition and subsampling without replacement, by the law of the privacy loss",
@@ -77,7 +52,7 @@ class LaplaceSteps(Setting):
     slack="the lattice of losses, some 1e-4 in ln delta",
     slow=True,
 )  # fmt: skip
-def laplace(run: LaplaceSteps) -> Composition:
+def laplace(run: Setting) -> Composition:
     """Each use of the record is a Laplace mechanism, whatever the losses and the order; all iterates may be seen."""
     from dpcalc.notions import pld
 

@@ -10,13 +10,12 @@ import math
 from typing import TYPE_CHECKING
 
 from dpcalc.model.algorithm import Release, in_one_random_order
-from dpcalc.model.choices import LastBatch, LossClass
 from dpcalc.notions.guarantee import Gdp, Profile
 from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.numerics.quotients import quotient_up
-from dpcalc.theorems.batch_layout import Layout, Positions, layout
+from dpcalc.theorems.batch_layout import Positions
 from dpcalc.theorems.conditions import GAUSSIAN, GAUSSIAN_NOISE, INDEX_IN_RANGE, LIPSCHITZ, ONE_RELEASE, WHERE_BOUNDED
 from dpcalc.theorems.privacy.expanding_maps import (
     EXPANDS,
@@ -29,7 +28,8 @@ from dpcalc.theorems.privacy.expanding_maps import (
     room,
     rooms,
 )
-from dpcalc.theorems.record import Setting, theorem
+from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import GAUSSIAN_STEP, Setting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,28 +39,7 @@ if TYPE_CHECKING:
 
 
 class ExpandingPasses(Setting):
-    """Passes whose steps may drive two runs apart.
-
-    Attributes:
-        records, batch_size: n and b >= 1.
-        epochs: E >= 1.
-        sensitivity: gradient sensitivity Delta >= 0.
-        noise_std, step_size: sigma > 0 and eta > 0.
-        loss_class: see `dpcalc.model.loss_class`.
-        smoothness, strong_convexity: beta >= m >= 0, where the losses are smooth.
-        diameter: D > 0, if the domain is bounded.
-    """
-
-    records: int
-    batch_size: int
-    epochs: int
-    sensitivity: float
-    noise_std: float
-    step_size: float
-    loss_class: LossClass
-    smoothness: float | None = None
-    strong_convexity: float = 0.0
-    diameter: float = math.inf
+    """Passes whose steps may drive two runs apart."""
 
     @functools.cached_property
     def growth(self) -> float:
@@ -94,43 +73,16 @@ class ExpandingPasses(Setting):
         return up(least, 32.0)
 
 
-class FixedPasses(ExpandingPasses):
-    """The same, in one fixed order.
-
-    Attributes:
-        index: 1-based position of the record, 1 <= index <= records.
-        last_batch: what becomes of the records left over.
-    """
-
-    index: int
-    last_batch: LastBatch = LastBatch.OWN
-
-    @functools.cached_property
-    def plan(self) -> Layout:
-        """How the records of a pass fall into steps."""
-        return layout(self.records, self.batch_size, self.last_batch)
-
-
-class ShuffledPasses(ExpandingPasses):
-    """The same, in random order.
-
-    Attributes:
-        last_batch: what a short last batch is divided by, or whether it is left out.
-    """
-
-    last_batch: LastBatch
-
-    @functools.cached_property
-    def plan(self) -> Layout:
-        """How the records of a pass fall into steps."""
-        return layout(self.records, self.batch_size, self.last_batch)
+_CYCLIC = (
+    "records", "batch_size", "epochs", *GAUSSIAN_STEP, "step_size", "loss_class", "smoothness?", "strong_convexity?",
+    "diameter?", "index", "last_batch?",
+)  # fmt: skip
 
 
 @theorem(
     "expanding.cyclic",
     title="Cyclic passes of maps that expand",
-    setting=FixedPasses,
-    gives=Gdp,
+    needs=_CYCLIC,
     algorithms=("cyclic",),
     reference="dpcalc",
     locator="shifted interpolation, each use hidden by the steps up to the next one; restart from the diameter",
@@ -139,17 +91,17 @@ class ShuffledPasses(ExpandingPasses):
     conditions=(INDEX_IN_RANGE, GAUSSIAN_NOISE, LIPSCHITZ, EXPANDS),
     assumes=("the same fixed order in every pass", MAPS, GAUSSIAN, WHERE_BOUNDED, ONE_RELEASE),
 )
-def cyclic(run: FixedPasses) -> Gdp:
+def cyclic(run: ExpandingPasses) -> Gdp:
     """The noise of a pass hides a use even if every step drives two runs apart, as long as it does so slowly.
 
     It is never above `multi_epoch.composition` but for rounding.
 
-    >>> run = FixedPasses(records=5, index=1, batch_size=1, epochs=9, sensitivity=2.0, noise_std=4.0, step_size=1e-6,
-    ...                   loss_class=LossClass.SMOOTH, smoothness=1.0)
+    >>> run = ExpandingPasses(records=5, index=1, batch_size=1, epochs=9, sensitivity=2.0, noise_std=4.0,
+    ...                       step_size=1e-6, loss_class="smooth", smoothness=1.0)
     >>> round(cyclic(run).mu, 4)
     0.6708
     """
-    place, period = run.plan.place(run.index), run.plan.steps
+    place, period = run.layout.place(run.index), run.layout.steps
     one, tail = run.ratio(place.divisor), place.tail
     mu = math.hypot(math.sqrt(run.earlier(one, period)), one / math.sqrt(room(run.growth, tail)))
     if tail > 1:
@@ -160,8 +112,10 @@ def cyclic(run: FixedPasses) -> Gdp:
 @theorem(
     "expanding.once",
     title="One random order for all epochs, maps that expand",
-    setting=ShuffledPasses,
-    gives=Profile,
+    needs=(
+        "records", "batch_size", "epochs", *GAUSSIAN_STEP, "step_size", "loss_class", "smoothness?",
+        "strong_convexity?", "diameter?", "last_batch",
+    ),
     algorithms=in_one_random_order(Release.LAST),
     reference="dpcalc",
     locator="expanding.cyclic for each position, averaged",
@@ -172,20 +126,20 @@ def cyclic(run: FixedPasses) -> Gdp:
              "data; it may be published", "where used: " + MAPS, GAUSSIAN, WHERE_BOUNDED, ONE_RELEASE),
     slack="below 0.3 % of delta",
 )  # fmt: skip
-def once(run: ShuffledPasses) -> Profile:
+def once(run: ExpandingPasses) -> Profile:
     """The record keeps its place in every epoch; few places are so late that too little noise follows the last use.
 
-    >>> run = ShuffledPasses(records=100, batch_size=1, last_batch="own", epochs=2, sensitivity=2.0, noise_std=2.0,
-    ...                      step_size=0.01, loss_class=LossClass.SMOOTH, smoothness=1.0)
+    >>> run = ExpandingPasses(records=100, batch_size=1, last_batch="own", epochs=2, sensitivity=2.0, noise_std=2.0,
+    ...                      step_size=0.01, loss_class="smooth", smoothness=1.0)
     >>> round(once(run).profile(1.0), 2)
     -6.13
     """
     return Profile(lambda epsilon: _positions(run, epsilon))
 
 
-def _positions(run: ShuffledPasses, epsilon: float) -> float:
+def _positions(run: ExpandingPasses, epsilon: float) -> float:
     """Return ln of the mean of delta_G over all places of a record."""
-    plan, total = run.plan, -math.inf
+    plan, total = run.layout, -math.inf
     if run.ratio(plan.least_divisor) > LARGEST:
         return 0.0
     for alike in plan.positions:
@@ -193,10 +147,10 @@ def _positions(run: ShuffledPasses, epsilon: float) -> float:
     return min(0.0, total + UNIT * (8.0 * abs(total) + 64.0))
 
 
-def _like_positions(run: ShuffledPasses, alike: Positions, epsilon: float) -> float:
+def _like_positions(run: ExpandingPasses, alike: Positions, epsilon: float) -> float:
     """Return ln of the mean of delta_G over the places in like batches."""
     ratio = run.ratio(alike.divisor)
-    earlier = run.earlier(ratio, run.plan.steps)
+    earlier = run.earlier(ratio, run.layout.steps)
 
     def terms(k: Array) -> TermBounds:
         import numpy as np

@@ -13,32 +13,12 @@ from dpcalc.numerics.quotients import quotient_up
 from dpcalc.theorems.conditions import BATCH_WITHIN, DOMAIN, GAUSSIAN, GAUSSIAN_NOISE, ONE_RELEASE
 from dpcalc.theorems.privacy import noisy_sgd
 from dpcalc.theorems.privacy.expanding_maps import CLASS, EXPANDS, MILD, carried, carried_convex, grid, growth_of
-from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, Setting, lacking, theorem
+from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, lacking, theorem
+from dpcalc.theorems.setting import Setting
 
 
 class SampledSteps(Setting):
-    """Steps on fresh uniform batches on a bounded domain, of losses that are smooth or convex.
-
-    Attributes:
-        records, batch_size: n and b <= n.
-        steps: T, 1 to 1e15.
-        lipschitz: L, bound on the norm of a record's gradient.
-        noise_std, step_size: sigma > 0 and eta > 0.
-        diameter: D > 0.
-        loss_class: ``smooth``, ``convex``, or ``convex-smooth`` with step_size > 2/smoothness.
-        smoothness, strong_convexity: beta >= m >= 0, where the losses are smooth.
-    """
-
-    records: int
-    batch_size: int
-    steps: int
-    lipschitz: float
-    noise_std: float
-    step_size: float
-    diameter: float
-    loss_class: LossClass
-    smoothness: float | None = None
-    strong_convexity: float = 0.0
+    """Steps on fresh uniform batches on a bounded domain, of losses that are smooth or convex."""
 
     def carried(self, steps: int) -> float:
         """Return mu of the diameter hidden by the noise of so many steps, rounded up."""
@@ -59,8 +39,10 @@ def _hides_sampled(run: Run) -> Obstacle | None:
 @theorem(
     "expanding.sampled",
     title="Subsampled steps with hidden iterates, maps that may expand",
-    setting=SampledSteps,
-    gives=Composition,
+    needs=(
+        "records", "batch_size", "steps", "lipschitz", "noise_std", "step_size", "diameter", "loss_class",
+        "smoothness?", "strong_convexity?",
+    ),
     algorithms=("noisy-sgd",),
     reference="dpcalc",
     locator="as noisy_sgd.hidden, with the shift recursion of the loss class",

@@ -15,12 +15,13 @@ from dpcalc.model.choices import Adjacency, LastBatch, Sampling
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Gdp, Profile
 from dpcalc.numerics.floats import down
-from dpcalc.theorems.conditions import ONE_RELEASE, STEP_WITHIN, decay_rate
+from dpcalc.theorems.conditions import ONE_RELEASE, STEP_WITHIN
 from dpcalc.theorems.privacy import shuffled_epochs
 from dpcalc.theorems.privacy.periodic_allocation import Uses, bounded_mu, contracting_mu
 from dpcalc.theorems.privacy.sampled_hidden import CONVEX_IF_CLIPPED, LINEAR_MODEL, ONLY_THE_LAST
 from dpcalc.theorems.privacy.sampled_steps import ENDS_IN_SHUFFLED, sampling_is
-from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, theorem
+from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
+from dpcalc.theorems.setting import Setting, decay_rate
 
 _GRADIENTS = (
     "each record's gradient is clipped to norm clip, an intercept with the rest; a regulariser's is added after"
@@ -30,65 +31,20 @@ _PROJECTED = "where a diameter is given, every iterate is projected onto a set o
 
 
 class HiddenEpochs(Setting):
-    """Epochs of shuffled batches over a linear model.
-
-    Attributes:
-        sampling: shuffle.
-        adjacency: replace-one or zero-out.
-        records, batch_size: n and b; the sum of a batch is divided by b, whatever its size.
-        steps: T, a whole number of epochs.
-        noise_multiplier: z > 0, standard deviation of the noise on the sum over the clipping norm.
-        step_size, smoothness: eta and beta > 0, the latter of the loss before clipping, with the regulariser.
-        regularisation: lambda, of a regulariser whose gradient is added after clipping.
-        clip, diameter: C and D; no domain counts where one of the two is unknown.
-    """
-
-    sampling: Sampling
-    adjacency: Adjacency
-    records: int
-    batch_size: int
-    steps: int
-    noise_multiplier: float
-    step_size: float
-    smoothness: float
-    regularisation: float = 0.0
-    clip: float | None = None
-    diameter: float = math.inf
+    """Epochs of shuffled batches over a linear model."""
 
     @functools.cached_property
-    def orders(self) -> shuffled_epochs.PublicOrders:
+    def orders(self) -> shuffled_epochs.RandomOrders:
         """The same run as one of gradients that need no clipping."""
         bins = -(-self.records // self.batch_size)
         clip = 1.0 if self.clip is None else self.clip
-        return shuffled_epochs.PublicOrders(
+        return shuffled_epochs.RandomOrders(
             records=self.records, batch_size=self.batch_size, last_batch=LastBatch.NOMINAL, epochs=self.steps // bins,
             sensitivity=moved(self.adjacency) * clip,
             noise_std=down(self.noise_multiplier * clip / min(self.batch_size, self.records), 4.0),
             step_size=self.step_size, smoothness=max(self.smoothness, self.regularisation),
             strong_convexity=self.regularisation, diameter=math.inf if self.clip is None else self.diameter,
         )  # fmt: skip
-
-
-class HiddenDescent(Setting):
-    """Steps on all records, over a linear model.
-
-    Attributes:
-        sampling: full.
-        adjacency, steps, noise_multiplier, step_size, smoothness, regularisation: as in `HiddenEpochs`.
-        records: n, by which the sum is divided; only a domain needs it.
-        clip, diameter: C and D; no domain counts where one of the two, or n, is unknown.
-    """
-
-    sampling: Sampling
-    adjacency: Adjacency
-    steps: int
-    noise_multiplier: float
-    step_size: float
-    smoothness: float
-    regularisation: float = 0.0
-    records: int | None = None
-    clip: float | None = None
-    diameter: float = math.inf
 
 
 def moved(adjacency: Adjacency) -> float:
@@ -108,8 +64,10 @@ def _whole_epochs(run: Run) -> Obstacle | None:
 @theorem(
     "sampled.hidden_shuffle",
     title="Shuffled batches with hidden iterates",
-    setting=HiddenEpochs,
-    gives=Profile,
+    needs=(
+        "sampling", "adjacency", "records", "batch_size", "steps", "noise_multiplier", "step_size", "smoothness",
+        "regularisation?", "clip?", "diameter?",
+    ),
     algorithms=("dp-sgd",),
     reference="dpcalc",
     locator="shuffled_epochs.fresh for clipped gradients, which are those of a convex loss",
@@ -140,8 +98,10 @@ def shuffled(run: HiddenEpochs) -> Profile:
 @theorem(
     "sampled.hidden_full",
     title="Full batches of clipped gradients with hidden iterates",
-    setting=HiddenDescent,
-    gives=Gdp,
+    needs=(
+        "sampling", "adjacency", "steps", "noise_multiplier", "step_size", "smoothness", "regularisation?", "records?",
+        "clip?", "diameter?",
+    ),
     algorithms=("dp-sgd",),
     reference="dpcalc",
     locator="noisy_gd.contraction and noisy_gd.domain for clipped gradients, which are those of a convex loss",
@@ -153,11 +113,11 @@ def shuffled(run: HiddenEpochs) -> Profile:
         _NOISE, _PROJECTED, CONVEX_IF_CLIPPED, ONE_RELEASE,
     ),
 )  # fmt: skip
-def descent(run: HiddenDescent) -> Gdp:
+def descent(run: Setting) -> Gdp:
     """A regulariser, or a bounded domain, makes a run forget its early steps.
 
-    >>> run = HiddenDescent(sampling="full", adjacency="zero-out", steps=10**6, noise_multiplier=10.0, step_size=1.0,
-    ...                     smoothness=0.01, regularisation=0.01)
+    >>> run = Setting(sampling="full", adjacency="zero-out", steps=10**6, noise_multiplier=10.0, step_size=1.0,
+    ...               smoothness=0.01, regularisation=0.01)
     >>> round(descent(run).mu, 9)  # r sqrt((1 + c)/(1 - c)), c = 0.99
     1.410673598
     """

@@ -31,8 +31,9 @@ from dpcalc.theorems.privacy.position_certificates import (
     places_of,
     where_met,
 )
-from dpcalc.theorems.privacy.shuffle import SmoothShuffle, mixture
+from dpcalc.theorems.privacy.shuffle import ShuffledPass, mixture
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
+from dpcalc.theorems.setting import BATCHES, NOISY_STEP
 
 
 def _secret(run: Run) -> Obstacle | None:
@@ -44,20 +45,8 @@ def _secret(run: Run) -> Obstacle | None:
 SECRET = Condition("the order and its seed stay secret for ever (--permutation secret)", _secret)
 
 
-class SecretPass(SmoothShuffle):
-    """A pass in a secret random order whose steps are Lipschitz maps.
-
-    Attributes:
-        sensitivity: gradient sensitivity Delta; between any two records twice that under ``null-record``.
-        noise, scale: ``gaussian`` and its standard deviation.
-        adjacency: ``replace-one`` or ``null-record``.
-        strong_convexity: m <= beta; 0 where there is none.
-        diameter: of the domain; inf where there is none.
-    """
-
-    adjacency: Adjacency
-    strong_convexity: float = 0.0
-    diameter: float = math.inf
+class SecretPass(ShuffledPass):
+    """A pass in a secret random order whose steps are Lipschitz maps."""
 
     @property
     def passes(self) -> Passes:
@@ -221,7 +210,7 @@ class PassCurve:
     """ln delta of one pass at many values of epsilon one after another: with fewer rows and cuts."""
 
     def __init__(self, run: SecretPass) -> None:
-        self._public = mixture(run.part(SmoothShuffle)).profile
+        self._public = mixture(run.part(ShuffledPass)).profile
         self._hidden = Curve(places_of(run.layout, swaps_of(run.adjacency)), same_places(run.passes))
 
     def at(self, epsilon: float) -> float:
@@ -237,8 +226,7 @@ class PassCurve:
 @theorem(
     "hidden_position.shuffled",
     title="Shuffled pass in a secret order, hidden position",
-    setting=SecretPass,
-    gives=Profile,
+    needs=(*BATCHES, *NOISY_STEP, "step_size", "smoothness", "adjacency", "strong_convexity?", "diameter?"),
     algorithms=("shuffled",),
     reference="dpcalc",
     locator="hidden position: swaps of two records, and a common likelihood level for all positions",
@@ -265,12 +253,12 @@ def shuffled(run: SecretPass) -> Profile:
     the likelihood budget of all early ones.
 
     >>> from dpcalc.model.choices import LastBatch, Noise
-    >>> run = SecretPass(records=2, batch_size=1, last_batch=LastBatch.OWN, sensitivity=1.0, noise=Noise.GAUSSIAN,
+    >>> run = SecretPass(records=2, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN,
     ...                  scale=1.0, step_size=1.0, smoothness=1.0, adjacency=Adjacency.REPLACE_ONE)
     >>> round(math.exp(shuffled(run).profile(0.0)), 6)  # at epsilon 0 the mean of 2 Phi(1/2) - 1 and 2 Phi(1/8^0.5) - 1
     0.329626
     """
-    public = mixture(run.part(SmoothShuffle)).profile
+    public = mixture(run.part(ShuffledPass)).profile
     return least_of(
         public,
         functools.partial(hidden_pass, run.passes, run.adjacency),

@@ -25,10 +25,9 @@ from dpcalc.theorems.conditions import (
     ONE_RELEASE,
     STEP_WITHIN,
     STRONGLY_CONVEX,
-    Place,
-    decay_rate,
 )
-from dpcalc.theorems.record import Setting, theorem
+from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, PLACE, Setting, decay_rate
 
 PAPER = "feldman2018"
 PASS = (FIXED_ORDER, CONVEX_SMOOTH, GAUSSIAN, ONE_RELEASE, NO_CLIPPING)
@@ -36,64 +35,8 @@ _SMALLEST = 5e-324
 """The smallest positive double: it stands for what would underflow."""
 
 
-class Pass(Place):
-    """One noisy pass in a fixed order, and the place of the record in it.
-
-    Attributes:
-        sensitivity: Delta >= 0, how far one record moves the gradient of its loss.
-        noise_std: sigma > 0, the standard deviation of the noise per coordinate of the mean gradient.
-    """
-
-    sensitivity: float
-    noise_std: float
-
-
-class ContractingPass(Pass):
-    """A pass over strongly convex and smooth losses, whose steps contract.
-
-    Attributes:
-        step_size: eta, 0 < eta <= 2/smoothness.
-        smoothness: beta >= 0.
-        strong_convexity: m, 0 < m <= smoothness.
-    """
-
-    step_size: float
-    smoothness: float
-    strong_convexity: float
-
-
-class BoundedPass(Place):
-    """A pass whose iterates are projected onto a bounded set.
-
-    Attributes:
-        noise_std: sigma > 0, the standard deviation of the noise per coordinate of the mean gradient.
-        step_size: eta, 0 < eta <= 2/smoothness.
-        smoothness: beta >= 0.
-        strong_convexity: m, 0 <= m <= smoothness.
-        diameter: D > 0 of the set.
-    """
-
-    noise_std: float
-    step_size: float
-    smoothness: float
-    strong_convexity: float
-    diameter: float
-
-
 class SinglePass(Setting):
-    """A pass in steps of one record each.
-
-    Attributes:
-        records: n, from 1 to 1e15.
-        index: the record's position t, 1 <= index <= records.
-        sensitivity: Delta >= 0, how far one record moves the gradient of its loss.
-        noise_std: sigma > 0, the standard deviation of the noise per coordinate.
-    """
-
-    records: int
-    index: int
-    sensitivity: float
-    noise_std: float
+    """A pass in steps of one record each."""
 
     @property
     def steps_to_end(self) -> int:
@@ -101,26 +44,12 @@ class SinglePass(Setting):
         return self.records + 1 - self.index
 
 
-class WorstPass(Setting):
-    """A pass in steps of one record each, for whichever record is worst off.
-
-    Attributes:
-        records: n, from 1 to 1e15.
-        sensitivity: Delta >= 0, how far one record moves the gradient of its loss.
-        noise_std: sigma > 0, the standard deviation of the noise per coordinate.
-    """
-
-    records: int
-    sensitivity: float
-    noise_std: float
-
-
-def own_message(run: Pass, order: float) -> float:
+def own_message(run: Setting, order: float) -> float:
     """Return the RDP of the record's own step in its batch, rounded up."""
     return renyi.gaussian(order=order, shift=run.sensitivity, scale=run.own_batch * run.noise_std)
 
 
-def own_step(run: SinglePass | WorstPass, order: float) -> float:
+def own_step(run: SinglePass | Setting, order: float) -> float:
     """Return the RDP of the record's own step alone, rounded up."""
     return renyi.gaussian(order=order, shift=run.sensitivity, scale=run.noise_std)
 
@@ -131,8 +60,7 @@ def own_step(run: SinglePass | WorstPass, order: float) -> float:
 @theorem(
     "iteration.pnsgd",
     title="Amplification by iteration, mu-GDP form",
-    setting=Pass,
-    gives=Gdp,
+    needs=(*PLACE, *GAUSSIAN_STEP),
     algorithms=("pnsgd",),
     reference=PAPER,
     locator="Theorem 23, in the Gaussian-DP form of shifted interpolation",
@@ -140,11 +68,11 @@ def own_step(run: SinglePass | WorstPass, order: float) -> float:
     conditions=(INDEX_IN_RANGE, STEP_WITHIN),
     assumes=PASS,
 )
-def pnsgd(run: Pass) -> Gdp:
+def pnsgd(run: Setting) -> Gdp:
     """The last iterate of one noisy pass is mu-GDP for the record at ``index``: the k steps from its own to the last
     share the shift it caused.
 
-    >>> run = Pass(records=100, index=1, batch_size=1, sensitivity=2.0, noise_std=1.0)
+    >>> run = Setting(records=100, index=1, batch_size=1, sensitivity=2.0, noise_std=1.0)
     >>> round(pnsgd(run).mu, 13)
     0.2
     """
@@ -154,8 +82,7 @@ def pnsgd(run: Pass) -> Gdp:
 @theorem(
     "iteration.pnsgd_rdp",
     title="Amplification by iteration, Renyi form",
-    setting=Pass,
-    gives=Rdp,
+    needs=(*PLACE, *GAUSSIAN_STEP),
     algorithms=("pnsgd",),
     reference=PAPER,
     locator="Theorem 23",
@@ -164,11 +91,11 @@ def pnsgd(run: Pass) -> Gdp:
     assumes=PASS,
     implied_by="iteration.pnsgd",
 )
-def pnsgd_rdp(run: Pass) -> Rdp:
+def pnsgd_rdp(run: Setting) -> Rdp:
     """The last iterate of one noisy pass satisfies Renyi DP for the record at ``index``; the mu-GDP form of the same
     bound implies it and gives a smaller epsilon.
 
-    >>> run = Pass(records=100, index=1, batch_size=1, sensitivity=2.0, noise_std=1.0)
+    >>> run = Setting(records=100, index=1, batch_size=1, sensitivity=2.0, noise_std=1.0)
     >>> round(pnsgd_rdp(run).curve(2.0), 13)
     0.04
     """
@@ -179,8 +106,7 @@ def pnsgd_rdp(run: Pass) -> Rdp:
 @theorem(
     "iteration.pnsgd_contraction",
     title="Amplification by iteration with strong convexity",
-    setting=ContractingPass,
-    gives=Gdp,
+    needs=(*PLACE, *GAUSSIAN_STEP, *CURVED_STEP),
     algorithms=("pnsgd",),
     reference="bok2024",
     locator="optimal shift allocation for one use (shifted interpolation)",
@@ -188,13 +114,13 @@ def pnsgd_rdp(run: Pass) -> Rdp:
     conditions=(INDEX_IN_RANGE, STEP_WITHIN, STRONGLY_CONVEX, EQUAL_MAPS),
     assumes=(FIXED_ORDER, "every loss is strongly convex and smooth", GAUSSIAN, ONE_RELEASE, NO_CLIPPING),
 )
-def pnsgd_contraction(run: ContractingPass) -> Gdp:
+def pnsgd_contraction(run: Setting) -> Gdp:
     """Strongly convex losses contract what is left of the record in every later step, so its trace fades geometrically.
 
     Where mu would underflow it is the smallest positive double.
 
-    >>> run = ContractingPass(records=10, index=1, batch_size=1, sensitivity=2.0, noise_std=1.0, step_size=0.5,
-    ...                       smoothness=1.0, strong_convexity=1.0)
+    >>> run = Setting(records=10, index=1, batch_size=1, sensitivity=2.0, noise_std=1.0, step_size=0.5, smoothness=1.0,
+    ...               strong_convexity=1.0)
     >>> round(pnsgd_contraction(run).mu, 12)
     0.003382913347
     """
@@ -206,8 +132,7 @@ def pnsgd_contraction(run: ContractingPass) -> Gdp:
 @theorem(
     "iteration.pnsgd_domain",
     title="Amplification by iteration on a bounded domain",
-    setting=BoundedPass,
-    gives=Gdp,
+    needs=(*PLACE, "noise_std", *CURVED_STEP, "diameter"),
     algorithms=("pnsgd",),
     reference="bok2024",
     locator="restart after the record's step, one use",
@@ -215,14 +140,14 @@ def pnsgd_contraction(run: ContractingPass) -> Gdp:
     conditions=(INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, EQUAL_MAPS),
     assumes=(*PASS, DOMAIN),
 )
-def pnsgd_domain(run: BoundedPass) -> Gdp:
+def pnsgd_domain(run: Setting) -> Gdp:
     """Whatever the record did, the two runs are no further apart than the diameter right after its step, and the later
     steps hide that distance.
 
     mu is infinite for the last step, which nothing follows.
 
-    >>> run = BoundedPass(records=101, index=1, batch_size=1, noise_std=1.0, step_size=0.5, smoothness=1.0,
-    ...                   strong_convexity=0.0, diameter=0.5)
+    >>> run = Setting(records=101, index=1, batch_size=1, noise_std=1.0, step_size=0.5, smoothness=1.0,
+    ...               strong_convexity=0.0, diameter=0.5)
     >>> round(pnsgd_domain(run).mu, 13)
     0.1
     """

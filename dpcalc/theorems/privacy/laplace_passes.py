@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dpcalc.model.algorithm import Release, in_one_random_order
-from dpcalc.model.choices import LastBatch, Noise
+from dpcalc.model.choices import Noise
 from dpcalc.notions.guarantee import Composition, Profile
 from dpcalc.numerics.floats import up
 from dpcalc.numerics.quotients import quotient_up
@@ -33,12 +33,11 @@ from dpcalc.theorems.conditions import (
     ONE_DIMENSION,
     ONE_RELEASE,
     STEP_WITHIN,
-    Place,
-    decay_rate,
 )
 from dpcalc.theorems.privacy import laplace, shuffle
 from dpcalc.theorems.privacy.recursion import log_one_step
-from dpcalc.theorems.record import Setting, theorem
+from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import BATCHES, NOISY_STEP, PLACE, Setting
 
 if TYPE_CHECKING:
     from dpcalc.notions.pld import Pair
@@ -56,74 +55,13 @@ _ENDS, _POINTS = -800.0, 300  # the least ln delta of a table, and its points
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
-class LaplacePasses(Place):
-    """Passes in one fixed order.
-
-    Attributes:
-        epochs: E >= 1.
-        sensitivity: gradient sensitivity Delta >= 0.
-        noise, scale: ``laplace`` and its scale v > 0.
-    """
-
-    epochs: int
-    sensitivity: float
-    noise: Noise
-    scale: float
-
-
-class LaplaceOrders(Setting):
-    """Passes in one uniformly random order, the same in every pass.
-
-    Attributes:
-        records, batch_size, epochs: n, b and E.
-        last_batch: what becomes of the records left over; see `batch_layout`.
-        sensitivity: gradient sensitivity Delta >= 0.
-        noise, scale: ``laplace`` and its scale v > 0.
-        step_size, smoothness: eta > 0 and beta of convex losses, with eta <= 2/beta.
-    """
-
-    records: int
-    batch_size: int
-    last_batch: LastBatch
-    epochs: int
-    sensitivity: float
-    noise: Noise
-    scale: float
-    step_size: float
-    smoothness: float
-
-
 class LaplaceDescent(Setting):
-    """Steps on the mean gradient of all records.
-
-    Attributes:
-        records, steps: n and T.
-        sensitivity: gradient sensitivity Delta >= 0.
-        noise, scale: ``laplace`` and its scale v > 0.
-        step_size: eta, 0 < eta <= 2/smoothness.
-        smoothness, strong_convexity: beta >= m >= 0.
-        diameter: D > 0 of the domain; inf where there is none.
-    """
-
-    records: int
-    steps: int
-    sensitivity: float
-    noise: Noise
-    scale: float
-    step_size: float
-    smoothness: float
-    strong_convexity: float = 0.0
-    diameter: float = math.inf
+    """Steps on the mean gradient of all records."""
 
     @functools.cached_property
     def use(self) -> float:
         """r = Delta/(n v), rounded up."""
         return quotient_up((self.sensitivity,), (float(self.records), self.scale))
-
-    @property
-    def rate(self) -> float:
-        """The contraction as -ln c, rounded down."""
-        return decay_rate(self.step_size, self.smoothness, self.strong_convexity)
 
 
 # --- what some steps hide ---------------------------------------------------------------------------------------------
@@ -185,8 +123,7 @@ def _ratio(sensitivity: float, divisor: int, scale: float) -> float:
 @theorem(
     "multi_epoch.laplace",
     title="Cyclic passes with Laplace noise",
-    setting=LaplacePasses,
-    gives=Composition,
+    needs=(*PLACE, "epochs", *NOISY_STEP),
     algorithms=("cyclic",),
     reference="dpcalc",
     locator="shifted divergence (Feldman et al. 2018, Theorem 22) from use to use, composed by the law of the privacy "
@@ -198,10 +135,10 @@ def _ratio(sensitivity: float, divisor: int, scale: float) -> float:
     slack=_SLACK,
     slow=True,
 )  # fmt: skip
-def cyclic(run: LaplacePasses) -> Composition:
+def cyclic(run: Setting) -> Composition:
     """After E passes in one order every use but the last has the Laplace noise of a whole pass to fade in.
 
-    >>> run = LaplacePasses(records=1, index=1, batch_size=1, epochs=1, sensitivity=1.0, noise=Noise.LAPLACE, scale=1.0)
+    >>> run = Setting(records=1, index=1, batch_size=1, epochs=1, sensitivity=1.0, noise=Noise.LAPLACE, scale=1.0)
     >>> round(math.exp(cyclic(run).log_delta(0.5).value), 6)  # a single Laplace step: 1 - exp(-1/4)
     0.221199
     """
@@ -212,8 +149,7 @@ def cyclic(run: LaplacePasses) -> Composition:
 @theorem(
     "shuffled_epochs.once_laplace",
     title="One random order for all epochs, Laplace noise",
-    setting=LaplaceOrders,
-    gives=Composition,
+    needs=(*BATCHES, "epochs", *NOISY_STEP, "step_size", "smoothness"),
     algorithms=in_one_random_order(Release.LAST),
     reference="dpcalc",
     locator="as multi_epoch.laplace, the last use averaged over the places of the record",
@@ -228,9 +164,9 @@ def cyclic(run: LaplacePasses) -> Composition:
     slack=_SLACK + "; the earlier uses count as if they were in the smallest batch",
     slow=True,
 )
-def once(run: LaplaceOrders) -> Composition:
+def once(run: Setting) -> Composition:
     """In one random order every use but the last has a whole pass to fade in, wherever the record stands."""
-    one_pass = run.part(shuffle.SmoothShuffle)
+    one_pass = run.part(shuffle.ShuffledPass)
     ratio = _ratio(run.sensitivity, one_pass.layout.least_divisor, run.scale)
 
     def last(epsilon: float) -> float:
@@ -250,8 +186,7 @@ def _uses(ratio: float, steps: int, count: int) -> list[tuple[Pair, int]]:
 @theorem(
     "noisy_gd.laplace",
     title="Noisy gradient descent with Laplace noise",
-    setting=LaplaceDescent,
-    gives=Profile,
+    needs=("records", "steps", *NOISY_STEP, "step_size", "smoothness", "strong_convexity?", "diameter?"),
     algorithms=("noisy-gd",),
     reference="dpcalc",
     locator="shifted divergence (Feldman et al. 2018, Theorem 22), equal shares of the last steps, composed",

@@ -12,24 +12,8 @@ from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Profile
 from dpcalc.theorems.lower.random_linear_losses import counted
 from dpcalc.theorems.privacy.sampled_steps import sampling_is
-from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, Setting, Unmet, theorem
-
-
-class LinearRun(Setting):
-    """Steps on Poisson samples, of which the last iterate alone is released.
-
-    Attributes:
-        sampling, adjacency: poisson, and a record that comes, goes, or is nulled.
-        sample_rate: q, the probability that a record is in a batch.
-        steps: T, 1 to 1e15.
-        noise_multiplier: z > 0, standard deviation of the noise on the sum over the clipping norm.
-    """
-
-    sampling: Sampling
-    adjacency: Adjacency
-    sample_rate: float
-    steps: int
-    noise_multiplier: float
+from dpcalc.theorems.record import Condition, NotNeeded, Obstacle, Unmet, theorem
+from dpcalc.theorems.setting import Setting
 
 
 def _only_the_last(run: Run) -> Obstacle | None:
@@ -57,8 +41,7 @@ def _nothing_is_forgotten(run: Run) -> Obstacle | None:
 @theorem(
     "sampled.last_iterate_heuristic",
     title="The last iterate, as if the losses were linear",
-    setting=LinearRun,
-    gives=Profile,
+    needs=("sampling", "adjacency", "sample_rate", "steps", "noise_multiplier"),
     algorithms=("dp-sgd",),
     kind="heuristic",
     reference="steinke2025",
@@ -81,11 +64,11 @@ def _nothing_is_forgotten(run: Run) -> Obstacle | None:
     slow=True,
     not_monotone_in=("records", "batch_size", "sample_rate", "steps", "epochs"),
 )
-def last_iterate_heuristic(run: LinearRun) -> Profile:
+def last_iterate_heuristic(run: Setting) -> Profile:
     """Where no gradient depends on the iterate, the last one is the start, the sum of all gradients and all noise, in
     which the record is Binomial(T, q) times.
 
-    >>> run = LinearRun(sampling="poisson", adjacency="remove", sample_rate=0.1, steps=1, noise_multiplier=1.0)
+    >>> run = Setting(sampling="poisson", adjacency="remove", sample_rate=0.1, steps=1, noise_multiplier=1.0)
     >>> round(math.exp(last_iterate_heuristic(run).profile(0.0)), 6)  # 0.1 (2 Phi(1/2) - 1)
     0.038292
     """

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.model.algorithm import Release, in_one_random_order
-from dpcalc.model.choices import Adjacency, LastBatch, LossName, Model
+from dpcalc.model.choices import Adjacency, LossName, Model
 from dpcalc.model.frozen import Frozen, once
 from dpcalc.model.numbers import plain, shown_below
 from dpcalc.model.run import Run
@@ -29,7 +29,7 @@ from dpcalc.notions.gaussian import log_delta
 from dpcalc.notions.guarantee import Profile
 from dpcalc.numerics.floats import UNIT, down, ratio_up, up
 from dpcalc.numerics.normal import LN_SQRT_2PI, log_ndtr, quantile
-from dpcalc.theorems.batch_layout import Layout, Positions, layout
+from dpcalc.theorems.batch_layout import Positions
 from dpcalc.theorems.conditions import (
     CONVEXITY_WITHIN,
     FIXED_ORDER,
@@ -41,10 +41,9 @@ from dpcalc.theorems.conditions import (
     RANDOM_ORDER,
     STEP_WITHIN,
     UNBOUNDED,
-    decay_rate,
 )
-from dpcalc.theorems.privacy.iteration import Pass
-from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, lacking, theorem
+from dpcalc.theorems.record import Condition, Obstacle, Unmet, lacking, theorem
+from dpcalc.theorems.setting import BATCHES, GAUSSIAN_STEP, PLACE, Setting, decay_rate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,66 +111,6 @@ _FORMULA = (
     "u = a (eta beta/b) sqrt(m) (1 + S)/V, V = R + S, S = c^2 + ... + c^(2m), c = 1 - eta beta, r = Delta/(b sigma), "
     "R = k, or the room of k contracting steps"
 )
-
-
-class LinearPass(Pass):
-    """One pass in a fixed order over a linear model.
-
-    Attributes:
-        step_size: eta, 0 < eta < 1/smoothness.
-        smoothness, strong_convexity: beta >= m >= 0; the latter is that of the regulariser.
-        adjacency: whether two slopes move, or one.
-    """
-
-    step_size: float
-    smoothness: float
-    strong_convexity: float = 0.0
-    adjacency: Adjacency = Adjacency.REPLACE_ONE
-
-
-class LinearPasses(LinearPass):
-    """Passes in one fixed order over a linear model.
-
-    Attributes:
-        epochs: E >= 1.
-    """
-
-    epochs: int
-
-
-class LinearShuffle(Setting):
-    """One pass in a random order over a linear model.
-
-    Attributes:
-        records, batch_size, last_batch: as of `Pass`.
-        sensitivity, noise_std: Delta >= 0 and sigma > 0.
-        step_size, smoothness, strong_convexity, adjacency: as of `LinearPass`.
-    """
-
-    records: int
-    batch_size: int
-    last_batch: LastBatch
-    sensitivity: float
-    noise_std: float
-    step_size: float
-    smoothness: float
-    strong_convexity: float = 0.0
-    adjacency: Adjacency = Adjacency.REPLACE_ONE
-
-    @once
-    def layout(self) -> Layout:
-        """How the records fall into steps."""
-        return layout(self.records, self.batch_size, self.last_batch)
-
-
-class LinearOrder(LinearShuffle):
-    """Passes in one random order over a linear model.
-
-    Attributes:
-        epochs: E >= 1.
-    """
-
-    epochs: int
 
 
 class _Before(NamedTuple):
@@ -268,14 +207,14 @@ class _Maps(Frozen):
             yield _Before(own, volume, error * _ROUNDED, past)
 
 
-def _maps(run: LinearPass | LinearShuffle) -> _Maps:
+def _maps(run: Setting | Setting) -> _Maps:
     """Return how the steps of a run map a displacement."""
     moved = up(run.step_size * run.smoothness, 4.0)
     contracts = run.strong_convexity and all(alike.size == alike.divisor for alike in run.layout.positions)
     rate = decay_rate(run.step_size, run.smoothness, run.strong_convexity) if contracts else 0.0
     slopes = 1.0 if run.adjacency == Adjacency.NULL_RECORD else 2.0
     least = _least_factor(run.step_size, run.smoothness)
-    epochs = run.epochs if isinstance(run, LinearPasses | LinearOrder) else 1
+    epochs = run.epochs or 1  # unknown where there is one pass
     return _Maps(least=least, rate=rate, slope=slopes * moved, steps=run.layout.steps, epochs=epochs)
 
 
@@ -285,8 +224,7 @@ def _maps(run: LinearPass | LinearShuffle) -> _Maps:
 @theorem(
     "iteration.linear_model",
     title="One pass over a linear model, with the noise before the record",
-    setting=LinearPass,
-    gives=Profile,
+    needs=(*PLACE, *GAUSSIAN_STEP, "step_size", "smoothness", "strong_convexity?", "adjacency?"),
     algorithms=("pnsgd",),
     reference="dpcalc",
     locator="noise before a record's step, used along what its gradients are expected to differ by",
@@ -294,12 +232,12 @@ def _maps(run: LinearPass | LinearShuffle) -> _Maps:
     conditions=(INDEX_IN_RANGE, *_CONDITIONS),
     assumes=(FIXED_ORDER, _MODEL, GAUSSIAN, _WHOLE, ONE_RELEASE, NO_CLIPPING),
 )
-def one_pass(run: LinearPass) -> Profile:
+def one_pass(run: Setting) -> Profile:
     """Steps that are short forget little, so that the noise of those before the record's own hides it as well: some
     1/(2 eta beta) steps of noise for every record, the last one included.
 
-    >>> run = LinearPass(records=10000, index=10000, batch_size=100, sensitivity=2.0, noise_std=0.05, step_size=0.1,
-    ...                  smoothness=0.25)
+    >>> run = Setting(records=10000, index=10000, batch_size=100, sensitivity=2.0, noise_std=0.05, step_size=0.1,
+    ...               smoothness=0.25)
     >>> round(one_pass(run).profile(0.5), 6)
     -18.733358
     """
@@ -309,8 +247,7 @@ def one_pass(run: LinearPass) -> Profile:
 @theorem(
     "multi_epoch.linear_model",
     title="Cyclic passes over a linear model, with the noise before the last use",
-    setting=LinearPasses,
-    gives=Profile,
+    needs=(*PLACE, *GAUSSIAN_STEP, "step_size", "smoothness", "strong_convexity?", "adjacency?", "epochs"),
     algorithms=("cyclic",),
     reference="dpcalc",
     locator="noise before a record's last step, used along what its gradients are expected to differ by",
@@ -318,19 +255,19 @@ def one_pass(run: LinearPass) -> Profile:
     conditions=(INDEX_IN_RANGE, *_CONDITIONS),
     assumes=("the same fixed order in every pass", _MODEL, GAUSSIAN, _WHOLE, ONE_RELEASE, NO_CLIPPING),
 )
-def cyclic(run: LinearPasses) -> Profile:
+def cyclic(run: Setting) -> Profile:
     """Each use but the last has nearly a pass of noise behind it. It is the last one that costs most, and the noise
     right before it hides that one as well.
 
-    >>> run = LinearPasses(records=10000, index=10000, batch_size=100, sensitivity=2.0, noise_std=0.05, step_size=0.1,
-    ...                    smoothness=0.25, epochs=20)
+    >>> run = Setting(records=10000, index=10000, batch_size=100, sensitivity=2.0, noise_std=0.05, step_size=0.1,
+    ...               smoothness=0.25, epochs=20)
     >>> round(cyclic(run).profile(0.5), 6)
     -7.435969
     """
     return _of_place(run)
 
 
-def _of_place(run: LinearPass) -> Profile:
+def _of_place(run: Setting) -> Profile:
     place = run.layout.place(run.index)
     own, maps = max(_SMALLEST, ratio_up(run.sensitivity, place.divisor * run.noise_std)), _maps(run)
     return Profile(lambda epsilon: _at(epsilon, maps, own, place.divisor, place.tail))
@@ -362,8 +299,7 @@ def _at(epsilon: float, maps: _Maps, own: float, divisor: int, behind: int) -> f
 @theorem(
     "shuffle.linear_model",
     title="Shuffled pass over a linear model, with the noise before the record",
-    setting=LinearShuffle,
-    gives=Profile,
+    needs=(*BATCHES, *GAUSSIAN_STEP, "step_size", "smoothness", "strong_convexity?", "adjacency?"),
     algorithms=("shuffled", "rotation"),
     reference="dpcalc",
     locator="noise before a record's step, averaged over where the record falls",
@@ -373,11 +309,11 @@ def _at(epsilon: float, maps: _Maps, own: float, divisor: int, behind: int) -> f
     assumes=(RANDOM_ORDER, _MODEL, GAUSSIAN, _WHOLE, ONE_RELEASE, NO_CLIPPING),
     slow=True,
 )
-def shuffled(run: LinearShuffle) -> Profile:
+def shuffled(run: Setting) -> Profile:
     """At each position the noise before the record's step and behind it hides what it did. It is the last few batches
     that tell most of a record whose order is published, and these have most noise before them.
 
-    >>> run = LinearShuffle(records=10000, batch_size=100, last_batch=LastBatch.OWN, sensitivity=2.0, noise_std=0.05,
+    >>> run = Setting(records=10000, batch_size=100, sensitivity=2.0, noise_std=0.05,
     ...                     step_size=0.1, smoothness=0.25)
     >>> round(shuffled(run).profile(0.1), 6)
     -6.747947
@@ -388,8 +324,7 @@ def shuffled(run: LinearShuffle) -> Profile:
 @theorem(
     "shuffled_epochs.once_linear_model",
     title="One random order for all epochs over a linear model, with the noise before the last use",
-    setting=LinearOrder,
-    gives=Profile,
+    needs=(*BATCHES, *GAUSSIAN_STEP, "step_size", "smoothness", "strong_convexity?", "adjacency?", "epochs"),
     algorithms=in_one_random_order(Release.LAST),
     reference="dpcalc",
     locator="noise before a record's last step, averaged over where the record falls",
@@ -398,12 +333,12 @@ def shuffled(run: LinearShuffle) -> Profile:
     assumes=(ONE_ORDER, _MODEL, GAUSSIAN, _WHOLE, ONE_RELEASE, NO_CLIPPING),
     slow=True,
 )
-def one_order(run: LinearOrder) -> Profile:
+def one_order(run: Setting) -> Profile:
     """The record keeps its place in every epoch: the last of its uses, which costs most, is hidden by the noise before
     it as well.
 
-    >>> run = LinearOrder(records=10000, batch_size=100, last_batch=LastBatch.OWN, sensitivity=2.0, noise_std=0.05,
-    ...                   step_size=0.1, smoothness=0.25, epochs=20)
+    >>> run = Setting(records=10000, batch_size=100, sensitivity=2.0, noise_std=0.05,
+    ...                     step_size=0.1, smoothness=0.25, epochs=20)
     >>> round(one_order(run).profile(0.1), 6)
     -3.327119
     """
@@ -428,7 +363,7 @@ class _Places(NamedTuple):
     past: Array
 
     @classmethod
-    def of(cls, run: LinearShuffle) -> _Places:
+    def of(cls, run: Setting) -> _Places:
         """Return those of a run."""
         import numpy as np
 

@@ -12,8 +12,9 @@ from dpcalc.notions import classic
 from dpcalc.notions.guarantee import Gdp, Point, Rdp
 from dpcalc.numerics.floats import ratio_up, up
 from dpcalc.theorems.conditions import GAUSSIAN, INDEX_IN_RANGE
-from dpcalc.theorems.privacy.iteration import PAPER, Pass, own_message
+from dpcalc.theorems.privacy.iteration import PAPER, own_message
 from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import GAUSSIAN_STEP, PLACE, Setting
 
 _CLASSIC_ERRATUM = (
     "The paper uses the classic calibration for every epsilon. It is false for large epsilon: at delta = 1e-5 it holds "
@@ -26,8 +27,7 @@ _MESSAGE = ("order and iterates may all be public", GAUSSIAN, "no convexity, no 
 @theorem(
     "iteration.local",
     title="The record's own noisy message",
-    setting=Pass,
-    gives=Gdp,
+    needs=(*PLACE, *GAUSSIAN_STEP),
     algorithms=("local",),
     reference=PAPER,
     locator="Lemma 27, with the exact Gaussian calibration",
@@ -36,10 +36,10 @@ _MESSAGE = ("order and iterates may all be public", GAUSSIAN, "no convexity, no 
     assumes=_MESSAGE,
     erratum=_CLASSIC_ERRATUM,
 )
-def local(run: Pass) -> Gdp:
+def local(run: Setting) -> Gdp:
     """Even if every iterate is public, the noise of the record's own step protects it: no amplification.
 
-    >>> run = Pass(records=5, index=5, batch_size=2, sensitivity=2.0, noise_std=4.0)
+    >>> run = Setting(records=5, index=5, batch_size=2, sensitivity=2.0, noise_std=4.0)
     >>> round(local(run).mu, 13)
     0.5
     """
@@ -49,8 +49,7 @@ def local(run: Pass) -> Gdp:
 @theorem(
     "iteration.local_rdp",
     title="The record's own noisy message, Renyi form",
-    setting=Pass,
-    gives=Rdp,
+    needs=(*PLACE, *GAUSSIAN_STEP),
     algorithms=("local",),
     reference=PAPER,
     locator="Lemma 27",
@@ -59,10 +58,10 @@ def local(run: Pass) -> Gdp:
     assumes=_MESSAGE,
     implied_by="iteration.local",
 )
-def local_rdp(run: Pass) -> Rdp:
+def local_rdp(run: Setting) -> Rdp:
     """Even if every iterate is public, the record's own step is a Gaussian mechanism.
 
-    >>> run = Pass(records=1, index=1, batch_size=1, sensitivity=2.0, noise_std=1.0)
+    >>> run = Setting(records=1, index=1, batch_size=1, sensitivity=2.0, noise_std=1.0)
     >>> round(local_rdp(run).curve(2.0), 13)
     4.0
     """
@@ -72,8 +71,7 @@ def local_rdp(run: Pass) -> Rdp:
 @theorem(
     "iteration.local_classic",
     title="Classic Gaussian calibration of the message",
-    setting=Pass,
-    gives=Point,
+    needs=(*PLACE, *GAUSSIAN_STEP),
     algorithms=("local",),
     reference=PAPER,
     locator="Lemma 27, inside its true range",
@@ -82,12 +80,12 @@ def local_rdp(run: Pass) -> Rdp:
     assumes=_MESSAGE,
     erratum=_CLASSIC_ERRATUM,
 )
-def local_classic(run: Pass) -> Point:
+def local_classic(run: Setting) -> Point:
     """The textbook calibration sigma = Delta sqrt(2 ln(1.25/delta))/eps, read as an epsilon, where it is true.
 
     It is infinite outside that range.
 
-    >>> run = Pass(records=1, index=1, batch_size=1, sensitivity=2.0, noise_std=20.0)
+    >>> run = Setting(records=1, index=1, batch_size=1, sensitivity=2.0, noise_std=20.0)
     >>> round(local_classic(run).rule(math.log(1e-5)), 12)
     0.484480526261
     """

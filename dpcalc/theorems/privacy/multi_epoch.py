@@ -30,29 +30,18 @@ from dpcalc.theorems.conditions import (
     ONE_RELEASE,
     STEP_WITHIN,
     STRONGLY_CONVEX,
-    Place,
-    decay_rate,
 )
 from dpcalc.theorems.privacy.periodic_allocation import Uses, bounded_mu, contracting_mu, unrestarted
 from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, PLACE, Setting
 
 ORDER = "the same fixed order in every pass"
 PASSES = (ORDER, CONVEX_SMOOTH, GAUSSIAN, ONE_RELEASE, NO_CLIPPING)
 CONTRACTING = (ORDER, "every loss is strongly convex and smooth", GAUSSIAN, ONE_RELEASE, NO_CLIPPING)
 
 
-class Passes(Place):
-    """Passes in one order, of maps that are 1-Lipschitz.
-
-    Attributes:
-        epochs: E >= 1.
-        sensitivity: gradient sensitivity Delta >= 0.
-        noise_std: sigma > 0.
-    """
-
-    epochs: int
-    sensitivity: float
-    noise_std: float
+class Passes(Setting):
+    """Passes in one order, of maps that are 1-Lipschitz."""
 
     @functools.cached_property
     def uses(self) -> Uses:
@@ -60,39 +49,10 @@ class Passes(Place):
         return Uses(self.sensitivity, self.own_batch, self.noise_std, self.period, self.steps_to_end, self.epochs)
 
 
-class ContractingPasses(Passes):
-    """Passes in which every step contracts by c = max(|1 - eta m|, |1 - eta beta|).
-
-    Attributes:
-        step_size: eta, 0 < eta <= 2/smoothness.
-        smoothness, strong_convexity: beta >= m >= 0.
-    """
-
-    step_size: float
-    smoothness: float
-    strong_convexity: float
-
-    @property
-    def rate(self) -> float:
-        """The contraction as -ln c, rounded down."""
-        return decay_rate(self.step_size, self.smoothness, self.strong_convexity)
-
-
-class BoundedPasses(ContractingPasses):
-    """Passes whose iterates are projected onto a bounded set.
-
-    Attributes:
-        diameter: D > 0 of the set.
-    """
-
-    diameter: float
-
-
 @theorem(
     "multi_epoch.cyclic",
     title="Cyclic passes, mu-GDP form",
-    setting=Passes,
-    gives=Gdp,
+    needs=(*PLACE, "epochs", *GAUSSIAN_STEP),
     algorithms=("cyclic",),
     reference="feldman2018",
     locator="Theorem 35 for any number of passes, with the optimal shifts",
@@ -113,8 +73,7 @@ def cyclic(run: Passes) -> Gdp:
 @theorem(
     "multi_epoch.cyclic_rdp",
     title="Cyclic passes, Renyi form",
-    setting=Passes,
-    gives=Rdp,
+    needs=(*PLACE, "epochs", *GAUSSIAN_STEP),
     algorithms=("cyclic",),
     reference="feldman2018",
     locator="Theorem 35 for any number of passes (the exact value of the sum in its proof)",
@@ -138,8 +97,7 @@ def cyclic_rdp(run: Passes) -> Rdp:
 @theorem(
     "multi_epoch.cyclic_contraction",
     title="Cyclic passes with strong convexity",
-    setting=ContractingPasses,
-    gives=Gdp,
+    needs=(*PLACE, "epochs", *GAUSSIAN_STEP, *CURVED_STEP),
     algorithms=("cyclic",),
     reference="bok2024",
     locator="optimal shift allocation for every position (NoisyCGD states the last)",
@@ -148,12 +106,12 @@ def cyclic_rdp(run: Passes) -> Rdp:
     conditions=(INDEX_IN_RANGE, STEP_WITHIN, STRONGLY_CONVEX, EQUAL_MAPS),
     assumes=CONTRACTING,
 )
-def cyclic_contraction(run: ContractingPasses) -> Gdp:
+def cyclic_contraction(run: Passes) -> Gdp:
     """Strongly convex losses forget earlier passes geometrically: mu stays bounded however many there are.
 
     It is never above `cyclic` but for rounding.
 
-    >>> run = ContractingPasses(records=20, index=10, batch_size=1, epochs=50, sensitivity=0.2, noise_std=1.0,
+    >>> run = Passes(records=20, index=10, batch_size=1, epochs=50, sensitivity=0.2, noise_std=1.0,
     ...                         step_size=1.0, smoothness=0.01, strong_convexity=0.01)
     >>> round(cyclic_contraction(run).mu, 12)
     0.140118774754
@@ -164,8 +122,7 @@ def cyclic_contraction(run: ContractingPasses) -> Gdp:
 @theorem(
     "multi_epoch.cyclic_domain",
     title="Cyclic passes on a bounded domain",
-    setting=BoundedPasses,
-    gives=Gdp,
+    needs=(*PLACE, "epochs", *GAUSSIAN_STEP, *CURVED_STEP, "diameter"),
     algorithms=("cyclic",),
     reference="bok2024",
     locator="restart from the diameter after the best use, with the optimal shifts from there",
@@ -174,13 +131,13 @@ def cyclic_contraction(run: ContractingPasses) -> Gdp:
     conditions=(INDEX_IN_RANGE, STEP_WITHIN, CONVEXITY_WITHIN, EQUAL_MAPS),
     assumes=(*PASSES, DOMAIN),
 )
-def cyclic_domain(run: BoundedPasses) -> Gdp:
+def cyclic_domain(run: Passes) -> Gdp:
     """Two runs are never further apart than the diameter, so what was done many passes ago costs nothing more.
 
     It is never above `cyclic` or `cyclic_contraction` but for rounding.
 
-    >>> run = BoundedPasses(records=10, index=10, batch_size=1, epochs=10**9, sensitivity=0.25, noise_std=3.0,
-    ...                     step_size=0.04, smoothness=1.0, strong_convexity=0.0, diameter=1.0)
+    >>> run = Passes(records=10, index=10, batch_size=1, epochs=10**9, sensitivity=0.25, noise_std=3.0,
+    ...                         step_size=0.04, smoothness=1.0, strong_convexity=0.0, diameter=1.0)
     >>> round(cyclic_domain(run).mu, 12)
     0.531246179365
     """
@@ -190,8 +147,7 @@ def cyclic_domain(run: BoundedPasses) -> Gdp:
 @theorem(
     "multi_epoch.composition",
     title="Cyclic passes, composed",
-    setting=Passes,
-    gives=Gdp,
+    needs=(*PLACE, "epochs", *GAUSSIAN_STEP),
     algorithms=("cyclic",),
     reference="dong2022",
     locator="composition of Gaussian mechanisms, one a pass",
@@ -213,7 +169,7 @@ def cyclic_noise_std(
     *, records: int, index: int, batch_size: int, epochs: int, sensitivity: float, epsilon: float, log_delta: float
 ) -> float:
     """Return the least sigma for which `cyclic` gives (epsilon, delta), rounded up."""
-    place = Place(records=records, index=index, batch_size=batch_size)
+    place = Setting(records=records, index=index, batch_size=batch_size)
     size, tail, period = place.own_batch, place.steps_to_end, place.period
     single = gaussian.noise_std(sensitivity=sensitivity, epsilon=epsilon, log_delta_target=log_delta)
     share = unrestarted(Uses(sensitivity, size, 1.0, period, tail, epochs), 0.0)

@@ -26,10 +26,10 @@ from dpcalc.theorems.conditions import (
     ONE_RELEASE,
     STEP_WITHIN,
     STRONGLY_CONVEX,
-    decay_rate,
 )
 from dpcalc.theorems.privacy.periodic_allocation import Uses, bounded_mu, contracting_mu
-from dpcalc.theorems.record import Setting, theorem
+from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, Setting, decay_rate
 
 FULL = "every step uses the mean gradient of all records"
 STRONG = (FULL, "every loss is strongly convex and smooth", GAUSSIAN, ONE_RELEASE, NO_CLIPPING)
@@ -40,43 +40,16 @@ EXPONENT = (
 )
 
 
+CONTRACTING_DESCENT = ("records", "steps", *GAUSSIAN_STEP, *CURVED_STEP)
+
+
 class Descent(Setting):
-    """Noisy gradient descent on the mean loss of all records.
-
-    Attributes:
-        records: n >= 1; the gradient is their mean.
-        steps: T >= 1.
-        sensitivity: gradient sensitivity Delta >= 0 of one record.
-        noise_std: sigma > 0.
-    """
-
-    records: int
-    steps: int
-    sensitivity: float
-    noise_std: float
+    """Noisy gradient descent on the mean loss of all records."""
 
     @functools.cached_property
     def uses(self) -> Uses:
         """The record's uses, one a step."""
         return Uses(self.sensitivity, self.records, self.noise_std, period=1, tail=1, times=self.steps)
-
-
-class ContractingDescent(Descent):
-    """Descent whose every step contracts by c = max(|1 - eta m|, |1 - eta beta|).
-
-    Attributes:
-        step_size: eta, 0 < eta <= 2/smoothness.
-        smoothness, strong_convexity: beta >= m >= 0.
-    """
-
-    step_size: float
-    smoothness: float
-    strong_convexity: float
-
-    @property
-    def rate(self) -> float:
-        """The contraction as -ln c, rounded down."""
-        return decay_rate(self.step_size, self.smoothness, self.strong_convexity)
 
     @property
     def time(self) -> float:
@@ -84,21 +57,10 @@ class ContractingDescent(Descent):
         return self.step_size * self.strong_convexity * self.steps
 
 
-class BoundedDescent(ContractingDescent):
-    """Descent whose iterates are projected onto a bounded set.
-
-    Attributes:
-        diameter: D > 0 of the set.
-    """
-
-    diameter: float
-
-
 @theorem(
     "noisy_gd.contraction",
     title="Noisy gradient descent with strong convexity",
-    setting=ContractingDescent,
-    gives=Gdp,
+    needs=CONTRACTING_DESCENT,
     algorithms=("noisy-gd",),
     reference="bok2024",
     locator="NoisyGD, strongly convex",
@@ -106,12 +68,12 @@ class BoundedDescent(ContractingDescent):
     conditions=(STEP_WITHIN, STRONGLY_CONVEX),
     assumes=STRONG,
 )
-def contraction(run: ContractingDescent) -> Gdp:
+def contraction(run: Descent) -> Gdp:
     """Strongly convex losses forget early steps geometrically: mu stays below r sqrt((1+c)/(1-c)) for ever.
 
     It is attained by quadratic losses of curvature m for eta <= 2/(beta + m).
 
-    >>> run = ContractingDescent(records=1, steps=100, sensitivity=0.1, noise_std=1.0, step_size=1.0, smoothness=0.01,
+    >>> run = Descent(records=1, steps=100, sensitivity=0.1, noise_std=1.0, step_size=1.0, smoothness=0.01,
     ...                          strong_convexity=0.01)
     >>> round(contraction(run).mu, 12)
     0.961013744646
@@ -122,8 +84,7 @@ def contraction(run: ContractingDescent) -> Gdp:
 @theorem(
     "noisy_gd.domain",
     title="Noisy gradient descent on a bounded domain",
-    setting=BoundedDescent,
-    gives=Gdp,
+    needs=(*CONTRACTING_DESCENT, "diameter"),
     algorithms=("noisy-gd",),
     reference="bok2024",
     locator="NoisyGD, bounded domain, with the best restart",
@@ -132,13 +93,13 @@ def contraction(run: ContractingDescent) -> Gdp:
     conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
     assumes=(FULL, CONVEX_SMOOTH, GAUSSIAN, ONE_RELEASE, NO_CLIPPING, DOMAIN),
 )
-def domain(run: BoundedDescent) -> Gdp:
+def domain(run: Descent) -> Gdp:
     """Two runs are never further apart than the diameter, so that only the last steps count, however many there are.
 
     It is never above `contraction` or `composition` but for rounding.
 
-    >>> run = BoundedDescent(records=1, steps=10**12, sensitivity=0.25, noise_std=8.0, step_size=0.05, smoothness=1.0,
-    ...                      strong_convexity=0.0, diameter=1.0)
+    >>> run = Descent(records=1, steps=10**12, sensitivity=0.25, noise_std=8.0, step_size=0.05,
+    ...                          smoothness=1.0, strong_convexity=0.0, diameter=1.0)
     >>> round(domain(run).mu, 12)
     0.559016994375
     """
@@ -148,8 +109,7 @@ def domain(run: BoundedDescent) -> Gdp:
 @theorem(
     "noisy_gd.composition",
     title="Noisy gradient descent, composed",
-    setting=Descent,
-    gives=Gdp,
+    needs=("records", "steps", *GAUSSIAN_STEP),
     algorithms=("noisy-gd", "noisy-gd-released"),
     reference="dong2022",
     locator="composition of Gaussian mechanisms, one a step",
@@ -168,8 +128,7 @@ def composition(run: Descent) -> Gdp:
 @theorem(
     "noisy_gd.langevin",
     title="Langevin dynamics, corrected",
-    setting=ContractingDescent,
-    gives=Rdp,
+    needs=CONTRACTING_DESCENT,
     algorithms=("noisy-gd",),
     reference="chourasia2021",
     locator="Theorem 1, with the strong convexity in the exponent",
@@ -178,12 +137,12 @@ def composition(run: Descent) -> Gdp:
     assumes=STRONG,
     erratum=EXPONENT,
 )
-def langevin(run: ContractingDescent) -> Rdp:
+def langevin(run: Descent) -> Rdp:
     """The Renyi divergence of two Langevin diffusions grows at a constant rate and decays by the log-Sobolev
     inequality; true of any common start, since `contraction` is never larger.
 
-    >>> run = ContractingDescent(records=100, steps=10, sensitivity=1.0, noise_std=0.1 * math.sqrt(10.0),
-    ...                          step_size=0.2, smoothness=0.5, strong_convexity=0.5)
+    >>> run = Descent(records=100, steps=10, sensitivity=1.0, noise_std=0.1 * math.sqrt(10.0), step_size=0.2,
+    ...                          smoothness=0.5, strong_convexity=0.5)
     >>> round(langevin(run).curve(2.0), 14)
     0.01573877361149
     """
@@ -193,8 +152,7 @@ def langevin(run: ContractingDescent) -> Rdp:
 @theorem(
     "noisy_gd.langevin_refined",
     title="Langevin dynamics, refined",
-    setting=ContractingDescent,
-    gives=Rdp,
+    needs=CONTRACTING_DESCENT,
     algorithms=("noisy-gd",),
     reference="chourasia2021",
     locator="Theorem 1, its differential inequality solved with the best weight at every time",
@@ -202,12 +160,12 @@ def langevin(run: ContractingDescent) -> Rdp:
     conditions=(STEP_WITHIN, STRONGLY_CONVEX, BALANCED),
     assumes=STRONG,
 )
-def langevin_refined(run: ContractingDescent) -> Rdp:
+def langevin_refined(run: Descent) -> Rdp:
     """The best that the argument of `langevin` can give: never above it nor above composition, and true of any
     common start, since `contraction` is never larger.
 
-    >>> run = ContractingDescent(records=100, steps=10, sensitivity=1.0, noise_std=0.1 * math.sqrt(10.0),
-    ...                          step_size=0.2, smoothness=0.5, strong_convexity=0.5)
+    >>> run = Descent(records=100, steps=10, sensitivity=1.0, noise_std=0.1 * math.sqrt(10.0), step_size=0.2,
+    ...                          smoothness=0.5, strong_convexity=0.5)
     >>> round(langevin_refined(run).curve(2.0), 14)
     0.01
     """

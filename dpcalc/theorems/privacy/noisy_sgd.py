@@ -27,7 +27,8 @@ from dpcalc.theorems.conditions import (
     STEP_WITHIN,
     WHERE_BOUNDED,
 )
-from dpcalc.theorems.record import Setting, theorem
+from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import CURVED_STEP, Setting
 
 if TYPE_CHECKING:
     from dpcalc.notions.pld import Pair
@@ -40,20 +41,7 @@ _FARTHEST_MU = 1e90
 
 
 class SampledSteps(Setting):
-    """Steps on batches that are drawn afresh.
-
-    Attributes:
-        records, batch_size: n and b <= n.
-        steps: T, 1 to 1e15.
-        lipschitz: L, bound on the norm of a record's gradient.
-        noise_std: sigma > 0, in units of the mean gradient.
-    """
-
-    records: int
-    batch_size: int
-    steps: int
-    lipschitz: float
-    noise_std: float
+    """Steps on batches that are drawn afresh."""
 
     @property
     def ratio(self) -> float:
@@ -66,18 +54,7 @@ class SampledSteps(Setting):
 
 
 class HiddenSteps(SampledSteps):
-    """Such steps over convex smooth losses, of which only the last iterate is seen.
-
-    Attributes:
-        step_size: eta > 0, eta <= 2/smoothness.
-        smoothness, strong_convexity: beta and m, 0 <= m <= beta.
-        diameter: of the domain, inf where unbounded.
-    """
-
-    step_size: float
-    smoothness: float
-    strong_convexity: float
-    diameter: float = math.inf
+    """Such steps over convex smooth losses, of which only the last iterate is seen."""
 
     @property
     def chain(self) -> Chain:
@@ -120,8 +97,7 @@ class Plan(NamedTuple):
 @theorem(
     "noisy_sgd.composition",
     title="Subsampled steps, composed",
-    setting=SampledSteps,
-    gives=Composition,
+    needs=("records", "batch_size", "steps", "lipschitz", "noise_std"),
     algorithms=("noisy-sgd", "noisy-sgd-released"),
     reference="dong2022",
     locator="subsampling without replacement and composition, by the law of the privacy loss",
@@ -147,8 +123,7 @@ def composition(run: SampledSteps) -> Composition:
 @theorem(
     "noisy_sgd.hidden",
     title="Subsampled steps with hidden iterates",
-    setting=HiddenSteps,
-    gives=Composition,
+    needs=("records", "batch_size", "steps", "lipschitz", "noise_std", *CURVED_STEP, "diameter?"),
     algorithms=("noisy-sgd",),
     reference="dpcalc",
     locator="shifted interpolation with the same batches, split noise",

@@ -17,7 +17,7 @@ import math
 from typing import NamedTuple
 
 from dpcalc.errors import NotApplicable
-from dpcalc.model.choices import LossClass, Noise
+from dpcalc.model.choices import Noise
 from dpcalc.notions.guarantee import Gdp, Profile
 from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.logspace import log_expm1
@@ -26,7 +26,8 @@ from dpcalc.theorems.privacy import laplace, recursion
 from dpcalc.theorems.privacy.chords import drift, next_length
 from dpcalc.theorems.privacy.contraction import DISPLACED, FRESH, LIPSCHITZ_STEPS, PAPER, expands_nothing
 from dpcalc.theorems.privacy.stream_noise import Stream
-from dpcalc.theorems.record import Setting, theorem
+from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import BOUNDED_STEP, Setting
 
 _STREAM = "one pass over the stream in order of arrival, each record used once, with the noise of its schedule"
 _ONCE = "the latest iterate is released once; releases at several times compose"
@@ -59,52 +60,17 @@ class OnStream(Setting):
     @functools.cached_property
     def stream(self) -> Stream:
         """The noise of the stream."""
-        return Stream(**{name: getattr(self, name) for name in Stream.fields})
+        return Stream.of(self)
 
 
-class FiniteStream(OnStream):
-    """A record of a stream that has come to n records."""
-
-    records: int
-    index: int
-    sensitivity: float
-    noise: Noise
-    c1: float
-    c2: float
-    decay_exponent: float
-    schedule_factor: float
-    step_size: float
+SMOOTH_STREAM = (
+    "records", "index", "sensitivity", "noise", "c1", "c2", "decay_exponent", "schedule_factor", "step_size",
+    "smoothness", "displacement", "diameter",
+)  # fmt: skip
 
 
-class BoundedStream(FiniteStream):
-    """The same, of which no more is known."""
-
-    displacement: float
-    diameter: float
-
-
-class SmoothStream(FiniteStream):
-    """The same, whose steps are 1-Lipschitz maps.
-
-    Attributes:
-        smoothness: beta of convex losses, with step_size <= 2/beta.
-    """
-
-    smoothness: float
-    displacement: float
-    diameter: float
-
-
-class AnyStream(BoundedStream):
-    """The same, of which more may be known.
-
-    Attributes:
-        loss_class: see `dpcalc.model.loss_class`.
-        smoothness: beta, where known.
-    """
-
-    loss_class: LossClass
-    smoothness: float | None = None
+class AnyStream(OnStream):
+    """The same, of which more may be known."""
 
     @functools.cached_property
     def shifts(self) -> bool:
@@ -112,19 +78,7 @@ class AnyStream(BoundedStream):
         return self.noise == Noise.GAUSSIAN and expands_nothing(self.loss_class, self.step_size, self.smoothness)
 
 
-class EndlessStream(OnStream):
-    """A record of a stream that grows without bound."""
-
-    index: int
-    sensitivity: float
-    noise: Noise
-    c1: float
-    c2: float
-    decay_exponent: float
-    schedule_factor: float
-    step_size: float
-    displacement: float
-    diameter: float
+ENDLESS_STREAM = ("index", "sensitivity", "noise", "c1", "c2", "decay_exponent", "schedule_factor", *BOUNDED_STEP)
 
 
 # --- finite streams ---------------------------------------------------------------------------------------------------
@@ -133,8 +87,7 @@ class EndlessStream(OnStream):
 @theorem(
     "online.product",
     title="Stream, product of contraction coefficients",
-    setting=BoundedStream,
-    gives=Profile,
+    needs=("records", *ENDLESS_STREAM),
     algorithms=("online",),
     reference=PAPER,
     locator="Theorems 6 and 7 at a finite n, with the displacement factor corrected",
@@ -145,11 +98,11 @@ class EndlessStream(OnStream):
     slack="1e-9 relative to the logarithm; the product over up to 1e15 records is enclosed",
     slow=True,
 )
-def product(run: BoundedStream) -> Profile:
+def product(run: OnStream) -> Profile:
     """Every record that arrives later shrinks what an earlier one left, by less and less as the noise decays.
 
-    >>> run = BoundedStream(records=100, index=2, sensitivity=1.0, noise=Noise.LAPLACE, c1=1.0, c2=0.0,
-    ...                     decay_exponent=1.0, schedule_factor=1.0, step_size=1.0, displacement=1.0, diameter=1.0)
+    >>> run = OnStream(records=100, index=2, sensitivity=1.0, noise=Noise.LAPLACE, c1=1.0, c2=0.0, decay_exponent=1.0,
+    ...                schedule_factor=1.0, step_size=1.0, displacement=1.0, diameter=1.0)
     >>> round(math.exp(product(run).profile(0.0)), 9)  # 1/2 2/3 ... 99/100
     0.01
     """
@@ -159,8 +112,7 @@ def product(run: BoundedStream) -> Profile:
 @theorem(
     "online.shift",
     title="Stream, shift bound, mu-GDP",
-    setting=SmoothStream,
-    gives=Gdp,
+    needs=SMOOTH_STREAM,
     algorithms=("online",),
     reference="bok2024",
     locator="shifted interpolation for one use with decaying noise",
@@ -168,7 +120,7 @@ def product(run: BoundedStream) -> Profile:
     conditions=(INDEX_IN_RANGE, GAUSSIAN_NOISE, STEP_WITHIN),
     assumes=(_STREAM, LIPSCHITZ_STEPS, "fresh Gaussian noise in every step", _ONCE),
 )
-def shift(run: SmoothStream) -> Gdp:
+def shift(run: OnStream) -> Gdp:
     """All the noise from the record's step on hides its shift together."""
     own = shift_mu(run.sensitivity, run.stream.total_variance(run.index, run.records))
     if run.records == run.index:
@@ -185,8 +137,7 @@ def shift_mu(distance: float, variance: float) -> float:
 @theorem(
     "online.laplace_shift",
     title="Stream, Laplace shift bounds",
-    setting=SmoothStream,
-    gives=Profile,
+    needs=SMOOTH_STREAM,
     algorithms=("online",),
     reference="dpcalc",
     locator="shifted interpolation with Laplace noise: optimal composition, or mixtures of Gaussians",
@@ -196,7 +147,7 @@ def shift_mu(distance: float, variance: float) -> float:
     slow=True,
     not_monotone_in=("records",),  # only some of the places at which a later release could have been cut are tried
 )
-def laplace_shift(run: SmoothStream) -> Profile:
+def laplace_shift(run: OnStream) -> Profile:
     """All the noise from the record's step on hides its shift together, each step's at the least scale among them."""
 
     def profile(epsilon: float) -> float:
@@ -211,7 +162,7 @@ def laplace_shift(run: SmoothStream) -> Profile:
     return Profile(profile)
 
 
-def _laplace_shift(run: SmoothStream, later: int, epsilon: float) -> float:
+def _laplace_shift(run: OnStream, later: int, epsilon: float) -> float:
     """Return the least shift bound on ln delta that uses the noise of so many later records."""
     last = run.index + later
     share = shift_share(run.stream, run.sensitivity, run.index, last)
@@ -231,8 +182,7 @@ def shift_share(stream: Stream, sensitivity: float, index: int, last: int) -> fl
 @theorem(
     "online.hybrid",
     title="Stream, least of contraction and shift",
-    setting=AnyStream,
-    gives=Profile,
+    needs=("records", *ENDLESS_STREAM, "loss_class", "smoothness?"),
     algorithms=("online",),
     reference="dpcalc",
     locator="the non-linear recursion with decaying noise, restarted wherever the shift bound is smaller",
@@ -351,8 +301,7 @@ def _converging(stream: Stream) -> Stream:
 @theorem(
     "online.limit",
     title="Stream, limit of the product bound",
-    setting=EndlessStream,
-    gives=Profile,
+    needs=ENDLESS_STREAM,
     kind="asymptotic",
     slow=True,
     algorithms=("online",),
@@ -363,7 +312,7 @@ def _converging(stream: Stream) -> Stream:
     assumes=(*_LINEAR, _GROWS),
     erratum=_LIMIT_ERRATUM,
 )
-def limit(run: EndlessStream) -> Profile:
+def limit(run: OnStream) -> Profile:
     """What the product bound for this record falls to as the stream grows; no guarantee at any finite length."""
 
     def profile(epsilon: float) -> float:
@@ -375,8 +324,7 @@ def limit(run: EndlessStream) -> Profile:
 @theorem(
     "online.limit_above",
     title="Stream, the paper's delta* with its misprints corrected",
-    setting=EndlessStream,
-    gives=Profile,
+    needs=ENDLESS_STREAM,
     kind="asymptotic",
     slow=True,
     algorithms=("online",),
@@ -387,7 +335,7 @@ def limit(run: EndlessStream) -> Profile:
     assumes=(*_LINEAR, _GROWS),
     erratum=_LIMIT_ERRATUM,
 )
-def limit_above(run: EndlessStream) -> Profile:
+def limit_above(run: OnStream) -> Profile:
     """The upper end of the bracket around the limit; an upper bound on the limit, not on any finite stream."""
     return Profile(lambda epsilon: _log_bracket(run, epsilon, run.index + 1.0))
 
@@ -395,8 +343,7 @@ def limit_above(run: EndlessStream) -> Profile:
 @theorem(
     "online.limit_below",
     title="Stream, lower end of the bracket around the limit",
-    setting=EndlessStream,
-    gives=Profile,
+    needs=ENDLESS_STREAM,
     kind="asymptotic",
     slow=True,
     algorithms=("online",),
@@ -407,12 +354,12 @@ def limit_above(run: EndlessStream) -> Profile:
     assumes=(*_LINEAR, _GROWS),
     erratum=_LIMIT_ERRATUM,
 )
-def limit_below(run: EndlessStream) -> Profile:
+def limit_below(run: OnStream) -> Profile:
     """The lower end of the bracket around the limit."""
     return Profile(lambda epsilon: _log_bracket(run, epsilon, float(run.index)))
 
 
-def _log_bracket(run: EndlessStream, epsilon: float, lower: float) -> float:
+def _log_bracket(run: OnStream, epsilon: float, lower: float) -> float:
     """Return ln(A_i exp(int_lower^inf ln B_x dx)), to rounding."""
     stream = _converging(run.stream)
     first = stream.log_first(epsilon, run.sensitivity, run.index)
@@ -424,8 +371,7 @@ def _log_bracket(run: EndlessStream, epsilon: float, lower: float) -> float:
 @theorem(
     "online.limit_printed",
     title="Stream, delta* as printed",
-    setting=EndlessStream,
-    gives=Profile,
+    needs=ENDLESS_STREAM,
     kind="published",
     slow=True,
     algorithms=("online",),
@@ -436,7 +382,7 @@ def _log_bracket(run: EndlessStream, epsilon: float, lower: float) -> float:
     assumes=(*_LINEAR, _GROWS),
     erratum=_LIMIT_ERRATUM,
 )
-def limit_printed(run: EndlessStream) -> Profile:
+def limit_printed(run: OnStream) -> Profile:
     """What the paper's formulas give if taken literally: too large for Laplace noise, absurdly small for Gaussian."""
 
     def profile(epsilon: float) -> float:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from dpcalc.numerics.floats import UNIT, up
 from dpcalc.theorems.batch_layout import Layout
-from dpcalc.theorems.conditions import decay_rate
 from dpcalc.theorems.privacy.repeated_allocation import Pace, rate_in_range
+from dpcalc.theorems.setting import decay_rate
 
 _NEAREST, _FARTHEST = 1e-60, 1e60  # a diameter, in uses: a smaller one counts as this, a larger one helps nobody
 

@@ -21,48 +21,13 @@ from dpcalc.theorems.conditions import (
     ONE_RELEASE,
     STEP_WITHIN,
     STRONGLY_CONVEX,
-    Place,
 )
 from dpcalc.theorems.contraction_powers import in_range, kept, lost, total, variance
-from dpcalc.theorems.privacy.multi_epoch import CONTRACTING, PASSES, ContractingPasses
-from dpcalc.theorems.privacy.noisy_gd import EXPONENT, FULL, STRONG, ContractingDescent, saturation
+from dpcalc.theorems.privacy.multi_epoch import CONTRACTING, PASSES, Passes
+from dpcalc.theorems.privacy.noisy_gd import EXPONENT, FULL, STRONG, Descent, saturation
 from dpcalc.theorems.privacy.periodic_allocation import apart
-from dpcalc.theorems.record import Setting, theorem
-
-
-class EndlessPasses(Place):
-    """Any number of passes in one order on a bounded set; of the index only the size of its batch matters.
-
-    Attributes:
-        sensitivity: gradient sensitivity Delta >= 0.
-        noise_std: sigma > 0.
-        step_size: eta > 0.
-        diameter: D > 0 of the set.
-    """
-
-    sensitivity: float
-    noise_std: float
-    step_size: float
-    diameter: float
-
-
-class EndlessDescent(Setting):
-    """Any number of full-batch steps on a bounded set.
-
-    Attributes:
-        records: n >= 1; the gradient is their mean.
-        sensitivity: gradient sensitivity Delta >= 0 of one record.
-        noise_std: sigma > 0.
-        step_size: eta > 0.
-        diameter: D > 0 of the set.
-    """
-
-    records: int
-    sensitivity: float
-    noise_std: float
-    step_size: float
-    diameter: float
-
+from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, PLACE, Setting
 
 # --- passes in one order ----------------------------------------------------------------------------------------------
 
@@ -70,8 +35,7 @@ class EndlessDescent(Setting):
 @theorem(
     "multi_epoch.contraction_published",
     title="Cyclic passes with strong convexity as printed",
-    setting=ContractingPasses,
-    gives=Gdp,
+    needs=(*PLACE, "epochs", *GAUSSIAN_STEP, *CURVED_STEP),
     kind="published",
     algorithms=("cyclic",),
     reference="bok2024",
@@ -82,12 +46,12 @@ class EndlessDescent(Setting):
     erratum="True, and the best for the last position in a pass of at least two steps. Earlier positions are better "
     "off, and so is everyone in a pass of one step, where two blocks should be one.",
 )
-def passes_contraction(run: ContractingPasses) -> Gdp:
+def passes_contraction(run: Passes) -> Gdp:
     """What the paper states for all records, that is for the last position in a pass.
 
     Of the index only the size of its batch matters.
 
-    >>> run = ContractingPasses(records=20, index=20, batch_size=1, epochs=50, sensitivity=0.2, noise_std=1.0,
+    >>> run = Passes(records=20, index=20, batch_size=1, epochs=50, sensitivity=0.2, noise_std=1.0,
     ...                         step_size=1.0, smoothness=0.01, strong_convexity=0.01)
     >>> round(passes_contraction(run).mu, 12)
     0.237452984635
@@ -99,8 +63,7 @@ def passes_contraction(run: ContractingPasses) -> Gdp:
 @theorem(
     "multi_epoch.domain_published",
     title="Cyclic passes on a bounded domain as printed",
-    setting=EndlessPasses,
-    gives=Gdp,
+    needs=(*PLACE, *GAUSSIAN_STEP, "step_size", "diameter"),
     kind="published",
     algorithms=("cyclic",),
     reference="bok2024",
@@ -111,11 +74,10 @@ def passes_contraction(run: ContractingPasses) -> Gdp:
     erratum="True, and never below multi_epoch.cyclic_domain: it restarts at the start of a pass and rounds up the "
     "number of passes.",
 )
-def passes_domain(run: EndlessPasses) -> Gdp:
+def passes_domain(run: Setting) -> Gdp:
     """What the paper states for all records and any number of passes.
 
-    >>> run = EndlessPasses(records=10, index=10, batch_size=1, sensitivity=0.25, noise_std=3.0, step_size=0.04,
-    ...                     diameter=1.0)
+    >>> run = Setting(records=10, index=10, batch_size=1, sensitivity=0.25, noise_std=3.0, step_size=0.04, diameter=1.0)
     >>> round(passes_domain(run).mu, 12)
     0.533593686453
     """
@@ -127,8 +89,7 @@ def passes_domain(run: EndlessPasses) -> Gdp:
 @theorem(
     "multi_epoch.dynamics_published",
     title="Cyclic passes by privacy dynamics as computed",
-    setting=ContractingPasses,
-    gives=Rdp,
+    needs=(*PLACE, "epochs", *GAUSSIAN_STEP, *CURVED_STEP),
     kind="published",
     algorithms=("cyclic",),
     reference="ye2022",
@@ -139,12 +100,12 @@ def passes_domain(run: EndlessPasses) -> Gdp:
     assumes=CONTRACTING,
     erratum="Each earlier use may fade over half a pass only; multi_epoch.cyclic_contraction gives it the whole pass.",
 )
-def passes_dynamics(run: ContractingPasses) -> Rdp:
+def passes_dynamics(run: Passes) -> Rdp:
     """What the code of Ye and Shokri computes when the position of the record is known.
 
     It is inf for a pass of one step, which has no half.
 
-    >>> run = ContractingPasses(records=20, index=20, batch_size=1, epochs=50, sensitivity=0.2, noise_std=1.0,
+    >>> run = Passes(records=20, index=20, batch_size=1, epochs=50, sensitivity=0.2, noise_std=1.0,
     ...                         step_size=1.0, smoothness=0.01, strong_convexity=0.01)
     >>> round(passes_dynamics(run).curve(2.0), 13)
     0.0600325782122
@@ -179,8 +140,7 @@ def corollary_epsilon(*, lipschitz: float, epsilon: float, log_delta: float) -> 
 @theorem(
     "noisy_gd.langevin_published",
     title="Langevin dynamics as announced",
-    setting=ContractingDescent,
-    gives=Rdp,
+    needs=("records", "steps", *GAUSSIAN_STEP, *CURVED_STEP),
     kind="published",
     algorithms=("noisy-gd",),
     reference="chourasia2021",
@@ -190,10 +150,10 @@ def corollary_epsilon(*, lipschitz: float, epsilon: float, log_delta: float) -> 
     assumes=STRONG,
     erratum=EXPONENT,
 )
-def descent_langevin(run: ContractingDescent) -> Rdp:
+def descent_langevin(run: Descent) -> Rdp:
     """What the announcement prints, for comparison only: below the truth where m > 1, loose where m < 1.
 
-    >>> run = ContractingDescent(records=10, steps=1, sensitivity=1.0, noise_std=math.sqrt(40.0), step_size=0.05,
+    >>> run = Descent(records=10, steps=1, sensitivity=1.0, noise_std=math.sqrt(40.0), step_size=0.05,
     ...                          smoothness=10.0, strong_convexity=10.0)
     >>> round(descent_langevin(run).curve(2.0), 14)
     4.938017594e-05
@@ -207,8 +167,7 @@ def descent_langevin(run: ContractingDescent) -> Rdp:
 @theorem(
     "noisy_gd.dynamics_published",
     title="Noisy gradient descent by privacy dynamics as plotted",
-    setting=ContractingDescent,
-    gives=Rdp,
+    needs=("records", "steps", *GAUSSIAN_STEP, *CURVED_STEP),
     kind="published",
     algorithms=("noisy-gd",),
     reference="ye2022",
@@ -218,10 +177,10 @@ def descent_langevin(run: ContractingDescent) -> Rdp:
     assumes=STRONG,
     erratum="Superseded: about twice noisy_gd.contraction in the limit, as a Renyi divergence.",
 )
-def descent_dynamics(run: ContractingDescent) -> Rdp:
+def descent_dynamics(run: Descent) -> Rdp:
     """The bound that earlier work would give, as Bok, Su and Altschuler plot it beside theirs.
 
-    >>> run = ContractingDescent(records=1, steps=10, sensitivity=0.1, noise_std=1.0, step_size=1.0, smoothness=0.05,
+    >>> run = Descent(records=1, steps=10, sensitivity=0.1, noise_std=1.0, step_size=1.0, smoothness=0.05,
     ...                          strong_convexity=0.05)
     >>> round(descent_dynamics(run).curve(1.0), 13)
     0.087231447866
@@ -236,8 +195,7 @@ def descent_dynamics(run: ContractingDescent) -> Rdp:
 @theorem(
     "noisy_gd.domain_published",
     title="Noisy gradient descent on a bounded domain as printed",
-    setting=EndlessDescent,
-    gives=Gdp,
+    needs=("records", *GAUSSIAN_STEP, "step_size", "diameter"),
     kind="published",
     algorithms=("noisy-gd",),
     reference="bok2024",
@@ -247,10 +205,10 @@ def descent_dynamics(run: ContractingDescent) -> Rdp:
     assumes=(FULL, CONVEX_SMOOTH, GAUSSIAN, ONE_RELEASE, NO_CLIPPING, DOMAIN),
     erratum="True, and equal to noisy_gd.domain where D n/(eta Delta) is whole and the run is longer; else above it.",
 )
-def descent_domain(run: EndlessDescent) -> Gdp:
+def descent_domain(run: Setting) -> Gdp:
     """What the paper states for any number of steps.
 
-    >>> run = EndlessDescent(records=1, sensitivity=0.25, noise_std=8.0, step_size=0.1, diameter=1.0)
+    >>> run = Setting(records=1, sensitivity=0.25, noise_std=8.0, step_size=0.1, diameter=1.0)
     >>> round(descent_domain(run).mu, 12)
     0.395284707521
     """
@@ -262,7 +220,7 @@ def descent_domain(run: EndlessDescent) -> Gdp:
 # --- both -------------------------------------------------------------------------------------------------------------
 
 
-def _restart(run: EndlessPasses | EndlessDescent, size: int) -> float:
+def _restart(run: Setting, size: int) -> float:
     """Return 3 x + ceil(x) for x = D b/(eta Delta), where what is whole but for rounding is taken as whole."""
     reach = quotient_up((run.diameter, size), (run.step_size, run.sensitivity)) if run.sensitivity > 0.0 else math.inf
     return 3.0 * reach + math.ceil(down(reach, 64.0)) if reach < 1e300 else math.inf

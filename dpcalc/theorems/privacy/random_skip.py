@@ -14,6 +14,7 @@ from dpcalc.numerics.logspace import log_exp1p, log_expm1
 from dpcalc.theorems.conditions import BATCHES_OF_ONE, INDEX_IN_RANGE, STEP_WITHIN
 from dpcalc.theorems.privacy.iteration import PAPER, PASS, SinglePass, own_step
 from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import GAUSSIAN_STEP
 
 _SKIP = (*PASS, "a uniform random prefix of 0..floor(n/2) records is skipped")
 
@@ -21,8 +22,7 @@ _SKIP = (*PASS, "a uniform random prefix of 0..floor(n/2) records is skipped")
 @theorem(
     "iteration.skip",
     title="Random skip, exact mixture",
-    setting=SinglePass,
-    gives=Profile,
+    needs=("records", "index", *GAUSSIAN_STEP),
     algorithms=("skip",),
     reference=PAPER,
     locator="Theorem 24, sharpened by the probability that the record is used",
@@ -46,8 +46,7 @@ def skip(run: SinglePass) -> Profile:
 @theorem(
     "iteration.skip_rdp",
     title="Random skip, Renyi form of the mixture",
-    setting=SinglePass,
-    gives=Rdp,
+    needs=("records", "index", *GAUSSIAN_STEP),
     algorithms=("skip",),
     reference=PAPER,
     locator="Theorem 24, sharpened by the probability that the record is used",

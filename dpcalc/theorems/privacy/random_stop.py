@@ -12,8 +12,9 @@ from dpcalc.numerics.floats import ratio_up, up
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.numerics.sums import harmonic_up, log_sum_expm1_reciprocals_up, log_sum_hockey_sticks_up
 from dpcalc.theorems.conditions import BATCHES_OF_ONE, INDEX_IN_RANGE, STEP_WITHIN
-from dpcalc.theorems.privacy.iteration import PAPER, PASS, SinglePass, WorstPass, own_step
+from dpcalc.theorems.privacy.iteration import PAPER, PASS, SinglePass, own_step
 from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import GAUSSIAN_STEP, Setting
 
 _STOP = (*PASS, "the pass stops after a uniformly random number of steps, which stays hidden")
 _STOP_ERRATUM = (
@@ -26,8 +27,7 @@ _STOP_ERRATUM = (
 @theorem(
     "iteration.stop",
     title="Random stop, exact average of privacy profiles",
-    setting=SinglePass,
-    gives=Profile,
+    needs=("records", "index", *GAUSSIAN_STEP),
     algorithms=("stop",),
     reference=PAPER,
     locator="Theorem 26, corrected and in mu-GDP form",
@@ -59,8 +59,7 @@ def stop(run: SinglePass) -> Profile:
 @theorem(
     "iteration.stop_rdp",
     title="Random stop, exact average of Renyi divergences",
-    setting=SinglePass,
-    gives=Rdp,
+    needs=("records", "index", *GAUSSIAN_STEP),
     algorithms=("stop",),
     reference=PAPER,
     locator="Theorem 26, corrected",
@@ -98,8 +97,7 @@ def stop_rdp(run: SinglePass) -> Rdp:
 @theorem(
     "iteration.stop_harmonic",
     title="Random stop, harmonic form",
-    setting=SinglePass,
-    gives=Rdp,
+    needs=("records", "index", *GAUSSIAN_STEP),
     algorithms=("stop",),
     reference=PAPER,
     locator="Theorem 26, corrected: ln n replaced by the harmonic number",
@@ -129,8 +127,7 @@ def stop_harmonic(run: SinglePass) -> Rdp:
 @theorem(
     "iteration.stop_linear",
     title="Random stop, best linear form",
-    setting=WorstPass,
-    gives=Rdp,
+    needs=("records", *GAUSSIAN_STEP),
     algorithms=("stop",),
     reference=PAPER,
     locator="Theorem 26, corrected with the best constant",
@@ -139,12 +136,12 @@ def stop_harmonic(run: SinglePass) -> Rdp:
     assumes=_STOP,
     erratum=_STOP_ERRATUM,
 )
-def stop_linear(run: WorstPass) -> Rdp:
+def stop_linear(run: Setting) -> Rdp:
     """The best bound on the random stop's Renyi divergence that is linear in the order, for the worst record.
 
     It is infinite where a (a-1) Delta^2 > 2 sigma^2.
 
-    >>> run = WorstPass(records=100, sensitivity=2.0, noise_std=4.0)
+    >>> run = Setting(records=100, sensitivity=2.0, noise_std=4.0)
     >>> round(stop_linear(run).curve(2.0), 10)
     0.0151810552
     """
@@ -166,8 +163,7 @@ def stop_constant(*, records: int) -> float:
 @theorem(
     "iteration.stop_published",
     title="Random stop as printed",
-    setting=WorstPass,
-    gives=Rdp,
+    needs=("records", *GAUSSIAN_STEP),
     kind="published",
     algorithms=("stop",),
     reference=PAPER,
@@ -177,12 +173,12 @@ def stop_constant(*, records: int) -> float:
     assumes=_STOP,
     erratum=_STOP_ERRATUM,
 )
-def stop_published(run: WorstPass) -> Rdp:
+def stop_published(run: Setting) -> Rdp:
     """What the paper prints for the random stop, for comparison only.
 
     It is infinite where its condition fails, and for n < 3, where it is not a bound.
 
-    >>> run = WorstPass(records=2, sensitivity=2.0, noise_std=4.0)
+    >>> run = Setting(records=2, sensitivity=2.0, noise_std=4.0)
     >>> stop_published(run).curve(2.0)
     inf
     """
@@ -194,7 +190,7 @@ def stop_published(run: WorstPass) -> Rdp:
     return Rdp(curve)
 
 
-def stop_printed(run: WorstPass, order: float) -> float:
+def stop_printed(run: Setting, order: float) -> float:
     """Return a Delta^2 ln(n)/(n sigma^2), what the paper prints: false at n = 1, unproved at n = 2."""
     return order * (run.sensitivity / run.noise_std) ** 2 * math.log(run.records) / run.records
 

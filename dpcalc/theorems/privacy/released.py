@@ -12,10 +12,9 @@ import math
 from typing import TYPE_CHECKING
 
 from dpcalc.model.algorithm import Release, in_one_random_order
-from dpcalc.model.choices import LastBatch, LossClass, Noise
 from dpcalc.notions.guarantee import Composition, Gdp, Profile
 from dpcalc.numerics.floats import ratio_up, up
-from dpcalc.theorems.batch_layout import Layout, layout
+from dpcalc.theorems.batch_layout import layout
 from dpcalc.theorems.conditions import (
     CONVEXITY_WITHIN,
     DOMAIN,
@@ -26,13 +25,13 @@ from dpcalc.theorems.conditions import (
     LIPSCHITZ,
     STEP_WITHIN,
     WHERE_BOUNDED,
-    Place,
 )
 from dpcalc.theorems.privacy import contraction, shuffle
 from dpcalc.theorems.privacy.contraction import FRESH, LIPSCHITZ_STEPS, later_ratio, own_ratio
 from dpcalc.theorems.privacy.epochs import once_log_delta
 from dpcalc.theorems.privacy.passes import Passes, pace_of, reach_of
-from dpcalc.theorems.record import Setting, theorem
+from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import BATCHES, BOUNDED_STEP, NOISY_STEP, PLACE, Setting
 
 if TYPE_CHECKING:
     pass
@@ -43,23 +42,7 @@ _LARGEST = 1e90  # a ratio beyond this one hides nothing
 
 
 class AnyOrder(Setting):
-    """Passes in any order, with Gaussian noise.
-
-    Attributes:
-        records, batch_size: n >= 1, and records per step.
-        last_batch: what becomes of the records left over; see `batch_layout`.
-        epochs: E >= 1.
-        sensitivity: Delta >= 0, by which the gradients of two records differ.
-        noise, scale: ``gaussian`` and its standard deviation sigma > 0.
-    """
-
-    records: int
-    batch_size: int
-    last_batch: LastBatch = LastBatch.OWN
-    epochs: int
-    sensitivity: float
-    noise: Noise
-    scale: float
+    """Passes in any order, with Gaussian noise."""
 
     @property
     def smallest_batch(self) -> int:
@@ -67,110 +50,22 @@ class AnyOrder(Setting):
         return min(alike.divisor for alike in layout(self.records, self.batch_size, self.last_batch).positions)
 
 
-class FixedOrder(Place):
-    """Passes in the same fixed order.
-
-    Attributes:
-        records, index, batch_size: n >= 1, the record's 1-based position, and records per step.
-        last_batch: what becomes of the records left over; see `batch_layout`.
-        epochs: E >= 1.
-        sensitivity: Delta >= 0, by which the gradients of two records differ.
-        noise, scale: ``gaussian`` and its standard deviation, or ``laplace`` and its scale > 0.
-        step_size: eta > 0.
-    """
-
-    epochs: int
-    sensitivity: float
-    noise: Noise
-    scale: float
-    step_size: float
-
-
-class ShiftedPasses(FixedOrder):
-    """Passes in the same fixed order whose steps are Lipschitz maps.
-
-    Attributes:
-        loss_class: ``convex-smooth`` or ``smooth``.
-        smoothness, strong_convexity: beta >= m >= 0.
-        diameter: D > 0, if the domain is bounded.
-    """
-
-    loss_class: LossClass
-    smoothness: float
-    strong_convexity: float
-    diameter: float = math.inf
-
-
-class BoundedPasses(FixedOrder):
-    """Passes in the same fixed order on a bounded domain.
-
-    Attributes:
-        displacement: c >= 0; two points at the diameter are at most c times the diameter apart after a step.
-        diameter: D > 0.
-    """
-
-    displacement: float
-    diameter: float
-
-
 class RandomOrder(Setting):
-    """Passes in uniformly random order.
-
-    Attributes:
-        records, batch_size: n >= 1, and records per step.
-        last_batch: what the gradient sum of a short last batch is divided by: ``own`` (its own size), ``nominal`` (the
-            batch size), or ``drop`` where it is left out.
-        epochs: E, 1 to 1e15.
-        sensitivity: Delta >= 0, by which the gradients of two records differ.
-        noise, scale: ``gaussian`` and its standard deviation, or ``laplace`` and its scale > 0.
-        step_size: eta > 0.
-    """
-
-    records: int
-    batch_size: int
-    last_batch: LastBatch
-    epochs: int
-    sensitivity: float
-    noise: Noise
-    scale: float
-    step_size: float
-
-    @functools.cached_property
-    def plan(self) -> Layout:
-        """The batches of a pass."""
-        return layout(self.records, self.batch_size, self.last_batch)
+    """Passes in uniformly random order."""
 
     @functools.cached_property
     def own(self) -> float:
         """r_A, the largest distance of a record's own step in units of its noise, over the batches it may be in."""
-        return own_ratio(self.sensitivity, self.scale, min(alike.divisor for alike in self.plan.positions))
+        return own_ratio(self.sensitivity, self.scale, min(alike.divisor for alike in self.layout.positions))
 
 
-class SmoothOrders(RandomOrder):
-    """Passes in uniformly random order over convex smooth losses.
-
-    Attributes:
-        smoothness: beta >= 0, with step_size <= 2/beta.
-    """
-
-    smoothness: float
-
-
-class LipschitzOrders(SmoothOrders):
-    """Passes in uniformly random order, with what strong convexity and a domain give.
-
-    Attributes:
-        strong_convexity: m <= beta; 0 where there is none.
-        diameter: of the domain; inf where there is none.
-    """
-
-    strong_convexity: float = 0.0
-    diameter: float = math.inf
+class LipschitzOrders(RandomOrder):
+    """Passes in uniformly random order, with what strong convexity and a domain give."""
 
     @property
     def together(self) -> Passes:
         """All passes as one: each is Gaussian from any start, and E of them as one with sqrt(E) times its mu."""
-        plan = self.plan
+        plan = self.layout
         return Passes(
             plan,
             1,
@@ -183,8 +78,7 @@ class LipschitzOrders(SmoothOrders):
 @theorem(
     "released.own_noise",
     title="Released passes, a record's own noise alone",
-    setting=AnyOrder,
-    gives=Gdp,
+    needs=("records", "batch_size", "last_batch?", "epochs", *NOISY_STEP),
     algorithms=("cyclic-released", *in_one_random_order(Release.PASS), "shuffled-epochs-released"),
     reference="dong2022",
     locator="composition of Gaussian mechanisms",
@@ -207,8 +101,7 @@ def composed(mu: float, epochs: int) -> float:
 @theorem(
     "released.cyclic",
     title="Released passes in one order, shift bound of a pass",
-    setting=ShiftedPasses,
-    gives=Gdp,
+    needs=(*PLACE, "epochs", *NOISY_STEP, "step_size", "loss_class", "smoothness", "strong_convexity", "diameter?"),
     algorithms=("cyclic-released",),
     reference="bok2024",
     locator="shifted interpolation for each pass, composed",
@@ -216,16 +109,15 @@ def composed(mu: float, epochs: int) -> float:
     conditions=(INDEX_IN_RANGE, GAUSSIAN_NOISE, LIPSCHITZ, EQUAL_MAPS),
     assumes=(FIXED_ORDER, _SAME, LIPSCHITZ_STEPS, FRESH, WHERE_BOUNDED, EACH),
 )
-def cyclic(run: ShiftedPasses) -> Gdp:
+def cyclic(run: Setting) -> Gdp:
     """A record at the same place in every pass: the mu of one pass, E times."""
-    return Gdp(composed(contraction.shift(run.part(contraction.ShiftedPass)).mu, run.epochs))
+    return Gdp(composed(contraction.shift(run.part(contraction.Pass)).mu, run.epochs))
 
 
 @theorem(
     "released.cyclic_curve",
     title="Released passes in one order, contraction curve of a pass",
-    setting=BoundedPasses,
-    gives=Composition,
+    needs=(*PLACE, "epochs", *NOISY_STEP, *BOUNDED_STEP),
     algorithms=("cyclic-released",),
     reference="dpcalc",
     locator="the curve of one pass for a position, composed by the law of the privacy loss",
@@ -235,7 +127,7 @@ def cyclic(run: ShiftedPasses) -> Gdp:
     slack="the lattice of losses, some 1e-4 in ln delta",
     slow=True,
 )
-def cyclic_curve(run: BoundedPasses) -> Composition:
+def cyclic_curve(run: Setting) -> Composition:
     """A record at the same place in every pass: the product bound of one pass, composed E times."""
     from dpcalc.notions import pld
     from dpcalc.theorems.privacy import shuffle_curves
@@ -250,8 +142,7 @@ def cyclic_curve(run: BoundedPasses) -> Composition:
 @theorem(
     "released.shuffle_once",
     title="Released passes in one random order",
-    setting=LipschitzOrders,
-    gives=Profile,
+    needs=(*BATCHES, "epochs", *NOISY_STEP, "step_size", "smoothness", "strong_convexity?", "diameter?"),
     algorithms=in_one_random_order(Release.PASS),
     reference="dpcalc",
     locator="shift bound of each pass for a position, composed, then averaged over positions",
@@ -266,7 +157,7 @@ def cyclic_curve(run: BoundedPasses) -> Composition:
 )  # fmt: skip
 def shuffle_once(run: LipschitzOrders) -> Profile:
     """A record that falls late is late in every pass: composition first, and the average over positions last."""
-    one_pass = run.part(shuffle.SmoothShuffle)
+    one_pass = run.part(shuffle.ShuffledPass)
     plain = shuffle.mixture(one_pass.changed(sensitivity=composed(run.sensitivity, run.epochs)))
     together = run.together
     if together.bare or together.ratio > _LARGEST:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dpcalc.model.choices import Adjacency, LossClass, Noise
+from dpcalc.model.choices import Noise
 from dpcalc.notions import gaussian, optimal_composition
 from dpcalc.notions.certificate import POINT, Certificate
 from dpcalc.notions.guarantee import Composition, Profile, Rdp
@@ -25,6 +25,7 @@ from dpcalc.theorems.privacy.passes import Passes
 from dpcalc.theorems.privacy.recursion import log_one_step
 from dpcalc.theorems.privacy.released import EACH, LipschitzOrders, RandomOrder
 from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import BATCHES, NOISY_STEP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,32 +47,19 @@ _SECRETLY = (
 )  # fmt: skip
 
 
-class SecretOrders(LipschitzOrders):
-    """Passes in fresh random orders that stay secret.
+SECRET_ORDERS = (
+    *BATCHES, "epochs", *NOISY_STEP, "step_size", "smoothness", "adjacency", "strong_convexity?", "diameter?",
+)  # fmt: skip
 
-    Attributes:
-        adjacency: ``replace-one`` or ``null-record``.
-    """
 
-    adjacency: Adjacency
-    strong_convexity: float = 0.0
-    diameter: float = math.inf
+FRESH_ORDERS = (
+    *BATCHES, "epochs", *NOISY_STEP, "step_size", "loss_class", "displacement?", "diameter?", "smoothness?",
+    "strong_convexity?",
+)  # fmt: skip
 
 
 class FreshOrders(RandomOrder):
-    """Passes in fresh random orders, with what may be known of the losses and the domain.
-
-    Attributes:
-        loss_class, smoothness: of the losses; see `dpcalc.model.loss_class`.
-        displacement, diameter: c >= 0 and D > 0 of a bounded domain, if any.
-        strong_convexity: m >= 0; steps contract where it is above 0 and at most the smoothness.
-    """
-
-    loss_class: LossClass
-    displacement: float | None = None
-    diameter: float = math.inf
-    smoothness: float | None = None
-    strong_convexity: float = 0.0
+    """Passes in fresh random orders, with what may be known of the losses and the domain."""
 
     @property
     def laplace(self) -> bool:
@@ -109,16 +97,6 @@ class FreshOrders(RandomOrder):
         return self.changed(epochs=1)
 
 
-class AnyFreshOrders(FreshOrders):
-    """Passes in fresh random orders, with what may be known of the losses, the domain and the parameter.
-
-    Attributes:
-        dimension: of the parameter; the shift bound for Laplace noise needs 1.
-    """
-
-    dimension: int = 1
-
-
 @functools.lru_cache(maxsize=8)
 def _pair(run: FreshOrders) -> Pair:
     """Return the pair of laws of one shuffled pass."""
@@ -130,12 +108,12 @@ def _pair(run: FreshOrders) -> Pair:
     if bounded:
         applicable.append(
             shuffle_curves.shuffled_product(
-                run.plan, noise=run.noise, scale=run.scale, sensitivity=run.sensitivity, step_size=run.step_size,
+                run.layout, noise=run.noise, scale=run.scale, sensitivity=run.sensitivity, step_size=run.step_size,
                 displacement=bounded.displacement, diameter=bounded.diameter,
             )
         )  # fmt: skip
     if run.nonexpansive and not run.laplace:
-        applicable.append(shuffle_curves.shuffled_mixture(run.plan, scale=run.scale, sensitivity=run.sensitivity))
+        applicable.append(shuffle_curves.shuffled_mixture(run.layout, scale=run.scale, sensitivity=run.sensitivity))
     if run.places:
         applicable.append(shuffle_curves.shuffled_places(run.places))
     top = min(run.own, 2.0**60) if run.laplace else gaussian.epsilon(mu=min(run.own, 1e6), log_delta_target=-1e5)
@@ -145,8 +123,7 @@ def _pair(run: FreshOrders) -> Pair:
 @theorem(
     "released.shuffled_epochs",
     title="Released passes in fresh random orders, whole curve composed",
-    setting=FreshOrders,
-    gives=Composition,
+    needs=FRESH_ORDERS,
     algorithms=(_PASSES,),
     reference="dpcalc",
     locator="the curve of one shuffled pass, composed by the law of the privacy loss",
@@ -160,8 +137,8 @@ def shuffled_epochs(run: FreshOrders) -> Composition:
     """A fresh order for every pass makes the passes independent: the whole curve of one is composed.
 
     >>> from dpcalc.model.choices import LastBatch
-    >>> run = FreshOrders(records=1, batch_size=1, last_batch=LastBatch.OWN, epochs=4, sensitivity=1.0, scale=1.0,
-    ...                   noise=Noise.GAUSSIAN, step_size=1.0, loss_class=LossClass.CONVEX_SMOOTH, smoothness=1.0)
+    >>> run = FreshOrders(records=1, batch_size=1, epochs=4, sensitivity=1.0, scale=1.0,
+    ...                   noise=Noise.GAUSSIAN, step_size=1.0, loss_class="convex-smooth", smoothness=1.0)
     >>> round(math.exp(shuffled_epochs(run).log_delta(0.0).value), 2)  # four Gaussians: 2 Phi(1) - 1
     0.68
     """
@@ -171,8 +148,7 @@ def shuffled_epochs(run: FreshOrders) -> Composition:
 @theorem(
     "released.shuffled_epochs_point",
     title="Released passes in fresh random orders, best single point composed",
-    setting=AnyFreshOrders,
-    gives=Profile,
+    needs=(*FRESH_ORDERS, "dimension?"),
     algorithms=(_PASSES,),
     reference="kairouz2015",
     locator="optimal composition of one (epsilon, delta) of a pass, at the best epsilon",
@@ -181,7 +157,7 @@ def shuffled_epochs(run: FreshOrders) -> Composition:
     assumes=(_FRESH, FRESH, *_WHERE, EACH),
     slow=True,
 )
-def shuffled_epochs_point(run: AnyFreshOrders) -> Profile:
+def shuffled_epochs_point(run: FreshOrders) -> Profile:
     """One point of a pass's curve, composed exactly in closed form; looser than the curve, for any number of passes."""
     profile = _one_pass_profile(run)
     best = functools.lru_cache(maxsize=32)(lambda epsilon: _best_point(profile, run.epochs, epsilon))
@@ -192,15 +168,15 @@ def shuffled_epochs_point(run: AnyFreshOrders) -> Profile:
     )
 
 
-def _one_pass_profile(run: AnyFreshOrders) -> Callable[[float], float]:
+def _one_pass_profile(run: FreshOrders) -> Callable[[float], float]:
     """Return epsilon -> ln delta of one shuffled pass, the least of the bounds in closed form that apply."""
     applicable: list[Callable[[float], float]] = [lambda epsilon: log_one_step(run.noise, epsilon, run.own)]
     if run.bounded_pass:
         applicable.append(shuffle.product(run.bounded_pass).profile)
     if run.nonexpansive and not run.laplace:
-        applicable.append(shuffle.mixture(run.part(shuffle.SmoothShuffle)).profile)
+        applicable.append(shuffle.mixture(run.part(shuffle.ShuffledPass)).profile)
     if run.nonexpansive and run.laplace and run.dimension == 1:
-        applicable.append(shuffle.laplace_mixture(run.part(shuffle.SmoothShuffle)).profile)
+        applicable.append(shuffle.laplace_mixture(run.part(shuffle.ShuffledPass)).profile)
     if places := run.places:
         applicable.append(lambda epsilon: once_log_delta(places, epsilon))
     if run.epochs == 1:  # it is the shuffled pass itself: more is known, and is too slow to search
@@ -252,8 +228,7 @@ def _best_point(profile: Callable[[float], float], epochs: int, epsilon: float, 
 @theorem(
     "released.shuffled_epochs_rdp",
     title="Released passes in fresh random orders, Renyi form",
-    setting=FreshOrders,
-    gives=Rdp,
+    needs=FRESH_ORDERS,
     algorithms=(_PASSES,),
     reference="dpcalc",
     locator="Renyi divergence from the whole curve of a pass, added up",
@@ -296,8 +271,7 @@ def _renyi(order: float, run: FreshOrders) -> float:
 @theorem(
     "released.shuffled_epochs_secret",
     title="Released passes in fresh secret orders, best single point composed",
-    setting=SecretOrders,
-    gives=Profile,
+    needs=SECRET_ORDERS,
     algorithms=(_PASSES,),
     reference="dpcalc",
     locator="hidden position for every pass; optimal composition of its best point",
@@ -307,9 +281,9 @@ def _renyi(order: float, run: FreshOrders) -> float:
     slow=True,
     not_monotone_in=("records",),
 )
-def shuffled_epochs_secret(run: SecretOrders) -> Profile:
+def shuffled_epochs_secret(run: LipschitzOrders) -> Profile:
     """The place of a record in every pass stays hidden, although the iterates between passes do not."""
-    one_pass = run.part(SecretPass)
+    one_pass = run.part(SecretPass, without="epochs")
     profile = _secret_profile(one_pass)
     best = functools.lru_cache(maxsize=32)(lambda epsilon: _best_point(profile, run.epochs, epsilon, tries=8))
 
@@ -324,8 +298,7 @@ def shuffled_epochs_secret(run: SecretOrders) -> Profile:
 @theorem(
     "released.shuffled_epochs_secret_curve",
     title="Released passes in fresh secret orders, whole curve composed",
-    setting=SecretOrders,
-    gives=Composition,
+    needs=SECRET_ORDERS,
     algorithms=(_PASSES,),
     reference="dpcalc",
     locator="hidden position for every pass; its curve composed by the law of the privacy loss",
@@ -336,9 +309,9 @@ def shuffled_epochs_secret(run: SecretOrders) -> Profile:
     slow=True,
     not_monotone_in=("records",),
 )
-def shuffled_epochs_secret_curve(run: SecretOrders) -> Composition:
+def shuffled_epochs_secret_curve(run: LipschitzOrders) -> Composition:
     """A fresh secret order for every pass makes the passes independent: the whole curve of one is composed."""
-    pair, certificate = _secret_pair(run.part(SecretPass))
+    pair, certificate = _secret_pair(run.part(SecretPass, without="epochs"))
     return Composition([(pair, run.epochs)], certificate=lambda _: certificate())
 
 

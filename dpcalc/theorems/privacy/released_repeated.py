@@ -10,7 +10,8 @@ from dpcalc.notions.guarantee import Gdp, Profile
 from dpcalc.numerics.floats import down, up
 from dpcalc.numerics.logspace import log_add_exp
 from dpcalc.theorems.privacy.released import composed
-from dpcalc.theorems.record import Condition, Obstacle, Setting, Unmet, theorem
+from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
+from dpcalc.theorems.setting import Setting
 
 EACH_PRIVATE = "every pass is (epoch_epsilon, epoch_delta)-private, whatever came before it"
 
@@ -18,24 +19,10 @@ _SMALLEST, _MOST = 1e-290, 1e150
 """An epsilon of a pass that stands for what is less, and a number of deviations that stands for what is more."""
 
 
-class KnownPasses(Setting):
-    """Passes of which one (epsilon, delta) is all that is known.
-
-    Attributes:
-        epochs: E, 1 to 1e15.
-        epoch_epsilon, epoch_delta: eps_0 >= 0 and delta_0 >= 0 of one pass.
-    """
-
-    epochs: int
-    epoch_epsilon: float
-    epoch_delta: float
-
-
 @theorem(
     "released.optimal",
     title="Optimal composition of one (epsilon, delta)",
-    setting=KnownPasses,
-    gives=Profile,
+    needs=("epochs", "epoch_epsilon", "epoch_delta"),
     kind="exact",
     algorithms=("repeated",),
     reference="kairouz2015",
@@ -43,7 +30,7 @@ class KnownPasses(Setting):
     formula="delta = 1 - (1 - delta_0)^E (1 - P[Bin(E, p) >= k] + e^eps P[Bin(E, 1-p) >= k]), p = 1/(1 + e^-eps_0)",
     assumes=(EACH_PRIVATE,),
 )
-def optimal(run: KnownPasses) -> Profile:
+def optimal(run: Setting) -> Profile:
     """What any number of passes costs if one (epsilon, delta) is all that is known of each; no less is true of all."""
     epsilon0 = up(run.epoch_epsilon)
     log_delta0 = up(math.log(run.epoch_delta), 2.0) if run.epoch_delta > 0.0 else -math.inf
@@ -63,8 +50,7 @@ def _pure(run: Run) -> Obstacle | None:
 @theorem(
     "released.pure",
     title="Pure privacy, composed as Gaussian",
-    setting=KnownPasses,
-    gives=Gdp,
+    needs=("epochs", "epoch_epsilon", "epoch_delta"),
     algorithms=("repeated",),
     reference="dong2022",
     locator="pure privacy is mu-GDP, composed",
@@ -72,7 +58,7 @@ def _pure(run: Run) -> Obstacle | None:
     conditions=(Condition("epoch_delta = 0", _pure),),
     assumes=("every pass is epoch_epsilon-private, whatever came before it",),
 )
-def pure(run: KnownPasses) -> Gdp:
+def pure(run: Setting) -> Gdp:
     """Every pure mechanism is Gaussian-private for the least mu whose trade-off curve it cannot beat."""
     return Gdp(composed(gaussian.pure_mu(epsilon=run.epoch_epsilon), run.epochs))
 
@@ -80,8 +66,7 @@ def pure(run: KnownPasses) -> Gdp:
 @theorem(
     "released.advanced",
     title="Advanced composition of one (epsilon, delta)",
-    setting=KnownPasses,
-    gives=Profile,
+    needs=("epochs", "epoch_epsilon", "epoch_delta"),
     algorithms=("repeated",),
     reference="dwork2010",
     locator="Theorem III.3",
@@ -89,11 +74,11 @@ def pure(run: KnownPasses) -> Gdp:
     assumes=(EACH_PRIVATE,),
     implied_by="released.optimal",
 )
-def advanced(run: KnownPasses) -> Profile:
+def advanced(run: Setting) -> Profile:
     """The closed form that is usually quoted, eps = sqrt(2 E ln(1/delta')) eps_0 + E eps_0 (e^eps_0 - 1) at
     delta = E delta_0 + delta'; true, and never better than the optimal composition.
 
-    >>> run = KnownPasses(epochs=100, epoch_epsilon=0.1, epoch_delta=0.0)
+    >>> run = Setting(epochs=100, epoch_epsilon=0.1, epoch_delta=0.0)
     >>> round(advanced(run).profile(5.0), 9)
     -7.794500197
     """

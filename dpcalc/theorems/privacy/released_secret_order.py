@@ -10,15 +10,14 @@ from dpcalc.theorems.conditions import CONVEXITY_WITHIN, GAUSSIAN_NOISE, STEP_WI
 from dpcalc.theorems.privacy.contraction import FRESH, LIPSCHITZ_STEPS
 from dpcalc.theorems.privacy.hidden_position import SECRET, SecretPass, hidden_pass, least_of, likely
 from dpcalc.theorems.privacy.released import EACH, LipschitzOrders, shuffle_once
-from dpcalc.theorems.privacy.released_fresh_orders import SecretOrders
 from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import BATCHES, NOISY_STEP
 
 
 @theorem(
     "released.shuffle_once_secret",
     title="Released passes in one secret random order",
-    setting=SecretOrders,
-    gives=Profile,
+    needs=(*BATCHES, "epochs", *NOISY_STEP, "step_size", "smoothness", "adjacency", "strong_convexity?", "diameter?"),
     algorithms=("shuffle-once-released",),
     reference="dpcalc",
     locator="hidden position for all releases together, with the swap of two records carried through all passes",
@@ -36,7 +35,7 @@ from dpcalc.theorems.record import theorem
     slow=True,
     not_monotone_in=("records",),
 )  # fmt: skip
-def shuffle_once_secret(run: SecretOrders) -> Profile:
+def shuffle_once_secret(run: LipschitzOrders) -> Profile:
     """The place of a record in the one order stays hidden, although the iterates between the passes do not: telling two
     places apart takes all releases together.
     """

@@ -20,7 +20,8 @@ from dpcalc.numerics.floats import down, ratio_up, up
 from dpcalc.theorems.conditions import NOT_LINEAR, ONE_RELEASE, STEP_WITHIN
 from dpcalc.theorems.privacy import noisy_sgd
 from dpcalc.theorems.privacy.sampled_steps import fixed_pair, in_each_order, poisson_pair
-from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Setting, Unmet, theorem
+from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Unmet, theorem
+from dpcalc.theorems.setting import Setting
 
 if TYPE_CHECKING:
     from dpcalc.notions.pld import Pair
@@ -32,32 +33,7 @@ _MOST_MU = 4e7  # past this one a Gaussian mechanism hides nothing that shows
 
 
 class HiddenRun(Setting):
-    """Steps on batches drawn at random, over a linear model.
-
-    Attributes:
-        sampling: poisson or fixed.
-        adjacency: what neighbouring data sets differ in.
-        records, batch_size: n and b; the sum of a batch is divided by b.
-        sample_rate: q, b/n rounded up.
-        steps: T, 1 to 1e15.
-        noise_multiplier: z > 0, standard deviation of the noise on the sum over the clipping norm.
-        step_size, smoothness: eta and beta > 0, the latter of the loss before clipping, with the regulariser.
-        regularisation: lambda, of a regulariser whose gradient is added after clipping.
-        clip, diameter: C and D; no domain counts where one of the two is unknown.
-    """
-
-    sampling: Sampling
-    adjacency: Adjacency
-    records: int
-    batch_size: int
-    sample_rate: float
-    steps: int
-    noise_multiplier: float
-    step_size: float
-    smoothness: float
-    regularisation: float = 0.0
-    clip: float | None = None
-    diameter: float = math.inf
+    """Steps on batches drawn at random, over a linear model."""
 
     @property
     def apart(self) -> float:
@@ -154,8 +130,10 @@ ONLY_THE_LAST = Condition("only the last iterate is released", _only_the_last)
 @theorem(
     "sampled.hidden",
     title="Poisson or fixed batches with hidden iterates",
-    setting=HiddenRun,
-    gives=Composition,
+    needs=(
+        "sampling", "adjacency", "records", "batch_size", "sample_rate", "steps", "noise_multiplier", "step_size",
+        "smoothness", "regularisation?", "clip?", "diameter?",
+    ),
     algorithms=("dp-sgd",),
     reference="dpcalc",
     locator="shifted interpolation with the same batches, split noise, the pairs of the adjacency",

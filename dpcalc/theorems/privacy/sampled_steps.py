@@ -20,7 +20,8 @@ from dpcalc.numerics.floats import down, up
 from dpcalc.numerics.normal import LN_SQRT_2PI, mills
 from dpcalc.theorems.conditions import STEP_WITHIN
 from dpcalc.theorems.privacy.noisy_sgd import use_cost
-from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Setting, Unmet, theorem
+from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Unmet, theorem
+from dpcalc.theorems.setting import Setting
 
 if TYPE_CHECKING:
     from dpcalc.notions.guarantee import Parts
@@ -42,21 +43,7 @@ _LARGEST_GROUP = 32
 
 
 class SampledRun(Setting):
-    """Steps on batches drawn at random.
-
-    Attributes:
-        sampling: how.
-        adjacency: what neighbouring data sets differ in.
-        sample_rate: q, the probability that a record is in a batch.
-        steps: T, 1 to 1e15.
-        noise_multiplier: z > 0, standard deviation of the noise on the sum over the clipping norm.
-    """
-
-    sampling: Sampling
-    adjacency: Adjacency
-    sample_rate: float
-    steps: int
-    noise_multiplier: float
+    """Steps on batches drawn at random."""
 
     @property
     def mu(self) -> float:
@@ -91,33 +78,8 @@ class SampledRun(Setting):
         return Composition([(_added(pair, rate, self.steps) if self.adjacency == Adjacency.ADD else pair, 1)])
 
 
-class PoissonRun(SampledRun):
-    """Steps on Poisson samples.
-
-    Attributes:
-        sampling, adjacency, sample_rate, steps, noise_multiplier: as in `SampledRun`.
-        group_size: k, from 1 to 32: so many records differ.
-    """
-
-    group_size: int = 1
-
-
 class DrawnRun(Setting):
-    """Steps on records drawn one by one, with replacement.
-
-    Attributes:
-        sampling, adjacency, steps, noise_multiplier: as in `SampledRun`.
-        records, batch_size: n and b, the number of draws of a step.
-        group_size: k, from 1 to 32: so many records differ.
-    """
-
-    sampling: Sampling
-    adjacency: Adjacency
-    records: int
-    batch_size: int
-    steps: int
-    noise_multiplier: float
-    group_size: int = 1
+    """Steps on records drawn one by one, with replacement."""
 
     @property
     def mu(self) -> float:
@@ -142,33 +104,11 @@ class DrawnRun(Setting):
         return Composition([(_added(pair, rate, draws) if self.adjacency == Adjacency.ADD else pair, 1)])
 
 
-class FullRun(Setting):
-    """Steps on all records.
-
-    Attributes:
-        sampling, adjacency, steps, noise_multiplier: as in `SampledRun`.
-    """
-
-    sampling: Sampling
-    adjacency: Adjacency
-    steps: int
-    noise_multiplier: float
+EPOCHS_OF_BATCHES = ("sampling", "adjacency", "records", "batch_size", "steps", "noise_multiplier")
 
 
 class EpochsOfBatches(Setting):
-    """Epochs in each of which a record is used once, in a random step.
-
-    Attributes:
-        sampling, adjacency, steps, noise_multiplier: as in `SampledRun`; a last epoch that is cut short counts whole.
-        records, batch_size: n and b; an epoch has n/b steps, rounded up.
-    """
-
-    sampling: Sampling
-    adjacency: Adjacency
-    records: int
-    batch_size: int
-    steps: int
-    noise_multiplier: float
+    """Epochs in each of which a record is used once, in a random step."""
 
     @property
     def bins(self) -> int:
@@ -176,7 +116,7 @@ class EpochsOfBatches(Setting):
         return -(-self.records // self.batch_size)
 
     @property
-    def epochs(self) -> int:
+    def passes(self) -> int:
         """The number of epochs, a last one that is cut short counted whole."""
         return -(-self.steps // self.bins)
 
@@ -188,7 +128,7 @@ class EpochsOfBatches(Setting):
     @property
     def public(self) -> Gdp:
         """What holds if the step of every record is known: one use in every epoch."""
-        return Gdp(composed_mu(self.adjacency, self.noise_multiplier, self.epochs))
+        return Gdp(composed_mu(self.adjacency, self.noise_multiplier, self.passes))
 
 
 # --- conditions -------------------------------------------------------------------------------------------------------
@@ -270,8 +210,7 @@ _LEAVES_ONE_OUT = Condition("batch_size < records", _no_neighbour_without)
 @theorem(
     "sampled.poisson",
     title="Poisson sampling, composed",
-    setting=PoissonRun,
-    gives=Composition,
+    needs=("sampling", "adjacency", "sample_rate", "steps", "noise_multiplier", "group_size?"),
     algorithms=("dp-sgd",),
     reference="zhu2022",
     locator="dominating pairs, composed by the law of the privacy loss; replacement: docs/method.md",
@@ -285,10 +224,10 @@ _LEAVES_ONE_OUT = Condition("batch_size < records", _no_neighbour_without)
     slack="the lattice of losses, some 1e-4 in ln delta",
     slow=True,
 )  # fmt: skip
-def poisson(run: PoissonRun) -> Composition:
+def poisson(run: SampledRun) -> Composition:
     """The exact privacy of Poisson sampling: linear losses attain it, at every number of steps.
 
-    >>> run = PoissonRun(sampling="poisson", adjacency="remove", sample_rate=0.1, steps=1, noise_multiplier=1.0)
+    >>> run = SampledRun(sampling="poisson", adjacency="remove", sample_rate=0.1, steps=1, noise_multiplier=1.0)
     >>> round(math.exp(poisson(run).log_delta(0.0).value), 6)  # 0.1 (2 Phi(1/2) - 1)
     0.038292
     """
@@ -306,8 +245,7 @@ def poisson(run: PoissonRun) -> Composition:
 @theorem(
     "sampled.fixed",
     title="Batches of fixed size, composed",
-    setting=SampledRun,
-    gives=Composition,
+    needs=("sampling", "adjacency", "sample_rate", "steps", "noise_multiplier"),
     algorithms=("dp-sgd",),
     reference="dong2022",
     locator="subsampling without replacement for replacement; the other adjacencies: docs/method.md",
@@ -339,8 +277,7 @@ def fixed(run: SampledRun) -> Composition:
 @theorem(
     "sampled.with_replacement",
     title="Batches drawn with replacement, composed",
-    setting=DrawnRun,
-    gives=Composition,
+    needs=(*EPOCHS_OF_BATCHES, "group_size?"),
     algorithms=("dp-sgd",),
     reference="ballesub2018",
     locator="Theorem 10, with one half-line for all numbers of draws and the pair itself for a removed record: "
@@ -378,8 +315,7 @@ def with_replacement(run: DrawnRun) -> Composition:
 @theorem(
     "sampled.full",
     title="Full batches, composed",
-    setting=FullRun,
-    gives=Gdp,
+    needs=("sampling", "adjacency", "steps", "noise_multiplier"),
     algorithms=("dp-sgd",),
     kind="exact",
     reference="dong2022",
@@ -388,10 +324,10 @@ def with_replacement(run: DrawnRun) -> Composition:
     conditions=(sampling_is(Sampling.FULL), Condition("no step is forgotten", _nothing_is_forgotten)),
     assumes=("every step uses all records", _CLIPPED, _NOISE, _CONSTANT, _SEEN),
 )
-def full(run: FullRun) -> Gdp:
+def full(run: Setting) -> Gdp:
     """Every step is a Gaussian mechanism.
 
-    >>> run = FullRun(sampling="full", adjacency="null-record", steps=100, noise_multiplier=20.0)
+    >>> run = Setting(sampling="full", adjacency="null-record", steps=100, noise_multiplier=20.0)
     >>> round(full(run).mu, 9)
     0.5
     """
@@ -401,8 +337,7 @@ def full(run: FullRun) -> Gdp:
 @theorem(
     "sampled.balls_in_bins",
     title="Balls in bins: one random step in every epoch, composed",
-    setting=EpochsOfBatches,
-    gives=Composition,
+    needs=EPOCHS_OF_BATCHES,
     algorithms=("dp-sgd",),
     reference="chua2025",
     locator="the law of the likelihood ratio in convex order; adaptive epochs: docs/method.md",
@@ -440,8 +375,7 @@ def balls_in_bins(run: EpochsOfBatches) -> Composition:
 @theorem(
     "sampled.shuffle",
     title="Shuffled batches: as if the order were known",
-    setting=EpochsOfBatches,
-    gives=Gdp,
+    needs=EPOCHS_OF_BATCHES,
     algorithms=("dp-sgd",),
     reference="dong2022",
     locator="one use in every epoch, composed",
@@ -484,8 +418,7 @@ def _one_whole_epoch(run: Run) -> Obstacle | None:
 @theorem(
     "sampled.shuffle_lower",
     title="Shuffled batches: a run that tells so much",
-    setting=EpochsOfBatches,
-    gives=Profile,
+    needs=EPOCHS_OF_BATCHES,
     algorithms=("dp-sgd",),
     kind="lower",
     reference="chua2024",
@@ -671,7 +604,7 @@ def _epochs(run: EpochsOfBatches, backward: bool, log_delta: float, *, coarser: 
     from dpcalc.notions import pld
 
     pair = pld.random_place(mu=run.mu, bins=run.bins, log_tail=_log_infinite(run, log_delta), coarser=coarser)
-    return [(pld.exchanged(pair) if backward else pair, run.epochs)]
+    return [(pld.exchanged(pair) if backward else pair, run.passes)]
 
 
 def _replaced_epochs(run: EpochsOfBatches, log_delta: float, *, coarser: int = 1) -> list[tuple[Pair, int]]:
@@ -679,7 +612,7 @@ def _replaced_epochs(run: EpochsOfBatches, log_delta: float, *, coarser: int = 1
     from dpcalc.notions import pld
 
     log_tail = _log_infinite(run, log_delta)
-    return [(pld.replaced_place(mu=run.mu, bins=run.bins, log_tail=log_tail, coarser=coarser), run.epochs)]
+    return [(pld.replaced_place(mu=run.mu, bins=run.bins, log_tail=log_tail, coarser=coarser), run.passes)]
 
 
 def _draws(run: DrawnRun, backward: bool, log_delta: float) -> list[tuple[Pair, int]]:
@@ -692,7 +625,7 @@ def _draws(run: DrawnRun, backward: bool, log_delta: float) -> list[tuple[Pair, 
 
 def _log_infinite(run: EpochsOfBatches, log_delta: float) -> float:
     """Return ln of what may count as an infinite loss in an epoch."""
-    return _log_rare(run.epochs, log_delta)
+    return _log_rare(run.passes, log_delta)
 
 
 def _log_rare(times: int, log_delta: float) -> float:

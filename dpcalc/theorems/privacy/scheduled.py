@@ -21,7 +21,8 @@ from dpcalc.theorems.conditions import (
     NO_CLIPPING,
     ONE_RELEASE,
 )
-from dpcalc.theorems.record import Setting, theorem
+from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import GAUSSIAN_STEP, Setting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,27 +33,10 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-class ScheduledPass(Setting):
-    """A pass of one record a step, whose step size, noise and contraction change from step to step.
-
-    Attributes:
-        schedule: eta_t, the noise and the Lipschitz factor c_t of every step.
-        index: the step t that uses the record, 1-based.
-        sensitivity: Delta >= 0, how far one record moves the gradient of its loss.
-        noise_std: sigma > 0, which multiplies the schedule's noise: sigma_t is the product.
-    """
-
-    schedule: Chain
-    index: int
-    sensitivity: float
-    noise_std: float
-
-
 @theorem(
     "scheduled.pnsgd",
     title="Amplification by iteration with a schedule, mu-GDP form",
-    setting=ScheduledPass,
-    gives=Gdp,
+    needs=("schedule", "index", *GAUSSIAN_STEP),
     algorithms=("pnsgd",),
     reference="feldman2018",
     locator="Theorem 22 for one use with the optimal shifts, per-step step sizes and noise",
@@ -60,7 +44,7 @@ class ScheduledPass(Setting):
     conditions=(INDEX_IN_RANGE, LIPSCHITZ_CHAIN, GAUSSIAN_NOISE),
     assumes=(FIXED_ORDER, CONVEX_SMOOTH + " in every step", GAUSSIAN, ONE_RELEASE, NO_CLIPPING),
 )
-def pnsgd(run: ScheduledPass) -> Gdp:
+def pnsgd(run: Setting) -> Gdp:
     """With per-step step sizes and noise, the shift of the record's step is spent against all the noise that follows.
 
     mu is infinite where it exceeds the doubles.

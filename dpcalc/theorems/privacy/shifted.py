@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from dpcalc.model.chain import Chain
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Gdp, Rdp
 from dpcalc.numerics.floats import up
 from dpcalc.theorems.conditions import DOMAIN, ONE_RELEASE
 from dpcalc.theorems.privacy.allocation import optimal, own_shares
-from dpcalc.theorems.record import Condition, Missing, Obstacle, Setting, Unmet, theorem
+from dpcalc.theorems.record import Condition, Missing, Obstacle, Unmet, theorem
+from dpcalc.theorems.setting import Setting
 
 if TYPE_CHECKING:
     from dpcalc.numerics.isotonic import Allocation
@@ -57,89 +57,30 @@ _ONE_NOISE = Condition("one kind of noise", _one_noise)
 
 
 class NoisyChain(Setting):
-    """Two chains of noisy Lipschitz steps.
-
-    Attributes:
-        schedule: the steps t = 1..T, each with its step size, relative noise, Lipschitz factor c_t and shift s_t.
-        start_distance: z_0 >= 0, the distance of the two starting points.
-    """
-
-    schedule: Chain
-    start_distance: float
+    """Two chains of noisy Lipschitz steps."""
 
     @property
     def cap(self) -> float | None:
         """How far apart the chains can be after any step; None where nothing is known."""
-        return None
+        return self.diameter if self.diameter < math.inf else None
 
     @property
     def allocation(self) -> Allocation:
         """The optimal allocation for Gaussian noise as in the schedule."""
         return optimal(self.schedule, self.start_distance, self.cap)
 
-
-class GaussianChain(NoisyChain):
-    """Two chains with Gaussian noise.
-
-    Attributes:
-        noise_std: > 0, multiplies the schedule's noise.
-    """
-
-    noise_std: float
-
-
-class BoundedGaussianChain(GaussianChain):
-    """Two chains with Gaussian noise, projected onto a bounded set.
-
-    Attributes:
-        diameter: D > 0 of the set.
-    """
-
-    diameter: float
-
-    @property
-    def cap(self) -> float:
-        """The diameter."""
-        return self.diameter
-
-
-class LaplaceChain(NoisyChain):
-    """Two chains in one dimension with Laplace noise.
-
-    Attributes:
-        laplace_scale: > 0, multiplies the schedule's noise.
-    """
-
-    laplace_scale: float
-
     @property
     def spending(self) -> LaplaceSpending:
-        """The steps that the optimal restart keeps, and ways to spend their shifts."""
+        """The steps that the optimal restart keeps, and ways to spend their shifts; Laplace noise."""
         from dpcalc.theorems.privacy.laplace_allocation import LaplaceSpending
 
         return LaplaceSpending(self.schedule, self.allocation, self.laplace_scale)
 
 
-class BoundedLaplaceChain(LaplaceChain):
-    """Two chains in one dimension with Laplace noise, projected onto a bounded set.
-
-    Attributes:
-        diameter: D > 0 of the set.
-    """
-
-    diameter: float
-
-    @property
-    def cap(self) -> float:
-        """The diameter."""
-        return self.diameter
-
-
 @theorem(
     "shifted.gaussian",
     title="Shifted divergence with the optimal allocation",
-    setting=GaussianChain,
-    gives=Gdp,
+    needs=("schedule", "start_distance", "noise_std"),
     algorithms=("chain",),
     reference="feldman2018",
     locator="Theorem 22, in the Gaussian-DP form of shifted interpolation, optimal a_t",
@@ -148,16 +89,17 @@ class BoundedLaplaceChain(LaplaceChain):
     assumes=_STEPS,
     erratum=_ERRATUM,
 )
-def gaussian(run: GaussianChain) -> Gdp:
+def gaussian(run: NoisyChain) -> Gdp:
     """The last state of a noisy chain is mu-GDP: the noise of the steps hides by how much the two chains' maps differ,
     each shift as late as is cheapest.
 
     mu is infinite if a shift can only be spent where there is no noise.
 
     >>> import numpy as np
+    >>> from dpcalc.model.chain import Chain
     >>> ones = np.ones(4)
     >>> steps = Chain(step_size=ones, noise=ones, contraction=ones, shift=0.0 * ones, spend=None, path="")
-    >>> round(gaussian(GaussianChain(schedule=steps, start_distance=1.0, noise_std=1.0)).mu, 12)  # 1/sqrt(4)
+    >>> round(gaussian(NoisyChain(schedule=steps, start_distance=1.0, noise_std=1.0)).mu, 12)  # 1/sqrt(4)
     0.5
     """
     return _spent(run.allocation.cost, run.noise_std)
@@ -166,8 +108,7 @@ def gaussian(run: GaussianChain) -> Gdp:
 @theorem(
     "shifted.gaussian_domain",
     title="Shifted divergence with the optimal allocation and restart",
-    setting=BoundedGaussianChain,
-    gives=Gdp,
+    needs=("schedule", "start_distance", "noise_std", "diameter"),
     algorithms=("chain",),
     reference="bok2024",
     locator="constrained case, with the optimal restart",
@@ -175,13 +116,14 @@ def gaussian(run: GaussianChain) -> Gdp:
     conditions=(_HAS_SHIFT, _ONE_NOISE),
     assumes=(*_STEPS, DOMAIN),
 )
-def gaussian_domain(run: BoundedGaussianChain) -> Gdp:
+def gaussian_domain(run: NoisyChain) -> Gdp:
     """On a bounded domain everything up to some step may be forgotten: the runs are then at most a diameter apart.
 
     >>> import numpy as np
+    >>> from dpcalc.model.chain import Chain
     >>> ones = np.ones(4)
     >>> steps = Chain(step_size=ones, noise=ones, contraction=ones, shift=0.0 * ones, spend=None, path="")
-    >>> run = BoundedGaussianChain(schedule=steps, start_distance=9.0, noise_std=1.0, diameter=3.0)
+    >>> run = NoisyChain(schedule=steps, start_distance=9.0, noise_std=1.0, diameter=3.0)
     >>> round(gaussian_domain(run).mu ** 2, 12)  # after the first step: three steps for 3
     3.0
     """
@@ -191,8 +133,7 @@ def gaussian_domain(run: BoundedGaussianChain) -> Gdp:
 @theorem(
     "shifted.given_spend",
     title="Shifted divergence with the given allocation",
-    setting=GaussianChain,
-    gives=Gdp,
+    needs=("schedule", "start_distance", "noise_std"),
     algorithms=("chain",),
     reference="feldman2018",
     locator="Theorem 22 with the user's a_t",
@@ -201,16 +142,17 @@ def gaussian_domain(run: BoundedGaussianChain) -> Gdp:
     assumes=_STEPS,
     erratum=_ERRATUM,
 )
-def given_spend(run: GaussianChain) -> Gdp:
+def given_spend(run: NoisyChain) -> Gdp:
     """Any allocation that spends every shift proves a bound; this is the one in the schedule's column ``spend``.
 
     Raises:
         SpecError: the allocation spends more than there is at some step, or leaves something at the end.
 
     >>> import numpy as np
+    >>> from dpcalc.model.chain import Chain
     >>> ones, spend = np.ones(4), np.array([0.0, 0.0, 0.0, 1.0])
     >>> steps = Chain(step_size=ones, noise=ones, contraction=ones, shift=0.0 * ones, spend=spend, path="")
-    >>> round(given_spend(GaussianChain(schedule=steps, start_distance=1.0, noise_std=1.0)).mu, 12)  # all at the end
+    >>> round(given_spend(NoisyChain(schedule=steps, start_distance=1.0, noise_std=1.0)).mu, 12)  # all at the end
     1.0
     """
     from dpcalc.numerics.isotonic import cost_of
@@ -227,8 +169,7 @@ def _spent(cost: float, noise_std: float) -> Gdp:
 @theorem(
     "shifted.laplace",
     title="Shifted divergence with Laplace noise, one dimension",
-    setting=LaplaceChain,
-    gives=Rdp,
+    needs=("schedule", "start_distance", "laplace_scale"),
     algorithms=("chain",),
     reference="feldman2018",
     locator="Theorem 22 with Laplace noise",
@@ -237,7 +178,7 @@ def _spent(cost: float, noise_std: float) -> Gdp:
     assumes=(*_STEPS, "the parameter is one-dimensional and the noise is Laplace"),
     erratum=_ERRATUM,
 )
-def laplace(run: LaplaceChain) -> Rdp:
+def laplace(run: NoisyChain) -> Rdp:
     """With Laplace noise in one dimension every step's share of the shift costs its Laplace divergence.
 
     An infinite order gives pure differential privacy. The allocation is optimal for equal steps and c = 1, and within
@@ -245,9 +186,10 @@ def laplace(run: LaplaceChain) -> Rdp:
     orders, and beyond the Gaussian one is used: all are valid.
 
     >>> import numpy as np
+    >>> from dpcalc.model.chain import Chain
     >>> ones = np.ones(4)
     >>> steps = Chain(step_size=ones, noise=ones, contraction=ones, shift=0.0 * ones, spend=None, path="")
-    >>> run = LaplaceChain(schedule=steps, start_distance=1.0, laplace_scale=1.0)
+    >>> run = NoisyChain(schedule=steps, start_distance=1.0, laplace_scale=1.0)
     >>> round(laplace(run).curve(math.inf), 12)  # four steps of pure privacy 1/4
     1.0
     """
@@ -258,8 +200,7 @@ def laplace(run: LaplaceChain) -> Rdp:
 @theorem(
     "shifted.laplace_domain",
     title="Shifted divergence with Laplace noise and restart, one dimension",
-    setting=BoundedLaplaceChain,
-    gives=Rdp,
+    needs=("schedule", "start_distance", "laplace_scale", "diameter"),
     algorithms=("chain",),
     reference="feldman2018",
     locator="Theorem 22 with Laplace noise and a bounded domain",
@@ -267,13 +208,14 @@ def laplace(run: LaplaceChain) -> Rdp:
     conditions=(_HAS_SHIFT, _ONE_NOISE),
     assumes=(*_STEPS, DOMAIN, "the parameter is one-dimensional and the noise is Laplace"),
 )
-def laplace_domain(run: BoundedLaplaceChain) -> Rdp:
+def laplace_domain(run: NoisyChain) -> Rdp:
     """As `laplace`, but everything up to some step is forgotten: the runs are then at most a diameter apart.
 
     >>> import numpy as np
+    >>> from dpcalc.model.chain import Chain
     >>> ones = np.ones(4)
     >>> steps = Chain(step_size=ones, noise=ones, contraction=ones, shift=0.0 * ones, spend=None, path="")
-    >>> run = BoundedLaplaceChain(schedule=steps, start_distance=1.0, laplace_scale=1.0, diameter=0.5)
+    >>> run = NoisyChain(schedule=steps, start_distance=1.0, laplace_scale=1.0, diameter=0.5)
     >>> round(laplace_domain(run).curve(math.inf), 12)
     0.5
     """

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from dpcalc.model import loss_class as loss
-from dpcalc.model.choices import LastBatch, LossClass, Noise
+from dpcalc.model.choices import Noise
 from dpcalc.notions.guarantee import Profile
 from dpcalc.numerics.floats import UNIT, decimal_quotient_up, ratio_up, up
 from dpcalc.numerics.logspace import log_add_exp, log_expm1
 from dpcalc.numerics.sums import log_sum_hockey_sticks_up
-from dpcalc.theorems.batch_layout import Layout, layout
+from dpcalc.theorems.batch_layout import Layout
 from dpcalc.theorems.conditions import (
     BATCHES_OF_ONE,
     DOMAIN,
@@ -43,7 +43,8 @@ from dpcalc.theorems.privacy.contraction import (
 from dpcalc.theorems.privacy.epochs import once_log_delta
 from dpcalc.theorems.privacy.passes import Passes, pace_of, reach_of
 from dpcalc.theorems.privacy.recursion import SLACK, Trace
-from dpcalc.theorems.record import Setting, theorem
+from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import BATCHES, BOUNDED_STEP, NOISY_STEP, Setting
 
 _LINEAR = (RANDOM_ORDER, FRESH, DOMAIN, DISPLACED, ONE_RELEASE)
 _WHERE_USED = (RANDOM_ORDER, FRESH, WHERE_BOUNDED, "where used: " + LIPSCHITZ_STEPS, ONE_RELEASE)
@@ -63,28 +64,7 @@ _LARGEST = 1e90  # a ratio beyond this one hides nothing
 
 
 class ShuffledPass(Setting):
-    """One pass in a random order, noise in every step.
-
-    Attributes:
-        records, batch_size: n, and b records per step.
-        last_batch: what becomes of the records left over; see `batch_layout`.
-        sensitivity: gradient sensitivity Delta >= 0.
-        noise, scale: ``gaussian`` and its standard deviation, or ``laplace`` and its scale > 0.
-        step_size: eta > 0.
-    """
-
-    records: int
-    batch_size: int
-    last_batch: LastBatch
-    sensitivity: float
-    noise: Noise
-    scale: float
-    step_size: float
-
-    @functools.cached_property
-    def layout(self) -> Layout:
-        """How the records fall into steps."""
-        return layout(self.records, self.batch_size, self.last_batch)
+    """One pass in a random order, noise in every step."""
 
     def own(self, divisor: int) -> float:
         """Return r_A, the distance of the record's own step over ``divisor``, in units of the noise."""
@@ -96,15 +76,7 @@ class ShuffledPass(Setting):
 
 
 class BoundedShuffle(ShuffledPass):
-    """A pass in a random order on a bounded domain.
-
-    Attributes:
-        displacement: c >= 0; two points at the diameter are at most c times the diameter apart after a step.
-        diameter: D > 0.
-    """
-
-    displacement: float
-    diameter: float
+    """A pass in a random order on a bounded domain."""
 
     @functools.cached_property
     def following(self) -> float:
@@ -121,30 +93,11 @@ class BoundedShuffle(ShuffledPass):
         return Trace(self.noise, epsilon, self.own(divisor), self.following)
 
 
-class SmoothShuffle(ShuffledPass):
-    """A pass in a random order whose steps are 1-Lipschitz maps.
-
-    Attributes:
-        smoothness: beta of convex losses, with step_size <= 2/beta.
-    """
-
-    smoothness: float
+SMOOTH_SHUFFLE = (*BATCHES, *NOISY_STEP, "step_size", "smoothness")
 
 
 class PlacedShuffle(ShuffledPass):
-    """A pass in a random order, with what may be known of the losses and the domain.
-
-    Attributes:
-        loss_class: see `dpcalc.model.loss_class`.
-        displacement, diameter: c >= 0 and D > 0 of a bounded domain.
-        smoothness, strong_convexity: beta >= rho >= 0 of smooth losses.
-    """
-
-    loss_class: LossClass
-    displacement: float | None = None
-    diameter: float = math.inf
-    smoothness: float | None = None
-    strong_convexity: float = 0.0
+    """A pass in a random order, with what may be known of the losses and the domain."""
 
     @functools.cached_property
     def places(self) -> Passes | None:
@@ -174,13 +127,7 @@ class PlacedShuffle(ShuffledPass):
 
 
 class AnyShuffle(PlacedShuffle):
-    """A pass in a random order with a bounded domain, Lipschitz maps, or both.
-
-    Attributes:
-        dimension: of the parameter; the shift bound for Laplace noise needs 1.
-    """
-
-    dimension: int = 1
+    """A pass in a random order with a bounded domain, Lipschitz maps, or both."""
 
     @functools.cached_property
     def reach(self) -> float:
@@ -199,21 +146,7 @@ class AnyShuffle(PlacedShuffle):
 
 
 class ShuffledStop(Setting):
-    """One pass over single records in a random order that stops after a random number of steps.
-
-    Attributes:
-        records, batch_size: n, and 1.
-        sensitivity: gradient sensitivity Delta >= 0.
-        noise, scale: ``gaussian`` and its standard deviation, or ``laplace`` and its scale > 0.
-        step_size: eta > 0.
-    """
-
-    records: int
-    batch_size: int
-    sensitivity: float
-    noise: Noise
-    scale: float
-    step_size: float
+    """One pass over single records in a random order that stops after a random number of steps."""
 
     @functools.cached_property
     def own(self) -> float:
@@ -222,14 +155,7 @@ class ShuffledStop(Setting):
 
 
 class BoundedShuffledStop(ShuffledStop):
-    """A pass over single records, stopped at random, on a bounded domain.
-
-    Attributes:
-        displacement, diameter: c >= 0 and D > 0, as of `BoundedShuffle`.
-    """
-
-    displacement: float
-    diameter: float
+    """A pass over single records, stopped at random, on a bounded domain."""
 
     def trace(self, epsilon: float) -> Trace:
         """Return what a record leaves at epsilon."""
@@ -238,19 +164,7 @@ class BoundedShuffledStop(ShuffledStop):
 
 
 class AnyShuffledStop(ShuffledStop):
-    """A pass over single records, stopped at random, with a bounded domain, Lipschitz maps, or both.
-
-    Attributes:
-        loss_class: see `dpcalc.model.loss_class`.
-        displacement, diameter: c >= 0 and D > 0 of a bounded domain.
-        smoothness, strong_convexity: beta >= rho >= 0 of smooth losses.
-    """
-
-    loss_class: LossClass
-    displacement: float | None = None
-    diameter: float = math.inf
-    smoothness: float | None = None
-    strong_convexity: float = 0.0
+    """A pass over single records, stopped at random, with a bounded domain, Lipschitz maps, or both."""
 
     def trace(self, epsilon: float) -> Trace:
         """Return what a record leaves at epsilon, with the Gaussian shift bound where that holds."""
@@ -258,16 +172,7 @@ class AnyShuffledStop(ShuffledStop):
 
 
 class TunedNoise(Setting):
-    """A pass whose noise follows the schedule tuned to the number of records, as that grows.
-
-    Attributes:
-        noise: ``gaussian`` or ``laplace``.
-        c1, c2: constants of the schedule; the limits do not depend on C2.
-    """
-
-    noise: Noise
-    c1: float
-    c2: float
+    """A pass whose noise follows the schedule tuned to the number of records, as that grows."""
 
     @property
     def log_twice(self) -> float:
@@ -410,8 +315,7 @@ def mean_of_shifts(*, steps: int, after: int, ratio: float, epsilon: float) -> f
 @theorem(
     "shuffle.product",
     title="Shuffled pass, product of contraction coefficients",
-    setting=BoundedShuffle,
-    gives=Profile,
+    needs=(*BATCHES, *NOISY_STEP, *BOUNDED_STEP),
     algorithms=_SHUFFLED,
     reference=PAPER,
     locator="Theorem 2, with the displacement factor corrected, and for batches",
@@ -424,9 +328,8 @@ def mean_of_shifts(*, steps: int, after: int, ratio: float, epsilon: float) -> f
 def product(run: BoundedShuffle) -> Profile:
     """A random order averages over how many later noisy steps shrink what the record left.
 
-    >>> run = BoundedShuffle(records=10, batch_size=1, last_batch=LastBatch.OWN, sensitivity=1.0,
-    ...                      noise=Noise.GAUSSIAN, scale=2.0, step_size=0.5,
-    ...                      displacement=0.75, diameter=2.0)
+    >>> run = BoundedShuffle(records=10, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN,
+    ...                      scale=2.0, step_size=0.5, displacement=0.75, diameter=2.0)
     >>> round(product(run).profile(0.5), 10)
     -4.6855692513
     """
@@ -458,8 +361,7 @@ def loss_atom(*, noise: Noise, own: float, following: float, terms: int) -> floa
 @theorem(
     "shuffle.nonlinear",
     title="Shuffled pass, non-linear contraction",
-    setting=BoundedShuffle,
-    gives=Profile,
+    needs=(*BATCHES, *NOISY_STEP, *BOUNDED_STEP),
     algorithms=_SHUFFLED,
     reference="dpcalc",
     locator="average of the non-linear recursion over positions",
@@ -471,9 +373,8 @@ def loss_atom(*, noise: Noise, own: float, following: float, terms: int) -> floa
 def nonlinear(run: BoundedShuffle) -> Profile:
     """The average over positions of what the non-linear recursion leaves of the record.
 
-    >>> run = BoundedShuffle(records=10, batch_size=1, last_batch=LastBatch.OWN, sensitivity=1.0,
-    ...                      noise=Noise.GAUSSIAN, scale=2.0, step_size=0.5,
-    ...                      displacement=0.75, diameter=2.0)
+    >>> run = BoundedShuffle(records=10, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN,
+    ...                      scale=2.0, step_size=0.5, displacement=0.75, diameter=2.0)
     >>> round(nonlinear(run).profile(0.5), 10)
     -5.1775927972
     """
@@ -483,8 +384,7 @@ def nonlinear(run: BoundedShuffle) -> Profile:
 @theorem(
     "shuffle.mixture",
     title="Shuffled pass, position mixture",
-    setting=SmoothShuffle,
-    gives=Profile,
+    needs=SMOOTH_SHUFFLE,
     algorithms=_SHUFFLED,
     reference="bok2024",
     locator="shift bound for each position, averaged",
@@ -492,11 +392,11 @@ def nonlinear(run: BoundedShuffle) -> Profile:
     conditions=(GAUSSIAN_NOISE, STEP_WITHIN),
     assumes=(RANDOM_ORDER, LIPSCHITZ_STEPS, "fresh Gaussian noise in every step", ONE_RELEASE),
 )
-def mixture(run: SmoothShuffle) -> Profile:
+def mixture(run: ShuffledPass) -> Profile:
     """At each position the noise of all later steps hides the record's shift; no bounded domain is needed.
 
-    >>> run = SmoothShuffle(records=10, batch_size=1, last_batch=LastBatch.OWN, sensitivity=1.0,
-    ...                     noise=Noise.GAUSSIAN, scale=2.0, step_size=0.5, smoothness=1.0)
+    >>> run = ShuffledPass(records=10, batch_size=1, sensitivity=1.0, noise=Noise.GAUSSIAN,
+    ...                    scale=2.0, step_size=0.5, smoothness=1.0)
     >>> round(mixture(run).profile(0.5), 10)
     -4.831092856
     """
@@ -519,8 +419,7 @@ def _scaled(own: float, size: int, divisor: int) -> float:
 @theorem(
     "shuffle.laplace_mixture",
     title="Shuffled pass, position mixture for Laplace noise",
-    setting=SmoothShuffle,
-    gives=Profile,
+    needs=SMOOTH_SHUFFLE,
     algorithms=_SHUFFLED,
     reference="dpcalc",
     locator="Laplace noise as a Gaussian of random variance, averaged over positions",
@@ -529,16 +428,21 @@ def _scaled(own: float, size: int, divisor: int) -> float:
     assumes=(RANDOM_ORDER, LIPSCHITZ_STEPS, "fresh Laplace noise in every step, one dimension", ONE_RELEASE),
     slack="up to 8 per cent near epsilon = Delta/(2 b v) and for few records; positive where epsilon >= Delta/(b v)",
 )
-def laplace_mixture(run: SmoothShuffle) -> Profile:
+def laplace_mixture(run: ShuffledPass) -> Profile:
     """The position mixture with each step's Laplace noise drawn as a Gaussian of exponential variance."""
     return Profile(lambda epsilon: _mean(run, epsilon, _laplace_shifted))
+
+
+_HYBRID = (
+    *BATCHES, *NOISY_STEP, "step_size", "loss_class", "displacement?", "diameter?", "smoothness?", "strong_convexity?",
+    "dimension?",
+)  # fmt: skip
 
 
 @theorem(
     "shuffle.hybrid",
     title="Shuffled pass, least of contraction and shift",
-    setting=AnyShuffle,
-    gives=Profile,
+    needs=_HYBRID,
     algorithms=_SHUFFLED,
     reference="dpcalc",
     locator="average of the hybrid recursion over positions",
@@ -587,8 +491,7 @@ def _over_square(log_sum: float, run: ShuffledStop) -> float:
 @theorem(
     "shuffle.stop_product",
     title="Shuffled and stopped at random, product of contraction coefficients",
-    setting=BoundedShuffledStop,
-    gives=Profile,
+    needs=("records", "batch_size", *NOISY_STEP, *BOUNDED_STEP),
     algorithms=("shuffled-stop",),
     reference="dpcalc",
     locator="average of Theorem 1 of Sordello, Bu and Dong over position and stopping time",
@@ -601,11 +504,16 @@ def stop_product(run: BoundedShuffledStop) -> Profile:
     return Profile(lambda epsilon: _over_square(recursion.product_falling_sum(run.trace(epsilon), run.records), run))
 
 
+_STOP_HYBRID = (
+    "records", "batch_size", *NOISY_STEP, "step_size", "loss_class", "displacement?", "diameter?", "smoothness?",
+    "strong_convexity?",
+)  # fmt: skip
+
+
 @theorem(
     "shuffle.stop_hybrid",
     title="Shuffled and stopped at random, least of contraction and shift",
-    setting=AnyShuffledStop,
-    gives=Profile,
+    needs=_STOP_HYBRID,
     algorithms=("shuffled-stop",),
     reference="dpcalc",
     locator="average of the hybrid recursion over position and stopping time",
@@ -626,8 +534,7 @@ def stop_hybrid(run: AnyShuffledStop) -> Profile:
 @theorem(
     "shuffle.limit",
     title="Limit of the product bound under the tuned schedule",
-    setting=TunedNoise,
-    gives=Profile,
+    needs=("noise", "c1", "c2"),
     kind="asymptotic",
     algorithms=("shuffled",),
     reference=PAPER,
@@ -655,8 +562,7 @@ def limit(run: TunedNoise) -> Profile:
 @theorem(
     "shuffle.nonlinear_limit",
     title="Limit of the non-linear bound under the tuned schedule",
-    setting=TunedNoise,
-    gives=Profile,
+    needs=("noise", "c1", "c2"),
     kind="asymptotic",
     algorithms=("shuffled",),
     reference="dpcalc",

@@ -14,14 +14,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dpcalc.model.algorithm import Release, in_one_random_order
-from dpcalc.model.choices import Adjacency, LastBatch
 from dpcalc.notions import gaussian
 from dpcalc.notions.certificate import HIDDEN, KNOWN, WORST, Certificate
 from dpcalc.notions.guarantee import Gdp, Profile
 from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
 from dpcalc.numerics.floats import UNIT, down, ratio_up, up
 from dpcalc.numerics.sums import log_sum_expm1_reciprocals_up
-from dpcalc.theorems.batch_layout import Layout, Positions, layout
+from dpcalc.theorems.batch_layout import Positions
 from dpcalc.theorems.conditions import CONVEXITY_WITHIN, ONE_ORDER, ONE_RELEASE, STEP_WITHIN, WHERE_BOUNDED
 from dpcalc.theorems.privacy.contraction import own_ratio
 from dpcalc.theorems.privacy.epochs import fresh_log_delta, known_cases, once_log_delta
@@ -33,7 +32,8 @@ from dpcalc.theorems.privacy.position_certificates import Cell, Found, least_cer
 from dpcalc.theorems.privacy.repeated_allocation import Pace, rate_in_range
 from dpcalc.theorems.privacy.same_places import SamePlaces
 from dpcalc.theorems.privacy.shuffle import shifted_pass
-from dpcalc.theorems.record import Setting, theorem
+from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import BATCHES, GAUSSIAN_STEP, Setting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,34 +57,7 @@ _SECRET_DATA = "the sensitivity holds between all records that may occur, not on
 
 
 class RandomOrders(Setting):
-    """Several passes in random order with Gaussian noise and steps that are Lipschitz maps.
-
-    Attributes:
-        records, batch_size, epochs: n, b and E, each up to 1e15.
-        last_batch: what a short last batch is divided by: ``own`` (its own size) or ``nominal`` (b). ``drop``: it is
-            left out.
-        sensitivity: gradient sensitivity Delta >= 0.
-        noise_std: sigma > 0.
-        step_size, smoothness: eta > 0 and beta of convex losses, with eta <= 2/beta.
-        strong_convexity: m <= beta; 0 where there is none.
-        diameter: of the domain; inf where there is none.
-    """
-
-    records: int
-    batch_size: int
-    last_batch: LastBatch
-    epochs: int
-    sensitivity: float
-    noise_std: float
-    step_size: float
-    smoothness: float
-    strong_convexity: float = 0.0
-    diameter: float = math.inf
-
-    @functools.cached_property
-    def layout(self) -> Layout:
-        """How the records of a pass fall into steps."""
-        return layout(self.records, self.batch_size, self.last_batch)
+    """Several passes in random order with Gaussian noise and steps that are Lipschitz maps."""
 
     @functools.cached_property
     def passes(self) -> Passes:
@@ -113,18 +86,10 @@ class RandomOrders(Setting):
         return bounded_mu(uses, rate, self.step_size, self.diameter)
 
 
-class PublicOrders(RandomOrders):
-    """Passes whose orders may be published."""
+PUBLIC_ORDERS = (*BATCHES, "epochs", *GAUSSIAN_STEP, "step_size", "smoothness", "strong_convexity?", "diameter?")
 
 
-class SecretOrders(RandomOrders):
-    """Passes whose orders stay secret.
-
-    Attributes:
-        adjacency: ``replace-one`` or ``null-record``.
-    """
-
-    adjacency: Adjacency
+SECRET_ORDERS = (*PUBLIC_ORDERS, "adjacency")
 
 
 # --- public orders ----------------------------------------------------------------------------------------------------
@@ -133,8 +98,7 @@ class SecretOrders(RandomOrders):
 @theorem(
     "shuffled_epochs.once",
     title="One random order for all epochs, position mixture",
-    setting=PublicOrders,
-    gives=Profile,
+    needs=PUBLIC_ORDERS,
     algorithms=in_one_random_order(Release.LAST),
     reference="dpcalc",
     locator="optimal shifts of a cyclic run for each position, averaged",
@@ -143,14 +107,12 @@ class SecretOrders(RandomOrders):
     assumes=(ONE_ORDER, _STEPS, _NOISE, WHERE_BOUNDED, ONE_RELEASE),
     slack="below 0.3 % of delta",
 )
-def once(run: PublicOrders) -> Profile:
+def once(run: RandomOrders) -> Profile:
     """The record keeps its place in every epoch: all uses but the last have a whole epoch to fade in, and the last has
     what is left of it.
 
-    >>> run = PublicOrders(
-    ...     records=1000, batch_size=1, last_batch="own", epochs=10, sensitivity=2.0, noise_std=2.0, step_size=1.0,
-    ...     smoothness=1.0,
-    ... )
+    >>> run = RandomOrders( records=1000, batch_size=1, last_batch="own", epochs=10, sensitivity=2.0, noise_std=2.0,
+    ...                    step_size=1.0, smoothness=1.0, )
     >>> round(once(run).profile(1.0), 2)
     -8.51
     """
@@ -160,8 +122,7 @@ def once(run: PublicOrders) -> Profile:
 @theorem(
     "shuffled_epochs.worst_position",
     title="One random rotation for all epochs, worst position",
-    setting=PublicOrders,
-    gives=Gdp,
+    needs=PUBLIC_ORDERS,
     algorithms=("rotation-epochs",),
     reference="dpcalc",
     locator="a cyclic run at its last position, of which all others are post-processed",
@@ -170,14 +131,12 @@ def once(run: PublicOrders) -> Profile:
     conditions=(STEP_WITHIN, CONVEXITY_WITHIN),
     assumes=(ONE_ORDER, _STEPS, _NOISE, WHERE_BOUNDED, ONE_RELEASE),
 )
-def worst_position(run: PublicOrders) -> Gdp:
+def worst_position(run: RandomOrders) -> Gdp:
     """Wherever the record falls, the iterate after its last use is that of a cyclic run with the record in the last
     place; what follows hides it further. It needs no random start, and the mean over positions is better.
 
-    >>> run = PublicOrders(
-    ...     records=100, batch_size=1, last_batch="own", epochs=10, sensitivity=2.0, noise_std=1.0, step_size=1.0,
-    ...     smoothness=1.0,
-    ... )
+    >>> run = RandomOrders( records=100, batch_size=1, last_batch="own", epochs=10, sensitivity=2.0, noise_std=1.0,
+    ...                    step_size=1.0, smoothness=1.0, )
     >>> round(worst_position(run).mu, 12)
     2.088061301782
     """
@@ -232,8 +191,7 @@ def _once_rdp(places: SamePlaces, x: float, order: float) -> float:
 @theorem(
     "shuffled_epochs.fresh",
     title="A fresh random order for every epoch, position mixture",
-    setting=PublicOrders,
-    gives=Profile,
+    needs=PUBLIC_ORDERS,
     algorithms=("shuffled-epochs",),
     reference="dpcalc",
     locator="optimal shifts for each sequence of positions, most of them delayed to the end of their epoch, averaged",
@@ -244,14 +202,12 @@ def _once_rdp(places: SamePlaces, x: float, order: float) -> float:
     slack="up to 5 % of delta against the mean over all positions; more with few steps in an epoch, and with strong "
     "convexity, a domain or a short batch at very small deltas",
 )
-def fresh(run: PublicOrders) -> Profile:
+def fresh(run: RandomOrders) -> Profile:
     """Wherever the record falls in the earlier epochs, its uses there cost little more than 1/l each; the mean over the
     last epoch's place decides.
 
-    >>> run = PublicOrders(
-    ...     records=1000, batch_size=1, last_batch="own", epochs=10, sensitivity=2.0, noise_std=2.0, step_size=1.0,
-    ...     smoothness=1.0,
-    ... )
+    >>> run = RandomOrders( records=1000, batch_size=1, last_batch="own", epochs=10, sensitivity=2.0, noise_std=2.0,
+    ...                    step_size=1.0, smoothness=1.0, )
     >>> round(fresh(run).profile(1.0), 2)
     -8.51
     """
@@ -319,8 +275,7 @@ _SECRET_ASSUMES = (
 @theorem(
     "shuffled_epochs.once_secret",
     title="One secret random order for all epochs, hidden position",
-    setting=SecretOrders,
-    gives=Profile,
+    needs=SECRET_ORDERS,
     algorithms=("shuffle-once",),
     reference="dpcalc",
     locator="hidden position, with the swap of two records carried through all epochs",
@@ -334,26 +289,25 @@ _SECRET_ASSUMES = (
     slow=True,
     not_monotone_in=("records",),
 )  # fmt: skip
-def once_secret(run: SecretOrders) -> Profile:
+def once_secret(run: RandomOrders) -> Profile:
     """Nobody who sees the last iterate knows where in the secret order the record stood; telling two places apart costs
     twice the earlier uses, which is why many epochs take the gain away.
     """
     return _secret(run, once_log_delta, _same, _likely_same)
 
 
-def _same(run: SecretOrders, epsilon: float, rough: bool) -> Found:
+def _same(run: RandomOrders, epsilon: float, rough: bool) -> Found:
     return hidden_pass(run.sharper, run.adjacency, epsilon, rough=rough)
 
 
-def _likely_same(run: SecretOrders, log_delta: float) -> float:
+def _likely_same(run: RandomOrders, log_delta: float) -> float:
     return likely(run.sharper, run.adjacency, log_delta)
 
 
 @theorem(
     "shuffled_epochs.fresh_secret",
     title="A fresh secret random order for every epoch, hidden last position",
-    setting=SecretOrders,
-    gives=Profile,
+    needs=SECRET_ORDERS,
     algorithms=("shuffled-epochs",),
     reference="dpcalc",
     locator="hidden position in the last epoch, given the orders of the others",
@@ -367,7 +321,7 @@ def _likely_same(run: SecretOrders, log_delta: float) -> float:
     slow=True,
     not_monotone_in=("records",),
 )  # fmt: skip
-def fresh_secret(run: SecretOrders) -> Profile:
+def fresh_secret(run: RandomOrders) -> Profile:
     """The orders of all epochs but the last may be given away; where the record falls in the last one stays hidden."""
     profile = _secret(run, fresh_log_delta, _fresh, _likely_fresh)
 
@@ -381,11 +335,11 @@ def fresh_secret(run: SecretOrders) -> Profile:
     return profile._replace(certificate=certificate, rough=None)  # a rough mixture may be far above for small deltas
 
 
-def _cases(run: SecretOrders) -> Cases:
+def _cases(run: RandomOrders) -> Cases:
     return cases_of(run.sharper, _SECRET_PARTS, _FEWER)
 
 
-def _fresh(run: SecretOrders, epsilon: float, rough: bool) -> Found:
+def _fresh(run: RandomOrders, epsilon: float, rough: bool) -> Found:
     """Return ln delta of fresh orders; the matchings are in the order of the cases."""
     if run.epochs == 1:
         return _same(run, epsilon, rough)
@@ -409,7 +363,7 @@ def _in_order(found: Found, places: Sequence[int]) -> Found:
     )
 
 
-def _likely_fresh(run: SecretOrders, log_delta: float) -> float:
+def _likely_fresh(run: RandomOrders, log_delta: float) -> float:
     if run.epochs == 1:
         return _likely_same(run, log_delta)
     cases = _cases(run)
@@ -418,10 +372,10 @@ def _likely_fresh(run: SecretOrders, log_delta: float) -> float:
 
 
 def _secret(
-    run: SecretOrders,
+    run: RandomOrders,
     log_delta: Callable[[Passes, float], float],
-    hidden: Callable[[SecretOrders, float, bool], Found],
-    start: Callable[[SecretOrders, float], float],
+    hidden: Callable[[RandomOrders, float, bool], Found],
+    start: Callable[[RandomOrders, float], float],
 ) -> Profile:
     """Return the least of what a published and a secret order give; ``start`` as in `least_of`."""
 

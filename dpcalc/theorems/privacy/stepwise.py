@@ -22,7 +22,8 @@ from dpcalc.theorems.conditions import DOMAIN, FIXED_ORDER, ONE_RELEASE
 from dpcalc.theorems.privacy import recursion
 from dpcalc.theorems.privacy.contraction import DISPLACED, FRESH, LIPSCHITZ_STEPS, PAPER
 from dpcalc.theorems.privacy.recursion import log_one_steps
-from dpcalc.theorems.record import Setting, theorem
+from dpcalc.theorems.record import theorem
+from dpcalc.theorems.setting import NOISY_STEP, Setting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,19 +45,7 @@ _ORDER = "one pass in a random order or rotation that puts the record on each st
 
 
 class Steps(Setting):
-    """One pass by a schedule; each record is used in one step.
-
-    Attributes:
-        schedule: the steps. Their ``probability`` is the law of the record's step, or of the number of steps taken,
-            where that is random; uniform where absent.
-        sensitivity: gradient sensitivity Delta.
-        noise, scale: ``gaussian`` or ``laplace``, and the factor on the schedule's scales of it.
-    """
-
-    schedule: Chain
-    sensitivity: float
-    noise: Noise
-    scale: float
+    """One pass by a schedule; each record is used in one step."""
 
     @functools.cached_property
     def own_ratios(self) -> Array:
@@ -71,13 +60,7 @@ class Steps(Setting):
 
 
 class BoundedSteps(Steps):
-    """A pass by a schedule on a bounded domain.
-
-    Attributes:
-        diameter: D > 0.
-    """
-
-    diameter: float
+    """A pass by a schedule on a bounded domain."""
 
     @functools.cached_property
     def later_ratios(self) -> Array:
@@ -91,29 +74,16 @@ class BoundedSteps(Steps):
         return _later_ratios(self.schedule, self.diameter, self.scale)
 
 
-class BoundedPass(BoundedSteps):
-    """The same, in a fixed order.
-
-    Attributes:
-        index: the step that uses the record, 1-based; None for the worst.
-    """
-
-    index: int | None = None
+BOUNDED_PASS = ("schedule", *NOISY_STEP, "diameter", "index?")
 
 
 class AnySteps(Steps):
-    """A pass by a schedule of which anything may be known that bounds it: a bounded domain, Lipschitz maps, or both.
-
-    Attributes:
-        diameter: D > 0, if the domain is bounded.
-    """
-
-    diameter: float | None = None
+    """A pass by a schedule of which anything may be known that bounds it: a bounded domain, Lipschitz maps, or both."""
 
     @functools.cached_property
     def later_ratios(self) -> Array | None:
         """r_B of every step; None where nothing bounds it."""
-        if self.diameter is None or self.schedule.displacement is None:
+        if math.isinf(self.diameter) or self.schedule.displacement is None:
             return None
         return _later_ratios(self.schedule, self.diameter, self.scale)
 
@@ -133,23 +103,13 @@ class AnySteps(Steps):
         spread = remaining_variance(chain.step_size, chain.noise * (self.scale * (1.0 - 4.0 * UNIT)), chain.contraction)
         with np.errstate(all="ignore"):
             mu = chain.step_size * self.sensitivity / np.sqrt(spread)
-            if self.diameter is not None:
+            if self.diameter < math.inf:
                 # Whatever was done by step tau, the diameter is what the noise behind it has to hide.
                 behind = np.append(self.diameter * chain.contraction[1:] / np.sqrt(spread[1:]), np.inf)
                 mu = np.minimum(mu, np.minimum.accumulate(behind[::-1])[::-1])
         mu = np.where(np.isnan(mu), np.inf, mu) * (1.0 + UNIT * (8.0 * len(mu) + 64.0))
         clipped: Array = np.clip(mu, 1e-100, 1e100)
         return clipped
-
-
-class AnyPass(AnySteps):
-    """The same, in a fixed order.
-
-    Attributes:
-        index: the step that uses the record, 1-based; None for the worst.
-    """
-
-    index: int | None = None
 
 
 def _later_ratios(chain: Chain, diameter: float, scale: float) -> Array:
@@ -298,15 +258,14 @@ def _shifted(run: AnySteps, index: int, epsilon: float) -> Iterator[float]:
 @theorem(
     "stepwise.product",
     title="Product of contraction coefficients with a schedule",
-    setting=BoundedPass,
-    gives=Profile,
+    needs=BOUNDED_PASS,
     algorithms=("pnsgd",),
     reference=PAPER,
     locator="equation 11, with the displacement factor corrected",
     formula="delta(eps) = A_i prod_{t>i} B_t, largest over i where no index is given",
     assumes=_FIXED,
 )
-def product(run: BoundedPass) -> Profile:
+def product(run: BoundedSteps) -> Profile:
     """Every later step shrinks what the record left by its own factor."""
     return Profile(lambda epsilon: _at(_log_products(run, epsilon), run.index))
 
@@ -314,8 +273,7 @@ def product(run: BoundedPass) -> Profile:
 @theorem(
     "stepwise.hybrid",
     title="Least of contraction and shift with a schedule",
-    setting=AnyPass,
-    gives=Profile,
+    needs=("schedule", *NOISY_STEP, "diameter?", "index?"),
     algorithms=("pnsgd",),
     reference="dpcalc",
     locator="the non-linear recursion, restarted wherever the shift bound is smaller",
@@ -323,7 +281,7 @@ def product(run: BoundedPass) -> Profile:
     assumes=(FIXED_ORDER, *_USED),
     slow=True,
 )
-def hybrid(run: AnyPass) -> Profile:
+def hybrid(run: AnySteps) -> Profile:
     """Both bounds hold of the same number at every step, so the smaller of the two may go into the next."""
     if run.index is None:
         return Profile(lambda epsilon: float(_log_least(run, epsilon).max()))
@@ -334,15 +292,14 @@ def hybrid(run: AnyPass) -> Profile:
 @theorem(
     "stepwise.stop",
     title="Random stop by any law, product of contraction coefficients, with a schedule",
-    setting=BoundedPass,
-    gives=Profile,
+    needs=BOUNDED_PASS,
     algorithms=("stop",),
     reference=PAPER,
     locator="equation 11 averaged over the stopping time",
     formula="delta(eps) = A_i sum_{t>=i} s(t) prod_{i<u<=t} B_u, largest over i where no index is given",
     assumes=(FIXED_ORDER, "the pass stops after step t with the stated probability s(t)", *_FIXED[1:]),
 )
-def stop(run: BoundedPass) -> Profile:
+def stop(run: BoundedSteps) -> Profile:
     """Stopping at a random step averages over how many later steps shrink the record, or if it is used at all.
 
     It holds even if the stopping time is published.
@@ -359,7 +316,7 @@ def stop(run: BoundedPass) -> Profile:
     return Profile(profile)
 
 
-def _log_stopped(run: BoundedPass, epsilon: float) -> Array:
+def _log_stopped(run: BoundedSteps, epsilon: float) -> Array:
     """Return ln sum_{t>=i} s(t) prod_{i<u<=t} B_u for every i."""
     import numpy as np
 
@@ -381,8 +338,7 @@ def _log_stopped(run: BoundedPass, epsilon: float) -> Array:
 @theorem(
     "stepwise.shuffled_product",
     title="Random position on a schedule, product of contraction coefficients",
-    setting=BoundedSteps,
-    gives=Profile,
+    needs=("schedule", *NOISY_STEP, "diameter"),
     algorithms=("shuffled", "rotation"),
     reference=PAPER,
     locator="Theorem 2 with step-indexed noise, for any law of the position",
@@ -397,8 +353,7 @@ def shuffled_product(run: BoundedSteps) -> Profile:
 @theorem(
     "stepwise.shuffled_hybrid",
     title="Random position on a schedule, least of contraction and shift",
-    setting=AnySteps,
-    gives=Profile,
+    needs=("schedule", *NOISY_STEP, "diameter?"),
     algorithms=("shuffled", "rotation"),
     reference="dpcalc",
     locator="average over the record's step of the least of product, recursion (up to 1000 steps) and shift bound",

@@ -14,18 +14,20 @@ from collections.abc import Callable, Iterator
 
 from dpcalc.errors import NotApplicable
 from dpcalc.model.choices import Noise
+from dpcalc.model.frozen import Frozen
 from dpcalc.model.noise import reach
+from dpcalc.model.run import Run
 from dpcalc.numerics.euler_maclaurin import enclose_sum
 from dpcalc.numerics.floats import UNIT, down, up
 from dpcalc.numerics.quadrature import integrate
 from dpcalc.numerics.roots import least
 from dpcalc.theorems.privacy import recursion
-from dpcalc.theorems.record import Setting
+from dpcalc.theorems.setting import Setting
 
 _LONGEST_AVERAGE = 10**6
 
 
-class Stream(Setting):
+class Stream(Frozen):
     """The noise schedule of a stream, and the geometry that it is tuned to.
 
     Attributes:
@@ -45,6 +47,11 @@ class Stream(Setting):
     diameter: float
     step_size: float
     schedule_factor: float = 1.0
+
+    @classmethod
+    def of(cls, run: Run | Setting) -> Stream:
+        """Return the schedule of a run."""
+        return cls(**{name: getattr(run, name) for name in cls.fields})
 
     # --- the noise of a record
 

@@ -11,17 +11,17 @@ from __future__ import annotations
 import functools
 import math
 
-from dpcalc.model.chain import Chain
 from dpcalc.model.choices import Adjacency, Start
 from dpcalc.model.run import Run
 from dpcalc.notions.guarantee import Gdp
 from dpcalc.numerics.floats import MAX, down, up
 from dpcalc.numerics.quotients import quotient_up
-from dpcalc.theorems.conditions import CONVEXITY_WITHIN, STEP_WITHIN, STRONGLY_CONVEX, decay_rate
+from dpcalc.theorems.conditions import CONVEXITY_WITHIN, STEP_WITHIN, STRONGLY_CONVEX
 from dpcalc.theorems.contraction_powers import factors, in_range, lost, total, variance
 from dpcalc.theorems.privacy.allocation import optimal
 from dpcalc.theorems.privacy.periodic_allocation import Uses, unrestarted
-from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Setting, Unmet, theorem
+from dpcalc.theorems.record import Condition, Missing, NotNeeded, Obstacle, Unmet, theorem
+from dpcalc.theorems.setting import Setting, decay_rate
 
 CLEAN = (
     "the steps use the records kept alone: neither their maps nor their batches depend on the records to be forgotten"
@@ -106,22 +106,7 @@ _WHOLE = Condition("batch_size divides records", _whole_batches)
 
 
 class Continued(Setting):
-    """Equal noisy steps on the records kept.
-
-    Attributes:
-        clean_steps: T >= 1.
-        step_size: eta > 0.
-        noise_std: sigma > 0.
-        contraction: Lipschitz factor c >= 0 of a step's map; None where it follows from the next two.
-        smoothness, strong_convexity: beta >= m >= 0, c = max(|1 - eta m|, |1 - eta beta|).
-    """
-
-    clean_steps: int
-    step_size: float
-    noise_std: float
-    contraction: float | None = None
-    smoothness: float | None = None
-    strong_convexity: float = 0.0
+    """Equal noisy steps on the records kept."""
 
     @functools.cached_property
     def rate(self) -> float:
@@ -142,72 +127,13 @@ class Continued(Setting):
         room = math.sqrt(variance(rate, self.clean_steps))
         return Gdp(quotient_up((*distance, *fading), (*below, room), slack + error + 40.0))
 
-    def within(self, diameter: float | None, found: Gdp) -> Gdp:
+    def within(self, diameter: float, found: Gdp) -> Gdp:
         """Return what was found, or what a convex set of this diameter gives if that is less."""
-        return found if diameter is None else min(found, self.hidden(diameter), key=lambda gdp: gdp.mu)
-
-
-class FromDistance(Continued):
-    """Steps from models that are a known distance apart.
-
-    Attributes:
-        start_distance: Z >= 0, how far apart the two models can be before the steps.
-        requests: R >= 1, as many requests were answered by so many steps each, this one included.
-        diameter: D > 0 of a convex set that holds every model, or None.
-    """
-
-    start_distance: float
-    requests: int = 1
-    diameter: float | None = None
-
-
-class FromSchedule(Setting):
-    """Steps that differ, from models that are a known distance apart.
-
-    Attributes:
-        schedule: the steps t = 1..T, each with its step size, relative noise and Lipschitz factor.
-        noise_std: > 0, multiplies the schedule's noise.
-        start_distance: Z >= 0.
-        diameter: D > 0 of a convex set that holds every model, or None.
-    """
-
-    schedule: Chain
-    noise_std: float
-    start_distance: float
-    diameter: float | None = None
-
-
-class FromMinimiser(Continued):
-    """Steps from a minimiser of a strongly convex mean loss.
-
-    Attributes:
-        records: n >= 1, with those to be forgotten.
-        sensitivity: Delta >= 0, how far apart the gradients of two records' losses can be.
-        diameter: D > 0 of the convex set on which it is minimised, or None.
-        gradient_norm: G >= 0, of the mean loss at both models; 0 where they are exact minimisers. On a convex set, how
-            far minus the gradient is from its normals there.
-    """
-
-    records: int
-    sensitivity: float
-    diameter: float | None = None
-    gradient_norm: float = 0.0
+        return found if math.isinf(diameter) else min(found, self.hidden(diameter), key=lambda gdp: gdp.mu)
 
 
 class Trained(Continued):
-    """Steps from the last iterate of noisy SGD over batches in a fixed order, with the same step size and maps.
-
-    Attributes:
-        records: n >= 1.
-        batch_size: b, divides n; l = n/b steps a pass.
-        epochs: E >= 1 passes.
-        sensitivity: Delta >= 0.
-    """
-
-    records: int
-    batch_size: int
-    epochs: int
-    sensitivity: float
+    """Steps from the last iterate of noisy SGD over batches in a fixed order, with the same step size and maps."""
 
     @property
     def period(self) -> int:
@@ -215,21 +141,16 @@ class Trained(Continued):
         return self.records // self.batch_size
 
 
-class FromRun(Trained):
-    """Steps from the last iterate of a run whose iterates lie in a convex set.
-
-    Attributes:
-        diameter: D > 0 of that set, or None.
-    """
-
-    diameter: float | None = None
+_DISTANCE = (
+    "clean_steps", "step_size", "noise_std", "contraction?", "smoothness?", "strong_convexity?", "start_distance",
+    "requests?", "diameter?",
+)  # fmt: skip
 
 
 @theorem(
     "unlearning.distance",
     title="Noisy steps from a known distance",
-    setting=FromDistance,
-    gives=Gdp,
+    needs=_DISTANCE,
     algorithms=("unlearning",),
     reference="feldman2018",
     locator="Theorem 22 with the whole shift at the start, in the Gaussian-DP form of shifted interpolation",
@@ -243,13 +164,13 @@ class FromRun(Trained):
         "one after its steps; what is released in between is released by itself",
     ),
 )
-def distance(run: FromDistance) -> Gdp:
+def distance(run: Continued) -> Gdp:
     """Noisy steps on the records kept hide how far the model was from one that never saw the others: the distance
     shrinks by c in every step, and the noise of all steps hides what is left.
 
     Linear maps attain it. Of several requests each adds its distance to what the steps before it left.
 
-    >>> run = FromDistance(clean_steps=100, step_size=0.1, noise_std=0.5, contraction=0.99, start_distance=0.02)
+    >>> run = Continued(clean_steps=100, step_size=0.1, noise_std=0.5, contraction=0.99, start_distance=0.02)
     >>> round(distance(run).mu, 12)
     0.022194325285
     """
@@ -263,8 +184,7 @@ def distance(run: FromDistance) -> Gdp:
 @theorem(
     "unlearning.schedule",
     title="Noisy steps that differ, from a known distance",
-    setting=FromSchedule,
-    gives=Gdp,
+    needs=("schedule", "noise_std", "start_distance", "diameter?"),
     algorithms=("unlearning",),
     reference="feldman2018",
     locator="Theorem 22 with the whole shift at the start, in the Gaussian-DP form of shifted interpolation",
@@ -287,25 +207,31 @@ def distance(run: FromDistance) -> Gdp:
         "before the steps the two models are within start_distance, coupled independently of later noise and batches",
     ),
 )
-def schedule(run: FromSchedule) -> Gdp:
+def schedule(run: Setting) -> Gdp:
     """Steps of their own sizes, factors and noises hide the distance of the two models before them.
 
     >>> import numpy as np
+    >>> from dpcalc.model.chain import Chain
     >>> ones = np.ones(4)
     >>> steps = Chain(step_size=ones, noise=ones, contraction=ones, shift=0.0 * ones, spend=None, path="")
-    >>> round(schedule(FromSchedule(schedule=steps, noise_std=1.0, start_distance=1.0)).mu, 12)  # 1/sqrt(4)
+    >>> round(schedule(Setting(schedule=steps, noise_std=1.0, start_distance=1.0)).mu, 12)  # 1/sqrt(4)
     0.5
     """
-    start = run.start_distance if run.diameter is None else min(run.start_distance, run.diameter)
+    start = min(run.start_distance, run.diameter)
     cost = optimal(run.schedule, start, None).cost
     return Gdp(up(math.sqrt(cost) / run.noise_std, 4.0) if cost < math.inf else math.inf)
+
+
+_MINIMISER = (
+    "clean_steps", "step_size", "noise_std", "contraction?", "smoothness?", "strong_convexity?", "records",
+    "sensitivity", "diameter?", "gradient_norm?",
+)  # fmt: skip
 
 
 @theorem(
     "unlearning.minimiser",
     title="Noisy steps from a minimiser",
-    setting=FromMinimiser,
-    gives=Gdp,
+    needs=_MINIMISER,
     algorithms=("unlearning",),
     reference="dpcalc",
     locator="distance of two minimisers, then noisy steps",
@@ -320,12 +246,12 @@ def schedule(run: FromSchedule) -> Gdp:
         "no gradient is clipped",
     ),
 )
-def minimiser(run: FromMinimiser) -> Gdp:
+def minimiser(run: Continued) -> Gdp:
     """Minimisers of strongly convex losses are near each other: with one record of n replaced, or left out and the mean
     taken over the others, within Delta/(m n), and within 2 G/m more where they are minimisers only nearly.
 
-    >>> run = FromMinimiser(clean_steps=100, step_size=0.1, noise_std=0.5, smoothness=1.0, strong_convexity=0.1,
-    ...                     records=1000, sensitivity=2.0)  # Z = 0.02, c = 0.99
+    >>> run = Continued(clean_steps=100, step_size=0.1, noise_std=0.5, smoothness=1.0, strong_convexity=0.1,
+    ...                 records=1000, sensitivity=2.0)  # Z = 0.02, c = 0.99
     >>> round(minimiser(run).mu, 12)
     0.022194325285
     """
@@ -337,11 +263,16 @@ def minimiser(run: FromMinimiser) -> Gdp:
     return run.within(run.diameter, found)
 
 
+_RUN = (
+    "clean_steps", "step_size", "noise_std", "contraction?", "smoothness?", "strong_convexity?", "records",
+    "batch_size", "epochs", "sensitivity", "diameter?",
+)  # fmt: skip
+
+
 @theorem(
     "unlearning.run",
     title="Noisy steps from a noisy run, its noise not counted",
-    setting=FromRun,
-    gives=Gdp,
+    needs=_RUN,
     algorithms=("unlearning",),
     reference="dpcalc",
     locator="two runs with the same noise and batches, then noisy steps",
@@ -356,11 +287,11 @@ def minimiser(run: FromMinimiser) -> Gdp:
         _ALIGNED,
     ),
 )
-def run(run: FromRun) -> Gdp:
+def run(run: Trained) -> Gdp:
     """Two runs with the same noise stay near each other, and the steps after them hide their distance: the record is
     taken to be in the last batch of every pass.
 
-    >>> trained = FromRun(clean_steps=50, step_size=0.1, noise_std=0.5, contraction=0.99, records=100, batch_size=1,
+    >>> trained = Trained(clean_steps=50, step_size=0.1, noise_std=0.5, contraction=0.99, records=100, batch_size=1,
     ...                   epochs=10, sensitivity=0.2)  # a use moves its step by 0.02
     >>> round(run(trained).mu, 12)
     0.06762804843
@@ -372,11 +303,16 @@ def run(run: FromRun) -> Gdp:
     return run.within(run.diameter, found)
 
 
+_WHOLE_RUN = (
+    "clean_steps", "step_size", "noise_std", "contraction?", "smoothness?", "strong_convexity?", "records",
+    "batch_size", "epochs", "sensitivity",
+)  # fmt: skip
+
+
 @theorem(
     "unlearning.whole_run",
     title="A noisy run and the steps after it, all noise counted",
-    setting=Trained,
-    gives=Gdp,
+    needs=_WHOLE_RUN,
     algorithms=("unlearning",),
     reference="bok2024",
     locator="optimal shift allocation over the training and the steps after it",
