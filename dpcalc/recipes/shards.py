@@ -136,9 +136,10 @@ def of_share(
         certify: whether guarantees were to be proved.
         policy: the source of the policy.
     """
+    strict = tuple((one.file, one.policy.strict or bool(one.policy.rules)) for one in recipes)
     shard = Shard(
         number=share.number, of=share.of, cases=len(selected), places=tuple(places),
-        recipes=tuple((recipe.file, recipe.policy.strict or bool(recipe.policy.rules)) for recipe in recipes), digest=_digest(selected),
+        recipes=strict, digest=_digest(selected),
         options=json.dumps({"certify": certify, "policy": hashlib.sha256(policy.encode()).hexdigest()}, sort_keys=True),
     )  # fmt: skip
     return result._replace(shard=shard._replace(content=_content(result, shard)))
