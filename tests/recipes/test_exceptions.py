@@ -364,7 +364,7 @@ def test_every_report_shows_what_is_asked_otherwise(write: Write, kind: str, cap
     else:
         text = Path("out.json").read_text(encoding="utf-8")
     if kind == "badge":
-        assert json.loads(text)["color"] == "yellow"
+        assert json.loads(text)["color"] == "red"
         return
     assert "delta" in text
     assert "asks for less" in text
