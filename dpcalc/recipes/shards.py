@@ -267,8 +267,8 @@ def _refuse_others(shards: Sequence[tuple[str, Shard]]) -> None:
 
 
 _EQUAL = {
-    "of": "the number of shards", "recipes": "their recipes", "cases": "the number of cases",
-    "digest": "what their cases ask", "options": "the options of the check",
+    "options": "the options of the check", "of": "the number of shards", "recipes": "their recipes",
+    "cases": "the number of cases", "digest": "what their cases ask",
 }  # fmt: skip
 
 
