@@ -178,13 +178,6 @@ def _with_notes(asked: Asked, bounds: Sequence[Theorem], *, notes: bool) -> Case
     return case
 
 
-def warned_of_noise(record: Command, given: Values, run: Run, question: Question, case: Case) -> Case:
-    """Return the answer with a warning where the noise looks like another parameter's; no other reading is tried."""
-    if case.best is None:
-        return case
-    return _warned_of_noise(Asked(record, given, {}, run, question, case, case.best, False), told=False)
-
-
 def _warned_of_noise(asked: Asked, *, told: bool) -> Case:
     run, case = asked.run, asked.case
     if not run.typed("noise_std") or (run.noise_multiplier or 0.0) <= (run.noise_std or 0.0):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dpcalc.engine.ask import ask
 from dpcalc.engine.commands import COMMANDS
-from dpcalc.engine.misread_noise import misread_of
 from dpcalc.engine.sweep import Sweep
 from dpcalc.errors import Disproved, DpcalcError, SpecError, debugging
 from dpcalc.recipes.case import check_timeout
@@ -95,8 +94,7 @@ def _swept(entry: Entry, sweep: Sweep, certify: bool, *, closed: bool = False) -
         case = sweep.ask(entry.command, entry.parameters, entry.question, closed=closed)
     except Exception:
         return None
-    # What the other reading of a noise gives is asked where there is time for it.
-    return None if case is None or misread_of(case) else Outcome(case)
+    return None if case is None else Outcome(case)
 
 
 def broken(error: Exception) -> Outcome:
