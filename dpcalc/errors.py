@@ -107,6 +107,10 @@ class GateFailed(DpcalcError):
     exit_code = 1
 
 
+class PrivacyWarning(UserWarning):
+    """What was computed is less private than its budget says, or may be."""
+
+
 class Disproved(DpcalcError):
     """A guarantee is below the truth (exit 4); ``report`` is the text of a report of it."""
 

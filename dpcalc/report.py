@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dpcalc.errors import PRECEDENCE
@@ -206,6 +206,11 @@ class Case(NamedTuple):
         """Whether its answer certifies that records were forgotten; see `Result.forgetting`."""
         return self.best is not None and self.best.forgetting
 
+    def uncovered(self) -> Case:
+        """Return the case of a run that its theorems do not cover: no number of it is a guarantee any more."""
+        rows = (row._replace(kind=Kind.CONDITIONAL) if row.guarantee else row for row in self.results)
+        return self._replace(results=tuple(rows))
+
     @property
     def failed(self) -> bool:
         """Whether a gate failed, or the case did although its gates hold."""
@@ -272,10 +277,6 @@ PARTS = ("train", "test")
 """The parts of the records that are measured apart."""
 
 
-SHOWN_IN_NOTEBOOKS: list[Callable[[Any], str]] = []
-"""What makes HTML of a report: `dpcalc.api` puts it here, as a report knows of nothing that renders it."""
-
-
 class Report(NamedTuple):
     """The answer to one command.
 
@@ -290,9 +291,12 @@ class Report(NamedTuple):
     changes: tuple[Change, ...] | None = None
     shard: Shard | None = None
 
-    def _repr_html_(self) -> str | None:
-        """Return what a notebook shows of the report; None, and so its plain text, where nothing renders it."""
-        return SHOWN_IN_NOTEBOOKS[0](self) if SHOWN_IN_NOTEBOOKS else None
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows of the report."""
+        import importlib
+
+        text: str = importlib.import_module("dpcalc.render.notebook").render_notebook(self)
+        return text
 
     @property
     def failed(self) -> int:
@@ -387,7 +391,9 @@ class Report(NamedTuple):
         """Return the privacy card of the report, as `dpcalc.card` does."""
         import importlib
 
-        made: dict[str, Any] = importlib.import_module("dpcalc.api").card(self)  # a report knows nothing of its makers
+        made: dict[str, Any] = importlib.import_module("dpcalc.api.documents").card(
+            self
+        )  # a report knows nothing of its makers
         return made
 
     def _beside_the_cases(self) -> dict[str, Any]:

@@ -55,6 +55,10 @@ def test_pages_are_fresh(pages: dict[str, str]) -> None:
         assert (DOCS / name).read_text(encoding="utf-8") == text, f"{name} is {REFRESH}"
 
 
+def test_the_types_of_the_api_are_fresh(build: ModuleType) -> None:
+    assert build.STUB.read_text(encoding="utf-8") == build.stub(), f"dpcalc/__init__.pyi is {REFRESH}"
+
+
 @pytest.mark.campaign
 def test_the_tutorial_prints_what_it_shows(build: ModuleType, tmp_path: Path) -> None:
     text = (DOCS / "tutorial.md").read_text(encoding="utf-8")

@@ -256,7 +256,7 @@ def _with_allocation(run: Run, result: Result) -> Result:
     """Return the best result with where its shifts are spent."""
     if not result.best or run.schedule is None:
         return result
-    from dpcalc.theorems.privacy.allocation import describe_allocation
+    from dpcalc.theorems.one_pass.allocation import describe_allocation
 
     diameter = run.diameter if result.bound.endswith("_domain") else None
     own = result.bound == "shifted.given_spend"

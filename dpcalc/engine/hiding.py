@@ -64,7 +64,8 @@ def _first(run: Run, name: str, hidden: Theorem, composed: Theorem) -> int | Non
 
 def _sampled(run: Run, hidden: Sequence[Theorem]) -> tuple[int, Theorem] | None:
     """Return the number of steps on fresh batches from which hiding helps, by a central limit approximation."""
-    from dpcalc.theorems.privacy import expanding_sampled, noisy_sgd
+    from dpcalc.theorems.expanding import expanding_sampled
+    from dpcalc.theorems.sampled import noisy_sgd
 
     found = []
     for bound in hidden:

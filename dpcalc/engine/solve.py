@@ -487,7 +487,7 @@ def _guess(problem: Problem, log_delta: float | None = None) -> float | None:
     run, question = problem.run, problem.question
     log_delta = question.safe_log_delta if log_delta is None else log_delta
     if run.algorithm.clipped and problem.bound.gives is Composition:
-        from dpcalc.theorems.privacy.sampled_steps import likely
+        from dpcalc.theorems.sampled.sampled_steps import likely
 
         return likely(run, problem.unknown, epsilon=question.safe_epsilon, log_delta=log_delta)
     names = ("records", "batch_size", "steps", "lipschitz")
@@ -497,7 +497,7 @@ def _guess(problem: Problem, log_delta: float | None = None) -> float | None:
         return None
     if not 1e-100 < values["lipschitz"] < 1e100:  # squares of the noise would be out of range
         return None
-    from dpcalc.theorems.privacy.noisy_sgd import likely_noise_std
+    from dpcalc.theorems.sampled.noisy_sgd import likely_noise_std
 
     guess = likely_noise_std(**values, epsilon=question.safe_epsilon, log_delta=log_delta)
     return guess if 1e-100 < guess < 1e100 else None

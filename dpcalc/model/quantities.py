@@ -29,7 +29,7 @@ class Kind(PlainEnum):
     ASYMPTOTIC = "asymptotic"
     PUBLISHED = "published"  # what a paper prints, kept for comparison where it is wrong or superseded
     HEURISTIC = "heuristic"  # plausible, and proved of no run but of a simpler one
-    CONDITIONAL = "conditional"  # its theorem needs a promise that the described run does not make
+    CONDITIONAL = "conditional"  # its theorem needs a promise that the run does not make, or that a seed breaks
 
     @property
     def guarantee(self) -> bool:

@@ -273,8 +273,8 @@ def _bounds(case: Case, precision: int) -> Iterator[Part]:
 
 
 def _shown(case: Case) -> list[Result]:
-    """Return the best bounds, which are guarantees; where several orders are asked, the best of each."""
-    guarantees = [result for result in case.results if result.guarantee]
+    """Return the best bounds; where several orders are asked, the best of each."""
+    guarantees = [result for result in case.results if result.guarantee or result.best]
     best = [result for result in guarantees if result.best]
     return best if len(best) > 1 else guarantees[:_BEST]
 

@@ -93,9 +93,10 @@ def _literal(mantissa: int, power: int, precision: int) -> str:
 
 def side_of(result: Result) -> Side:
     """Return the side to which a result's number is rounded in text."""
-    if not result.guarantee and result.kind != Kind.LOWER:
+    promised = result.guarantee or result.best  # of a run that is not covered, the best one is no guarantee
+    if not promised and result.kind != Kind.LOWER:
         return Side.NEAREST
-    return Side.DOWN if (result.quantity in MAXIMISED) == result.guarantee else Side.UP
+    return Side.DOWN if (result.quantity in MAXIMISED) == promised else Side.UP
 
 
 def delta_text(delta: float | None, log_delta: float | None, precision: int, side: Side = Side.NEAREST) -> str:

@@ -7,6 +7,9 @@ try:
 except ImportError:
     raise ImportError("dpcalc.sklearn needs scikit-learn: pip install 'dpcalc[sklearn]'") from None
 
+from dpcalc.errors import PrivacyWarning
+from dpcalc.recipes.accountant import Accountant
 from dpcalc.sklearn.estimators import DPClassifier, DPRegressor
+from dpcalc.sklearn.surroundings import OutsideRangesWarning
 
-__all__ = ["DPClassifier", "DPRegressor"]
+__all__ = ["Accountant", "DPClassifier", "DPRegressor", "OutsideRangesWarning", "PrivacyWarning"]

@@ -2,9 +2,14 @@
 
 What is private is the fitted model, for neighbours with one row replaced. The number of rows and of columns is public,
 and so is every parameter: ``classes``, ``ranges`` and ``target_range`` must not come from the records. Where one does,
-or the noise can be drawn again, the estimator says so: ``private_`` is False and ``why_not_private_`` has the reason.
-No row is refused for what it holds, as far as it is numbers. ``score``, and predictions for the rows that were trained
-on together with their targets, are not covered by the guarantee.
+the noise can be drawn again, or a search or an earlier step of a pipeline looks at the records too, the estimator says
+so: it warns (`PrivacyWarning`), ``private_`` is False, ``why_not_private_`` has the reason, and no number of
+``privacy_`` is a guarantee. No row is refused for what it holds, as far as it is numbers. ``score``, and predictions
+for the rows that were trained on together with their targets, are not covered by the guarantee.
+
+Several fits to the same records are less private together than each: an ``accountant`` that they share adds them up,
+and refuses the next one before it is trained where a budget would be exceeded. Without one, a second fit to rows of as
+many columns in a process warns.
 """
 
 from __future__ import annotations
@@ -26,10 +31,11 @@ from dpcalc.model.parameter import check
 from dpcalc.notes import NotPrivate
 from dpcalc.render.notes import report
 from dpcalc.report import Case
+from dpcalc.sklearn import surroundings
 from dpcalc.training import with_one_blas_thread
 from dpcalc.training.data.cells import number
 from dpcalc.training.data.intervals import is_interval
-from dpcalc.training.data.tables import settle
+from dpcalc.training.data.ranges import settle
 from dpcalc.training.fit import fit
 from dpcalc.training.release.model import Model
 from dpcalc.training.release.outcome import covered
@@ -74,11 +80,15 @@ class _Linear(BaseEstimator):
     ) -> None:
         """Fit, and keep what came of it; ``because`` says why the outcome is not private, if it is not."""
         low, high = self._interval(rows.shape[1])
+        noticed = surroundings.why_not_covered()
+        because = "; ".join(filter(None, (because, noticed))) or None
         mapped = np.array(rows, dtype=np.float64, order="C")
         settle(mapped, None if low is None else (low, high), 1.0)
         seed = None if self.random_state is None else int(check_random_state(self.random_state).randint(1 << 31))
         epsilon, delta = float(check("epsilon", self.epsilon)), float(check("delta", self.delta))
         question = Question(epsilon, delta, math.log(delta))
+        if self.accountant is not None:
+            self.accountant.charge(type(self).__name__, epsilon=epsilon, delta=delta)
         with with_one_blas_thread():
             case, model = fit(given, question, Setup(data=(mapped, targets), seed=seed, **setup))
         assert model is not None
@@ -96,6 +106,12 @@ class _Linear(BaseEstimator):
             privacy["why_not_private"] = self.why_not_private_
         self.model_: Model = model._replace(columns=columns, low=low, high=high, privacy=privacy)
         self.n_iter_: int = case.training["steps"]
+        if not self.private_:
+            surroundings.warn(f"NOT PRIVATE: {self.why_not_private_}")
+        elif self.accountant is None:
+            surroundings.warn_if_again(rows.shape[1])
+        if _any_outside(rows, low, high) or ("target_range" in setup and _any_outside(targets, *setup["target_range"])):
+            surroundings.warn(surroundings.OUTSIDE, surroundings.OutsideRangesWarning)
 
     def _interval(self, columns: int) -> tuple[Array | None, Array | None]:
         """Return the ends of the ranges, each of shape (d,)."""
@@ -133,8 +149,19 @@ def _apart(values: Any) -> Any:
 
 
 def _not_private(case: Case, because: str) -> Case:
-    training = {**(case.training or {}), "private": False, "why_not_private": because}
-    return case._replace(training=training, note_data=(*case.note_data, NotPrivate(because=because)))
+    known = (case.training or {}).get("why_not_private")
+    said = "; ".join(filter(None, (because, known)))
+    training = {**(case.training or {}), "private": False, "why_not_private": said}
+    notes = tuple(note for note in case.note_data if not isinstance(note, NotPrivate))
+    return case.uncovered()._replace(training=training, note_data=(*notes, NotPrivate(because=said)))
+
+
+def _any_outside(values: NDArray[Any], low: Any, high: Any) -> bool:
+    """Return whether numbers lie outside their ranges; what is no number lies nowhere."""
+    if values.dtype.kind not in "fiub":
+        values = np.array([each for each in values if isinstance(each, (int, float))])
+    low, high = (-1.0, 1.0) if low is None else (low, high)
+    return bool(((values < low) | (values > high)).any())
 
 
 class DPClassifier(ClassifierMixin, _Linear):
@@ -147,6 +174,7 @@ class DPClassifier(ClassifierMixin, _Linear):
         ranges: (low, high), numbers or arrays of shape (d,), that are mapped to [-1, 1]; public. None: columns are in
             [-1, 1] already. Rows are then shortened to a norm of at most 1; nan counts as the middle.
         random_state: a seed for experiments: the model is then not private.
+        accountant: a `dpcalc.Accountant`, which the fit is charged to before it is trained.
     """
 
     def __init__(
@@ -156,12 +184,14 @@ class DPClassifier(ClassifierMixin, _Linear):
         classes: Any = None,
         ranges: Any = None,
         random_state: Any = None,
+        accountant: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.classes = classes
         self.ranges = ranges
         self.random_state = random_state
+        self.accountant = accountant
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> DPClassifier:
         """Fit the model to rows X, shape (n, d), and labels y, shape (n,).
@@ -274,8 +304,10 @@ class DPRegressor(RegressorMixin, _Linear):
     Args:
         epsilon, delta: the budget of the fit.
         ranges: as of `DPClassifier`.
-        target_range: (low, high) of the target, public; targets outside it are cut, and nan counts as the middle.
+        target_range: (low, high) of the target, public; targets outside it are cut, and nan counts as the middle. A fit
+            without it is refused.
         random_state: a seed for experiments: the model is then not private.
+        accountant: a `dpcalc.Accountant`, which the fit is charged to before it is trained.
     """
 
     def __init__(
@@ -283,23 +315,29 @@ class DPRegressor(RegressorMixin, _Linear):
         epsilon: float = 1.0,
         delta: float = 1e-5,
         ranges: Any = None,
-        target_range: Any = (-1.0, 1.0),
+        target_range: Any = None,
         random_state: Any = None,
+        accountant: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.ranges = ranges
         self.target_range = target_range
         self.random_state = random_state
+        self.accountant = accountant
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> DPRegressor:
         """Fit the model to rows X, shape (n, d), and targets y, shape (n,).
 
         Raises:
             ValueError: shapes are wrong.
-            dpcalc.DpcalcError: a parameter is out of range, or the budget cannot be met.
+            dpcalc.DpcalcError: a parameter is out of range, or the budget cannot be met; there is no target range.
         """
         rows, targets = self._targets(X, y)
+        if self.target_range is None:
+            raise SpecError(
+                "the target range is not given", "give target_range=(low, high), public ends between which targets lie"
+            )
         self._train(rows, targets, {"loss": "squares"}, None, target_range=interval(self.target_range))
         reading = predictor(self.model_)
         self.coef_ = reading.half * self.model_.weights

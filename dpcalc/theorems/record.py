@@ -21,37 +21,39 @@ from dpcalc.notions.risk import Risk
 from dpcalc.theorems.setting import Setting
 
 FAMILIES: dict[str, tuple[str, ...]] = {
-    "iteration": ("privacy.iteration", "privacy.random_skip", "privacy.random_stop", "privacy.local_message",
-                  "privacy.linear_models"),
-    "scheduled": ("privacy.scheduled",),
-    "shifted": ("privacy.shifted",),
+    "iteration": ("one_pass.iteration", "one_pass.random_skip", "one_pass.random_stop", "one_pass.local_message",
+                  "one_pass.linear_models"),
+    "scheduled": ("one_pass.scheduled",),
+    "shifted": ("one_pass.shifted",),
     "multi_epoch": (
-        "privacy.multi_epoch", "lower.quadratic", "privacy.published_passes", "privacy.laplace_passes",
-        "privacy.linear_models",
+        "many_passes.multi_epoch", "lower.quadratic", "many_passes.published_passes", "many_passes.laplace_passes",
+        "one_pass.linear_models",
     ),
-    "contraction": ("privacy.contraction",),
-    "shuffle": ("privacy.shuffle", "privacy.linear_models"),
-    "hidden_position": ("privacy.hidden_position",),
-    "online": ("privacy.online",),
-    "stepwise": ("privacy.stepwise",),
-    "noisy_gd": ("privacy.noisy_gd", "lower.quadratic", "privacy.published_passes", "privacy.laplace_passes"),
-    "noisy_sgd": ("privacy.noisy_sgd",),
-    "sampled": ("privacy.sampled_steps", "privacy.sampled_hidden", "privacy.hidden_epochs", "privacy.last_iterate"),
+    "contraction": ("contraction.contraction",),
+    "shuffle": ("contraction.shuffle", "one_pass.linear_models"),
+    "hidden_position": ("hidden.hidden_position",),
+    "online": ("contraction.online",),
+    "stepwise": ("contraction.stepwise",),
+    "noisy_gd": (
+        "many_passes.noisy_gd", "lower.quadratic", "many_passes.published_passes", "many_passes.laplace_passes",
+    ),
+    "noisy_sgd": ("sampled.noisy_sgd",),
+    "sampled": ("sampled.sampled_steps", "sampled.sampled_hidden", "sampled.hidden_epochs", "sampled.last_iterate"),
     "released": (
-        "privacy.released",
-        "privacy.released_repeated",
-        "privacy.released_fresh_orders",
-        "privacy.released_secret_order",
+        "released.released",
+        "released.released_repeated",
+        "released.released_fresh_orders",
+        "released.released_secret_order",
     ),
-    "shuffled_epochs": ("privacy.shuffled_epochs", "privacy.laplace_passes", "privacy.linear_models"),
+    "shuffled_epochs": ("many_passes.shuffled_epochs", "many_passes.laplace_passes", "one_pass.linear_models"),
     "expanding": (
-        "privacy.expanding",
-        "privacy.expanding_passes",
-        "privacy.expanding_fresh",
-        "privacy.expanding_sampled",
-        "privacy.expanding_laplace",
+        "expanding.expanding",
+        "expanding.expanding_passes",
+        "expanding.expanding_fresh",
+        "expanding.expanding_sampled",
+        "expanding.expanding_laplace",
     ),
-    "unlearning": ("privacy.unlearning",),
+    "unlearning": ("many_passes.unlearning",),
     "linear": (
         "lower.linear_losses",
         "lower.random_linear_losses",
@@ -59,7 +61,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "lower.curved_orders",
         "lower.forgetting",
     ),
-    "dp_sgd": ("privacy.dp_sgd",),
+    "dp_sgd": ("holder.dp_sgd",),
     "utility": ("risk.utility", "risk.utility_skip"),
     "tasks": ("risk.tasks",),
     "smoothing": ("risk.smoothing",),
@@ -181,6 +183,7 @@ class Theorem(NamedTuple):
         uncertified: why `--certify` has no definition of it; empty where `dpcalc.certify` has one.
         by_difference: of a lower value: its losses have gradients of any size, and it bounds guarantees alone that use
             only how far two gradients are apart.
+        public_sums: whether it holds although every noisy sum of gradients is public: its runs may round each of them.
     """
 
     id: str
@@ -206,6 +209,7 @@ class Theorem(NamedTuple):
     implied_by: str
     uncertified: str
     by_difference: bool
+    public_sums: bool
 
     def differs_alone(self, strong_convexity: float | None) -> bool:
         """Return whether a lower value of it bounds only guarantees that use how far two gradients are apart.
@@ -349,6 +353,7 @@ def theorem(
     implied_by: str = "",
     uncertified: str = "",
     by_difference: bool = False,
+    public_sums: bool = False,
 ) -> Callable[[Callable[[S], G]], Callable[[S], G]]:
     """Register the decorated function as the theorem ``id`` and return it unchanged; `Theorem` says what is what.
 
@@ -367,7 +372,7 @@ def theorem(
         _THEOREMS[id] = Theorem(
             id, title, gives, Kind(kind), algorithms, reads, optional, setting, function, conditions, assumes,
             reference, locator, formula, erratum, caution, promises, slack, slow, not_monotone_in, implied_by,
-            uncertified, by_difference,
+            uncertified, by_difference, public_sums,
         )  # fmt: skip
         return function
 

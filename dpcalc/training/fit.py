@@ -20,6 +20,8 @@ from dpcalc.training.rule.task import Task
 def fit(given: Mapping[str, Any], question: Question, setup: Setup, **more: Any) -> Fit:
     """Return the case of a run that was accounted and then executed; nothing is executed where a gate fails.
 
+    Where the noise can be drawn again, or there are replicas, the numbers of the case are no guarantees.
+
     Args:
         given, question, setup, more: the fields of a `Task`.
 
@@ -27,7 +29,13 @@ def fit(given: Mapping[str, Any], question: Question, setup: Setup, **more: Any)
         SpecError: description or data are malformed.
         NotApplicable, Infeasible: see `dpcalc.engine.answer.answer`; or the guarantee says nothing.
     """
-    task = Task(given, question, setup, **more)
+    fitted = _fit(Task(given, question, setup, **more), setup)
+    if setup.seed is None and setup.replicas == 1:
+        return fitted
+    return fitted._replace(case=fitted.case.uncovered())
+
+
+def _fit(task: Task, setup: Setup) -> Fit:
     if setup.tune is not None:
         from dpcalc.training.tune.fit import fit_tuned
 

@@ -14,10 +14,9 @@ import pytest
 import yaml
 
 import dpcalc
-from dpcalc.api import Report
 from dpcalc.render.meaning import meaning
 from dpcalc.render.numbers import value_text
-from dpcalc.report import Case
+from dpcalc.report import Case, Report
 
 SAMPLED = [
     (f"dp-sgd -n {n} --batch-size {size} --epochs {epochs} --noise-multiplier {z} --sampling shuffle -d {delta}")

@@ -182,6 +182,27 @@ def test_what_steps_hide_with_laplace_noise_is_below_a_step_and_above_a_gaussian
                 assert told <= max(-math.expm1((z - ratio) / 2.0), 1e-30)
 
 
+@pytest.mark.parametrize(
+    ("noise_multiplier", "first"),
+    [
+        (1.0, "the doubles"),
+        (1.1, "the decimals"),
+        (0.3, "the doubles"),
+    ],  # the double of 1.1 is more than it, of 0.3 less
+)
+def test_what_is_proved_of_less_noise_is_not_proved_again(noise_multiplier: float, first: str) -> None:
+    sampled = {"records": 4, "batch_size": 2, "steps": 3, "sampling": "poisson", "adjacency": "replace-one"}
+    run = describe("dp-sgd", {**sampled, "noise_multiplier": noise_multiplier})
+    question = Question(epsilon=8.0)
+    [result] = answer(run, question, [all_bounds()["sampled.poisson"]]).results
+    readings = list(readings_of(result, run, question))
+    for reading in readings:
+        with precision(128):
+            definitions()["sampled.poisson"].formula(reading.inputs())
+    assert readings[0].name == first
+    assert readings[0].upper_bounds() is readings[1].upper_bounds()
+
+
 def test_readings_of_other_numbers_share_nothing() -> None:
     for noise_std, same in ((0.5, True), (0.1, False)):
         run, _ = run_and_values(
@@ -190,4 +211,7 @@ def test_readings_of_other_numbers_share_nothing() -> None:
         question = Question(epsilon=8.0)
         [result] = answer(run, question, [all_bounds()["noisy_sgd.composition"]]).results
         doubles, decimals = readings_of(result, run, question)
-        assert (doubles.known is decimals.known) is same
+        for reading in (doubles, decimals):
+            with precision(128):
+                definitions()["noisy_sgd.composition"].formula(reading.inputs())
+        assert (doubles.upper_bounds() is decimals.upper_bounds()) is same

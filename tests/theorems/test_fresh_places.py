@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcalc.theorems.privacy.fresh_places import cases_of
-from dpcalc.theorems.privacy.shuffled_epochs import RandomOrders
+from dpcalc.theorems.hidden.fresh_places import cases_of
+from dpcalc.theorems.many_passes.shuffled_epochs import RandomOrders
 
 
 def _passes(**changes: Any) -> Any:

@@ -13,7 +13,7 @@ from dpcalc.model.choices import Adjacency, LastBatch
 from dpcalc.model.run import describe
 from dpcalc.notions import gaussian
 from dpcalc.theorems.lower import forgetting, linear_losses
-from dpcalc.theorems.privacy.linear_models import (
+from dpcalc.theorems.one_pass.linear_models import (
     cyclic,
     one_order,
     one_pass,

@@ -29,7 +29,7 @@ from dpcalc.report import Case
 from dpcalc.theorems.conditions import BALANCED, EQUAL_MAPS
 from dpcalc.theorems.lower.curved_orders import PUBLISHED, SECRET
 from dpcalc.theorems.lower.linear_losses import FLAT
-from dpcalc.theorems.privacy import multi_epoch
+from dpcalc.theorems.many_passes import multi_epoch
 from dpcalc.theorems.record import FAMILIES, GIVES, KINDS, Theorem, all_bounds, for_algorithm, lookup
 from dpcalc.theorems.setting import Setting
 from tests.formulas import evaluated, run_of

@@ -8,7 +8,7 @@ import math
 import mpmath
 import pytest
 
-from dpcalc.theorems.privacy import released_repeated
+from dpcalc.theorems.released import released_repeated
 from dpcalc.theorems.setting import Setting
 from tests.oracles import draws, log_uniform, whole
 

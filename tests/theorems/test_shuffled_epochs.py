@@ -19,9 +19,11 @@ from dpcalc.notions import gaussian
 from dpcalc.numerics.binomial import upper_groups
 from dpcalc.numerics.decreasing_sums import TermBounds, log_sum_decreasing_up
 from dpcalc.numerics.normal import log_hockey_stick
-from dpcalc.theorems.privacy import epochs as engine
-from dpcalc.theorems.privacy import hidden_position, shuffle, shuffled_epochs
-from dpcalc.theorems.privacy.repeated_allocation import cost, periods, stretch
+from dpcalc.theorems.contraction import shuffle
+from dpcalc.theorems.hidden import hidden_position
+from dpcalc.theorems.many_passes import epochs as engine
+from dpcalc.theorems.many_passes import shuffled_epochs
+from dpcalc.theorems.many_passes.repeated_allocation import cost, periods, stretch
 from dpcalc.theorems.record import lookup
 from tests.formulas import evaluated, run_of
 from tests.oracles import call, draws, exact, excess, not_below

@@ -17,8 +17,9 @@ from dpcalc.model.choices import LastBatch
 from dpcalc.model.run import describe
 from dpcalc.notions.guarantee import Gdp
 from dpcalc.theorems.batch_layout import layout
+from dpcalc.theorems.contraction import shuffle
 from dpcalc.theorems.lower import curved_orders
-from dpcalc.theorems.privacy import multi_epoch, shuffle
+from dpcalc.theorems.many_passes import multi_epoch
 from dpcalc.theorems.record import lookup
 from dpcalc.theorems.setting import Setting
 from tests.oracles import draws, log_uniform, whole

@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 import dpcalc
 from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.model.chain import Chain
-from dpcalc.theorems.privacy import unlearning
+from dpcalc.theorems.many_passes import unlearning
 from tests.formulas import evaluated
 
 REFERENCE = Path(__file__).resolve().parents[1] / "reference" / "risk.json"

@@ -18,7 +18,8 @@ from dpcalc.model.parameter import PARAMETERS
 from dpcalc.notions import gaussian, renyi
 from dpcalc.notions.risk import Risk
 from dpcalc.references import SHORT, entries
-from dpcalc.theorems.privacy import noisy_gd, random_skip, random_stop
+from dpcalc.theorems.many_passes import noisy_gd
+from dpcalc.theorems.one_pass import random_skip, random_stop
 from dpcalc.theorems.record import Theorem, costs, for_algorithm
 from dpcalc.theorems.risk import descent as smooth_descent
 from dpcalc.theorems.risk import langevin, smoothing, tasks, utility, utility_skip

@@ -17,9 +17,9 @@ from dpcalc.training.audit.attacks import Pair, pairs
 from dpcalc.training.audit.estimate import Event, Seen, Setup
 from dpcalc.training.rule.guarantee import rounding_of
 from dpcalc.training.run import ensemble
+from dpcalc.training.run.checks import starting_point
 from dpcalc.training.run.plan import plan
 from dpcalc.training.run.problem import Problem
-from dpcalc.training.run.single import starting_point
 
 PHI = NormalDist().cdf
 BASE = {"lipschitz": 0.75, "smoothness": 1.0, "step_size": 0.5, "noise_std": 1.5}

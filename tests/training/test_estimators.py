@@ -18,13 +18,16 @@ import numpy as np
 import pytest
 
 import dpcalc
-from dpcalc.training.data import tables as data
+from dpcalc.training.data import ranges as ranges_of
+from dpcalc.training.data import tables
+from dpcalc.training.data.cells import Labels
 from dpcalc.training.release.model import load, save
 from dpcalc.training.release.outcome import FROM_RECORDS
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = importlib.util.find_spec("sklearn") is not None
 needs_sklearn = pytest.mark.skipif(not INSTALLED, reason="scikit-learn is not installed")
+pytestmark = pytest.mark.filterwarnings("ignore::dpcalc.PrivacyWarning")
 
 NO_REFUSAL = {
     "check_supervised_y_no_nan": "a refusal would tell whether a record is there: it counts as the middle of the range"
@@ -39,8 +42,8 @@ def estimator(name: str, **parameters: Any) -> Any:
 
 def cancer() -> tuple[Any, Any, tuple[Any, Any]]:
     """Return rows, labels and ranges of the shipped table."""
-    table = data.read(data.example_file("breast-cancer"), target="diagnosis", labels=data.Labels("malignant"))
-    ranges = data.read_ranges(data.example_file("breast-cancer", ".ranges.csv"), table)
+    table = tables.read(tables.example_file("breast-cancer"), target="diagnosis", labels=Labels("malignant"))
+    ranges = ranges_of.read_ranges(tables.example_file("breast-cancer", ".ranges.csv"), table)
     return table.cells[:, :-1], np.where(table.cells[:, -1] > 0.0, "malignant", "benign"), (ranges.low, ranges.high)
 
 
@@ -51,7 +54,7 @@ def test_without_scikit_learn_it_says_what_to_install() -> None:
 
 
 def test_nothing_else_imports_it() -> None:
-    program = "import sys, dpcalc.api, dpcalc.cli.train, dpcalc.training.fit; print('sklearn' in sys.modules)"
+    program = "import sys, dpcalc.api.training, dpcalc.cli.train; print('sklearn' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
@@ -60,7 +63,7 @@ def test_nothing_else_imports_it() -> None:
 @pytest.mark.parametrize(
     ("name", "parameters", "failing"),
     [
-        ("DPClassifier", {}, {}), ("DPClassifier", {"epsilon": 12.0}, {}), ("DPRegressor", {}, NO_REFUSAL),
+        ("DPClassifier", {}, {}), ("DPClassifier", {"epsilon": 12.0}, {}),
         ("DPRegressor", {"epsilon": 12.0, "target_range": (-3.0, 3.0)}, NO_REFUSAL),
     ],
 )  # fmt: skip
@@ -135,6 +138,12 @@ def test_what_is_not_covered_is_marked() -> None:
         assert found.privacy_.cases[0].training["private"] is False
         assert found.model_.privacy["private"] is False
         assert "NOT PRIVATE" in dpcalc.format_report(found.privacy_, "plain")
+        assert not any(result.guarantee for result in found.privacy_.cases[0].results)
+        assert found.privacy_.cases[0].best.kind == "conditional"
+        kinds = {row["kind"] for row in found.privacy_.to_dict()["cases"][0]["results"]}
+        assert not kinds & {"upper", "exact"}
+        with pytest.raises(dpcalc.SpecError, match="not private"):
+            found.privacy_.card()
 
 
 @needs_sklearn
@@ -297,7 +306,7 @@ def test_one_target_changes_no_other(monkeypatch: pytest.MonkeyPatch, strange: A
     monkeypatch.setattr(module, "fit", spied)
     X = np.linspace(-0.5, 0.5, 12).reshape(6, 2)
     y = [0.1, -0.25, 0.5, 1.0, -1.0, strange]
-    model = estimator("DPRegressor", epsilon=5.0).fit(X, np.array(y) if array else y)
+    model = estimator("DPRegressor", epsilon=5.0, target_range=(-1.0, 1.0)).fit(X, np.array(y) if array else y)
     assert model.private_
     assert seen[0][:-1] == y[:-1]
     assert math.isnan(seen[0][-1])

@@ -80,7 +80,7 @@ def test_a_stream_never_has_less_noise_than_accounted(noise: str) -> None:
 
     import mpmath
 
-    from dpcalc.theorems.privacy.stream_noise import Stream
+    from dpcalc.theorems.contraction.stream_noise import Stream
 
     given = {k: v for k, v in BASE.items() if k != "noise_std"}
     run = describe("online", {**given, **ONLINE, "noise": noise})

@@ -355,14 +355,14 @@ def test_a_released_vector_is_nearer_to_that_on_real_numbers_than_said(algorithm
     recorder = Recorder(11)
     source = noise.Source(recorder, False, "")  # type: ignore[arg-type]
     fine = math.ldexp(1.0, -70)  # so that the released number is that before rounding
-    found = single._Run(chosen, problem, source, np.zeros(6), None, rounding._replace(grid=fine))
-    found.execute()
+    found = single._Run(chosen, problem, source, np.zeros(6), rounding._replace(grid=fine))
+    found.execute(None)
     size = given.get("batch_size", 1)
     batches = (
         [(np.arange(40), 40)] * 60 if algorithm == "noisy-gd" else cut(np.arange(40), size) * given.get("epochs", 1)
     )
     ideal = long_run(chosen, problem, batches, np.concatenate(recorder.noise))
-    error = float(np.linalg.norm(found.unprojected - ideal))
+    error = float(np.linalg.norm(found.kernel.unprojected - ideal))
     assert rounding.error is not None
     assert 1e-19 < error < rounding.error
     recorder = Recorder(11)

@@ -13,7 +13,7 @@ from dpcalc.theorems.record import all_bounds, lookup
 from dpcalc.training.audit.attacks import Attack, pairs
 from dpcalc.training.audit.case import plan_of
 from dpcalc.training.audit.estimate import Setup, audit
-from dpcalc.training.audit.lower_bounds import SHOWN_BY, table
+from tests.training.attacks_of_lower_bounds import SHOWN_BY, table
 from tests.truth.asking import front
 
 DELTA = 0.1

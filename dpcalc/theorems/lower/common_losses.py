@@ -32,7 +32,7 @@ from dpcalc.theorems.conditions import (
 from dpcalc.theorems.lower.averages import gaussian_log_delta, log_average, log_sum
 from dpcalc.theorems.lower.linear_losses import WHOLE_SPACE
 from dpcalc.theorems.lower.quadratic import quadratic_mu
-from dpcalc.theorems.privacy.periodic_allocation import Uses
+from dpcalc.theorems.many_passes.periodic_allocation import Uses
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, PLACE, Setting
 

@@ -25,9 +25,9 @@ from dpcalc.theorems.conditions import (
     UNBOUNDED,
 )
 from dpcalc.theorems.contraction_powers import DEEPEST, factors, half_tanh, in_range, lost
-from dpcalc.theorems.privacy.multi_epoch import ORDER, Passes
-from dpcalc.theorems.privacy.noisy_gd import FULL, Descent, saturation
-from dpcalc.theorems.privacy.periodic_allocation import Uses
+from dpcalc.theorems.many_passes.multi_epoch import ORDER, Passes
+from dpcalc.theorems.many_passes.noisy_gd import FULL, Descent, saturation
+from dpcalc.theorems.many_passes.periodic_allocation import Uses
 from dpcalc.theorems.record import theorem
 from dpcalc.theorems.setting import CURVED_STEP, GAUSSIAN_STEP, PLACE
 

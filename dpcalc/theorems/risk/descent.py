@@ -24,7 +24,7 @@ from dpcalc.numerics.floats import down, up
 from dpcalc.numerics.quotients import quotient_up
 from dpcalc.numerics.sums import harmonic_up
 from dpcalc.theorems.conditions import GAUSSIAN, NO_CLIPPING, ONE_RELEASE
-from dpcalc.theorems.privacy import noisy_gd
+from dpcalc.theorems.many_passes import noisy_gd
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
 from dpcalc.theorems.risk.averaging import is_short_step
 from dpcalc.theorems.setting import Setting

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dpcalc.model.run import Run
 from dpcalc.notions.risk import Risk
 from dpcalc.numerics.floats import up
-from dpcalc.theorems.privacy import dp_sgd
+from dpcalc.theorems.holder import dp_sgd
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
 from dpcalc.theorems.risk.holder_sgd import LikelyRisk, PrivateSgd, expected_risk
 from dpcalc.theorems.risk.sgd import Sgd

@@ -16,8 +16,9 @@ from dpcalc.notions.guarantee import Composition
 from dpcalc.notions.risk import Risk
 from dpcalc.numerics.floats import MAX, UNIT, up
 from dpcalc.numerics.roots import least
-from dpcalc.theorems.privacy import dp_sgd, holder, noisy_sgd
+from dpcalc.theorems.holder import dp_sgd, holder
 from dpcalc.theorems.risk.sgd import Sgd
+from dpcalc.theorems.sampled import noisy_sgd
 from dpcalc.theorems.setting import Setting
 
 

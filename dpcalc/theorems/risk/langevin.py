@@ -23,7 +23,7 @@ from dpcalc.notions.risk import EMPIRICAL, Risk
 from dpcalc.numerics.floats import down, up
 from dpcalc.numerics.quotients import quotient_up
 from dpcalc.theorems.conditions import GAUSSIAN, NO_CLIPPING, ONE_RELEASE, STRONGLY_CONVEX
-from dpcalc.theorems.privacy import noisy_gd
+from dpcalc.theorems.many_passes import noisy_gd
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
 from dpcalc.theorems.setting import Setting, decay_rate
 

@@ -20,7 +20,7 @@ from dpcalc.numerics.quotients import quotient_up
 from dpcalc.numerics.roots import greatest, least
 from dpcalc.numerics.sums import harmonic_up, log_sum_expm1_reciprocals_up
 from dpcalc.theorems.conditions import NO_CLIPPING
-from dpcalc.theorems.privacy import iteration, random_stop
+from dpcalc.theorems.one_pass import iteration, random_stop
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
 from dpcalc.theorems.risk.averaging import OnBall, averaged_risk, require_short_step, short_step_condition
 from dpcalc.theorems.risk.utility import PAPER, STOPPED

@@ -14,7 +14,7 @@ from dpcalc.notions.risk import NO_BOUND, Risk
 from dpcalc.numerics.floats import ratio_up, up
 from dpcalc.numerics.quotients import quotient_up
 from dpcalc.theorems.conditions import GAUSSIAN, INDEX_IN_RANGE, NO_CLIPPING, ONE_RELEASE
-from dpcalc.theorems.privacy import random_skip
+from dpcalc.theorems.one_pass import random_skip
 from dpcalc.theorems.record import Condition, Obstacle, Unmet, theorem
 from dpcalc.theorems.risk.averaging import CLASSIC_RANGE, Budget, require_short_step, short_step_condition
 from dpcalc.theorems.risk.utility import BALL, CENTRE, CLASSIC, LOCAL, PAPER, SAMPLED

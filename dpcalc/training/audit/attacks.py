@@ -9,7 +9,7 @@ All records pull along the first coordinate, with gradients of at most the accou
 * ``low-bits``: of one step, the others rest, and the record pulls or rests as well. Where noise cancels the pull, what
   is left is a multiple of the last bit of the pull; noise alone is finer (Mironov 2012).
 
-Every loss is convex and within the constants that were accounted; `dpcalc.training.run.single.check_loss` looks.
+Every loss is convex and within the constants that were accounted; `dpcalc.training.run.checks.check_loss` looks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dpcalc.model.loss import Loss, of
 from dpcalc.model.loss.base import ArrayDescent, ScalarDescent
 from dpcalc.model.run import Run
 from dpcalc.plain_enum import PlainEnum
-from dpcalc.training.audit.traces import Passes, Seeing, Steps, beyond_the_end, of_step
+from dpcalc.training.audit.traces import Passes, Seeing, Steps, beyond_the_end
 from dpcalc.training.run.domain import Whole
 from dpcalc.training.run.plan import Batch, Plan
 from dpcalc.training.run.problem import Problem
@@ -351,7 +351,7 @@ def _low_bits(scene: _Scene) -> Iterator[Pair]:
         Attack.LOW_BITS, "the others rest", plan._replace(columns=columns), Problem(features, present, loss),
         Problem(features, labels, loss), None,
     )  # fmt: skip
-    yield lean(pair, scene.place)._replace(bits_of=of_step(plan.step_size, 0) * each / plan.batches[0].divisor)
+    yield lean(pair, scene.place)._replace(bits_of=plan.step_size_at(0) * each / plan.batches[0].divisor)
 
 
 def _has_bits(weights: Array, drift: float) -> Array:

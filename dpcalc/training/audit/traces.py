@@ -35,11 +35,6 @@ class Seeing(Protocol):
         """Return the score of every run, shape (m,)."""
 
 
-def of_step(value: float | Array, number: int) -> float:
-    """Return what a step has of a plan's number or array."""
-    return value if isinstance(value, float) else float(value[number])
-
-
 # --- every iterate, of random batches ---------------------------------------------------------------------------------
 
 
@@ -83,7 +78,7 @@ class Increments:
 
     def see(self, number: int, weights: Array, rows: Index | None = None) -> None:
         """Add what an iterate tells, given the one before it; which records were used is not known."""
-        eta, scale = (of_step(value, number) for value in (self.plan.step_size, self.plan.scale))
+        eta, scale = self.plan.step_size_at(number), self.plan.scale_at(number)
         went = (weights[0] - (1.0 - eta * self.steps.pull) * self.before) / (eta * scale)
         self.total = self.total + self._log_ratio(went, self.steps.first / scale, self.steps.second / scale, scale)
         self.before = weights[0].copy()
@@ -192,7 +187,7 @@ class _Affine:
 
     def factor_and_unit(self, number: int, present: Any, rows: Index | None) -> tuple[Any, Any]:
         """Return the factor of the iterate, and how far a pull of 1 of the record moves it; 0 where it is absent."""
-        step, eta = self.steps[number % len(self.steps)], of_step(self.plan.step_size, number)
+        step, eta = self.steps[number % len(self.steps)], self.plan.step_size_at(number)
         curved = step.size - present
         if self.passes.before and rows is not None:
             curved = np.count_nonzero(rows < self.passes.place)
@@ -201,7 +196,7 @@ class _Affine:
 
     def added(self, number: int) -> float:
         """Return the variance of a step's noise."""
-        return (of_step(self.plan.step_size, number) * of_step(self.plan.scale, number)) ** 2
+        return (self.plan.step_size_at(number) * self.plan.scale_at(number)) ** 2
 
     def sees(self, number: int) -> bool:
         """Return whether the iterate after a step is seen."""

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.files.row_file import Chosen, Room
+from dpcalc.training.data.bounds import NO_COUNTS, Prepared, added, aside_of
 from dpcalc.training.data.cells import MAX_CLASSES
-from dpcalc.training.data.tables import NO_COUNTS, Prepared, Stored, added, aside_of
+from dpcalc.training.data.tables import Stored
 from dpcalc.training.data.threads import ahead
 
 Array = NDArray[np.float64]
@@ -26,7 +27,7 @@ _BYTES = 1 << 22  # of the file that are read at once
 
 
 class Bounding(Protocol):
-    """How raw records are brought within their bounds: see `dpcalc.training.data.tables.Bounds`."""
+    """How raw records are brought within their bounds: see `dpcalc.training.data.bounds.Bounds`."""
 
     @property
     def width(self) -> int:
@@ -51,7 +52,7 @@ class Survey(NamedTuple):
     """What is known of records that have all been read once.
 
     Attributes:
-        counts: see `dpcalc.training.data.tables.Prepared`.
+        counts: see `dpcalc.training.data.bounds.Prepared`.
         least, most: of the labels.
         spread: the variance of the labels.
         commonest: how many records have the commonest label; None where the labels are too many to be counted.
@@ -134,7 +135,7 @@ class OnDisk:
         Args:
             chosen: a slice without a step, or whole numbers from 0 to n - 1.
             room: for them; by default they have memory of their own.
-            unit: where it is given, features are whole numbers of units: see `dpcalc.training.data.tables.shorten`.
+            unit: where it is given, features are whole numbers of units: see `dpcalc.training.data.bounds.shorten`.
 
         Raises:
             SpecError: the file cannot be read, or has changed.
@@ -164,7 +165,7 @@ class OnDisk:
         return self._bounds.kept(self._stored.rows(chosen, room), room, unit)
 
     def split(self, fraction: float, generator: np.random.Generator) -> tuple[OnDisk, OnDisk | None]:
-        """As `dpcalc.training.data.tables.split`."""
+        """As `dpcalc.training.data.bounds.split`."""
         aside = aside_of(len(self), fraction, generator)
         if aside is None:
             return self, None
@@ -222,7 +223,7 @@ class OnDisk:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """See `dpcalc.training.data.tables.Prepared`."""
+        """See `dpcalc.training.data.bounds.Prepared`."""
         return self.survey().counts
 
 

@@ -27,25 +27,25 @@ from dpcalc.errors import NotApplicable, SpecError
 from dpcalc.files.row_file import Room
 from dpcalc.model.loss import Loss
 from dpcalc.numerics.floats import up
+from dpcalc.training.data.bounds import Bounds, Prepared, in_units, lengths, on_rows, rest_of, several, shorten
 from dpcalc.training.data.stored import OnDisk
-from dpcalc.training.data.tables import Bounds, Prepared, in_units, lengths, on_rows, rest_of, several, shorten
 from dpcalc.training.data.threads import summed
 from dpcalc.training.release.model import LEAST_SCALE
 from dpcalc.training.rule.full_batches import Centring
 from dpcalc.training.rule.records import Records
+from dpcalc.training.run.checks import lipschitz_of
 from dpcalc.training.run.exact_sums import cut, exponent_of, grid_of, rounded_sum
 from dpcalc.training.run.noise import Source
 from dpcalc.training.run.plan import Batch, Plan
 from dpcalc.training.run.problem import refuse_outside
 from dpcalc.training.run.rounding import Rounding
-from dpcalc.training.run.single import lipschitz_of
 
 Array = NDArray[np.float64]
 _BITS = 52  # of a sum
 _MOST_BITS = 20  # kept of rows: a square of a distance then has at most 45
 _PIECE = 1 << 16  # entries looked at together
 _LEAST = 1e-290  # of the scale of noise: a normal double
-_ROOM = 1e-12  # by which rows stay below their bound, as in `dpcalc.training.data.tables.Bounds`
+_ROOM = 1e-12  # by which rows stay below their bound, as in `dpcalc.training.data.bounds.Bounds`
 
 
 class Centre(NamedTuple):
@@ -66,7 +66,7 @@ class Centre(NamedTuple):
     def apply(self, rows: Array, unit: float | None = None) -> None:
         """Change rows, shape (m, d + 1), whose last column is the constant one, in place.
 
-        With a unit they are whole numbers of units: see `dpcalc.training.data.tables.shorten`.
+        With a unit they are whole numbers of units: see `dpcalc.training.data.bounds.shorten`.
         """
         columns = rows.shape[1]
         held = 1.0 - max(_ROOM, (columns + 9) * 2.0**-52)
@@ -78,7 +78,7 @@ class Centre(NamedTuple):
 
 
 class _CentredBounds(NamedTuple):
-    """As `dpcalc.training.data.tables.Bounds`, and centred."""
+    """As `dpcalc.training.data.bounds.Bounds`, and centred."""
 
     bounds: Bounds
     centre: Centre

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcalc.model.loss import Loss
+from dpcalc.training.data.bounds import Prepared
 from dpcalc.training.data.progress import Phases, silent
 from dpcalc.training.data.stored import OnDisk
-from dpcalc.training.data.tables import Prepared
 from dpcalc.training.release import metrics
 from dpcalc.training.release.metrics import Optimum
 from dpcalc.training.rule.draft import Draft
@@ -194,7 +194,7 @@ def _train_one(
         weights, _ = products.solved(plan, parts["train"], source)
         released = weights[np.newaxis]
     else:
-        weights, released, _ = single.train(
+        weights, released = single.train(
             plan, parts["train"], source, start=start, progress=phases("steps"), rounding=rounding
         )
     return Trained(weights, released, randomness_of(setup, source.label), measured(weights, parts, phases))

@@ -20,8 +20,9 @@ from dpcalc.files.place import FileError
 from dpcalc.files.reading import opened
 from dpcalc.inert import json_text
 from dpcalc.report import strict_json
+from dpcalc.training.data.bounds import lengths
 from dpcalc.training.data.cells import Classes, Labels, Levels
-from dpcalc.training.data.tables import Ranges, encode, lengths
+from dpcalc.training.data.ranges import Ranges, encode
 from dpcalc.training.rule.setup import check_path
 from dpcalc.version import __version__
 

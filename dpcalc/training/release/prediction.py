@@ -19,9 +19,9 @@ from dpcalc.errors import SpecError
 from dpcalc.inert import spreadsheet_text
 from dpcalc.model.choices import LossName
 from dpcalc.model.loss import LOSSES, SIGNED
-from dpcalc.training.data import rows
-from dpcalc.training.data import tables as data
 from dpcalc.training.data.cells import NUMBERS
+from dpcalc.training.data.readers import Rule
+from dpcalc.training.data.tables import path_of, rows_of, rows_of_array
 from dpcalc.training.release.model import Model
 from dpcalc.training.run import softmax as several
 
@@ -141,17 +141,17 @@ def scored(model: Model, source: Any, *, target: bool = False) -> Iterator[tuple
 
 
 def _blocks(model: Model, source: Any, target: bool) -> Iterator[Array]:
-    rules: list[rows.Rule] = [model.words.get(name, NUMBERS) for name in model.columns]
-    wanted = rows.Wanted("the data", model.columns, tuple(rules))
+    names: tuple[str, ...] = model.columns
+    rules: list[Rule] = [model.words.get(name, NUMBERS) for name in model.columns]
     if target:
-        wanted = wanted._replace(names=(*model.columns, model.target), rules=(*rules, model.labels))
+        names, rules = (*names, model.target), [*rules, model.labels]
     if isinstance(source, str):
-        return rows.blocks(data.path_of(source), wanted.names, wanted.rules)
+        return rows_of(path_of(source), names, rules)
     if not target:
-        return rows.of_arrays(source, wanted)
+        return rows_of_array(source, rules)
     if not isinstance(source, (tuple, list)) or len(source) != 2:
         raise SpecError("the data are no pair of arrays", "give (rows, target)")
-    return rows.of_arrays(source[0], wanted, source[1])
+    return rows_of_array(source[0], rules, source[1])
 
 
 def predicted(predicting: Predictor, source: Any) -> Iterator[dict[str, NDArray[Any]]]:

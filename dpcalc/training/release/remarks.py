@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from dpcalc.training.data.bounds import Prepared
 from dpcalc.training.data.cells import Classes
 from dpcalc.training.data.stored import OnDisk
-from dpcalc.training.data.tables import Prepared
 from dpcalc.training.rule.defaults import CLASSIFYING
 from dpcalc.training.rule.records import Records
 

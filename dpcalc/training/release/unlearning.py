@@ -21,7 +21,8 @@ from dpcalc.model.run import Description
 from dpcalc.model.source import Source
 from dpcalc.notes import Forgets
 from dpcalc.report import Result
-from dpcalc.training.data import tables as data
+from dpcalc.training.data import bounds as bounding
+from dpcalc.training.data import tables
 from dpcalc.training.data.progress import Phases
 from dpcalc.training.release.fitting import Fit, judged_case
 from dpcalc.training.release.model import Model, load
@@ -107,7 +108,8 @@ def fit_unlearned(task: Task) -> Fit:
     if case.failed:
         return Fit(case, None)
     weights = start.weights
-    made.plan.domain.project(weights)
+    with np.errstate(over="ignore"):  # of the square of its norm
+        made.plan.domain.project(weights)
     trained, non_private = execute(
         made.plan, records, draft, setup, phases, made.rounding, source_of(setup), start=weights
     )
@@ -253,8 +255,8 @@ def _records(setup: Setup, draft: Draft, start: _Start, phases: Phases) -> Recor
     model = start.model
     if not isinstance(setup.data, str):
         raise SpecError("the records kept are read from a file", "give the path of one")
-    table = data.read(
-        data.path_of(setup.data), target=model.target, labels=model.labels, ignore=setup.ignore, words=model.words,
+    table = tables.read(
+        tables.path_of(setup.data), target=model.target, labels=model.labels, ignore=setup.ignore, words=model.words,
         held=True, progress=phases("records read"),
     )  # fmt: skip
     if table.names != (*model.columns, model.target):
@@ -265,7 +267,7 @@ def _records(setup: Setup, draft: Draft, start: _Start, phases: Phases) -> Recor
     mapped = model.low is not None or model.words or model.missing or model.target_range is not None
     ranges = model.ranges if mapped else None
     share = start.constant / start.bound
-    kept = data.prepared(
+    kept = bounding.prepared(
         table, feature_bound=start.bound, label_bound=draft.get("label_bound"), signed=draft["loss"] in SIGNED,
         ranges=ranges, intercept=bool(share), share=share or None, norm=2,
     )  # fmt: skip

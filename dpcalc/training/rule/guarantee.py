@@ -23,18 +23,12 @@ from dpcalc.model.run import Run
 from dpcalc.notes import Rounded
 from dpcalc.numerics.floats import down, up
 from dpcalc.report import Case, Obstacle, Result
+from dpcalc.theorems.record import lookup
 from dpcalc.training.rule.accounting import account, accounted_run, described_run
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.run.plan import Plan, plan
 from dpcalc.training.run.rounding import Cost, Rounding, assumption, stretch, sum_error, sum_miss
 from dpcalc.training.run.rounding_errors import output_rounding
-
-PUBLIC_SUMS = frozenset({
-    "iteration.local", "iteration.local_rdp", "iteration.local_classic", "multi_epoch.composition",
-    "expanding.composition", "expanding.laplace", "released.own_noise", "noisy_gd.composition", "noisy_sgd.composition",
-    "dp_sgd.gradient", "dp_sgd.gradient_renyi", "dp_sgd.gradient_lemma",
-})  # fmt: skip
-"""The theorems that hold although every noisy sum of gradients is public: their runs may round each of them."""
 
 _SHARE = 2.0**-14  # of delta, set aside for rounding at first
 _DEAR = 2.0**-4  # of delta: past this, a little epsilon is set aside instead, where that is enough
@@ -263,7 +257,7 @@ def rounding_of(bound: str, planned: Plan, loss: Loss | None) -> Rounding:
     Raises:
         NotApplicable: its iterates must stay hidden, and rounding errors of them have no bound.
     """
-    if bound not in PUBLIC_SUMS:
+    if not lookup(bound).public_sums:
         if loss is None:
             raise NotApplicable(
                 "its iterates stay hidden, and the sums of products are released", "take --solver descent"

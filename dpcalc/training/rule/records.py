@@ -11,13 +11,16 @@ from dpcalc.errors import MissingParameter, SpecError
 from dpcalc.model.choices import LossName
 from dpcalc.model.examples import to_give
 from dpcalc.model.loss import SIGNED
-from dpcalc.training.data import cells, synthetic
-from dpcalc.training.data import tables as data
+from dpcalc.training.data import bounds as bounding
+from dpcalc.training.data import cells, synthetic, tables
+from dpcalc.training.data import ranges as ranges_of
+from dpcalc.training.data.bounds import Prepared
 from dpcalc.training.data.cells import Classes, Labels
 from dpcalc.training.data.progress import Progress
+from dpcalc.training.data.ranges import Ranges
 from dpcalc.training.data.schema import is_schema, read_schema
 from dpcalc.training.data.stored import OnDisk
-from dpcalc.training.data.tables import Prepared, Ranges, Stored, Table
+from dpcalc.training.data.tables import Stored, Table
 from dpcalc.training.rule.draft import Draft
 from dpcalc.training.rule.setup import Setup
 
@@ -66,9 +69,9 @@ class Records(NamedTuple):
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What `dpcalc.training.data.tables.Prepared` counts, over training and test records."""
+        """What `dpcalc.training.data.bounds.Prepared` counts, over training and test records."""
         if isinstance(self.test, OnDisk):
-            return data.added(self.train.counts, self.test.counts)
+            return bounding.added(self.train.counts, self.test.counts)
         return self.train.counts
 
 
@@ -109,9 +112,9 @@ def read_records(
         table, ranges = _table(setup, labels, progress, held or setup.replicas > 1)
     ranges = _with_target(ranges, setup)
     bound = float(draft["feature_bound"])
-    share = share or data.intercept_of(1.0, draft.norm)
-    rows, columns = table.cells.shape[0], data.width_of(table, ranges) - (not setup.intercept)
-    centred = centres(rows - data.aside_count(rows, setup.test_fraction), columns)
+    share = share or bounding.intercept_of(1.0, draft.norm)
+    rows, columns = table.cells.shape[0], bounding.width_of(table, ranges) - (not setup.intercept)
+    centred = centres(rows - bounding.aside_count(rows, setup.test_fraction), columns)
     kept: dict[str, Any] = {
         "feature_bound": bound, "label_bound": draft.get("label_bound"), "signed": draft["loss"] in SIGNED,
         "ranges": ranges, "intercept": bool(setup.intercept), "share": share, "norm": draft.norm,
@@ -120,11 +123,11 @@ def read_records(
     train: Prepared | OnDisk
     test: Prepared | OnDisk | None
     if isinstance(table.cells, Stored):
-        train, test = OnDisk(table.cells, data.bounds_of(table, **kept)).split(setup.test_fraction, splitting)
+        train, test = OnDisk(table.cells, bounding.bounds_of(table, **kept)).split(setup.test_fraction, splitting)
     else:
-        train, test = data.split(data.prepared(table, **kept), setup.test_fraction, splitting)
+        train, test = bounding.split(bounding.prepared(table, **kept), setup.test_fraction, splitting)
     constant = bound * share if setup.intercept else 0.0
-    rest = data.rest_of(bound, constant, draft.norm)
+    rest = bounding.rest_of(bound, constant, draft.norm)
     return Records(train, test, table.names, ranges, labels, constant, rest, centred)
 
 
@@ -144,20 +147,20 @@ def _table(
     """Return the table of a file, of a shipped example or of arrays, and its map if it has one."""
     path, target, ranges = setup.data, setup.target, setup.ranges
     if setup.example:
-        path, target = data.example_file(setup.example), target or data.EXAMPLES[setup.example][0]
-        ranges = ranges or data.example_file(setup.example, ".ranges.csv")
+        path, target = tables.example_file(setup.example), target or tables.EXAMPLES[setup.example][0]
+        ranges = ranges or tables.example_file(setup.example, ".ranges.csv")
     declared = read_schema(ranges) if ranges is not None and is_schema(ranges) else None
     words = {} if declared is None else declared.words
     if isinstance(path, str):
-        table = data.read(
+        table = tables.read(
             path, target=target, labels=labels, ignore=setup.ignore, words=words, held=held,
             progress=progress,
         )  # fmt: skip
     else:
-        table = data.of_arrays(*path, labels=labels, words=words)
+        table = tables.of_arrays(*path, labels=labels, words=words)
     if declared is not None:
         return table, declared.ranges(table.names)
-    return table, data.read_ranges(ranges, table) if ranges else None
+    return table, ranges_of.read_ranges(ranges, table) if ranges else None
 
 
 def _with_target(ranges: Ranges | None, setup: Setup) -> Ranges | None:

@@ -7,8 +7,8 @@ part of 1e-12, which is more than the rounding of a norm can add. A projection o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from dpcalc.errors import SpecError
 
 Array = NDArray[np.float64]
-Projector = Callable[[Array], bool]
 
 _SLACK = 1e-12
 _LEAST, _MOST = 1e-30, 1e30  # of a radius: squares of norms, and of rounding errors on them, are normal doubles
@@ -48,34 +47,23 @@ class Ball:
         Both are computed norms. The second is between the first and the radius, so that nothing is moved twice, and so
         near to the first that a projection is that onto the ball of the first but for rounding errors.
         """
-        rounding = (columns + 8) * _UNIT
-        held = self.radius * (1.0 - max(_SLACK, 4.0 * rounding))
-        return held, (held * (1.0 + 2.0 * rounding)) ** 2
+        return _inner(self.radius, columns)
 
     def project(self, w: Array) -> bool:
         """Move w, shape (d,) or (replicas, d), to the nearest point, in place; return whether anything was moved."""
         held, most = self.inner(w.shape[-1])
+        if w.ndim == 1:
+            square = float(np.dot(w, w))
+            if square <= most:
+                return False
+            w *= held / math.sqrt(square)
+            return True
         squares = np.einsum("...i,...i->...", w, w)
         outside = squares > most
         if not np.any(outside):
             return False
         w *= np.where(outside, held / np.sqrt(np.maximum(squares, most)), 1.0)[..., np.newaxis]
         return True
-
-    def projector(self, columns: int) -> Projector:
-        """Return `project` for one vector of so many doubles in a row, as fast as can be."""
-        from scipy.linalg.blas import ddot, dscal  # calls take less time than numpy's
-
-        (held, most), sqrt = self.inner(columns), math.sqrt
-
-        def project(w: Array) -> bool:
-            norm = ddot(w, w)
-            if norm <= most:
-                return False
-            dscal(held / sqrt(norm), w)  # in place
-            return True
-
-        return project
 
     def contains(self, w: Array) -> bool:
         """Return whether w, shape (d,) or (replicas, d), lies in the ball."""
@@ -119,10 +107,6 @@ class Box:
         np.clip(w, self.low, self.high, out=w)
         return True
 
-    def projector(self, columns: int) -> Projector:
-        """As `Ball.projector`."""
-        return self.project
-
     def contains(self, w: Array) -> bool:
         """As `Ball.contains`."""
         return bool(np.all((w >= self.low) & (w <= self.high)))
@@ -146,16 +130,19 @@ class Whole:
         """Leave w as it is."""
         return False
 
-    def projector(self, columns: int) -> Projector:
-        """As `Ball.projector`."""
-        return self.project
-
     def contains(self, w: Array) -> bool:
         """Return whether w is finite."""
         return bool(np.isfinite(w).all())
 
 
 Domain = Ball | Box | Whole
+
+
+@lru_cache
+def _inner(radius: float, columns: int) -> tuple[float, float]:
+    rounding = (columns + 8) * _UNIT
+    held = radius * (1.0 - max(_SLACK, 4.0 * rounding))
+    return held, (held * (1.0 + 2.0 * rounding)) ** 2
 
 
 def _norm_up(sides: Array) -> float:

@@ -7,12 +7,12 @@ processes share the blocks, nor on which takes which block.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,13 @@ from dpcalc.model.algorithm import Order, Release
 from dpcalc.training.data.progress import Progress
 from dpcalc.training.data.threads import cores
 from dpcalc.training.run import orders
-from dpcalc.training.run.domain import Ball, Box
+from dpcalc.training.run.checks import starting_point
+from dpcalc.training.run.gradients import PlainSums
+from dpcalc.training.run.kernel import Kernel, Move, plain_move
 from dpcalc.training.run.noise import fill
 from dpcalc.training.run.plan import Plan
-from dpcalc.training.run.problem import Problem, slope_caps
+from dpcalc.training.run.problem import Problem
 from dpcalc.training.run.remote import Rows, There, answered, run_all
-from dpcalc.training.run.single import starting_point
 from dpcalc.training.run.workers import by_processes, may_fork
 
 Array = NDArray[np.float64]
@@ -36,7 +37,6 @@ Statistic = Callable[[Array], Array]
 
 _ENTRIES = 1 << 15  # of a block's state, and of the noise drawn at once: 256 KiB
 _ORDERS = 1 << 24  # indices of a block's orders: 64 MiB
-_PRODUCTS = 1 << 19  # records times replicas looked at together
 _MUCH = 1 << 22  # numbers of noise, which take more time than the copies of a process
 _BEATS = 1 << 22  # numbers of noise between two calls of progress
 
@@ -47,26 +47,11 @@ class Trace(Protocol):
     def see(self, number: int, weights: Array, rows: Index | None) -> None:
         """Take the iterates after the step that ``number`` steps come before, shape (d, m); they change afterwards.
 
-        ``rows`` are the records that the step used, as in `Step`.
+        ``rows`` are the records that the step used, as in `dpcalc.training.run.orders.Step`.
         """
 
     def result(self) -> Array:
         """Return one number a run, shape (m,)."""
-
-
-class Step(NamedTuple):
-    """A step of all replicas of a block.
-
-    Attributes:
-        number: how many steps come before it.
-        rows: indices of records: None for all; shape (size,) where all replicas use the same; else (size, replicas).
-        size, divisor: of the batch.
-    """
-
-    number: int
-    rows: Index | None
-    size: int
-    divisor: int
 
 
 def train(
@@ -96,64 +81,43 @@ def train(
     Raises:
         SpecError: as in `dpcalc.training.run.single.train`, or there is nothing to run.
     """
-    if replicas < 1:
-        raise SpecError(f"{replicas} runs are asked for", "ask for one or more")
-    last = plan._replace(release=Release.LAST) if plan.release in (Release.PASS, Release.STEP) else plan
-    w = starting_point(last, problem, start)
-    if seed is not None and seed < 0:
-        raise SpecError(f"the seed is {seed}; it must be a whole number >= 0", "see --seed")
-    root = np.random.SeedSequence(seed)
-    edges = _edges(plan, replicas, common_order)
+    runs = _Runs(plan, problem, replicas, seed, common_order, start, trace)
     report = _Progress(progress, plan.steps * replicas)
-    caps = slope_caps(problem.features, plan.clip, plan.norm)
-    result: list[Array] = [w] * (len(edges) - 1)
-    workers = min(len(result), workers or cores())
-
-    def weights_of(block: int, report: _Progress) -> Array:
-        width = edges[block + 1] - edges[block]
-        generator = _generator(root, 0, block)
-        shared = _generator(root, 1) if common_order else None
-        seeing = trace() if trace is not None else None
-        weights = _Block(plan, problem, w, width, generator, shared, report, caps, seeing).execute()
-        return weights if seeing is None else seeing.result()[:, np.newaxis]
-
+    workers = min(len(runs.widths), workers or cores())
     plain = statistic is None and trace is None
     if there is not None:
         if not plain or common_order or start is not None:
             raise SpecError("only the last iterates of independent runs are computed on other machines")
-        common = plan, problem, replicas, str(root.entropy)
-        rows = [Rows((b - a, plan.columns), None) for a, b in pairwise(edges)]
-        cost = plan.steps * edges[1] * plan.columns
-        return run_all(
-            there, run_blocks, common, rows, cost, lambda n: report.add(plan.steps * replicas * n // len(rows))
-        )
+        return _run_remotely(there, runs, report)
     if workers > 1 and plain and plan.steps * replicas * plan.columns >= _MUCH and may_fork():
-        return by_processes(
-            lambda block, beat: weights_of(block, _Progress(lambda done, _: beat(done), 0, apart=True)),
-            edges, plan.columns, workers, report.add,
-        )  # fmt: skip
+        return by_processes(runs.block, runs.edges, plan.columns, workers, report.add)
 
-    def run(block: int) -> None:
+    def run(block: int) -> Array:
         report.add(0)
         try:
-            weights = weights_of(block, report)
-            result[block] = weights if statistic is None else np.asarray(statistic(weights))
+            weights = runs.block(block, report.add)
+            return weights if statistic is None else np.asarray(statistic(weights))
         except BaseException as error:
             report.cause = report.cause or error
             raise
 
     if workers == 1:
-        for block in range(len(result)):
-            run(block)
-        return np.concatenate(result)
+        return np.concatenate([run(block) for block in range(len(runs.widths))])
     with ThreadPoolExecutor(workers) as pool:
         try:
-            for done in [pool.submit(run, block) for block in range(len(result))]:
-                done.result()
+            results = [pool.submit(run, block) for block in range(len(runs.widths))]
+            return np.concatenate([result.result() for result in results])
         except BaseException as error:  # an interrupt, too, is to end the blocks under way
             report.cause = report.cause or error
             raise
-    return np.concatenate(result)
+
+
+def _run_remotely(there: There, runs: _Runs, report: _Progress) -> Array:
+    plan, widths = runs.plan, runs.widths
+    common = plan, runs.problem, runs.replicas, str(runs.root.entropy)
+    rows = [Rows((width, plan.columns), None) for width in widths]
+    cost, each = plan.steps * widths[0] * plan.columns, plan.steps * runs.replicas / len(rows)
+    return run_all(there, run_blocks, common, rows, cost, lambda blocks: report.add(int(each * blocks)))
 
 
 def run_blocks(document: str) -> str:
@@ -174,15 +138,8 @@ def train_some(
     Raises:
         SpecError: as in `train`.
     """
-    last = plan._replace(release=Release.LAST) if plan.release in (Release.PASS, Release.STEP) else plan
-    w = starting_point(last, problem, None)
-    root, edges = np.random.SeedSequence(seed), _edges(plan, replicas, False)
-    caps = slope_caps(problem.features, plan.clip, plan.norm)
-    for block in blocks:
-        width, seeing = edges[block + 1] - edges[block], trace() if trace is not None else None
-        generator, report = _generator(root, 0, block), _Progress(None, 0)
-        weights = _Block(plan, problem, w, width, generator, None, report, caps, seeing).execute()
-        yield weights if seeing is None else seeing.result()[:, np.newaxis]
+    runs = _Runs(plan, problem, replicas, seed, trace=trace)
+    return (runs.block(block) for block in blocks)
 
 
 def widths(plan: Plan, replicas: int) -> list[int]:
@@ -207,14 +164,10 @@ def _edges(plan: Plan, replicas: int, common: bool) -> list[int]:
 
 
 class _Progress:
-    """The steps that the threads have done together; an error in one of them stops the others.
+    """The steps that the threads have done together; an error in one of them stops the others."""
 
-    Told ``apart``, they are not added up.
-    """
-
-    def __init__(self, report: Progress | None, total: int, *, apart: bool = False) -> None:
+    def __init__(self, report: Progress | None, total: int) -> None:
         self.report, self.total, self.done, self.lock = report, total, 0, threading.Lock()
-        self.apart = apart
         self.cause: BaseException | None = None
 
     def add(self, steps: int) -> None:
@@ -222,222 +175,105 @@ class _Progress:
             raise self.cause
         if self.report is not None and steps:
             with self.lock:
-                self.done = steps if self.apart else self.done + steps
+                self.done += steps
                 self.report(self.done, self.total)
 
 
-class _Block:
-    """The runs of one block.
-
-    Their iterates are the columns of ``state`` times ``unit``, shape (d, replicas). In units of the noise of a step,
-    eta_t scale_t, noise is added as drawn.
-    """
+class _Runs:
+    """What all blocks share."""
 
     def __init__(
-        self, plan: Plan, problem: Problem, start: Array, width: int, generator: np.random.Generator,
-        shared: np.random.Generator | None, report: _Progress, caps: Array | None, trace: Trace | None = None,
+        self, plan: Plan, problem: Problem, replicas: int, seed: int | None, common_order: bool = False,
+        start: Array | None = None, trace: Callable[[], Trace] | None = None,
     ) -> None:  # fmt: skip
-        from scipy.linalg.blas import dger  # adds an outer product in one pass, which numpy cannot
+        if replicas < 1:
+            raise SpecError(f"{replicas} runs are asked for", "ask for one or more")
+        if seed is not None and seed < 0:
+            raise SpecError(f"the seed is {seed}; it must be a whole number >= 0", "see --seed")
+        last = plan._replace(release=Release.LAST) if plan.release in (Release.PASS, Release.STEP) else plan
+        self.start = starting_point(last, problem, start)
+        self.plan, self.problem, self.replicas, self.trace = plan, problem, replicas, trace
+        self.root, self.common_order = np.random.SeedSequence(seed), common_order
+        self.edges = _edges(plan, replicas, common_order)
+        self.widths = [b - a for a, b in pairwise(self.edges)]
+        self.sums = PlainSums(plan, problem, max(self.widths))
 
-        self.plan, self.problem, self.start, self.generator, self.report = plan, problem, start, generator, report
-        self.width, self.shared, self.trace = width, shared, trace
-        self.overwrite, self.caps = problem.loss.array_descent(), caps
-        shape = (plan.columns, width)
-        self.noisy = not plan.output_scale
-        self.unit = 1.0
-        self.state = np.repeat(start[:, np.newaxis], width, axis=1)
-        self.border = math.sqrt(plan.domain.inner(plan.columns)[1]) if isinstance(plan.domain, Ball) else math.inf
-        self.noise = np.empty(
-            (max(1, min(plan.steps if self.noisy else 1, _ENTRIES // (plan.columns * width))), *shape)
-        )
-        self.left = 0  # steps whose noise is drawn and not used
-        self.z, self.norms = np.empty(width), np.empty(width)
-        self.add_product = dger
-        self.step_size = _per_step(plan.step_size)
-        self.scale = _per_step(plan.scale)
+    def block(self, number: int, beat: Callable[[int], None] = lambda steps: None) -> Array:
+        """Return what the runs of a block end with, shape (runs, d), or their traces, shape (runs, 1).
 
-    def execute(self) -> Array:
-        """Return the weights of every run, shape (replicas, d)."""
-        plan = self.plan
+        ``beat`` is called with the number of steps taken since it was last called.
+        """
+        shared = _generator(self.root, 1) if self.common_order else None
+        trace = self.trace() if self.trace is not None else None
+        weights = _Block(self, self.widths[number], _generator(self.root, 0, number), shared).execute(trace, beat)
+        return weights if trace is None else trace.result()[:, np.newaxis]
+
+
+class _Block:
+    """The runs of one block; their iterates are the columns of an array of shape (d, runs)."""
+
+    def __init__(
+        self, runs: _Runs, width: int, generator: np.random.Generator, shared: np.random.Generator | None
+    ) -> None:
+        self.runs, self.plan, self.width, self.generator, self.shared = runs, runs.plan, width, generator, shared
+        start = np.repeat(runs.start[:, np.newaxis], width, axis=1)
+        self.kernel = Kernel(self.plan, runs.problem.loss.regularisation, start)
+
+    def execute(self, trace: Trace | None, beat: Callable[[int], None]) -> Array:
+        """Return the weights of every run, shape (runs, d)."""
+        plan, kernel, width = self.plan, self.kernel, self.width
         drawing = self.shared or self.generator
-        skips, stops = orders.extents(plan, drawing, 1 if self.shared else self.width)
-        skips, stops = (np.broadcast_to(each, self.width) for each in (skips, stops))
+        skips, stops = orders.extents(plan, drawing, 1 if self.shared else width)
+        skips, stops = (np.broadcast_to(each, width) for each in (skips, stops))
         last, longest = int(stops.max()), int(skips.max())
-        common = self.shared or plan.order in (Order.FIXED, Order.FULL)
-        steps = _common_steps(plan, drawing) if common else self._independent_steps()
-        ends = np.empty((self.width, plan.columns))  # the last iterates
-        total, averaged = np.zeros((plan.columns, self.width)), 0
-        beat = max(1, _BEATS // (plan.columns * self.width))
+        ends = np.empty((width, plan.columns))  # the last iterates
+        often, told = max(1, _BEATS // (plan.columns * width)), 0
         with np.errstate(over="ignore"):  # of e^(y z), where the gradient is 0
-            for step in steps:
+            for step, noise in zip(self._steps(drawing), self._noise(), strict=False):
                 if step.number >= last:
                     break
-                if plan.release is Release.AVERAGE:
-                    total += self.unit * self.state
-                self._take_step(step)
-                done = step.number + 1
-                if plan.averages(done):
-                    total += self.unit * self.state
-                    averaged += 1
+                kernel.take(step, self._move(step, noise))
                 if step.number < longest:
-                    idle = skips > step.number
-                    self.state[:, idle] = self.start[:, np.newaxis] / self.unit
-                if self.trace is not None:
-                    self.trace.see(step.number, self.unit * self.state, step.rows)
+                    kernel.weights[:, skips > step.number] = self.runs.start[:, np.newaxis]
+                if trace is not None:
+                    trace.see(step.number, kernel.weights, step.rows)
+                done = step.number + 1
                 if plan.stops or done == last:
                     ended = stops == done
-                    ends[ended] = (self.unit * self.state[:, ended]).T
-                if done % beat == 0:
-                    self.report.add(beat * self.width)
-        self.report.add(plan.steps * self.width - last // beat * beat * self.width)
-        if isinstance(plan.domain, Box):
-            plan.domain.project(ends)  # the unit may have moved what lies on the border
-        if plan.tail:
-            return total.T / averaged
-        return self._with_output_noise(total.T / last if plan.release is Release.AVERAGE else ends)
+                    ends[ended] = kernel.weights[:, ended].T
+                if done % often == 0:
+                    beat(often * width)
+                    told += often
+        beat((plan.steps - told) * width)
+        if plan.tail or plan.release is Release.AVERAGE:
+            ends = kernel.mean
+        if plan.output_scale:
+            noise = np.empty(ends.shape)
+            fill(self.generator, plan.noise, noise)
+            ends = ends + plan.output_scale * noise
+        return ends
 
-    def _with_output_noise(self, weights: Array) -> Array:
-        if not self.plan.output_scale:
-            return weights
-        noise = np.empty(weights.shape)
-        fill(self.generator, self.plan.noise, noise)
-        return weights + self.plan.output_scale * noise
-
-    def _take_step(self, step: Step) -> None:
-        """Take a step of every run."""
+    def _steps(self, drawing: np.random.Generator) -> Iterator[orders.Step]:
         plan = self.plan
-        eta, scale = self.step_size(step.number), self.scale(step.number)
-        unit = eta * scale if self.noisy else 1.0
-        moves = self._drawn_noise()
-        self._add_descent(step, eta / (step.divisor * unit), moves)
-        weight = self.problem.loss.regularisation
-        kept = (1.0 - eta * (weight * step.size / step.divisor)) * (self.unit / unit)
-        if kept != 1.0:
-            self.state *= kept
-        self.unit = unit
-        np.add(self.state, moves, out=self.state)
-        if isinstance(plan.domain, Ball):
-            self._into_ball(moves)
-        elif isinstance(plan.domain, Box):
-            low, high = plan.domain.low[:, np.newaxis] / unit, plan.domain.high[:, np.newaxis] / unit
-            np.clip(self.state, low, high, out=self.state)
+        if self.shared or plan.order in (Order.FIXED, Order.FULL):
+            return (step for stretch in orders.stretches(plan, drawing) for step in stretch.each())
+        return orders.own_steps(plan, self.generator, self.width)
 
-    def _drawn_noise(self) -> Array:
-        """Return the noise of a step, to be added (its law is symmetric), in an array that may be overwritten."""
-        if not self.noisy:
-            self.noise.fill(0.0)
-            self.left = len(self.noise)
-        elif not self.left:
-            fill(self.generator, self.plan.noise, self.noise)
-            self.left = len(self.noise)
-        noise: Array = self.noise[-self.left]
-        self.left -= 1
-        return noise
+    def _noise(self) -> Iterator[Array]:
+        """Yield the noise of every step, of scale 1, shape (d, runs), in memory that may be overwritten."""
+        plan = self.plan
+        many = max(1, min(plan.steps, _ENTRIES // (plan.columns * self.width))) if not plan.output_scale else 1
+        noise = np.empty((many, plan.columns, self.width))
+        while True:
+            if plan.output_scale:
+                noise.fill(0.0)
+            else:
+                fill(self.generator, plan.noise, noise)
+            yield from noise
 
-    def _add_descent(self, step: Step, factor: float, out: Array) -> None:
-        """Add to an array a multiple of minus the sum of the gradients of a batch, without the regulariser."""
-        features, labels, _ = self.problem
-        if step.rows is None:
-            self._add_common_batch(features, labels, self.caps, factor, out)
-        elif step.rows.ndim == 2:
-            self._add_own_batches(step.rows, factor, out)
-        elif step.size == 1:
-            row = step.rows[0]
-            x, z = features[row], self.z
-            np.dot(self.unit * x, self.state, out=z)
-            self.overwrite(z, float(labels[row]))
-            self._cap(z, row)
-            self.add_product(factor, z, x, a=out.T, overwrite_a=True)
-        else:
-            caps = None if self.caps is None else self.caps[step.rows]
-            self._add_common_batch(features[step.rows], labels[step.rows], caps, factor, out)
-
-    def _cap(self, slopes: Array, rows: Any) -> None:
-        """Clip the slopes of these records, in place."""
-        if self.caps is not None:
-            np.clip(slopes, -self.caps[rows], self.caps[rows], out=slopes)
-
-    def _add_common_batch(self, x: Array, y: Array, caps: Array | None, factor: float, out: Array) -> None:
-        """As `_add_descent`, for a batch that all runs share."""
-        most = max(1, _PRODUCTS // self.width)
-        for first in range(0, len(x), most):
-            some = x[first : first + most]
-            z = some @ self.state
-            z *= self.unit
-            self.overwrite(z, y[first : first + most, np.newaxis])
-            if caps is not None:
-                cap = caps[first : first + most, np.newaxis]
-                np.clip(z, -cap, cap, out=z)
-            z *= factor
-            out += some.T @ z
-
-    def _add_own_batches(self, rows: Index, factor: float, out: Array) -> None:
-        """As `_add_descent`, for batches of each run's own."""
-        features, labels, _ = self.problem
-        for chosen in rows:
-            x: Array = np.ascontiguousarray(features[chosen].T)
-            z = np.einsum("ij,ij->j", x, self.state, out=self.z)
-            np.multiply(z, self.unit, out=z)
-            self.overwrite(z, labels[chosen])
-            self._cap(z, chosen)
-            np.multiply(z, factor, out=z)
-            np.multiply(x, z, out=x)
-            out += x
-
-    def _into_ball(self, spare: Array) -> None:
-        """Project every run onto the ball; ``spare`` is overwritten on the way."""
-        state, norms, border = self.state, self.norms, self.border / self.unit
-        most = border * border
-        np.multiply(state, state, out=spare)
-        np.add.reduce(spare, axis=0, out=norms)
-        if norms.max() > most:
-            np.maximum(norms, most, out=norms)
-            np.sqrt(norms, out=norms)
-            np.divide(np.sqrt(most), norms, out=norms)  # exactly 1 for those inside
-            np.multiply(state, norms, out=state)
-
-    def _independent_steps(self) -> Iterator[Step]:
-        """Yield the steps of runs that each have an order of their own."""
-        plan, width, generator = self.plan, self.width, self.generator
-        if plan.order in (Order.SAMPLE, Order.DRAW):
-            total, size, divisor = plan.batches[0]
-            for number in range(total):
-                if plan.order is Order.DRAW or size == 1:
-                    yield Step(number, generator.integers(0, plan.records, size=(size, width)), size, divisor)
-                else:
-                    yield Step(number, orders.subsets(generator, plan.records, size, width), size, divisor)
-            return
-        number, order = 0, np.empty((0, 0), dtype=np.int32)
-        whole = np.arange(plan.records, dtype=np.int32 if plan.records < 2**31 else np.int64)
-        shift = np.zeros(width, dtype=np.int64)
-        if plan.order is Order.ROTATION:
-            shift = generator.integers(plan.records, size=width)
-        for _ in range(plan.passes):
-            if plan.order is Order.SHUFFLE or (plan.order is Order.SHUFFLE_ONCE and not order.size):
-                order = np.repeat(whole[np.newaxis], width, axis=0)
-                generator.permuted(order, axis=1, out=order)
-            used = 0
-            for count, size, divisor in plan.batches:
-                for _ in range(count):
-                    if plan.order is Order.ROTATION:
-                        rows = (shift + np.arange(used, used + size)[:, np.newaxis]) % plan.records
-                    else:
-                        rows = order[:, used : used + size].T
-                    yield Step(number, rows, size, divisor)
-                    used, number = used + size, number + 1
-
-
-def _common_steps(plan: Plan, generator: np.random.Generator) -> Iterator[Step]:
-    """Yield the steps of runs that share one order."""
-    for stretch in orders.stretches(plan, generator):
-        for k in range(stretch.steps):
-            rows = None if stretch.rows is None else stretch.rows[k]
-            yield Step(stretch.first + k, rows, stretch.size, stretch.divisor)
-
-
-def _per_step(value: float | Array) -> Callable[[int], float]:
-    """Return step -> value."""
-    if isinstance(value, float):
-        return lambda _: value
-    numbers: list[Any] = value.tolist()
-    return numbers.__getitem__
+    def _move(self, step: orders.Step, noise: Array) -> Move:
+        """Return what a step adds to the iterates; noise is added as drawn, as its law is symmetric."""
+        eta = self.plan.step_size_at(step.number)
+        noise *= eta * self.plan.scale_at(step.number)
+        descent = partial(self.runs.sums.descent, rows=step.rows)
+        return partial(plain_move, descent, noise, eta / step.divisor)

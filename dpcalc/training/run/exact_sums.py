@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 import numpy as np
@@ -24,11 +24,15 @@ from numpy.typing import NDArray
 
 from dpcalc.errors import SpecError
 from dpcalc.files.row_file import Chosen, Copy, Room
-from dpcalc.training.data.tables import lengths
+from dpcalc.model.algorithm import Order
+from dpcalc.training.data.bounds import lengths
 from dpcalc.training.data.threads import ahead, summed
+from dpcalc.training.run.checks import lipschitz_of
+from dpcalc.training.run.kernel import Move
+from dpcalc.training.run.orders import Stretch
+from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.problem import AnyProblem, Problem, StoredProblem
 from dpcalc.training.run.softmax import descents
-from dpcalc.training.run.vectors import vectors
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -126,7 +130,6 @@ class ExactSums:
             SpecError: the bounds, or the units, are out of the range of doubles.
         """
         self.problem, loss, (self.count, columns) = problem, problem.loss, problem.shape
-        self.dot = vectors(short_steps=size < self.count).dot
         kept, longest = bits_kept(size), loss.feature_bound
         if not min(longest, bound / longest) >= _SHORTEST:
             raise _too_short(bound)
@@ -151,6 +154,34 @@ class ExactSums:
             self.steepest = self._steepest(self.features)
         elif passes >= _PASSES and self.scale == self.unit:
             self.copy = Copy(self.count, problem.records.shape[1], 2)
+
+    @classmethod
+    def of(cls, plan: Plan, problem: AnyProblem) -> ExactSums:
+        """Return the sums of a plan whose every step has noise.
+
+        Raises:
+            SpecError: the noise is too small, or the bounds on the data are.
+        """
+        ordered = plan.order in (Order.FIXED, Order.FULL)
+        passes = sum(batch.steps * batch.size for batch in plan.batches) * plan.passes / plan.records
+        size = max(batch.size for batch in plan.batches)
+        bound = lipschitz_of(plan, problem.loss)
+        sums = cls(problem, bound, size, plan.norm, passes if ordered else 0.0, plan.capped)
+        sums.check_scale(float(np.min(plan.scale)) * min(batch.divisor for batch in plan.batches))
+        return sums
+
+    def moves(self, stretch: Stretch, eta: Array, scale: Array, noise: Array) -> Iterator[Move]:
+        """Yield what every step of a stretch adds to the iterate, as `dpcalc.training.run.gradients.PlainSums.moves`.
+
+        A noisy sum is rounded to its grid, and all else is computed from that.
+        """
+        scale = scale * stretch.divisor
+        grids = np.array([grid_of(each) for each in scale.tolist()])
+        noise *= (-scale / grids)[:, np.newaxis]  # in cells of the grid
+        factors = (eta / stretch.divisor * grids).tolist()
+        given = zip(self.of_steps(stretch.rows, stretch.steps), grids.tolist(), noise, factors, strict=True)
+        for descent, grid, drawn, factor in given:
+            yield functools.partial(_rounded_move, descent, grid, drawn, factor)
 
     def _steepest(self, x: Array) -> Array:
         """Return how steep the loss of every record may be in its score, in units of slopes.
@@ -187,7 +218,7 @@ class ExactSums:
             total += self._of(self.features[chosen], self.labels[chosen], self.steepest[chosen], w)
         return total
 
-    def of_steps(self, rows: Index | None, steps: int) -> Iterator[Callable[[Array], Array]]:
+    def of_steps(self, rows: Index | None, steps: int) -> Iterator[Move]:
         """Yield for every step what makes its sum of its iterate: each is asked before the next one is yielded.
 
         Args:
@@ -203,7 +234,7 @@ class ExactSums:
         else:
             yield from self._of_read_steps(problem, rows)
 
-    def _of_held_steps(self, rows: Index) -> Iterator[Callable[[Array], Array]]:
+    def _of_held_steps(self, rows: Index) -> Iterator[Move]:
         """As `of_steps`, of records in memory: those of several steps are gathered together."""
         (steps, size), room = rows.shape, Room()
         many = self.rows // size
@@ -216,7 +247,7 @@ class ExactSums:
                 some = slice(first, first + size)
                 yield functools.partial(self._of_held, x[some], y[some], steepest[some])
 
-    def _of_read_steps(self, problem: StoredProblem, rows: Index) -> Iterator[Callable[[Array], Array]]:
+    def _of_read_steps(self, problem: StoredProblem, rows: Index) -> Iterator[Move]:
         """As `of_steps`, of records in a file."""
         (steps, size), chosen, step = rows.shape, rows.reshape(-1), problem.records.step
         start = _start_of(chosen)
@@ -313,7 +344,7 @@ class ExactSums:
 
         It is times ``inner`` of the loss, a power of two: so are the scores.
         """
-        square = self.dot(w, w)
+        square = float(np.dot(w, w))
         usual = _SQUARES[0] <= square <= _SQUARES[1]  # and no nan
         length = math.sqrt(square) if usual else float(lengths(w[np.newaxis], 2)[0])
         exponent = max(_LEAST_EXPONENT, math.frexp(length)[1] + 1)
@@ -355,6 +386,13 @@ class ExactSums:
         chosen = steep if 4 * len(steep) < len(slopes) else slice(None)
         steepest = self._steepest(x[chosen])
         slopes[chosen] = np.fmax(np.fmin(slopes[chosen], steepest), -steepest)
+
+
+def _rounded_move(descent: Move, grid: float, noise: Array, factor: float, w: Array) -> Array:
+    """Return factor times the noisy sum in cells of the grid."""
+    cells = rounded_cells(descent(w) / grid, noise)
+    cells *= factor
+    return cells
 
 
 def _start_of(rows: Index | None) -> int | None:

@@ -18,6 +18,23 @@ _FEW = 64  # records of a batch that is drawn record by record, at most
 _ENTRIES = 1 << 16  # indices made at once, where no whole order is needed
 
 
+class Step(NamedTuple):
+    """A step of one run, or of several that take it together.
+
+    Attributes:
+        number: how many steps come before it, skipped ones included.
+        rows: indices of records: None for all; shape (size,) where all runs use the same; else (size, runs).
+        size, divisor: of the batch.
+        ends_pass: whether it is the last of a pass.
+    """
+
+    number: int
+    rows: Index | None
+    size: int
+    divisor: int
+    ends_pass: bool = False
+
+
 class Stretch(NamedTuple):
     """Equal steps in a row.
 
@@ -35,6 +52,22 @@ class Stretch(NamedTuple):
     size: int
     divisor: int
     ends_pass: bool
+
+    def part(self, low: int, high: int) -> Stretch:
+        """Return the steps from ``low`` to before ``high``, counted from the first of these."""
+        rows = None if self.rows is None else self.rows[low:high]
+        last = self.ends_pass and high == self.steps
+        return self._replace(first=self.first + low, rows=rows, steps=high - low, ends_pass=last)
+
+    def parts(self, most: int) -> Iterator[Stretch]:
+        """Yield the steps, at most so many at a time."""
+        return (self.part(low, min(low + most, self.steps)) for low in range(0, self.steps, most))
+
+    def each(self) -> Iterator[Step]:
+        """Yield the steps one by one."""
+        for k in range(self.steps):
+            rows = None if self.rows is None else self.rows[k]
+            yield Step(self.first + k, rows, self.size, self.divisor, self.ends_pass and k + 1 == self.steps)
 
 
 class Extent(NamedTuple):
@@ -70,9 +103,7 @@ def stretches(plan: Plan, generator: np.random.Generator, within: Extent | None 
     for stretch in _all(plan, generator):
         low, high = max(0, begin - stretch.first), min(stretch.steps, end - stretch.first)
         if low < high:
-            rows = None if stretch.rows is None else stretch.rows[low:high]
-            last = stretch.ends_pass and high == stretch.steps
-            yield stretch._replace(first=stretch.first + low, rows=rows, steps=high - low, ends_pass=last)
+            yield stretch.part(low, high)
         if stretch.first + stretch.steps >= end:
             return
 
@@ -131,6 +162,36 @@ def _sampled(plan: Plan, generator: np.random.Generator) -> Iterator[Stretch]:
             for row in rows:
                 row[:] = generator.choice(records, size, replace=False)  # the order within a batch is uniform as well
         yield Stretch(first, rows, steps, size, divisor, first + steps == total)
+
+
+def own_steps(plan: Plan, generator: np.random.Generator, runs: int) -> Iterator[Step]:
+    """Yield the steps of runs that each have an order of their own, drawn together."""
+    if plan.order in (Order.SAMPLE, Order.DRAW):
+        total, size, divisor = plan.batches[0]
+        for number in range(total):
+            if plan.order is Order.DRAW or size == 1:
+                yield Step(number, generator.integers(0, plan.records, size=(size, runs)), size, divisor)
+            else:
+                yield Step(number, subsets(generator, plan.records, size, runs), size, divisor)
+        return
+    number, order = 0, np.empty((0, 0), dtype=np.int32)
+    whole = np.arange(plan.records, dtype=np.int32 if plan.records < 2**31 else np.int64)
+    offset = np.zeros(runs, dtype=np.int64)
+    if plan.order is Order.ROTATION:
+        offset = generator.integers(plan.records, size=runs)
+    for _ in range(plan.passes):
+        if plan.order is Order.SHUFFLE or (plan.order is Order.SHUFFLE_ONCE and not order.size):
+            order = np.repeat(whole[np.newaxis], runs, axis=0)
+            generator.permuted(order, axis=1, out=order)
+        used = 0
+        for count, size, divisor in plan.batches:
+            for _ in range(count):
+                if plan.order is Order.ROTATION:
+                    rows = (offset + np.arange(used, used + size)[:, np.newaxis]) % plan.records
+                else:
+                    rows = order[:, used : used + size].T
+                yield Step(number, rows, size, divisor)
+                used, number = used + size, number + 1
 
 
 def subsets(generator: np.random.Generator, records: int, size: int, count: int) -> Index:

@@ -15,7 +15,7 @@ from dpcalc.model.run import Run
 from dpcalc.model.source import Source
 from dpcalc.numerics.floats import up
 from dpcalc.theorems.batch_layout import layout
-from dpcalc.theorems.privacy.stream_noise import Stream
+from dpcalc.theorems.contraction.stream_noise import Stream
 from dpcalc.training.run.domain import Ball, Domain, Whole
 
 Array = NDArray[np.float64]
@@ -104,6 +104,14 @@ class Plan(NamedTuple):
     def clip(self) -> float | None:
         """The norm to which the gradient of every record is clipped; None where none is."""
         return self.accounted.get("clip")
+
+    def step_size_at(self, number: int) -> float:
+        """Return eta_t of the step that so many come before."""
+        return self.step_size if isinstance(self.step_size, float) else float(self.step_size[number])
+
+    def scale_at(self, number: int) -> float:
+        """Return the scale of the noise of the step that so many come before."""
+        return self.scale if isinstance(self.scale, float) else float(self.scale[number])
 
     def averaged(self) -> Plan:
         """Return the plan of which the mean of the second half of the released iterates is wanted.

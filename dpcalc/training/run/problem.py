@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dpcalc.errors import SpecError
 from dpcalc.files.row_file import Chosen
 from dpcalc.model.loss import Loss
+from dpcalc.training.data.bounds import Prepared, lengths
 from dpcalc.training.data.stored import OnDisk
-from dpcalc.training.data.tables import Prepared, lengths
 from dpcalc.training.data.threads import ahead
 
 Array = NDArray[np.float64]

@@ -16,6 +16,7 @@ from dpcalc.model.choices import Noise
 from dpcalc.model.loss import Loss
 from dpcalc.numerics.floats import up
 from dpcalc.training.run.capped import WIDEST, slope_error
+from dpcalc.training.run.checks import lipschitz_of
 from dpcalc.training.run.exact_sums import grid_of
 from dpcalc.training.run.plan import Plan
 from dpcalc.training.run.rounding import (
@@ -30,7 +31,6 @@ from dpcalc.training.run.rounding import (
     output_miss,
     stretch,
 )
-from dpcalc.training.run.single import lipschitz_of
 
 _MOST_SHIFT = 0.01
 _COMPOSITION = (

@@ -27,10 +27,11 @@ from dpcalc.model.source import Source
 from dpcalc.notes import NothingDrawn, Rounded, Tuned
 from dpcalc.notions.guarantee import Gdp
 from dpcalc.report import Case
-from dpcalc.training.data import tables as data
+from dpcalc.training.data import bounds as bounding
+from dpcalc.training.data import tables
+from dpcalc.training.data.bounds import Prepared
 from dpcalc.training.data.cells import Classes
 from dpcalc.training.data.progress import silent
-from dpcalc.training.data.tables import Prepared
 from dpcalc.training.release import discrete_laplace, execution
 from dpcalc.training.release.fitting import Described, Fit, described, gated_case
 from dpcalc.training.release.outcome import Outcome, refuse_unwritable_model
@@ -86,7 +87,7 @@ class _Reader:
             else:
                 assert self.tune.held_out is not None
                 splitting = np.random.default_rng(None if setup.seed is None else (setup.seed, 3))
-                train, self.scored = data.split(in_memory(found), self.tune.held_out, splitting)
+                train, self.scored = bounding.split(in_memory(found), self.tune.held_out, splitting)
                 found = found._replace(train=train)
             self.records = found
         return self.records
@@ -100,7 +101,7 @@ def _public(path: str, draft: Draft, setup: Setup, records: Records, share: floa
     """
     labels, ranges = setup.label_rule, setup.ranges
     if setup.example and ranges is None:
-        ranges = data.example_file(setup.example, ".ranges.csv")
+        ranges = tables.example_file(setup.example, ".ranges.csv")
     positive = None
     if isinstance(labels, Classes):
         named: list[str] | None = list(labels.names)
@@ -291,7 +292,7 @@ def _executed(
             each, rounding = candidates[place], found.made[place].rounding
             records = in_memory(each.records)
             problem = Problem(records.features, records.labels, each.draft.loss)
-            weights, released, _ = single.train(plans[place], problem, drawn, rounding=rounding)
+            weights, released = single.train(plans[place], problem, drawn, rounding=rounding)
             score = _scored(weights, scored, each.draft, found.score_epsilon, below)
             if best is None or score > best.score:
                 best = _Best(score, place, weights, released)
