@@ -31,8 +31,8 @@ LIMITS = ("epsilon", "delta", "mu", *ATTACKS)
 RULE_KEYS = (
     *LIMITS, "adjacency", "commands", "kinds", "records", "group_size", "accept", "strict", "certified", "required",
 )  # fmt: skip
-DESCRIBED = (*(name for name, command in COMMANDS.items() if not command.prices), "ledger")
-"""The commands that answer for a run: allowed where a policy names none."""
+DESCRIBED = tuple(name for name, command in COMMANDS.items() if not command.prices)
+"""The commands that answer for a run: allowed where a policy names none. Entries of a ledger may be bare numbers."""
 
 _PATTERN = re.compile(r"[A-Za-z0-9_*?-]{1,100}")
 _SYNTAX = Rules(anchor_hint="put what rules share under defaults", depth_hint="a policy needs four levels")
@@ -220,13 +220,14 @@ def drafted(recipe: Recipe) -> str:
         epsilon, delta = limits.get("epsilon", question.epsilon), limits.get("delta", question.delta)
         ledger = entries[0].parameters.get("ledger")
         adjacency = ledger.adjacency if ledger else entries[0].parameters.get("adjacency") or "replace-one"
+        runs = [one.command for one in ledger.entries if one.command] if ledger else []
         lines += [
             f"  {group}:",
             "    required: true",
             "    epsilon: 1  # write your budget" if epsilon is None else f"    epsilon: {epsilon!r}",
             "    delta: 1e-6  # write your budget" if delta is None else f"    delta: {delta!r}",
             f"    adjacency: {adjacency}",
-            f"    commands: {entries[0].command}",
+            f"    commands: [{', '.join(dict.fromkeys((entries[0].command, *runs)))}]",
         ]
     return "\n".join(lines) + "\n"
 

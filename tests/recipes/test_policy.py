@@ -69,6 +69,8 @@ def test_a_case_without_a_gate_of_its_own_is_judged(write: Write) -> None:
         (f"{SGD}, adjacency: zero-out", "adjacency null-record is not allowed"),
         ("command: convert, mu: 0.01, records: null, lipschitz: null, smoothness: null, step_size: null",
          "commands convert is not allowed"),
+        ("command: ledger, records: null, lipschitz: null, smoothness: null, step_size: null, entries: {a: {mu: 0.01}}",
+         "commands ledger is not allowed"),
         ("command: ledger, records: null, lipschitz: null, smoothness: null, step_size: null, entries: {a: {mu: 2}}",
          "epsilon <= 3 is not kept"),
         ("command: ledger, records: null, lipschitz: null, smoothness: null, step_size: null, adjacency: add-remove, "
@@ -197,7 +199,11 @@ def test_a_mistake_in_a_policy_has_its_place(text: str, said: str) -> None:
 
 
 def test_init_writes_a_policy_that_its_recipe_keeps(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    recipe = write(f"released: {{{GOOD}, assert: epsilon <= 3}}\nother: {{{GOOD}, assert: epsilon <= 4}}")
+    recipe = write(
+        f"released: {{{GOOD}, assert: epsilon <= 3}}\nother: {{{GOOD}, assert: epsilon <= 4}}\n"
+        "both: {command: ledger, records: null, lipschitz: null, smoothness: null, step_size: null, "
+        "entries: {a: {case: released}, b: {mu: 0.1}}, assert: epsilon <= 4}"
+    )
     for line in ("init --policy r.yaml -o p.yaml", "check r.yaml --policy p.yaml"):
         with pytest.raises(SystemExit) as stop:
             main(line.split())
